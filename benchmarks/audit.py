@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.measure import Line, best_time, report
 from discreet import DiscreteLaplace, audit_mechanism
-from discreet.kernel.entropy import SYSTEM
+from discreet.mechanisms.entropy import SYSTEM
 
 DRAWS = 1_000_000
 FINE = 1000

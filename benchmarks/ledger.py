@@ -21,13 +21,13 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from benchmarks.measure import Line, report
-from discreet.ledger import Caps, Charge, Ledger, chain, rows
+from discreet.ledger import Caps, Charge, Ledger, chain, storage
 from discreet.ledger.accounts import EMPTY_ACCOUNT, compute_debit
 from discreet.ledger.chain import Head
-from discreet.ledger.paying import DATASET_OWNER
-from discreet.ledger.tables import answers, entries
+from discreet.ledger.payment import DATASET_OWNER
+from discreet.ledger.storage import answers, entries
+from discreet.privacy.cost import PrivacyCost
 from discreet.schema import Budget
-from discreet.spend import PrivacyCost
 
 CLIENTS, CHARGES = 16, 100
 MILLION = 1_000_000
@@ -110,19 +110,19 @@ def pace(ledger: Ledger, turn: int) -> float:
 
 def fill(connection: Connection) -> None:
     """Write charges and their answers as `charge` and `store` would have, but many at once."""
-    head = rows.require_head(rows.lock_head(connection, "census"), "census")
+    head = storage.require_head(storage.lock_head(connection, "census"), "census")
     written = chained(head)
     while batch := list(islice(written, BATCH)):
         connection.execute(insert(entries), [entry for entry, _, _ in batch])
         kept = [{"dataset": "census", "seq": seq, "answer": "{}"} for _, _, seq in batch if seq]
         connection.execute(insert(answers), kept)
         head = batch[-1][1]
-    connection.execute(rows.UPDATE_HEAD, {"by_dataset": "census", "seq": head.seq, "hash": head.hash})
+    connection.execute(storage.UPDATE_HEAD, {"by_dataset": "census", "seq": head.seq, "hash": head.hash})
     spent = EMPTY_ACCOUNT
     for _ in range(MILLION // 2):
         spent = spent.plus(compute_debit("dp", SPEND))
     for owner in (DATASET_OWNER, "ann"):
-        rows.save_account(connection, head, owner, None, spent)
+        storage.save_account(connection, head, owner, None, spent)
 
 
 def chained(head: Head) -> Iterator[tuple[dict[str, Any], Head, int]]:

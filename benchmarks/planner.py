@@ -10,10 +10,10 @@ from pathlib import Path
 from benchmarks.measure import Line, best_time, report
 from discreet import Prior, Schema, load_schema
 from discreet.custodian import preview_from_schema
-from discreet.inference import line
-from discreet.inference.belief import parse_grid_prior
-from discreet.inference.line import ScaledNoise
-from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.estimation import noise_distributions
+from discreet.estimation.grid_prior import parse_grid_prior
+from discreet.estimation.noise_distributions import ScaledNoise
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.sample import write_registry
 
 EVERY_50 = Prior.weights({50 * place: 1 + place % 7 for place in range(10_000)})
@@ -47,7 +47,7 @@ def posteriors() -> list[Line]:
     found = []
     for name, prior in (("normal", "normal(5000, 20)"), ("10,000 points", Prior.normal(5000, 900, 0, 9999))):
         belief = parse_grid_prior(prior, Fraction(0), Fraction(10**6), Fraction(1), "COUNT")
-        took = best_time(lambda b=belief: line.update_grid_prior(b, spread, 5012.0), 20)
+        took = best_time(lambda b=belief: noise_distributions.update_grid_prior(b, spread, 5012.0), 20)
         found.append(Line(f"a posterior of a count, {name}", took * 1e3, "ms", 20, False))
     return found
 

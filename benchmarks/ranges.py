@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import Line, best_time, report
 from discreet import DiscreteLaplace
-from discreet.inference.constraints import at_least, same_total
-from discreet.inference.nested import BlockHierarchy, find_best_strategy, list_histogram_strategies
-from discreet.inference.reconcile import reconcile
+from discreet.estimation.constraint_set import at_least, same_total
+from discreet.estimation.hierarchical_counts import BlockHierarchy, find_best_strategy, list_histogram_strategies
+from discreet.estimation.linear_refinement import reconcile
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -27,9 +27,9 @@ from benchmarks.query.race import run
 from benchmarks.query.table import SCHEMA
 from benchmarks.seen import ROOT, Row, Seen, Table
 from discreet import Custodian
-from discreet.custodian.draw import ExactInputs, read_exact_inputs
-from discreet.planner.choose import plan
+from discreet.custodian.measure import ExactInputs, read_exact_inputs
 from discreet.planner.plan import Plan
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 
 ROUNDS = 3

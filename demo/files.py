@@ -9,7 +9,7 @@ from typing import Any
 
 from demo.registry import Row, Work, read
 from discreet import Custodian, Release
-from discreet.custodian.verifying import VerifiedRelease, verify_release
+from discreet.release.assess import VerifiedRelease, verify_release
 
 COLUMNS = ("age", "sex", "smoker", "diagnosis")
 ANONYMOUS, PRIVATE = "mdav", "private-linked"

@@ -16,9 +16,9 @@ from demo.files import ANONYMOUS, PRIVATE
 from demo.questions import ANALYST, Refusal, Step, Told
 from demo.registry import NEW, Work
 from demo.words import answer_of, between_of, exact_of, number
-from discreet.custodian.verifying import VerifiedRelease
-from discreet.exact import format_exact
 from discreet.ledger import Balance
+from discreet.numeric import format_exact
+from discreet.release.assess import VerifiedRelease
 
 LINE = "  {:<14}{:<20}{:<20}{}"
 """Answer, interval, cost and truth."""

@@ -15,9 +15,9 @@ from demo.registry import PUBLIC, Row, Work, read
 from demo.words import answer_of, between_of, exact_of, number, price_of
 from demo.workings import WORKINGS
 from discreet import DiscreteLaplace
-from discreet.custodian.verifying import VerifiedRelease
-from discreet.exact import format_exact
 from discreet.ledger import Balance
+from discreet.numeric import format_exact
+from discreet.release.assess import VerifiedRelease
 
 LEAD = (
     "Learn from records about people without learning about any one person. This page was written by make demo, on "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from demo.questions import Told
-from discreet.exact import format_exact
 from discreet.formatting import format_ends, format_number, format_value
+from discreet.numeric import format_exact
 
 
 def number(told: object) -> str:

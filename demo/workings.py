@@ -11,7 +11,7 @@ from papers import crossover
 
 from demo import pictures
 from discreet import DiscreteLaplace, Laplace, Prior, Refinement
-from discreet.testing import worst_ratio
+from discreet.verification import worst_ratio
 
 DRAWS = 200_000
 LOW, HIGH = 17, 90

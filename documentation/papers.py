@@ -82,7 +82,7 @@ print(discreet.Refinement.__module__, discreet.Staircase.__module__, discreet.t_
 ```
 
 ```text
-discreet.kernel.refinement discreet.kernel.staircase discreet.microdata.t_close
+discreet.mechanisms.refinement discreet.mechanisms.staircase discreet.sdc.methods.t_closeness
 ```
 """
 

@@ -13,12 +13,17 @@ from papers import crossover
 from papers.charts import Line, bars, lines
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
-from discreet.assess.charts import Chart
-from discreet.custodian.reader import SURPRISE_TAIL
-from discreet.inference.belief import GridPrior, parse_grid_prior
-from discreet.inference.line import ScaledNoise, build_flat_posterior, compute_surprise, update_grid_prior
-from discreet.microdata.private.chains import bound_chain, bound_ordered_chain
-from discreet.pictures import BLUE, CONFIG, GRAY, INK, ORANGE, DistributionChart, build_picture_spec
+from discreet.answers.decode import SURPRISE_TAIL
+from discreet.charts import BLUE, CONFIG, GRAY, INK, ORANGE, DistributionChart, build_picture_spec
+from discreet.estimation.grid_prior import GridPrior, parse_grid_prior
+from discreet.estimation.noise_distributions import (
+    ScaledNoise,
+    build_flat_posterior,
+    compute_surprise,
+    update_grid_prior,
+)
+from discreet.sdc.report_charts import Chart
+from discreet.synthetic.hilbert import bound_chain, bound_ordered_chain
 
 FOLDER = "images/explanation"
 PRIOR = "0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1"

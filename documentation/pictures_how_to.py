@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from papers.charts import Line, lines
 
 from discreet import Custodian, DiscreteLaplace, Prior
-from discreet.assess.charts import Chart
-from discreet.inference.belief import parse_grid_prior
-from discreet.inference.line import ScaledNoise, build_flat_posterior, update_grid_prior
-from discreet.pictures import DistributionChart, build_picture_spec
+from discreet.charts import DistributionChart, build_picture_spec
+from discreet.estimation.grid_prior import parse_grid_prior
+from discreet.estimation.noise_distributions import ScaledNoise, build_flat_posterior, update_grid_prior
 from discreet.sample import write_registry
+from discreet.sdc.report_charts import Chart
 
 FOLDER = "images/how-to"
 PATIENTS, KS = 1000, (3, 10, 20, 50)

@@ -9,9 +9,7 @@ from documentation.markdown import block, code, first_sentence, page, table
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from discreet import errors
-from discreet.cli.app import app
-from discreet.cli.examples import EXAMPLES
-from discreet.cli.run import INTERRUPTED_EXIT
+from discreet.cli.main import EXAMPLES, INTERRUPTED_EXIT, app
 
 Parameter = TyperArgument | TyperOption
 DONE = "Done."

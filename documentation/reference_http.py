@@ -14,10 +14,10 @@ from documentation.reference_cli import commands
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from discreet.sample import write_registry
-from discreet.service.access import get_dataset_context, get_managed_context, get_principal, require_custodian
+from discreet.service.api.dependencies import get_dataset_context, get_managed_context, get_principal, require_custodian
 from discreet.service.app import make_app
 from discreet.service.config import build_sample_config
-from discreet.service.describing import OPEN_PATHS
+from discreet.service.openapi import OPEN_PATHS
 
 Document = Mapping[str, Any]
 CUSTODIAN, GRANTED, ANYBODY = "custodians", "whoever may ask the data set", "everybody with a token"

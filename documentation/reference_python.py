@@ -15,7 +15,7 @@ from documentation.markdown import block, code, first_sentence, page, table
 
 import discreet
 import discreet.sample
-import discreet.testing
+import discreet.verification
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Ask": ("Custodian", "Client", "Answer", "Posterior", "Accuracy", "Schema", "load_schema", "Ledger"),
@@ -91,7 +91,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Every public name, by what it is for."""
 MODULES: Mapping[ModuleType, tuple[str, ...]] = {
-    discreet.testing: tuple(discreet.testing.__all__),
+    discreet.verification: tuple(discreet.verification.__all__),
     papers: tuple(papers.__all__),
     discreet.sample: ("write_registry",),
 }

@@ -6,27 +6,27 @@ from collections.abc import Mapping
 
 from documentation.markdown import code, page, table
 
-from discreet.schema import keys
-from discreet.schema.keys import MappingKeys
+from discreet.schema import yaml
+from discreet.schema.yaml import MappingKeys
 
 PARTS: Mapping[str, tuple[MappingKeys, str]] = {
     "The file": (
-        keys.SCHEMA_KEYS,
+        yaml.SCHEMA_KEYS,
         "Paths are from the folder of the file. A key that is not in this table is refused.",
     ),
-    "`unit`": (keys.UNIT_KEYS, "Whom the promise protects, where that is not a row."),
-    "`budget` and `analyst_budget`": (keys.BUDGET_KEYS, "What may be spent for ever, exactly as it is written."),
-    "A column": (keys.COLUMN_KEYS, "A column that is not named under `columns` does not exist for analysts."),
+    "`unit`": (yaml.UNIT_KEYS, "Whom the promise protects, where that is not a row."),
+    "`budget` and `analyst_budget`": (yaml.BUDGET_KEYS, "What may be spent for ever, exactly as it is written."),
+    "A column": (yaml.COLUMN_KEYS, "A column that is not named under `columns` does not exist for analysts."),
     "An entry of `lookups`": (
-        keys.LOOKUP_KEYS,
+        yaml.LOOKUP_KEYS,
         "A public table: its first column is matched with the key, and the others become columns such as "
         "`chapters.chronic`.",
     ),
     "An entry of `published`": (
-        keys.PUBLISHED_KEYS,
+        yaml.PUBLISHED_KEYS,
         "An exact fact that is public already. It stands on every label, with what it adds to that answer.",
     ),
-    "The file of a `taxonomy`": (keys.TAXONOMY_KEYS, 'JSON, such as `{"parents": {"nurse": "health", "health": []}}`.'),
+    "The file of a `taxonomy`": (yaml.TAXONOMY_KEYS, 'JSON, such as `{"parents": {"nurse": "health", "health": []}}`.'),
 }
 WORDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "The file": {
@@ -167,7 +167,7 @@ def text() -> str:
         "key.",
         *(_part(name, known, said) for name, (known, said) in PARTS.items()),
         "## Which keys a kind has",
-        table(("kind", "needs", "may have"), [_kind(kind) for kind in keys.KIND_KEYS]),
+        table(("kind", "needs", "may have"), [_kind(kind) for kind in yaml.KIND_KEYS]),
         "Of a `nominal` column exactly one of `categories`, `taxonomy` and `keys` is given.",
     )
 
@@ -181,6 +181,6 @@ def _part(name: str, known: MappingKeys, said: str) -> str:
 
 
 def _kind(kind: str) -> tuple[str, str, str]:
-    known = keys.list_kind_keys(kind)
+    known = yaml.list_kind_keys(kind)
     optional = [key for key in known.allowed if key not in known.required and key != "kind"]
     return code(kind), ", ".join(map(code, known.required)), ", ".join(map(code, optional))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from documentation.markdown import code, page, table
 
-from discreet.schema.keys import MappingKeys
+from discreet.schema.yaml import MappingKeys
 from discreet.service import config
 from discreet.service.config import Config, DatasetConfig, Limits
 

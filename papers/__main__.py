@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from discreet.assess.page import format_report_value
-from discreet.cli import show
+from discreet.cli import terminal
 from discreet.errors import ClaimFailed, DiscreetError
+from discreet.sdc.report import format_report_value
 from papers.page import COUNTED, check_page, counted, write_page
 from papers.tables import Reproduced, chosen, data_in, reproduce
 
@@ -43,15 +43,15 @@ def main(words: Sequence[str]) -> int:
 def _print_tables(options: argparse.Namespace) -> int:
     page = None if options.html is None else check_page(options.html, options.force)
     wanted, folder = chosen(options.table), data_in(options.data)
-    with show.show_stages() as progress:
+    with terminal.show_stages() as progress:
         results = reproduce(wanted, folder, progress)
         if page is not None:
             progress("drawing")
             write_page(page, results)
     if options.json:
-        show.print_json([row for result in results for row in result.to_json()])
+        terminal.print_json([row for result in results for row in result.to_json()])
     else:
-        show.print_screen(
+        terminal.print_screen(
             *_format_rows(results) if options.table else [_format_summary(results)], *_format_totals(results)
         )
     differs = any(row.verdict == "differs" for result in results for row in result.rows)
@@ -61,11 +61,11 @@ def _print_tables(options: argparse.Namespace) -> int:
 def _format_summary(results: Sequence[Reproduced]) -> Table:
     """A line for each table: how many figures have which verdict."""
     names = ("equal", "not printed", "sampling", "corrected", "not reproducible", "differs")
-    summary = show.build_table("table", "what it is", *names, right=names)
+    summary = terminal.build_table("table", "what it is", *names, right=names)
     for result in results:
         counts = counted(result.rows)
         numbers = [str(counts.get(verdict) or "") for verdict in COUNTED]
-        summary.add_row(result.table.name, show.build_text(result.table.title), *numbers)
+        summary.add_row(result.table.name, terminal.build_text(result.table.title), *numbers)
     return summary
 
 
@@ -73,7 +73,9 @@ def _format_rows(results: Sequence[Reproduced]) -> list[Table | str]:
     """Every figure of each table."""
     parts: list[Table | str] = []
     for result in results:
-        figures = show.build_table("figure", "printed", "obtained", "verdict", "note", right=("printed", "obtained"))
+        figures = terminal.build_table(
+            "figure", "printed", "obtained", "verdict", "note", right=("printed", "obtained")
+        )
         for row in result.rows:
             cells = (
                 row.cell,
@@ -82,7 +84,7 @@ def _format_rows(results: Sequence[Reproduced]) -> list[Table | str]:
                 row.verdict,
                 row.note,
             )
-            figures.add_row(*map(show.build_text, cells))
+            figures.add_row(*map(terminal.build_text, cells))
         parts += [f"{result.table.name}: {result.table.title}. {result.table.about}", figures, ""]
     return parts
 

@@ -14,13 +14,12 @@ from math import sqrt
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.kernel.entropy import Entropy, KeyedEntropy
-from discreet.kernel.exponential import Exponential
-from discreet.microdata.distances import compute_domain_width, compute_semantic_distances
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Attribute, Floats, Integers
-from discreet.microdata.table import Table as Records
-from discreet.taxonomy import Taxonomy
+from discreet.mechanisms.entropy import Entropy, KeyedEntropy
+from discreet.mechanisms.exponential import Exponential
+from discreet.priors.taxonomy import Taxonomy
+from discreet.sdc.methods.record_distance import compute_domain_width, compute_semantic_distances
+from discreet.sdc.table import Attribute, Floats, Integers, read_table
+from discreet.sdc.table import Table as Records
 from papers.columns import texts
 from papers.curves import curves
 from papers.noisy import NOMINAL, Measured, microaggregated

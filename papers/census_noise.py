@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from math import sqrt
 
-from discreet.assess.verdict import score
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Integers
-from discreet.microdata.table import Table as Records
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.sdc.comparison import score
+from discreet.sdc.table import Integers, read_table
+from discreet.sdc.table import Table as Records
 from papers.columns import census
 from papers.curves import curves
 from papers.noisy import NOMINAL, Measured, Runs, microaggregated

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from discreet.assess.charts import Chart
-from discreet.microdata.table import Floats
+from discreet.sdc.report_charts import Chart
+from discreet.sdc.table import Floats
 from papers import charts, printed_3
 from papers.columns import QUASI, census, numbers
 from papers.correlations import METHODS, Change, Columns, change, correlations, runs

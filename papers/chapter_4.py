@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from discreet.kernel.laplace import Laplace, compute_laplace_region
-from discreet.kernel.staircase import Staircase
+from discreet.mechanisms.continuous_noise import Laplace, compute_laplace_region
+from discreet.mechanisms.staircase import Staircase
 from papers.chapter_4_figures import FIGURES
 from papers.noises import example_5, finest, shortest
 from papers.rows import Row, corrected, cut, derived, equal

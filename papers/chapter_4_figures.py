@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from discreet.assess.charts import Chart
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.staircase import Staircase, compute_laplace_core
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.staircase import Staircase, compute_laplace_core
+from discreet.sdc.report_charts import Chart
 from papers import charts
 from papers.noises import FINE, example_5, finest, laplace_density, shortest, stepwise
 from papers.rows import Row, beyond, derived, equal

@@ -9,15 +9,14 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
-from discreet.distance import Distance, boundary, diameter, marginality
-from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.chains import bound_chain, bound_joint_chain, bound_ordered_chain
-from discreet.microdata.private.grid import ColumnGrid
-from discreet.microdata.private.loss import PrivacyBudget
-from discreet.microdata.table import Floats
+from discreet.priors.distance import Distance, boundary, diameter, marginality
+from discreet.priors.taxonomy import Taxonomy
 from discreet.schema import Column
-from discreet.taxonomy import Taxonomy
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.table import Floats
+from discreet.synthetic.column_methods import RankBlocks
+from discreet.synthetic.columns import ColumnGrid, PrivacyBudget
+from discreet.synthetic.hilbert import bound_chain, bound_joint_chain, bound_ordered_chain
 from papers import adult_noise, census_noise, insensitive_figures
 from papers.rows import Row, corrected, derived
 from papers.tables import Data, Table

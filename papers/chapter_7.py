@@ -8,12 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.anatomy import anatomy
-from discreet.microdata.bucketing import compute_cut_sizes
-from discreet.microdata.closeness import compute_distribution_distance, compute_theoretical_masses, groups_apart
-from discreet.microdata.generalise import generalise
-from discreet.microdata.t_close import t_close
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.sdc.methods.anatomy import anatomy
+from discreet.sdc.methods.buckets import (
+    compute_cut_sizes,
+    compute_distribution_distance,
+    compute_theoretical_masses,
+    groups_apart,
+)
+from discreet.sdc.methods.generalize import generalise
+from discreet.sdc.methods.t_closeness import t_close
 from papers import chapter_7_figures, t_close_laplace
 from papers.medical import HIERARCHIES, MEDICAL, QUASI
 from papers.rows import Row, corrected, derived, equal

@@ -7,12 +7,11 @@ from itertools import product
 
 import numpy as np
 
-from discreet.assess.charts import Chart
-from discreet.microdata.bucketing import compute_cut_sizes
-from discreet.microdata.closeness import compute_distribution_distance, compute_theoretical_masses
-from discreet.microdata.hierarchies import build_hierarchy
-from discreet.microdata.lattice import GeneralizationTask, Levels, label_classes
-from discreet.microdata.reading import read_table
+from discreet.sdc.methods.buckets import compute_cut_sizes, compute_distribution_distance, compute_theoretical_masses
+from discreet.sdc.methods.generalize import GeneralizationTask, Levels, label_classes
+from discreet.sdc.methods.hierarchies import build_hierarchy
+from discreet.sdc.report_charts import Chart
+from discreet.sdc.table import read_table
 from papers import charts
 from papers.rows import Row, beyond, derived, equal
 from papers.tables import Data, Table

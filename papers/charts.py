@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.assess.charts import COLORS, DASHES, LABEL_SPACING, LEGEND, SHAPES, Chart
+from discreet.charts import MISSING_PACKAGES
 from discreet.errors import Unsupported
-from discreet.pictures import MISSING_PACKAGES
+from discreet.sdc.report_charts import COLORS, DASHES, LABEL_SPACING, LEGEND, SHAPES, Chart
 
 Line = Sequence[tuple[float, float]]
 

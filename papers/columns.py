@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.microdata.table import Floats
+from discreet.sdc.table import Floats
 from papers.tables import Data
 
 QUASI = ("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX")

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.mdav_id import mdav_id
-from discreet.microdata.swapping import ir_swap, mdav_swap
-from discreet.microdata.table import Floats
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
+from discreet.sdc.table import Floats
 
 Columns = Mapping[str, Floats]
 METHODS = ("MDAV-ID", "MDAV-SWAP", "IR-SWAP")

@@ -10,14 +10,14 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from discreet.assess.charts import Chart
-from discreet.inference.belief import parse_grid_prior
-from discreet.inference.line import ScaledNoise, estimate_posterior_error
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.refinement import Refinement
-from discreet.kernel.refinement_risk import PriorLine
-from discreet.kernel.staircase import Staircase
-from discreet.prior import Prior
+from discreet.estimation.grid_prior import parse_grid_prior
+from discreet.estimation.noise_distributions import ScaledNoise, estimate_posterior_error
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.refinement import Refinement
+from discreet.mechanisms.refinement_risk import PriorLine
+from discreet.mechanisms.staircase import Staircase
+from discreet.priors.prior import Prior
+from discreet.sdc.report_charts import Chart
 from papers.charts import lines
 from papers.rows import Row, derived, equal
 from papers.tables import Data, Table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log10
 from typing import Any
 
-from discreet.assess.charts import Chart
+from discreet.sdc.report_charts import Chart
 from papers import charts
 from papers.rows import Row
 

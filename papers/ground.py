@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from discreet.assess.charts import Chart
-from discreet.guarantee import Guarantee
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.kernel.exponential import exponential
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.order_statistic import local_sensitivity, smooth_sensitivity
-from discreet.kernel.sensitivity import global_sensitivity
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.mechanisms.exponential import exponential
+from discreet.mechanisms.sensitivity import global_sensitivity
+from discreet.mechanisms.smooth_sensitivity import local_sensitivity, smooth_sensitivity
+from discreet.privacy.guarantee import Guarantee
+from discreet.sdc.report_charts import Chart
 from papers import ground_gaussian
 from papers.charts import bars, lines
 from papers.rows import Row, beyond, corrected, equal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from discreet.assess.charts import Chart
-from discreet.kernel.gaussian import Gaussian, compute_gaussian_delta
+from discreet.mechanisms.continuous_noise import Gaussian, compute_gaussian_delta
+from discreet.sdc.report_charts import Chart
 from papers.charts import lines
 from papers.rows import Row, corrected, derived
 from papers.tables import Data, Table

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from discreet.assess.charts import Chart
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.heavy_tail import (
+from discreet.mechanisms.continuous_noise import (
+    Laplace,
     compute_admissible_loss,
     compute_heavy_tail_interval,
     compute_largest_alpha,
     find_admissible_range,
 )
-from discreet.kernel.individual import TruncatedRangeCount
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.order_statistic import local_sensitivity
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.individual_dp import TruncatedRangeCount
+from discreet.mechanisms.smooth_sensitivity import local_sensitivity
+from discreet.sdc.report_charts import Chart
 from papers.charts import bars, lines
 from papers.rows import Row, beyond, corrected, cut, derived, equal
 from papers.tables import Data, Table

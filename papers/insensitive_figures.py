@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from discreet.assess.charts import Chart
-from discreet.assess.insensitive import collect_clusters, count_differing_records, find_bijection
-from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.table import Integers
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.report_charts import Chart
+from discreet.sdc.table import Integers
+from discreet.sdc.verify.anonymity import collect_clusters, count_differing_records, find_bijection
 from papers import charts
 from papers.rows import Row, beyond, equal
 from papers.tables import Data, Table

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from discreet.assess.charts import Chart
-from discreet.inference.linear import LinearRefinement, refine_linear
-from discreet.inference.rho import rho
+from discreet.estimation.linear_refinement import LinearRefinement, refine_linear
+from discreet.estimation.refinement_cost import rho
+from discreet.sdc.report_charts import Chart
 from papers.charts import lines
 from papers.rows import Row, corrected, derived, equal
 from papers.tables import Data, Table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 
-from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.staircase import Staircase
+from discreet.mechanisms.box_staircase import BoxStaircase
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.staircase import Staircase
 
 FINE = 1000
 """So many steps of the grid make the sensitivity, where a curve is drawn."""

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.assess.beside import match_tables
-from discreet.assess.linkage import measure_distance_linkage
-from discreet.assess.utility import compute_squared_errors
-from discreet.microdata.centroids import compute_centroids
-from discreet.microdata.distances import build_spaces
-from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.table import Table
+from discreet.sdc.linkage import measure_distance_linkage
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.methods.record_distance import build_spaces, compute_centroids
+from discreet.sdc.table import Table
+from discreet.sdc.utility import compute_squared_errors, match_tables
 
 NOMINAL = "this noise is not epsilon-differentially private: nominal, to reproduce the table only (erratum 3.1)"
 THEIR_RUNS = 10

@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.exact import as_int, as_positive
-from discreet.guarantee import Guarantee
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import Entropy, get_entropy
-from discreet.microdata.centroids import compute_centroids
-from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.table import Attribute, Floats, Integers, Table
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.numeric import as_int, as_positive
+from discreet.privacy.guarantee import Guarantee
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.methods.record_distance import compute_centroids
+from discreet.sdc.table import Attribute, Floats, Integers, Table
 
 FINENESS = 2**30
 """Noise is a whole number of such parts of the domain's width: as fine as a float needs."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from discreet.assess.page import build_html_page, escape_text, format_gallery, format_html_list, format_html_table
+from discreet.charts import MISSING_PACKAGES, write_atomically
 from discreet.errors import InvalidInput, Unsupported
-from discreet.pictures import MISSING_PACKAGES, write_atomically
+from discreet.sdc.report import build_html_page, escape_text, format_gallery, format_html_list, format_html_table
 from papers.rows import VERDICTS, Row
 from papers.tables import DOCUMENTS, Reproduced, Table
 

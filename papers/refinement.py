@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
 
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.refinement import Refinement
-from discreet.prior import Prior
-from discreet.testing import worst_ratio
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.refinement import Refinement
+from discreet.priors.prior import Prior
+from discreet.verification import worst_ratio
 from papers import crossover, refinement_delta, refinement_figures
 from papers.rows import Row, corrected, cut, derived, equal
 from papers.tables import Data, Table

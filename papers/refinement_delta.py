@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.assess.charts import Chart
-from discreet.exact import exp_below
-from discreet.kernel.refinement import FactorProfile, Refinement
-from discreet.testing import exact_delta
+from discreet.mechanisms.refinement import FactorProfile, Refinement
+from discreet.numeric import exp_below
+from discreet.sdc.report_charts import Chart
+from discreet.verification import exact_delta
 from papers.charts import lines
 from papers.rows import Row, beyond, corrected, derived
 from papers.tables import Data, Table

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from discreet.assess.charts import Chart
-from discreet.kernel.distribution import Distribution
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.refinement import Refinement
-from discreet.prior import Prior
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.distribution import Distribution
+from discreet.mechanisms.refinement import Refinement
+from discreet.priors.prior import Prior
+from discreet.sdc.report_charts import Chart
 from papers.charts import bars, lines
 from papers.rows import Row, beyond, cut, equal
 from papers.tables import Data, Table

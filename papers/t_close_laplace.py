@@ -8,17 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.assess.charts import Chart
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.kernel.laplace import Laplace
-from discreet.microdata.private.blocks import RankBlocks, choose_block_size
-from discreet.microdata.private.grid import ColumnGrid
-from discreet.microdata.private.loss import PrivacyBudget
-from discreet.microdata.protected import ProtectedTable
-from discreet.microdata.reading import read_table
-from discreet.microdata.t_close import t_close
-from discreet.microdata.table import Floats
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.schema import Column
+from discreet.sdc.methods.t_closeness import t_close
+from discreet.sdc.report_charts import Chart
+from discreet.sdc.table import Floats, ProtectedTable, read_table
+from discreet.synthetic.column_methods import RankBlocks, choose_block_size
+from discreet.synthetic.columns import ColumnGrid, PrivacyBudget
 from papers import charts
 from papers.columns import QUASI, census
 from papers.correlations import Columns

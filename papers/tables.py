@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from discreet.assess.charts import Chart
 from discreet.errors import InvalidInput
+from discreet.sdc.report_charts import Chart
 from papers.rows import Row, beyond
 
 DOCUMENTS = {

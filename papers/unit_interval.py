@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.kernel.distribution import Distribution
-from discreet.kernel.laplace import Laplace
-from discreet.kernel.refinement import FactorProfile, Refinement
-from discreet.prior import Prior
+from discreet.mechanisms.continuous_noise import Laplace
+from discreet.mechanisms.distribution import Distribution
+from discreet.mechanisms.refinement import FactorProfile, Refinement
+from discreet.priors.prior import Prior
 
 LN2 = math.log(2)
 EPSILON = {"0.1": 0.1, "ln2": LN2, "1": 1.0, "2": 2.0}

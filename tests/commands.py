@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import folders
 from discreet import sample
-from discreet.cli.run import run_command_line
+from discreet.cli.main import run_command_line
 from seeded import cache
 
 ROOT = Path(__file__).parents[1]

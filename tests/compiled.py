@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.assess.ties import find_nearest_ties
-from discreet.microdata.distances import RecordSpace
-from discreet.microdata.mdav import mdav
-from discreet.microdata.radix import radix_sort_rows
-from discreet.microdata.vmdav import v_mdav
+from discreet.sdc.linkage import find_nearest_ties
+from discreet.sdc.methods.mdav import mdav, radix_sort_rows, v_mdav
+from discreet.sdc.methods.record_distance import RecordSpace
 
 
 def compile_all() -> None:

@@ -8,9 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
-from discreet.exact import EPOCH
-from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
-from discreet.query.totals import BinKey, HistogramScan, ScanMeasure, TextKey, TotalsScan
+from discreet.numeric import EPOCH
+from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.scan import BinKey, HistogramScan, ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, DerivedCodes, Schema
 from discreet.schema.column import MAX_CODE
 

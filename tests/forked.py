@@ -255,7 +255,7 @@ def _import_all() -> None:
     from importlib import import_module
 
     import discreet
-    from discreet.microdata.microaggregate import microaggregate
+    from discreet.sdc.methods.microaggregate import microaggregate
 
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
         if not module.name.endswith(("__main__", "discreet.sample", "service.health")):

@@ -15,14 +15,14 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import inspect, select
 
-from discreet.ledger import Caps, Charge, Ledger, Receipt, paying, rows
+from discreet.ledger import Caps, Charge, Ledger, Receipt, payment, storage
+from discreet.ledger.accounts import Terms
 from discreet.ledger.charge import Model
-from discreet.ledger.opening import open_database
-from discreet.ledger.tables import METADATA, about
-from discreet.ledger.tables import caps as recorded
-from discreet.ledger.terms import Terms
+from discreet.ledger.connect import open_database
+from discreet.ledger.storage import METADATA, about
+from discreet.ledger.storage import caps as recorded
+from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.schema import Budget
-from discreet.spend import PrivacyCost, SubAccount
 
 DATASET = "census"
 EVERY = ("dp", "approx-dp", "individual-dp")
@@ -32,9 +32,7 @@ SCHEMAS = count()
 """Numbers of those in a PostgreSQL, none of which is made twice."""
 
 processes = multiprocessing.get_context("forkserver")  # a plain fork would copy the threads' locks of this process
-processes.set_forkserver_preload(
-    ["discreet.ledger.copying", "psycopg", "pytest", "sqlalchemy.dialects.sqlite.pysqlite"]
-)
+processes.set_forkserver_preload(["discreet.ledger.backup", "psycopg", "pytest", "sqlalchemy.dialects.sqlite.pysqlite"])
 
 
 @pytest.fixture(params=ENGINES)
@@ -66,7 +64,7 @@ def schema_of(dsn: str) -> str:
 @pytest.fixture
 def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charges are entered as before format 3: without the caps that they were admitted under."""
-    monkeypatch.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+    monkeypatch.setattr(payment, "_record_terms", lambda _, head, *__: (head, {}))
 
 
 @pytest.fixture
@@ -75,8 +73,8 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     opened, under = Terms.from_first_cap, Terms.with_cap
     monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: opened(cap)))
     monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
-    monkeypatch.setattr(rows, "find_forgotten", lambda *_: PrivacyCost())
-    monkeypatch.setattr(paying, "shown_held", lambda _: ())
+    monkeypatch.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
+    monkeypatch.setattr(payment, "shown_held", lambda _: ())
     return monkeypatch
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.custodian import Custodian
-from discreet.ledger import Ledger, rows
+from discreet.ledger import Ledger, storage
 from discreet.schema import load_schema
 from discreet.service.config import read_config
 from discreet.service.store import Store
@@ -237,7 +237,7 @@ def check(schema: Path, where: str | Path, replies: Collection[Reply]) -> None:
         documents = [reply.document for reply in replies]
         assert sorted(told["entry"] for told in documents) == sorted(charges)
         with ledger._database.begin_read() as connection:
-            stored = {entry: rows.read_answer_text(connection, declared.name, entry) for entry in charges}
+            stored = {entry: storage.read_answer_text(connection, declared.name, entry) for entry in charges}
     for told in documents:
         charge = charges[told["entry"]]
         assert (charge.query, charge.analyst) == (told["question"], told["analyst"])

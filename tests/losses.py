@@ -32,17 +32,17 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.draw import measure_plan as draw_in_earnest
-from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.discrete_gaussian import DiscreteGaussian
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.distribution import Distribution, RationalFactors
-from discreet.kernel.permute_and_flip import PermuteAndFlip
-from discreet.kernel.polygon_staircase import PolygonStaircase
-from discreet.kernel.staircase import Staircase
-from discreet.microdata.private import blocks, categories, cumulative, linked
-from discreet.microdata.private.records import RecordsPlan
+from discreet.custodian.measure import measure_plan as draw_in_earnest
+from discreet.mechanisms.box_staircase import BoxStaircase
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.distribution import Distribution, RationalFactors
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.polygon_staircase import PolygonStaircase
+from discreet.mechanisms.staircase import Staircase
 from discreet.planner.plan import NoisyResult
+from discreet.synthetic import column_methods, marginals
+from discreet.synthetic.records import RecordsPlan
 
 Floats = NDArray[np.float64]
 HUGE = 1 << 160
@@ -534,7 +534,10 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         (counted, "measure_plan", tap.draw),
         (published, "SYSTEM", Seeded(b"a file")),
         (RecordsPlan, "_add_noise", rows),
-        *((module, "add_noise_to_totals", added) for module in (blocks, categories, cumulative, linked)),
+        *(
+            (module, "add_noise_to_totals", added)
+            for module in (column_methods, column_methods, column_methods, marginals)
+        ),
     ]
     with ExitStack() as stack:
         for owner, name, stand_in in places:

@@ -33,11 +33,11 @@ import yaml
 import losses
 from commands import discreet
 from discreet import Client, Custodian
-from discreet.custodian import place
-from discreet.custodian.question import parse_question
+from discreet.datasets import dataset_dir
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput, Unsupported
-from discreet.query.predicate import AllOf, AnyOf, InRanges, InTexts
+from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts
 from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
+from discreet.query.validate import parse_question
 from discreet.schema import Schema
 from discreet.service.app import make_app
 from discreet.service.config import Config, DatasetConfig, Limits
@@ -557,7 +557,7 @@ def opened(folder: Path, made: Mapping[str, Any], tables: tuple[list[Row], list[
             (own / "job.json").write_text(json.dumps({"parents": JOBS}))
             schema = own / f"{made['name']}.yaml"
             schema.write_text(yaml.safe_dump({**made}, sort_keys=False))
-            with patch.object(place, "SYSTEM", losses.Seeded(b"a data set")):
+            with patch.object(dataset_dir, "SYSTEM", losses.Seeded(b"a data set")):
                 sides.append(Side(schema, stack.enter_context(Custodian.open(schema))))
         yield Pair(made, tables, (sides[0], sides[1]))
 

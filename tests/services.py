@@ -80,7 +80,7 @@ def spark_session() -> Iterator[SparkSession]:
     """Run Spark on one core, strict about types, silent, and reachable from this machine only."""
     from pyspark.sql import SparkSession
 
-    from discreet.sources.silence import silence_spark
+    from discreet.sources.ingest.spark import silence_spark
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.planner.noisy import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.schema import Budget, Column, Schema
 

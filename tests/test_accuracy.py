@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import BudgetExceeded, InvalidInput, Unsupported
-from discreet.accuracy import MAX_CONFIDENCE, MIN_CONFIDENCE, Accuracy
 from discreet.custodian import preview_from_schema
-from discreet.planner.choose import plan
+from discreet.planner.options import MAX_CONFIDENCE, MIN_CONFIDENCE, Accuracy
 from discreet.planner.plan import Plan
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Budget, Schema
 from tables import farthest, schema

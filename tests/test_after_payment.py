@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Custodian, InvalidInput
-from discreet.custodian import reconciling
+from discreet.answers import reconcile
 from discreet.errors import Unsupported
 
 HEAD = "name: t\nsource: t.csv\nneighbours: {relation}\n{units}unit: {{column: id, rows: 1}}\n"
@@ -121,7 +121,7 @@ def test_rows_stay_as_drawn_where_nothing_that_fits_is_found(
     def refused(*_: object) -> None:
         raise Unsupported("there is no such number")
 
-    monkeypatch.setattr(reconciling, "rules_of", refused)
+    monkeypatch.setattr(reconcile, "rules_of", refused)
     made = custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
     assert made.reconciled is not None
     assert made.reconciled.rows == made.rows

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 import dirty
 from discreet.errors import InvalidInput
-from discreet.query.predicate import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
-from discreet.query.totals import BinKey, Cell, HistogramScan, ScanMeasure, TextKey, TotalsScan
+from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.scan import BinKey, Cell, HistogramScan, ScanMeasure, TextKey, TotalsScan
 from discreet.sources.duckdb import DuckDBSource
+from discreet.sources.ingest import register_duckdb, register_memory, register_postgres, register_spark
 from discreet.sources.memory import MemorySource
-from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
-from discreet.sources.registration import register_duckdb, register_memory, register_postgres, register_spark
+from discreet.sources.protocol import Source
 from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:

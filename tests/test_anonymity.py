@@ -17,10 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.assess.anonymity import Anonymity, measure_anatomy, measure_anonymity, measure_groups
-from discreet.assess.variety import ClassDiversity, find_greatest_fraction
 from discreet.errors import ClaimFailed, InvalidInput
-from discreet.microdata.reading import read_table
+from discreet.sdc.table import read_table
+from discreet.sdc.verify.anonymity import (
+    Anonymity,
+    ClassDiversity,
+    find_greatest_fraction,
+    measure_anatomy,
+    measure_anonymity,
+    measure_groups,
+)
 
 GOLDEN = {each["id"]: each["expected"] for each in json.loads((Path(__file__).parent / "golden.json").read_text())}
 

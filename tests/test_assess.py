@@ -13,18 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.assess.compare import compare_release
-from discreet.assess.disclosure import measure_group_knowledge
-from discreet.assess.intersection import measure_intersection, read_group_labels
-from discreet.assess.ties import find_nearest_ties
-from discreet.assess.verdict import find_worst_loss, score
 from discreet.errors import InvalidInput
-from discreet.guarantee import Guarantee
-from discreet.microdata.distances import RecordSpace
-from discreet.microdata.protected import ProtectedTable
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Table
-from discreet.taxonomy import Taxonomy
+from discreet.priors.taxonomy import Taxonomy
+from discreet.privacy.guarantee import Guarantee
+from discreet.sdc.compare import compare_release
+from discreet.sdc.comparison import find_worst_loss, score
+from discreet.sdc.disclosure_risk import measure_group_knowledge, measure_intersection, read_group_labels
+from discreet.sdc.linkage import find_nearest_ties
+from discreet.sdc.methods.record_distance import RecordSpace
+from discreet.sdc.table import ProtectedTable, Table, read_table
 from properties import tried
 
 NAN = math.nan

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from discreet import Audit, InvalidInput, audit_mechanism, audit_worst
-from discreet.audit.draws import compute_ordered_keys, decode_keys
+from discreet.verification.audit.output_values import compute_ordered_keys, decode_keys
 
 Mechanism = Callable[[Any, int], object]
 
@@ -302,7 +302,7 @@ def test_a_picture_shows_both_distributions_and_the_event(tmp_path: Path, suffix
 
 
 def test_the_event_is_shaded_where_it_is() -> None:
-    from discreet.audit.picture import build_audit_picture
+    from discreet.verification.audit.audit import build_audit_picture
 
     generator = chance(2)
     found = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.audit.bound import compute_clopper_pearson, compute_epsilon_bound, estimate_epsilon_bounds
+from discreet.verification.audit.events import compute_clopper_pearson, compute_epsilon_bound, estimate_epsilon_bounds
 
 MISSES = (0.0005, 0.05, 0.2)
 

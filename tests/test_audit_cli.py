@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from commands import discreet, done, files, write_registry
-from discreet.audit import audit_worst
-from discreet.audit.named import MECHANISM_BUILDERS
-from discreet.audit.question import HIDDEN_VALUE, AuditedQuestion, _build_rows, _collect_inputs
-from discreet.audit.target import split_into_parts
-from discreet.custodian import draw
-from discreet.planner.noisy import AdditiveNoise
+from discreet.custodian import measure
+from discreet.measurements.additive import AdditiveNoise
 from discreet.schema import load_schema
 from discreet.sources.memory import MemorySource
+from discreet.verification.audit import audit_worst
+from discreet.verification.audit.known_mechanisms import MECHANISM_BUILDERS
+from discreet.verification.audit.targets import (
+    HIDDEN_VALUE,
+    AuditedQuestion,
+    _build_rows,
+    _collect_inputs,
+    split_into_parts,
+)
 from tables import schema as made_schema
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
@@ -196,10 +201,10 @@ def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatc
     """A fault in the path that draws an answer is a fault in what is audited."""
 
     def halved(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = one.noise.sample_units(len(inputs), draw.SYSTEM) // 2
+        noise = one.noise.sample_units(len(inputs), measure.SYSTEM) // 2
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(draw, "_sample_measurement", halved)
+    monkeypatch.setattr(measure, "_sample_measurement", halved)
     caught = discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
 
@@ -208,10 +213,10 @@ def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.M
     """With noise so wide that no single count tells anything: the difference of two counts is exact."""
 
     def reused(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = np.repeat(one.noise.sample_units(len(inputs) // GROUPS, draw.SYSTEM), GROUPS, axis=0)
+        noise = np.repeat(one.noise.sample_units(len(inputs) // GROUPS, measure.SYSTEM), GROUPS, axis=0)
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(draw, "_sample_measurement", reused)
+    monkeypatch.setattr(measure, "_sample_measurement", reused)
     asked = ("audit", registry, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
     caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
@@ -259,7 +264,9 @@ def test_numbers_are_those_of_an_answer() -> None:
     )
     rows = max((rows for pair in asked.pairs for rows in pair), key=len)
     plan = asked.plan
-    exact = draw.read_exact_inputs(plan, MemorySource(plan.schema, rows), plan.list_cells(), plan.query.where).inputs[0]
+    exact = measure.read_exact_inputs(
+        plan, MemorySource(plan.schema, rows), plan.list_cells(), plan.query.where
+    ).inputs[0]
     drawn = np.asarray(asked.build_mechanism()(rows, 4000))
     assert drawn.mean(axis=0) == pytest.approx(np.array(exact)[:, 0], abs=0.1)
     assert any(np.array(exact)[:, 0] > 0)
@@ -298,7 +305,7 @@ def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms: Path, qu
 
 
 def test_an_answer_that_nothing_moves_is_not_audited(rooms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.audit.question.MAX_PAIRS", 2)
+    monkeypatch.setattr("discreet.verification.audit.targets.MAX_PAIRS", 2)
     refused = discreet("audit", rooms, HARD, "--epsilon", "1", "--neighbours", "2")
     assert (refused.code, refused.out) == (4, "")
     assert "no pair of made-up neighbours moves this answer; nothing was audited" in refused.err

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from commands import discreet, done, write_registry
-from discreet.audit import Audit, audit_mechanism, audit_worst
-from discreet.audit.picture import build_audit_picture
-from discreet.audit.question import MAX_NUMBERS, AuditedQuestion
 from discreet.errors import InvalidInput
 from discreet.schema import load_schema
-from discreet.testing.generated import Row
+from discreet.verification.audit import Audit, audit_mechanism, audit_worst
+from discreet.verification.audit.audit import build_audit_picture
+from discreet.verification.audit.targets import MAX_NUMBERS, AuditedQuestion
+from discreet.verification.replay.neighbors import Row
 
 THEIRS = """import sys
 
@@ -124,7 +124,7 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("discreet.audit.target.audit_mechanism", full)
+    monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", full)
     refused = discreet("audit", "geometric", "--epsilon", "1")
     assert (refused.code, refused.out) == (5, "")
     assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refused.err
@@ -199,7 +199,7 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
     """Of three pairs, the one that is told apart."""
     from fractions import Fraction
 
-    from discreet.audit.target import Target
+    from discreet.verification.audit.targets import Target
 
     words = (("a", "b"), ("c", "d"), ("e", "f"))
     target = Target("it", lambda data, n: [data] * n, ((0, 0), (0, 1), (1, 1)), Fraction(1), pair_descriptions=words)
@@ -208,7 +208,7 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
 
 
 def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
-    from discreet.audit.telling import describe_tables
+    from discreet.verification.audit.targets import describe_tables
 
     declared = write_registry(tmp_path)
     declared.write_text(declared.read_text().replace("replace-one", "add-remove").replace("units: 2000\n", ""))
@@ -286,7 +286,7 @@ def test_a_caption_says_what_is_shaded() -> None:
 def test_no_axis_ends_in_a_comma() -> None:
     from dataclasses import replace
 
-    from discreet.audit.scores import learn_likelihood_ratio
+    from discreet.verification.audit.combined_features import learn_likelihood_ratio
 
     found = _audited(lambda generator, n: generator.normal(size=n), epsilon=50)
     rows = np.arange(40).reshape(20, 2)
@@ -311,7 +311,7 @@ def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
 
 
 def test_a_result_is_told_even_if_its_picture_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.pictures.check_writable", lambda *_: None)
+    monkeypatch.setattr("discreet.charts.check_writable", lambda *_: None)
     (folder / "taken.svg").mkdir()
     told = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
     assert told.code == 5

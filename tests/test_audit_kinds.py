@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from discreet import audit_mechanism
-from discreet.audit.events import find_best_event
-from discreet.audit.features import Feature
-from discreet.audit.reading import read_output_pair
+from discreet.verification.audit.events import find_best_event
+from discreet.verification.audit.features import Feature
+from discreet.verification.audit.read_outputs import read_output_pair
 
 Mechanism = Callable[[Any, int], object]
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from discreet import DiscreteGaussian, DiscreteLaplace, audit_mechanism, audit_worst
-from discreet.audit.named import MECHANISM_BUILDERS, get_known_mechanism
-from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.entropy import KeyedEntropy, SystemEntropy
+from discreet.mechanisms.box_staircase import BoxStaircase
+from discreet.mechanisms.entropy import KeyedEntropy, SystemEntropy
+from discreet.verification.audit.known_mechanisms import MECHANISM_BUILDERS, get_known_mechanism
 
 Array = np.ndarray[Any, Any]
 Generator = np.random.Generator
@@ -174,7 +174,7 @@ def exact_with_probability(p: float) -> Release:
 
 def test_rare_events_are_found_down_to_what_counts_can_show() -> None:
     """Claim 1, and never seen with the other data set: 38 of the n/2 test draws show more than e, 37 do not."""
-    from discreet.audit.bound import compute_epsilon_bound
+    from discreet.verification.audit.events import compute_epsilon_bound
 
     assert (
         compute_epsilon_bound(37, 0, MILLION // 2, 0.0, 0.999)
@@ -221,7 +221,7 @@ class Honest:
 def adding(
     law: DiscreteLaplace | DiscreteGaussian | BoxStaircase, place: Callable[[int], Any]
 ) -> Callable[[int, int], Any]:
-    from discreet.kernel.entropy import SYSTEM
+    from discreet.mechanisms.entropy import SYSTEM
 
     return lambda data, n: law.sample_units(n, SYSTEM) + np.asarray(place(data))
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from discreet import DiscreteLaplace, IndividualOrderStatistic, audit_mechanism
-from discreet.kernel.entropy import SYSTEM, KeyedEntropy
-from discreet.kernel.individual import build_local_noise
+from discreet.mechanisms.entropy import SYSTEM, KeyedEntropy
+from discreet.mechanisms.individual_dp import build_local_noise
 
 Mechanism = Callable[[Any, int], Any]
 Array = np.ndarray[Any, Any]

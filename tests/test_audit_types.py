@@ -1,4 +1,7 @@
-"""What one draw is does not follow from the type that others force on an array: c(g(v)) = c(v), see audit/bound.md."""
+"""What one draw is does not follow from the type that others force on an array: c(g(v)) = c(v).
+
+See verification/audit/confidence_bound.md.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from discreet import audit_mechanism
-from discreet.audit.draws import OutputSample
-from discreet.audit.moments import UNITS, Ticks
-from discreet.audit.reading import read_output_pair
-from discreet.audit.values import normalize_value
+from discreet.verification.audit.output_values import UNITS, OutputSample, Ticks, normalize_value
+from discreet.verification.audit.read_outputs import read_output_pair
 
 ALL_UNITS = ("Y", "M", "W", *UNITS)
 DAY = np.datetime64("2020-01-05")

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from pydantic_core.core_schema import ErrorType
 
 from commands import Outcome, discreet, done, files, write_registry
+from discreet.service.api.models import Ask
 from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
-from discreet.service.documents import Ask
 
 FROM = "SELECT COUNT(*) FROM registry"
 COUNT = f"{FROM} WHERE age >= 40"

@@ -17,7 +17,7 @@ from benchmarks.query.race import FLOOR, OURS, PATIENCE, Race, Result, agree, as
 from benchmarks.query.table import AT_ONCE, people, write
 from benchmarks.spark import same
 
-from discreet.custodian.draw import ExactInputs
+from discreet.custodian.measure import ExactInputs
 
 ASKED = [question.name for question in growth.ASKED]
 

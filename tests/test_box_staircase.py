@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
 from discreet.errors import InvalidInput
-from discreet.kernel.box_staircase import (
+from discreet.mechanisms.box_staircase import (
     BoxStaircase,
     NestedBoxes,
     compute_order_odds,
@@ -23,10 +23,10 @@ from discreet.kernel.box_staircase import (
     find_best_core,
     sum_series,
 )
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.order import check_density
-from discreet.kernel.staircase import Staircase, compute_fall
-from discreet.testing import assert_fits
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.noise_order import check_density
+from discreet.mechanisms.staircase import Staircase, compute_fall
+from discreet.verification import assert_fits
 
 HALF = Fraction(1, 2)
 BASE = 401

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import exp_above
-from discreet.kernel.bracket import Bracket
-from discreet.kernel.sensitivity import rank_score_sensitivity
-from discreet.testing import all_neighbours, all_tables, neighbour_tables, worst_ratio
+from discreet.mechanisms.quantile import Bracket
+from discreet.mechanisms.sensitivity import rank_score_sensitivity
+from discreet.numeric import exp_above
+from discreet.verification import all_neighbours, all_tables, neighbour_tables, worst_ratio
 
 POINTS = 4
 ORDERS = [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3)]

@@ -18,13 +18,20 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidInput
 from discreet.query import parse_sql, to_sql
 from discreet.query.canonical import format_canonical_query, simplify_predicate, simplify_within
-from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate, is_satisfied
-from discreet.query.sets import (
+from discreet.query.predicates import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    InRanges,
+    InTexts,
+    Predicate,
     build_ranges,
     build_whole_domain,
     complement_condition,
     intersect_conditions,
     is_empty_condition,
+    is_satisfied,
     unite_conditions,
 )
 from discreet.schema import Budget, Column, Schema
@@ -456,7 +463,7 @@ def test_the_check_against_duckdb_can_fail() -> None:
 
 def test_many_ranges_are_refused_before_they_cost() -> None:
     """A condition can stand for more ranges of codes than its text has words."""
-    from discreet.taxonomy import Taxonomy
+    from discreet.priors.taxonomy import Taxonomy
 
     leaves = [f"{place:05d}" for place in range(20_000)]
     parents = {leaf: "even" if place % 2 else "odd" for place, leaf in enumerate(leaves)}

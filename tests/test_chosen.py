@@ -13,15 +13,20 @@ import numpy as np
 import pytest
 
 from discreet import Distance, InvalidInput, Prior, Taxonomy, Unsupported
-from discreet.distance import ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance
-from discreet.kernel.bracket import Bracket
-from discreet.kernel.quantile import Quantile
-from discreet.planner.chosen import CandidateSelection, Mode, RefinedStatistic, build_selection, resolve_distance
-from discreet.planner.facts import ContributionBounds
-from discreet.planner.given import build_even_prior
-from discreet.planner.individual import UnitQuery, build_unit_query
-from discreet.planner.positions import CandidateGrid, PositionRefinement
-from discreet.query.predicate import TRUE
+from discreet.measurements.candidate_grid import CandidateGrid, PositionRefinement
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.prior_on_grid import build_even_prior
+from discreet.measurements.selection import (
+    CandidateSelection,
+    Mode,
+    RefinedStatistic,
+    build_selection,
+    resolve_distance,
+)
+from discreet.measurements.unit_query import UnitQuery, build_unit_query
+from discreet.mechanisms.quantile import Bracket, Quantile
+from discreet.priors.distance import ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance
+from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column
 from tables import schema

@@ -17,16 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from discreet.assess.claims import check_claim
-from discreet.assess.evidence import CheckedClaim
-from discreet.assess.nearest import bound_linkage
-from discreet.assess.permuted import MIN_DOUBT, Hits, count_hits_in_groups, count_unique_hits
-from discreet.assess.uniform import bound_irregularity, compute_hit_tails
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
-from discreet.guarantee import Guarantee
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.protected import ProtectedTable
-from discreet.microdata.reading import read_table
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.privacy.guarantee import Guarantee
+from discreet.sdc.table import ProtectedTable, read_table
+from discreet.sdc.verify.claims import check_claim
+from discreet.sdc.verify.evidence import (
+    MIN_DOUBT,
+    CheckedClaim,
+    Hits,
+    bound_irregularity,
+    bound_linkage,
+    compute_hit_tails,
+    count_hits_in_groups,
+    count_unique_hits,
+)
 
 Arrays = dict[str, NDArray[Any]]
 ROWS, K = 300, 10
@@ -247,7 +252,7 @@ def test_what_was_drawn_is_shown_with_a_proviso() -> None:
 
 def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
     """Rank groups of a column with three values: nearly all rows keep theirs, and for them it is certain."""
-    from discreet.microdata.swapping import ir_swap
+    from discreet.sdc.methods.swap import ir_swap
 
     table = {"age": np.arange(ROWS), "job": np.repeat(["a", "b", "c"], ROWS // 3)}
     release = ir_swap(table, K, ["job"], entropy=KeyedEntropy(b"claims", "nothing"))
@@ -258,7 +263,7 @@ def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
 
 def test_moving_quasi_identifiers_that_are_alike_changes_nothing_and_holds() -> None:
     """Groups alike in the quasi-identifiers are k-anonymous; so is a microaggregated file, beside the original too."""
-    from discreet.microdata.swapping import mdav_swap
+    from discreet.sdc.methods.swap import mdav_swap
 
     table = {"sex": np.array(["F", "M"] * 100), "income": np.arange(200)}
     release = mdav_swap(table, 5, ["sex"], ["income"], swap="quasi", entropy=KeyedEntropy(b"claims", "alike"))
@@ -335,7 +340,7 @@ def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
 
 def test_anatomy_tells_what_is_certain_all_the_same() -> None:
     """Nearly every group of a column with few values has one value only, and the words say what that means."""
-    from discreet.microdata.anatomy import anatomy
+    from discreet.sdc.methods.anatomy import anatomy
 
     draw = random.Random(5)
     table = {"age": np.arange(1000.0), "ill": np.array([draw.choice(["flu", "hiv", "none"]) for _ in range(1000)])}
@@ -492,7 +497,7 @@ def test_t_closeness_of_classes_and_of_anatomy() -> None:
 
 def test_hidden_t_closeness_is_not_refuted_by_the_file_alone() -> None:
     """Classes of equal ages are not the groups that were dealt: nothing contradicts an honest file."""
-    from discreet.microdata.t_close import t_close
+    from discreet.sdc.methods.t_closeness import t_close
 
     draw = random.Random(9)
     table = {"age": np.arange(ROWS) % 30, "income": np.array([draw.random() for _ in range(ROWS)])}
@@ -513,10 +518,9 @@ def test_t_closeness_of_several_columns_is_that_of_their_pairs() -> None:
 
 def made(method: str) -> ProtectedTable:
     """A release by one of the methods."""
-    from discreet.microdata.anatomy import anatomy
-    from discreet.microdata.mdav_id import mdav_id
-    from discreet.microdata.swapping import ir_swap, mdav_swap
-    from discreet.microdata.t_close import t_close
+    from discreet.sdc.methods.anatomy import anatomy
+    from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
+    from discreet.sdc.methods.t_closeness import t_close
 
     entropy, (known, secret) = KeyedEntropy(b"claims", method), (["age", "place"], ["income", "job"])
     table = {**people(), "place": np.arange(ROWS) % 17}

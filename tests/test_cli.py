@@ -648,7 +648,7 @@ def test_what_is_not_expected_shows_nothing(schema: Path, monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise RuntimeError("the income of p17 is 12345")
 
-    monkeypatch.setattr("discreet.custodian.looking.get_balances", fail)
+    monkeypatch.setattr("discreet.custodian.status.get_balances", fail)
     broken = discreet("budget", schema, "--json")
     assert broken.code == 1
     assert broken.err == "discreet: an internal error; nothing about the data is shown\n"
@@ -678,7 +678,7 @@ def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) ->
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.custodian.looking.get_balances", interrupt)
+    monkeypatch.setattr("discreet.custodian.status.get_balances", interrupt)
     stopped = discreet("budget", schema)
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "")
 
@@ -687,12 +687,12 @@ def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_interrupt_of_what_is_paid_for_says_that_it_may_have_been(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.cli import run
+    from discreet.cli import main
 
-    monkeypatch.setattr(run, "_build_command", partial(_stopped_in_a_library, signal.SIGINT))
+    monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, signal.SIGINT))
     stopped = discreet(command, "nowhere.yaml")
     assert (stopped.code, stopped.out) == (130, "")
-    assert stopped.err == f"discreet: stopped before it was done; {run.PAID_NOTE}\n"
+    assert stopped.err == f"discreet: stopped before it was done; {main.PAID_NOTE}\n"
 
 
 def test_a_picture_that_cannot_be_written_is_not_paid_for(schema: Path) -> None:
@@ -737,20 +737,20 @@ def test_rights_that_are_missing_are_told_as_such(
 
 def _stopped_in_a_library(number: int) -> None:
     """A signal comes in the midst of somebody else's code, which makes an error of what the handler raises."""
-    from discreet.cli import run
+    from discreet.cli import main
 
     try:
-        run.handle_signal(number, None)
+        main.handle_signal(number, None)
     except (SystemExit, KeyboardInterrupt):
         raise ImportError("cannot import") from None
 
 
 def test_what_a_library_makes_of_a_stop_is_still_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exit in the midst of an import may arrive as an ImportError; nothing is our fault then."""
-    from discreet.cli import run
+    from discreet.cli import main
 
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        monkeypatch.setattr(run, "_build_command", partial(_stopped_in_a_library, number))
+        monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, number))
         told = discreet("budget", "nowhere.yaml")
         assert (told.code, told.out, told.err) == (code, "", "")
 

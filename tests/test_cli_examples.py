@@ -10,7 +10,7 @@ from documentation.reference_cli import commands as all_commands
 from typer.core import TyperGroup
 
 from commands import discreet, done, write_registry
-from discreet.cli.examples import EXAMPLES
+from discreet.cli.main import EXAMPLES
 
 SERVED = "datasets:\n  - schema: work/registry.yaml\n"
 NOT_RUN = {"serve": "until it is stopped", "token revoke": "an id of a token that there is"}

@@ -24,9 +24,16 @@ from discreet import (
     Unavailable,
     Unsupported,
 )
-from discreet.client.address import parse_service_address
-from discreet.client.dataset import attach_retry_key
-from discreet.client.wire import MAX_REPLY_BYTES, MAX_WAIT_SECONDS, HttpReply, HttpRequest, LostReply, Transport
+from discreet.client.remote_dataset import attach_retry_key
+from discreet.client.transport import (
+    MAX_REPLY_BYTES,
+    MAX_WAIT_SECONDS,
+    HttpReply,
+    HttpRequest,
+    LostReply,
+    Transport,
+    parse_service_address,
+)
 from documents import ANSWER, GUARANTEE, QUESTION, TOKEN, client
 from scripted import Scripted, broken_chunk, drop, huge, problem, raw, reply, scripted
 
@@ -460,7 +467,7 @@ def test_every_call_of_a_custodian_is_a_client_s() -> None:
 
 
 def test_every_call_of_a_session_is_a_client_s() -> None:
-    from discreet.client.session import RemoteSession as Ours
+    from discreet.client.remote_session import RemoteSession as Ours
     from discreet.custodian.session import CountingSession
 
     assert calls(CountingSession).keys() - calls(Ours).keys() == {"catch_up"}  # with the other processes of a service

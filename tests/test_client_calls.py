@@ -28,8 +28,7 @@ from discreet import (
     Unsupported,
     total,
 )
-from discreet.client.address import parse_service_address
-from discreet.client.wire import Transport
+from discreet.client.transport import Transport, parse_service_address
 from documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, client
 from scripted import Scripted, drop, problem, raw, reply, scripted
 
@@ -243,8 +242,7 @@ def test_without_a_picture_there_is_none(service: Scripted, tmp_path: Path) -> N
 
 
 def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_path: Path) -> None:
-    from discreet.bars import HistogramChart
-    from discreet.pictures import build_picture_spec
+    from discreet.charts import HistogramChart, build_picture_spec
 
     spec = build_picture_spec(HistogramChart("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
     service.then(reply(ANSWER, 201), reply({"spec": spec}))
@@ -298,7 +296,7 @@ def test_a_job_that_failed_is_its_error(
 
 
 def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
-    from discreet.client.jobs import wait_for_job
+    from discreet.client.remote_dataset import wait_for_job
 
     class Patient(Transport):
         def ask(self, *_: object) -> Any:
@@ -492,7 +490,7 @@ def test_a_release_comes_whole_or_not_at_all(
 
 def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_path: Path) -> None:
     """It is not taken for a lost connection."""
-    from discreet.client.wire import HttpRequest
+    from discreet.client.transport import HttpRequest
 
     full, service.steps[:] = Path("/dev/full"), [raw(TABLE)]
     wire = Transport(parse_service_address(service.address), TOKEN)

@@ -19,8 +19,8 @@ import pytest
 import uvicorn
 
 from discreet import Answer, BudgetExceeded, Client, Custodian, InvalidInput, Release
-from discreet.custodian.verifying import verify_release
 from discreet.errors import Unavailable
+from discreet.release.assess import verify_release
 from discreet.service.app import make_app
 from discreet.service.config import DatasetConfig
 from discreet.service.jobs import run_job_loop

@@ -14,12 +14,12 @@ import pytest
 from commands import done
 from discreet import Custodian, load_schema
 from discreet.custodian import preview_from_schema
-from discreet.custodian.previewing import Preview
-from discreet.kernel.individual import build_local_noise
-from discreet.planner.choose import plan
-from discreet.planner.chosen import CandidateSelection
-from discreet.planner.compared import DpComparison, compare_with_dp
-from discreet.planner.individual import OrderStatistic
+from discreet.custodian.preview import Preview
+from discreet.measurements.selection import CandidateSelection
+from discreet.measurements.unit_query import OrderStatistic
+from discreet.mechanisms.individual_dp import build_local_noise
+from discreet.planner.dp_comparison import DpComparison, compare_with_dp
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema

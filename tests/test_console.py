@@ -18,14 +18,14 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 import services
 from discreet.errors import InvalidInput
+from discreet.priors.syntax import parse_shapes, parse_weights
 from discreet.query import parse_sql
 from discreet.schema import Schema, load_schema, schema_to_public_json
 from discreet.service.app import make_app
-from discreet.service.gate import COOKIE_NAME
 from discreet.service.jobs import run_job_loop
+from discreet.service.middleware.auth import COOKIE_NAME
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, find_token, sign_in
-from discreet.shapes import parse_shapes, parse_weights
 from serving import config_in
 
 ASK = "/console/datasets/registry"

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from discreet.service.console import copies, topics, views
-from discreet.service.console.rendering import TEMPLATE_DIR, build_environment
-from discreet.service.console.static import ASSET_DIR, read_own_assets
+from discreet.service.console import analyst_pages, rendering, views
+from discreet.service.console.rendering import ASSET_DIR, TEMPLATE_DIR, build_environment, read_own_assets
 
 PAGES = sorted(TEMPLATE_DIR.rglob("*.html"))
 SCRIPTS = sorted(ASSET_DIR.glob("*.js"))
@@ -115,15 +114,15 @@ def test_a_script_imports_only_scripts_that_are_there(path: Path) -> None:
 
 
 def test_every_explanation_has_a_page_and_every_question_mark_an_explanation() -> None:
-    assert {path.stem for path in (TEMPLATE_DIR / "explain").glob("*.html")} == set(topics.TOPICS)
+    assert {path.stem for path in (TEMPLATE_DIR / "explain").glob("*.html")} == set(rendering.TOPICS)
     asked = [one for path in PAGES for one in re.findall(r'why\("([a-z]+)"', path.read_text(encoding="utf-8"))]
-    assert set(asked) <= set(topics.TOPICS)
+    assert set(asked) <= set(rendering.TOPICS)
     assert {"epsilon", "posterior", "guarantee"} <= set(asked)
 
 
 def test_what_epsilon_buys_is_never_told_too_small() -> None:
     """A bound that is rounded is rounded up."""
-    for epsilon, right, factor in topics.list_epsilon_gains():
+    for epsilon, right, factor in rendering.list_epsilon_gains():
         size = float(epsilon)
         exact = math.exp(size) / (1 + math.exp(size))
         assert exact <= float(right.removesuffix(" %")) / 100 <= exact + 0.0011
@@ -174,7 +173,7 @@ def test_a_copied_python_call_asks_the_same() -> None:
         "fresh": True,
         "interval": True,
     }
-    text = copies.format_python_code("http://127.0.0.1:1", "re'gistry", True, asked)
+    text = analyst_pages.format_python_code("http://127.0.0.1:1", "re'gistry", True, asked)
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     (answer,) = [call for call in calls if getattr(call.func, "attr", "") == "answer"]
     assert ast.literal_eval(answer.args[0]) == HOSTILE
@@ -184,7 +183,9 @@ def test_a_copied_python_call_asks_the_same() -> None:
 
 
 def test_a_copied_number_is_only_ever_a_number() -> None:
-    text = copies.format_python_code("http://127.0.0.1:1", "t", False, {"question": "q", "epsilon": "__import__('os')"})
+    text = analyst_pages.format_python_code(
+        "http://127.0.0.1:1", "t", False, {"question": "q", "epsilon": "__import__('os')"}
+    )
     (answer,) = [
         n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "answer"
     ]
@@ -193,7 +194,9 @@ def test_a_copied_number_is_only_ever_a_number() -> None:
 
 def test_a_copied_command_asks_the_same_and_pays_for_nothing_fresh() -> None:
     asked = {"question": HOSTILE, "epsilon": "0.1", "fresh": True}
-    words = shlex.split(copies.format_curl_command("http://127.0.0.1:1", "/v1/datasets/t", asked).replace("\\\n", " "))
+    words = shlex.split(
+        analyst_pages.format_curl_command("http://127.0.0.1:1", "/v1/datasets/t", asked).replace("\\\n", " ")
+    )
     assert json.loads(words[words.index("--data") + 1]) == {"question": HOSTILE, "epsilon": "0.1"}
     assert "http://127.0.0.1:1/v1/datasets/t/answers" in words
 

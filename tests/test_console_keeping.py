@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet.service.console.telling import describe_charge
+from discreet.service.console.rendering import describe_charge
 from discreet.service.jobs import run_next_job
 from discreet.service.problems import EXPLANATIONS, PROBLEM_TYPES
 from discreet.service.store.tokens import create_token

@@ -13,9 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from discreet.service.console.pages import build_console
-from discreet.service.console.static import get_assets_path
-from discreet.service.gate import COOKIE_NAME
+from discreet.service.console.rendering import get_assets_path
 from discreet.service.jobs import run_next_job
+from discreet.service.middleware.auth import COOKIE_NAME
 from serving import COUNT, HOME, Served, config_in, served
 from test_console_assets import Inline
 

@@ -15,13 +15,13 @@ import pytest
 
 import dirty
 from discreet.errors import InvalidInput
-from discreet.query.totals import MAX_CUTS, BinKey, CutKey, ScanMeasure, TotalsScan
+from discreet.query.scan import MAX_CUTS, BinKey, CutKey, ScanMeasure, TotalsScan
 from discreet.schema import Budget, Column, Schema
 from discreet.sources.duckdb import DuckDBSource
+from discreet.sources.ingest import register_duckdb, register_memory, register_postgres, register_spark
 from discreet.sources.memory import MemorySource
-from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
-from discreet.sources.registration import register_duckdb, register_memory, register_postgres, register_spark
+from discreet.sources.protocol import Source
 from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:

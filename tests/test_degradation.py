@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from discreet import BudgetExceeded, Custodian, DiscreteLaplace, InvalidInput
-from discreet.custodian.draw import ExactInputs, degrade_result, sample_noisy_outputs
-from discreet.kernel.degradation import LaplaceDegradation, build_keep_chance
-from discreet.kernel.entropy import SYSTEM
+from discreet.custodian.measure import ExactInputs, degrade_result, sample_noisy_outputs
 from discreet.ledger import Ledger
-from discreet.planner.asked import build_query_options
-from discreet.planner.choose import plan, replan_query
-from discreet.planner.nested import HierarchicalHistogram
+from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.mechanisms.discrete_laplace import LaplaceDegradation, build_keep_chance
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.planner.options import build_query_options
 from discreet.planner.plan import Plan, list_independent_noises
+from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql
-from discreet.testing import assert_fits
+from discreet.verification import assert_fits
 from ledgers import DATASET, ask, caps, spent_of
 from tables import schema
 from test_custodian import people

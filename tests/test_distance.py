@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from papers.chapter_6 import SPORT
 
 from discreet import Distance, InvalidInput, Taxonomy
-from discreet.distance import boundary, diameter, parse_distance
+from discreet.priors.distance import boundary, diameter, parse_distance
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

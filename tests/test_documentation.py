@@ -33,8 +33,8 @@ from documentation import (
 import discreet
 import test_docs
 from discreet.errors import DiscreetError
-from discreet.schema import keys
-from discreet.schema.keys import MappingKeys
+from discreet.schema import yaml as schema_yaml
+from discreet.schema.yaml import MappingKeys
 from discreet.service import config
 from discreet.service.problems import PROBLEM_TYPES, ProblemType
 
@@ -111,7 +111,7 @@ def test_every_key_of_the_schema_is_described() -> None:
     told = reference_schema.PARTS, reference_schema.WORDS
     assert reference_schema.undocumented(*told) == []
     described = {known for known, _ in reference_schema.PARTS.values()}
-    assert described == {value for value in vars(keys).values() if isinstance(value, MappingKeys)}
+    assert described == {value for value in vars(schema_yaml).values() if isinstance(value, MappingKeys)}
 
 
 def test_a_key_without_words_is_caught() -> None:
@@ -225,7 +225,9 @@ def test_a_note_is_read_as_its_host_reads_it() -> None:
 def test_links_between_files_become_links_between_pages() -> None:
     """A file that is a page is linked; another is plain code; code itself is left alone."""
     pages = {"SECURITY.md": "reference/security.md", "src/discreet/a.md": "reference/proofs/a.md"}
-    text = "[see](../SECURITY.md#scope), [`Prior`](../src/discreet/prior.py), [a](https://a.example), `[x](y.md)`"
+    text = (
+        "[see](../SECURITY.md#scope), [`Prior`](../src/discreet/priors/prior.py), [a](https://a.example), `[x](y.md)`"
+    )
     made = links.rewritten(text, "docs/asking.md", "asking.md", pages)
     assert made == "[see](reference/security.md#scope), `Prior`, [a](https://a.example), `[x](y.md)`"
     back = links.rewritten("[ask](docs/asking.md) ![p](docs/attack.svg)", "SECURITY.md", pages["SECURITY.md"], pages)

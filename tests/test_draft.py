@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from discreet import InvalidInput, Unavailable
+from discreet.datasets.registration import draft_schema
 from discreet.schema import schema_from_text
-from discreet.sources.draft import draft_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

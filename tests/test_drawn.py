@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Distance, Prior, Refinement, Taxonomy, Unsupported
-from discreet.inference.drawn import MAX_VALUES, compute_refinement_posterior, estimate_refinement_error
+from discreet.estimation.refinement_posterior import MAX_VALUES, compute_refinement_posterior, estimate_refinement_error
 
 TAXONOMY = Taxonomy.of({"a": "x", "b": "x", "c": "y", "d": "y", "e": "z", "x": "any", "y": "any", "z": "any"})
 LETTERS = Prior.weights({"a": 3, "c": 2, "b": 7, "e": 1, "d": 4})

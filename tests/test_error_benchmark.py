@@ -12,7 +12,7 @@ from benchmarks.error.priors import Imagined, Outcome, Truth
 from benchmarks.error.race import OURS, Errors, compared
 from benchmarks.error.table import People
 
-from discreet.query.totals import ScanMeasure, TotalsScan
+from discreet.query.scan import ScanMeasure, TotalsScan
 
 PEOPLE = People.made()
 NO_NOISE = 5000

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.exact import (
+from discreet.numeric import (
     as_int,
     as_number_between,
     as_positive,

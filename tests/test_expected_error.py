@@ -13,19 +13,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.inference.belief import parse_grid_prior
-from discreet.inference.line import ScaledNoise, estimate_posterior_error
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import SYSTEM
-from discreet.planner.asked import QueryOptions
-from discreet.planner.choose import plan, plan_query
-from discreet.planner.chosen import CandidateSelection, RefinedStatistic
-from discreet.planner.individual import UnitQuery
-from discreet.planner.meaning import ERROR_SHARES
-from discreet.planner.noisy import AdditiveNoise
+from discreet.estimation.grid_prior import parse_grid_prior
+from discreet.estimation.noise_distributions import ScaledNoise, estimate_posterior_error
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.estimator import ERROR_SHARES
+from discreet.measurements.refined_total import RefinedTotal
+from discreet.measurements.selection import CandidateSelection, RefinedStatistic
+from discreet.measurements.unit_query import UnitQuery
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.planner.options import QueryOptions
 from discreet.planner.plan import Plan
-from discreet.planner.refined import RefinedTotal
-from discreet.posterior import Posterior
+from discreet.planner.planner import plan, plan_query
+from discreet.priors.posterior import Posterior
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
 from tables import schema

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from documentation.pictures_explanation import FOLDER, pictures
 
 from discreet import Guarantee
-from discreet.custodian.rehearsing import REHEARSAL_NOTE
+from discreet.custodian.rehearsal import REHEARSAL_NOTE
 
 PAGES = sorted((Path(__file__).parents[1] / "docs" / "explanation").glob("*.md"))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import Extreme, InvalidInput, Unsupported
-from discreet.exact import exp_above
+from discreet.numeric import exp_above
 
 POINTS = 4
 

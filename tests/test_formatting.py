@@ -19,10 +19,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet import formatting
-from discreet.answer import Answer
-from discreet.custodian.nested import _build_interval
-from discreet.custodian.reply import build_answer
-from discreet.exact import exp_bounds
+from discreet.answers.answer import Answer
+from discreet.answers.build import build_answer
+from discreet.answers.hierarchical_answer import _build_interval
+from discreet.charts import _Mark
 from discreet.formatting import (
     EPOCH,
     Number,
@@ -48,17 +48,17 @@ from discreet.formatting import (
     round_up,
     widen_interval,
 )
-from discreet.guarantee import Guarantee, format_privacy_bound
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.pictures import _Mark
-from discreet.planner.choose import plan
-from discreet.planner.nested import compute_half_width
-from discreet.planner.noisy import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.hierarchical import compute_half_width
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.numeric import exp_bounds
 from discreet.planner.plan import NoisyResult, Plan
-from discreet.posterior import Posterior
+from discreet.planner.planner import plan
+from discreet.priors.posterior import Posterior
+from discreet.privacy.guarantee import Guarantee, format_privacy_bound
 from discreet.query import parse_sql, to_sql
 from discreet.schema import Column, Schema
-from discreet.service.console.static import ASSET_DIR
+from discreet.service.console.rendering import ASSET_DIR
 from tables import schema
 
 INCOME = Column("income", "number", lower=0, upper=10_000_000, step=Fraction(1, 100), missing=0)
@@ -374,10 +374,10 @@ def test_the_sentence_of_a_narrow_answer_is_true_whenever_its_interval_is(epsilo
 
 # Where a number may be rounded without the formatters, and why.
 EXCEPTIONS = {
-    "exact.py": "echoes an argument in a refusal, and is below the formatters in the order of imports",
-    "service/watching.py": "counters for Prometheus, in full",
+    "numeric.py": "echoes an argument in a refusal, and is below the formatters in the order of imports",
+    "service/monitoring.py": "counters for Prometheus, in full",
     "service/console/views.py": "places in a picture, and the round numbers along its axis",
-    "custodian/nested.py": "the noisy count itself, to the hundredth",
+    "answers/hierarchical_answer.py": "the noisy count itself, to the hundredth",
     "reproduce": "figures beside those of a paper, and the names they are stored under",
 }
 ROUNDS = re.compile(r"\.\d|\.\{|[eEfFgG%n]$")

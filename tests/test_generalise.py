@@ -15,18 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.microdata.generalise import generalise
-from discreet.microdata.hierarchies import build_hierarchy, find_parent
-from discreet.microdata.lattice import (
+from discreet.priors.taxonomy import Taxonomy
+from discreet.sdc.methods.generalize import (
     INFORMATION_LOSSES,
     EquivalenceClasses,
     GeneralizationTask,
     compute_row_keys,
+    generalise,
     merge_equal_rows,
 )
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import ABSENT, Attribute
-from discreet.taxonomy import Taxonomy
+from discreet.sdc.methods.hierarchies import build_hierarchy, find_parent
+from discreet.sdc.table import ABSENT, Attribute, read_table
 from properties import tried
 from published_data import shared_data
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput, Prior, Unsupported
-from discreet.planner.given import mix_cauchy_tail, place_prior
-from discreet.prior import MAX_POINTS, Grid
+from discreet.measurements.prior_on_grid import mix_cauchy_tail, place_prior
+from discreet.priors.prior import MAX_POINTS, Grid
 from discreet.schema import Column
 
 AGE = Column("age", "integer", 17, 90)

@@ -33,25 +33,24 @@ from discreet import (
     refine,
     rho,
 )
-from discreet.distance import boundary, diameter, marginality
-from discreet.exact import exp_below
-from discreet.inference.linear import refine_linear
-from discreet.kernel.heavy_tail import (
+from discreet.estimation.linear_refinement import refine_linear
+from discreet.mechanisms.continuous_noise import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
+    compute_laplace_region,
     compute_largest_alpha,
     find_admissible_range,
 )
-from discreet.kernel.individual import TruncatedRangeCount
-from discreet.kernel.laplace import compute_laplace_region
-from discreet.kernel.staircase import compute_laplace_core
-from discreet.microdata.closeness import compute_distribution_distance, groups_apart
-from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.chains import bound_chain, bound_joint_chain, bound_ordered_chain
-from discreet.microdata.private.grid import ColumnGrid
-from discreet.microdata.private.loss import PrivacyBudget
+from discreet.mechanisms.individual_dp import TruncatedRangeCount
+from discreet.mechanisms.staircase import compute_laplace_core
+from discreet.numeric import exp_below
+from discreet.priors.distance import boundary, diameter, marginality
 from discreet.schema import Column
-from discreet.testing import exact_delta, worst_ratio
+from discreet.sdc.methods.buckets import compute_distribution_distance, groups_apart
+from discreet.synthetic.column_methods import RankBlocks
+from discreet.synthetic.columns import ColumnGrid, PrivacyBudget
+from discreet.synthetic.hilbert import bound_chain, bound_joint_chain, bound_ordered_chain
+from discreet.verification import exact_delta, worst_ratio
 from test_distance import SPORT as SPORT_PARENTS
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Guarantee, InvalidInput, Unsupported
-from discreet.guarantee import DP_MODELS, compute_epsilon_at_order
-from discreet.kernel.distribution import Distribution, RationalFactors
-from discreet.prior import Prior
-from discreet.testing import worst_ratio
+from discreet.mechanisms.distribution import Distribution, RationalFactors
+from discreet.priors.prior import Prior
+from discreet.privacy.guarantee import DP_MODELS, compute_epsilon_at_order
+from discreet.verification import worst_ratio
 
 epsilons = st.fractions(min_value=0, max_value=10, max_denominator=1000)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput
-from discreet.planner.impossible import StructuralZeros, read_structural_zeros
-from discreet.query.predicate import AllOf, AnyOf, InRanges, Predicate, is_satisfied
-from discreet.query.released import MISSING_CODE
+from discreet.planner.public_facts import StructuralZeros, read_structural_zeros
+from discreet.query.predicates import AllOf, AnyOf, InRanges, Predicate, is_satisfied
+from discreet.query.scan import MISSING_CODE
 from discreet.schema import Schema, schema_from_text, schema_to_public_json
 
 TEXT = """\

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from discreet.errors import InvalidInput
-from discreet.guarantee import Guarantee
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.individual import (
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.individual_dp import (
     IndividualOrderStatistic,
     IndividualVector,
     TruncatedRangeCount,
     build_local_noise,
 )
-from discreet.kernel.order_statistic import find_rank
-from discreet.testing import all_tables, assert_fits
+from discreet.mechanisms.smooth_sensitivity import find_rank
+from discreet.privacy.guarantee import Guarantee
+from discreet.verification import all_tables, assert_fits
 from streams import Stream
 
 DOMAIN = (0, 1, 2, 4, 5)

@@ -10,9 +10,11 @@ import pytest
 from scipy.stats import binom
 
 from discreet import BoxStaircase, DiscreteGaussian, DiscreteLaplace, InvalidInput, PolygonStaircase, Prior, Staircase
-from discreet.inference import line
-from discreet.inference.belief import parse_grid_prior
-from discreet.inference.laws import (
+from discreet.estimation import noise_distributions
+from discreet.estimation.grid_prior import parse_grid_prior
+from discreet.estimation.noise_distributions import (
+    ScaledNoise,
+    SummedNoise,
     compute_joint_log_probability,
     compute_log_probability,
     compute_sum_deviation,
@@ -20,10 +22,9 @@ from discreet.inference.laws import (
     compute_sum_tail,
     compute_upper_tail,
 )
-from discreet.inference.line import ScaledNoise, SummedNoise
-from discreet.inference.mean import NoisyRatio, NoisyVariance
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.noise import IndependentNoises, Noise
+from discreet.estimation.noisy_ratio import NoisyRatio, NoisyVariance
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.noise import IndependentNoises, Noise
 
 HEXAGON = ((8, 0), (4, 1), (-4, 1), (-8, 0), (-4, -1), (4, -1))
 NOISES = [
@@ -106,7 +107,7 @@ def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: s
     used = 0.9 * stated + 0.1 * tail_law / tail_law.sum()
     weight = used * np.array([probability(noise, int(raw - v)) for v in values])
     exact = weight / weight.sum()
-    found = line.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
+    found = noise_distributions.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
     assert found.mean() == pytest.approx(float(exact @ values), rel=1e-3)
     assert found.variance() == pytest.approx(float(exact @ (values - float(exact @ values)) ** 2), rel=1e-2)
 
@@ -188,7 +189,7 @@ def test_how_good_a_correct_prior_is_and_a_wrong_one() -> None:
         for share, right, three, ten in ((1.0, 0.75, 2.0, 1.2), (0.5, 0.5, 2.0, 3.0), (2.0, 1.0, 2.0, 1.2)):
             sd = share * spread.sd
             belief = parse_grid_prior(f"normal(5000, {sd:.6f})", Fraction(0), Fraction(2**40), Fraction(1), "COUNT")
-            assert line.estimate_posterior_error(belief, spread) <= right * spread.sd
+            assert noise_distributions.estimate_posterior_error(belief, spread) <= right * spread.sd
             for off, bar in ((3, three), (10, ten)):
                 assert error_at(belief, spread, round(5000 + off * sd)) <= bar * spread.sd
 
@@ -198,7 +199,7 @@ def error_at(belief: object, spread: ScaledNoise, truth: int) -> float:
     reach = int(16 * spread.sd)
     noise = np.arange(-reach, reach + 1, max(1, int(spread.sd / 8)))
     chance = np.exp(spread.compute_log_probability(noise.astype(float)))
-    means = np.array([line.update_grid_prior(belief, spread, float(truth + n)).mean() for n in noise])  # type: ignore[arg-type]
+    means = np.array([noise_distributions.update_grid_prior(belief, spread, float(truth + n)).mean() for n in noise])  # type: ignore[arg-type]
     return math.sqrt(float((chance * (means - truth) ** 2).sum() / chance.sum()))
 
 
@@ -209,7 +210,7 @@ def test_warnings_are_rare_where_the_prior_is_right_and_common_where_it_is_not()
         sd = share * spread.sd
         belief = parse_grid_prior(f"normal(500, {sd:.6f})", Fraction(0), Fraction(1000), Fraction(1), "COUNT")
         answers = np.arange(400, 601)
-        warned = np.array([line.compute_surprise(belief, spread, float(y)) < 0.005 for y in answers])
+        warned = np.array([noise_distributions.compute_surprise(belief, spread, float(y)) < 0.005 for y in answers])
         cells = belief.build_cells()
         law = np.exp(spread.compute_log_probability(answers[None, :] - cells.values[:, None]))
         law /= law.sum(axis=1, keepdims=True)
@@ -304,8 +305,8 @@ def test_hostile_priors_give_numbers(prior: str | Prior) -> None:
     spread = ScaledNoise(DiscreteLaplace(Fraction(1, 3), 1), 1.0)
     belief = parse_grid_prior(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     for raw in (-(10**6), 0, 40, 10**6):
-        found = line.update_grid_prior(belief, spread, float(raw))
+        found = noise_distributions.update_grid_prior(belief, spread, float(raw))
         assert 0 <= found.mean() <= 100
         assert np.isfinite(found.mass).all()
-        assert 0 <= line.compute_surprise(belief, spread, float(raw)) <= 1
-    assert 0 <= line.estimate_posterior_error(belief, spread) <= 1.01 * spread.sd
+        assert 0 <= noise_distributions.compute_surprise(belief, spread, float(raw)) <= 1
+    assert 0 <= noise_distributions.estimate_posterior_error(belief, spread) <= 1.01 * spread.sd

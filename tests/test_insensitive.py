@@ -10,11 +10,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.assess.insensitive import collect_clusters, count_differing_records, counterexample, find_bijection
 from discreet.errors import InvalidInput
-from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.private.hilbert import compute_curve_places
-from discreet.query.released import RankRuns
+from discreet.query.scan import RankRuns
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.verify.anonymity import collect_clusters, count_differing_records, counterexample, find_bijection
+from discreet.synthetic.hilbert import compute_curve_places
 
 TABLE = (0.20, 0.36, 0.36, 0.53, 0.62, 0.72, 0.73, 0.98)
 """Three records are taken from the end that is farther from the mean, which depends on the data."""

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.assess.intruder import Matrix, probabilistic_k, reidentification, swap_chances
 from discreet.errors import InvalidInput, Unsupported
+from discreet.sdc.intruder import Matrix, probabilistic_k, reidentification, swap_chances
 
 F = Fraction
 

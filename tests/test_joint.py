@@ -16,14 +16,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.guarantee import NeighborRelation
-from discreet.planner.atoms import CountQuery, DomainGrid
-from discreet.planner.diameter import LABEL_COST, compute_atom_distances, find_farthest_changes
-from discreet.planner.joint import compute_joint_sensitivity, find_worst_case
+from discreet.planner.domain_partition import CountQuery, DomainGrid
+from discreet.planner.session_budget import (
+    LABEL_COST,
+    compute_atom_distances,
+    compute_joint_sensitivity,
+    find_farthest_changes,
+    find_worst_case,
+)
+from discreet.privacy.guarantee import NeighborRelation
 from discreet.query import parse_sql
-from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate, is_satisfied
+from discreet.query.predicates import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    InRanges,
+    InTexts,
+    Predicate,
+    build_ranges,
+    is_satisfied,
+)
 from discreet.query.query import GroupKey
-from discreet.query.sets import build_ranges
 from discreet.schema import Budget, Column, Schema
 from discreet.schema.column import DerivedCodes
 from tables import schema as of_all_kinds

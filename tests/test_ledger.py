@@ -13,18 +13,17 @@ import pytest
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Unavailable
-from discreet.guarantee import Guarantee, compute_epsilon_at_order
-from discreet.ledger import Caps, Charge, Ledger, Receipt, chain, rows
-from discreet.ledger import amounts as units
-from discreet.ledger.accounts import Account, compute_spent_epsilon, is_under_cap
+from discreet.ledger import Caps, Charge, Ledger, Receipt, chain, storage
+from discreet.ledger import charge as units
+from discreet.ledger.accounts import Account, Terms, compute_spent_epsilon, is_under_cap
+from discreet.ledger.backup import NewDataSet
 from discreet.ledger.charge import Model
-from discreet.ledger.forgetting import NewDataSet
 from discreet.ledger.ledger import WEAKER_FLAG
-from discreet.ledger.recorded import RecordedHead
-from discreet.ledger.terms import Terms
+from discreet.ledger.verify import RecordedHead
+from discreet.privacy.cost import MIN_EPSILON as LEAST
+from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.privacy.guarantee import Guarantee, compute_epsilon_at_order
 from discreet.schema import Budget
-from discreet.spend import MIN_EPSILON as LEAST
-from discreet.spend import PrivacyCost, SubAccount
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -345,7 +344,7 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
 def test_what_is_void_is_found_by_an_index(tmp_path: Path) -> None:
     """It is looked up with each answer that is stored: by a walk through all entries that was a fourth of a second."""
     with Ledger.open(tmp_path / "ledger.db"), closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
-        sql = str(rows.SELECT_VOIDS.compile(dialect=sqlite_dialect()))
+        sql = str(storage.SELECT_VOIDS.compile(dialect=sqlite_dialect()))
         plan = looked.execute(f"EXPLAIN QUERY PLAN {sql}", ("t", "f")).fetchall()
     assert "(dataset=? AND finds=?)" in str(plan)  # of either index that has both
 

@@ -18,12 +18,12 @@ import pytest
 
 from commands import discreet, done, write_registry
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger, Unavailable
-from discreet.ledger import rows
+from discreet.ledger import storage
 from discreet.ledger.accounts import EMPTY_ACCOUNT, Account, compute_debit
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
-from discreet.ledger.opening import open_database
-from discreet.ledger.tables import FORMAT_VERSION
-from discreet.spend import SubAccount
+from discreet.ledger.connect import open_database
+from discreet.ledger.storage import FORMAT_VERSION
+from discreet.privacy.cost import SubAccount
 from ledgers import (
     DATASET,
     EVERY,
@@ -104,8 +104,8 @@ def id_of(where: str | Path) -> str:
 def account_of(ledger: Ledger, owner: str) -> Account:
     """What an owner has spent on the whole of the data set."""
     with ledger._database.begin_read() as connection:
-        head = rows.require_head(rows.find_head(connection, DATASET), DATASET)
-        return rows.read_position(connection, head, owner, None, ()).root
+        head = storage.require_head(storage.find_head(connection, DATASET), DATASET)
+        return storage.read_position(connection, head, owner, None, ()).root
 
 
 def names(folder: Path) -> set[str]:

@@ -16,7 +16,7 @@ from typing import TextIO
 
 import pytest
 
-from discreet.ledger import Ledger, rows
+from discreet.ledger import Ledger, storage
 from ledgers import DATASET, ask, caps, processes, spent_of, where
 
 __all__ = ["where"]  # a fixture
@@ -81,7 +81,7 @@ class Crashes:
             assert EPSILON * len(charges) <= CAP.dataset.epsilon
             with ledger._database.begin_read() as connection:
                 for entry, answer in self.released.values():
-                    assert rows.read_answer_text(connection, DATASET, entry) == answer
+                    assert storage.read_answer_text(connection, DATASET, entry) == answer
 
     def _start(self, most_bytes: int | None = None) -> tuple[BaseProcess, TextIO]:
         told, telling = processes.Pipe(duplex=False)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 
 from discreet import BudgetExceeded
 from discreet.ledger import Caps, Charge, Ledger, Receipt
-from discreet.ledger.terms import Terms
+from discreet.ledger.accounts import Terms
+from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.schema import Budget
-from discreet.spend import PrivacyCost, SubAccount
 from ledgers import DATASET, EVERY, ask, caps, schema_of
 
 LIMITS = [

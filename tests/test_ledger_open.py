@@ -18,8 +18,8 @@ from sqlalchemy import select
 
 from discreet import InvalidInput, Unavailable
 from discreet.ledger import Ledger
-from discreet.ledger.queue import wait_by_flock, wait_by_ticket
-from discreet.ledger.tables import FORMAT_VERSION, about
+from discreet.ledger.sqlite import wait_by_flock, wait_by_ticket
+from discreet.ledger.storage import FORMAT_VERSION, about
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures

@@ -11,10 +11,9 @@ import pytest
 
 from discreet import BudgetExceeded
 from discreet.ledger import Caps, Charge, Ledger
-from discreet.ledger.accounts import Account, is_under_cap
-from discreet.ledger.amounts import round_up_to_units
-from discreet.ledger.terms import Terms
-from discreet.spend import PrivacyCost
+from discreet.ledger.accounts import Account, Terms, is_under_cap
+from discreet.ledger.charge import round_up_to_units
+from discreet.privacy.cost import PrivacyCost
 from ledgers import DATASET, ask, caps, processes, spent_of, where
 
 __all__ = ["where"]  # a fixture

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, InvalidInput, Ledger
-from discreet.ledger import Charge, chain, paying
+from discreet.ledger import Charge, chain, payment
+from discreet.ledger.accounts import SPENT_ABOVE_CAP, WEAKER_ANSWERS
 from discreet.ledger.ledger import WEAKER_FLAG
-from discreet.ledger.terms import SPENT_ABOVE_CAP, WEAKER_ANSWERS
-from discreet.spend import PrivacyCost, SubAccount
+from discreet.privacy.cost import PrivacyCost, SubAccount
 from ledgers import DATASET, EVERY, ask, caps, ledger, pure, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -93,7 +93,7 @@ def test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten(
     for part in "ab":
         ledger.charge(gaussian(part, part), LIMITS)
     with monkeypatch.context() as before:
-        before.setattr(paying, "_raise_fits", lambda *_: True)
+        before.setattr(payment, "_raise_fits", lambda *_: True)
         ledger.charge(raising(), LIMITS)
     for snapshot in ("s1", "s2", "s3"):
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")

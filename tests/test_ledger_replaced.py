@@ -22,15 +22,15 @@ from sqlalchemy import delete, insert, select
 
 from commands import discreet, done, write_registry
 from discreet import Custodian, Ledger, Unavailable
-from discreet.custodian.heads import HEAD_FILE
+from discreet.datasets.dataset_dir import HEAD_FILE
 from discreet.ledger import ledger as paid
-from discreet.ledger.opening import open_database
-from discreet.ledger.recorded import RecordedHead
-from discreet.ledger.tables import METADATA, entries
+from discreet.ledger.connect import open_database
+from discreet.ledger.storage import METADATA, entries
+from discreet.ledger.verify import RecordedHead
 from discreet.service.store import Store
-from discreet.service.store.answers import StoredAnswer, keep_answer
-from discreet.service.store.heads import StoreHeads
-from discreet.service.store.tables import heads as service_heads
+from discreet.service.store.store import StoreHeads
+from discreet.service.store.store import heads as service_heads
+from discreet.service.store.stored_answers import StoredAnswer, keep_answer
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, where
 from supervised import eventually
 
@@ -375,7 +375,7 @@ def test_a_head_is_recorded_after_it_is_in_the_ledger(schema: Path) -> None:
             [[last]] = other.execute("SELECT max(seq) FROM ledger_entries")
         seen.append((head.entry, last))
 
-    with patch("discreet.custodian.heads.FolderHeads.advance", advance), Custodian.open(schema) as custodian:
+    with patch("discreet.datasets.dataset_dir.FolderHeads.advance", advance), Custodian.open(schema) as custodian:
         custodian.answer(COUNT.format(age=60), epsilon=Fraction(1, 8))
     assert seen == [(4, 4), (5, 5)]
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, Ledger
-from discreet.spend import SubAccount
+from discreet.privacy.cost import SubAccount
 from ledgers import DATASET, ask, caps, ledger, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures

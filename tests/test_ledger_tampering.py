@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Connection, Table, and_, delete, insert, select, update
 
 from discreet import ClaimFailed, Unavailable
-from discreet.ledger import Ledger, chain, rows
-from discreet.ledger.tables import accounts, answers, entries, heads, parts
-from discreet.spend import SubAccount
+from discreet.ledger import Ledger, chain, storage
+from discreet.ledger.storage import accounts, answers, entries, heads, parts
+from discreet.privacy.cost import SubAccount
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -195,10 +195,10 @@ def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> N
         owner = "" if kind == "charge" else "ann"
         with again._database.begin_write() as connection:
             _write_anew(connection, marked["seq"], {"unrecorded": False})
-            terms = rows.find_terms(connection, DATASET, owner)
+            terms = storage.find_terms(connection, DATASET, owner)
             assert terms is not None
             assert terms.has_unrecorded_caps
-            rows.save_terms(connection, DATASET, owner, replace(terms, has_unrecorded_caps=False))
+            storage.save_terms(connection, DATASET, owner, replace(terms, has_unrecorded_caps=False))
         with pytest.raises(ClaimFailed, match=at_entry(marked["seq"])):
             again.verify()
 

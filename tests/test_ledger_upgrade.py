@@ -16,10 +16,10 @@ from sqlalchemy import Connection, event, inspect
 
 from commands import discreet, done
 from discreet import InvalidInput, Ledger
-from discreet.ledger import upgrading
+from discreet.ledger import connect
+from discreet.ledger.connect import open_database
 from discreet.ledger.database import Database
-from discreet.ledger.opening import open_database
-from discreet.ledger.tables import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE
+from discreet.ledger.storage import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE
 from ledgers import DATASET, ask, caps, fill, make_old, processes, rows_of, unrecorded, where
 from test_ledger_crash import die_beyond
 
@@ -81,7 +81,7 @@ def format_of(where: str) -> int:
 
 def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: str) -> None:
     with closing(open_database(where, 10)) as database, database.begin_write() as connection:
-        upgrading.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
+        connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
     made = shape(where)
     with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         for name in (*METADATA.tables, VERSION_TABLE):
@@ -93,7 +93,7 @@ def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: s
 
 def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
     with Ledger.open(where) as ledger, ledger._database.begin_read() as connection:
-        assert upgrading.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
+        assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
     assert {path.stem for path in MIGRATIONS_DIR.glob("format_*.py")} == {
         f"format_{n}" for n in range(1, FORMAT_VERSION + 1)
     }
@@ -104,7 +104,7 @@ def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
     with closing(open_database(old, 10)) as database, database.begin_write() as connection:
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f"DROP TABLE {name}")
-        upgrading.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
+        connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
         connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
     assert made == shape(old)
 
@@ -282,32 +282,32 @@ def test_a_step_that_fails_takes_the_steps_before_it_with_it(database: Database,
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
     version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
     with pytest.raises(ZeroDivisionError), database.begin_write() as connection:
-        upgrading.run_migrations(connection, tmp_path, "own_version")
+        connect.run_migrations(connection, tmp_path, "own_version")
     assert tables(database) == set()
     version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
     with database.begin_write() as connection:
-        upgrading.run_migrations(connection, tmp_path, "own_version", "1")
-        assert upgrading.find_revision(connection, "own_version") == "1"
-        upgrading.run_migrations(connection, tmp_path, "own_version")
-        assert upgrading.find_revision(connection, "own_version") == "2"
+        connect.run_migrations(connection, tmp_path, "own_version", "1")
+        assert connect.find_revision(connection, "own_version") == "1"
+        connect.run_migrations(connection, tmp_path, "own_version")
+        assert connect.find_revision(connection, "own_version") == "2"
     assert tables(database) == {"one", "two", "own_version"}
 
 
 def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(where: str, tmp_path: Path) -> None:
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
     with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
-        assert upgrading.find_revision(connection, "own_version") is None
-        upgrading.run_migrations(connection, tmp_path, "own_version")
-        assert upgrading.find_revision(connection, "own_version") == "1"
-        assert upgrading.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
+        assert connect.find_revision(connection, "own_version") is None
+        connect.run_migrations(connection, tmp_path, "own_version")
+        assert connect.find_revision(connection, "own_version") == "1"
+        assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
 
 
 def test_a_version_that_nobody_knows_is_told_plainly(database: Database, tmp_path: Path) -> None:
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
     with database.begin_write() as connection:
-        upgrading.run_migrations(connection, tmp_path, "own_version")
+        connect.run_migrations(connection, tmp_path, "own_version")
         connection.exec_driver_sql("UPDATE own_version SET version_num = '9'")
-    for act in (upgrading.run_migrations, upgrading.stamp_revision):
+    for act in (connect.run_migrations, connect.stamp_revision):
         with (
             pytest.raises(InvalidInput, match="own_version names a version that this discreet does not know"),
             database.begin_write() as connection,

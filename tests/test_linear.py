@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreet import InvalidInput, LinearRefinement, refine_linear
-from discreet.inference.refined import compute_worst_quantile
-from discreet.inference.selected import compute_selected_inverse
+from discreet.estimation.least_squares import compute_selected_inverse
+from discreet.estimation.linear_refinement import compute_worst_quantile
 
 Array = NDArray[np.float64]
 

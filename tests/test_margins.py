@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.inference.margins import rake_counts
-from discreet.planner.margins import list_public_marginals
+from discreet.estimation.raking import rake_counts
+from discreet.planner.public_facts import list_public_marginals
 from discreet.schema import schema_from_text
 
 CODES = np.arange(8)

@@ -15,13 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from discreet.microdata.distances import RecordSpace, build_spaces
-from discreet.microdata.mdav import mdav
-from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.reading import read_table
-from discreet.microdata.sums import add_to_sum, create_sums, round_sum
-from discreet.microdata.vmdav import GAIN, v_mdav
-from discreet.taxonomy import Taxonomy
+from discreet.priors.taxonomy import Taxonomy
+from discreet.sdc.methods.kd_search import add_to_sum, create_sums, round_sum
+from discreet.sdc.methods.mdav import GAIN, mdav, v_mdav
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.methods.record_distance import RecordSpace, build_spaces
+from discreet.sdc.table import read_table
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}
 TREE = Taxonomy.of({"cat": "animal", "dog": "animal", "oak": "plant", "fir": "plant", "animal": "any", "plant": "any"})

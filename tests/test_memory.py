@@ -24,23 +24,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Answer, Custodian
-from discreet.custodian.draw import read_exact_inputs
+from discreet.custodian.measure import read_exact_inputs
 from discreet.ledger import Receipt
-from discreet.planner import atoms
-from discreet.planner.atoms import MAX_LABEL_BYTES, CountQuery, DomainGrid, Labels, find_distinct_cells
-from discreet.planner.choose import plan
-from discreet.planner.memory import LARGE_GRID_CELLS, LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS, serialize_large_steps
+from discreet.planner import domain_partition
+from discreet.planner.domain_partition import (
+    LARGE_GRID_CELLS,
+    LARGE_REPLY_NUMBERS,
+    MAX_LABEL_BYTES,
+    MAX_LARGE_ANSWERS,
+    CountQuery,
+    DomainGrid,
+    Labels,
+    find_distinct_cells,
+    serialize_large_steps,
+)
 from discreet.planner.plan import Plan
-from discreet.planner.structure import find_structural_constraints
-from discreet.query.predicate import TRUE, AllOf, AnyOf, InRanges
+from discreet.planner.planner import plan
+from discreet.planner.structural_constraints import find_structural_constraints
+from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges
 from discreet.query.query import GroupKey
-from discreet.query.sql import parse_sql
+from discreet.query.sql_parser import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema, load_schema
-from discreet.service import asking
+from discreet.service import requests
 from discreet.service.config import Limits
 from discreet.service.store import Store
-from discreet.service.store.answers import StoredAnswer
+from discreet.service.store.stored_answers import StoredAnswer
 from loaded import Line, analyst, configured
 from supervised import supervised
 from test_joint import wide
@@ -273,12 +282,12 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     alive: list[int] = []
     gone: list[bool] = []
     _build = Custodian._build_answer
-    monkeypatch.setattr(asking, "one_at_a_time", watched)
-    monkeypatch.setattr(asking, "keep_answer", keep)
+    monkeypatch.setattr(requests, "one_at_a_time", watched)
+    monkeypatch.setattr(requests, "keep_answer", keep)
     monkeypatch.setattr(Custodian, "_build_answer", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
     for question in (LARGE, "SELECT COUNT(*) FROM registry WHERE smoker"):
-        asking.answer_request(service, registry, True, "ann", question[:20], asked(question), 0.0)
+        requests.answer_request(service, registry, True, "ann", question[:20], asked(question), 0.0)
     assert (built, gone) == ([1, 0], [True, True])
 
 
@@ -291,9 +300,9 @@ def test_a_large_grid_is_laid_out_under_the_lock(monkeypatch: pytest.MonkeyPatch
         asked.append(large)
         return serialize_large_steps(large)
 
-    monkeypatch.setattr(atoms, "one_at_a_time", watched)
+    monkeypatch.setattr(domain_partition, "one_at_a_time", watched)
     for own in (counts[:45], counts[:3]):
-        with atoms.lay_out_atoms(DomainGrid(schema, own)) as found:
+        with domain_partition.lay_out_atoms(DomainGrid(schema, own)) as found:
             assert (math.prod(found.shape) > LARGE_GRID_CELLS) is asked[-1]
     assert asked == [True, False]
 
@@ -367,4 +376,4 @@ def resident(process: int) -> int:
 
 def test_the_bound_of_memory_holds_for_the_largest_grid() -> None:
     """A million cells and some hundred counts are exactly what fits."""
-    assert MAX_LABEL_BYTES * 8 == atoms.MAX_LABELS
+    assert MAX_LABEL_BYTES * 8 == domain_partition.MAX_LABELS

@@ -15,18 +15,13 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from discreet.errors import InvalidInput
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.anatomy import anatomy
-from discreet.microdata.centroids import compute_centroids
-from discreet.microdata.checks import check_informative, check_k, check_roles
-from discreet.microdata.diversity import Closeness, Distinct, Spread
-from discreet.microdata.mdav_id import mdav_id
-from discreet.microdata.partition import convert_to_ranks, partition_by_confidential
-from discreet.microdata.permuting import permute_within_groups
-from discreet.microdata.reading import read_table
-from discreet.microdata.swapping import ir_swap, mdav_swap
-from discreet.microdata.table import Attribute
-from discreet.taxonomy import Taxonomy
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.priors.taxonomy import Taxonomy
+from discreet.sdc.methods.anatomy import anatomy
+from discreet.sdc.methods.partition import Closeness, Distinct, Spread, convert_to_ranks, partition_by_confidential
+from discreet.sdc.methods.record_distance import compute_centroids
+from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
+from discreet.sdc.table import Attribute, check_informative, check_k, check_roles, permute_within_groups, read_table
 from streams import Stream
 
 AREAS = Taxonomy.of({"flu": "lung", "asthma": "lung", "gout": "joint", "lung": "any", "joint": "any"})

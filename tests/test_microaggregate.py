@@ -14,23 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.distance import Distance, boundary
 from discreet.errors import InvalidInput
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata import ranking
-from discreet.microdata.centroids import compute_centroids
-from discreet.microdata.distances import (
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.priors.distance import Distance, boundary
+from discreet.priors.taxonomy import Taxonomy
+from discreet.sdc.methods import mdav
+from discreet.sdc.methods.microaggregate import GROUPING_METHODS, microaggregate, order_corners
+from discreet.sdc.methods.record_distance import (
     FLAT_DISTANCE,
     build_spaces,
+    compute_centroids,
     compute_domain_width,
     compute_semantic_distances,
     find_boundary_categories,
 )
-from discreet.microdata.insensitive import order_corners
-from discreet.microdata.microaggregate import GROUPING_METHODS, microaggregate
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Attribute, Table
-from discreet.taxonomy import Taxonomy
+from discreet.sdc.table import Attribute, Table, read_table
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}
 TREE = Taxonomy.of({"cat": "animal", "dog": "animal", "oak": "plant", "fir": "plant", "animal": "any", "plant": "any"})
@@ -84,9 +82,9 @@ def test_the_compiled_sort_is_the_stable_one(look: str, monkeypatch: pytest.Monk
     }[look]
     values[::7] = np.nan
     attribute = Attribute("x", "numeric", values)
-    expected = ranking.rank_rows(attribute)
-    monkeypatch.setattr(ranking, "MIN_COMPILED_SORT", 1)
-    assert np.array_equal(ranking.rank_rows(attribute), expected)
+    expected = mdav.rank_rows(attribute)
+    monkeypatch.setattr(mdav, "MIN_COMPILED_SORT", 1)
+    assert np.array_equal(mdav.rank_rows(attribute), expected)
 
 
 def test_places_are_ranked_in_their_order() -> None:

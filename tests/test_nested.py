@@ -16,16 +16,17 @@ from hypothesis import strategies as some
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.inference.nested import (
+from discreet.estimation.hierarchical_counts import (
     BlockHierarchy,
     HistogramStrategy,
     compute_rollup_weights,
+    compute_share_loss,
+    find_best_shares,
     find_best_strategy,
     list_histogram_strategies,
 )
-from discreet.inference.shares import compute_share_loss, find_best_shares
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.planner.nested import HierarchicalHistogram, Level, compute_half_width
+from discreet.measurements.hierarchical import HierarchicalHistogram, Level, compute_half_width
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 
 Array = NDArray[np.float64]
 CASES = list(itertools.product(("laplace", "gaussian"), (False, True)))

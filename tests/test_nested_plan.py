@@ -14,12 +14,12 @@ import pytest
 
 from commands import discreet, done
 from discreet import Answer, Custodian, InvalidInput, Unsupported
-from discreet.custodian import draw
-from discreet.custodian.nested import HierarchicalCounts
-from discreet.custodian.reply import build_answer, parse_result, serialize_result
-from discreet.planner.choose import plan
-from discreet.planner.nested import HierarchicalHistogram
+from discreet.answers.build import build_answer, parse_result, serialize_result
+from discreet.answers.hierarchical_answer import HierarchicalCounts
+from discreet.custodian import measure
+from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.planner.plan import NoisyResult, Plan
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
@@ -49,7 +49,7 @@ def measured(own: Plan) -> HierarchicalHistogram:
 
 def inputs(own: Plan, declared: Schema, people: Units) -> list[np.ndarray]:
     """The exact inputs of every level."""
-    secret = draw.read_exact_inputs(own, MemorySource(declared, rows_of(people)), own.list_cells(), own.query.where)
+    secret = measure.read_exact_inputs(own, MemorySource(declared, rows_of(people)), own.list_cells(), own.query.where)
     return [level for level in measured(own).split_levels(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
 
 
@@ -116,8 +116,8 @@ def wide(size: int) -> dict[str, object]:
 def told(own: Plan, counts: list[int]) -> Answer:
     """The answer to a plan of one key, for these exact counts."""
     one = measured(own)
-    secret = draw.ExactInputs(own.list_cells(), [one.compute_inputs(counts)])
-    released = draw.sample_noisy_outputs(own, secret, [0] * len(counts))
+    secret = measure.ExactInputs(own.list_cells(), [one.compute_inputs(counts)])
+    released = measure.sample_noisy_outputs(own, secret, [0] * len(counts))
     return build_answer(own, released, "", Fraction(1), 1, {})
 
 
@@ -227,8 +227,8 @@ def test_draws_survive_being_stored() -> None:
     declared = schema("add-remove", 1, units=5, columns=wide(100))
     own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared), 1)
     one = measured(own)
-    released = draw.sample_noisy_outputs(
-        own, draw.ExactInputs(own.list_cells(), [one.compute_inputs(list(range(100)))]), [0] * 100
+    released = measure.sample_noisy_outputs(
+        own, measure.ExactInputs(own.list_cells(), [one.compute_inputs(list(range(100)))]), [0] * 100
     )
     assert parse_result(serialize_result(own, released))[2] == NoisyResult(released.cells, released.numbers)
 
@@ -336,8 +336,8 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
     declared = schema("add-remove", 1, units=5, columns=wide(1024))
     own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared), 1)
     counts = [at % 5 for at in range(1024)]
-    released = draw.sample_noisy_outputs(
-        own, draw.ExactInputs(own.list_cells(), [measured(own).compute_inputs(counts)]), [0] * 1024
+    released = measure.sample_noisy_outputs(
+        own, measure.ExactInputs(own.list_cells(), [measured(own).compute_inputs(counts)]), [0] * 1024
     )
     bars = HierarchicalCounts(own, measured(own), released).build_histogram_chart("title")
     assert len(bars.counts) == 94

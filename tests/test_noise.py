@@ -26,19 +26,18 @@ from discreet import (
     Staircase,
     Unsupported,
 )
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.gaussian import compute_gaussian_delta
-from discreet.kernel.gaussian_sum import (
+from discreet.mechanisms.continuous_noise import compute_gaussian_delta, compute_laplace_region
+from discreet.mechanisms.discrete_gaussian import (
     MAX_EXACT_SQUARE,
     _bound_delta_exactly,
     _bound_delta_smoothly,
     _bound_upper_sum,
     bound_delta,
 )
-from discreet.kernel.laplace import compute_laplace_region
-from discreet.kernel.noise import IndependentNoises, Noise, find_least, round_to_grid
-from discreet.kernel.sampling import build_exponential_chance
-from discreet.testing import ScriptedEntropy, assert_fits
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.noise import IndependentNoises, Noise, find_least, round_to_grid
+from discreet.mechanisms.samplers import build_exponential_chance
+from discreet.verification import ScriptedEntropy, assert_fits
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ import pytest
 from papers.nominal import nominal_release
 
 from discreet.errors import InvalidInput
-from discreet.guarantee import DP_MODELS
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Table
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.privacy.guarantee import DP_MODELS
+from discreet.sdc.table import Table, read_table
 from published_data import shared_data
 
 NAMES = ("FICA", "FEDTAX", "INTVAL", "POTHVAL")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.kernel.order import (
+from discreet.mechanisms.noise_order import (
     check_density,
     compute_max_flow,
     fold_distribution,
@@ -19,7 +19,7 @@ from discreet.kernel.order import (
     smaller,
     staircase_from,
 )
-from discreet.kernel.staircase import Staircase, compute_laplace_core, compute_rate
+from discreet.mechanisms.staircase import Staircase, compute_laplace_core, compute_rate
 
 HALF = Fraction(1, 2)
 F = Fraction

@@ -15,9 +15,9 @@ import opendp.prelude as opendp
 import pytest
 
 from discreet import DiscreteGaussian, DiscreteLaplace, PermuteAndFlip
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.scores import Selection
-from discreet.testing import assert_fits, chi_square_excess
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.selection_scores import Selection
+from discreet.verification import assert_fits, chi_square_excess
 
 opendp.enable_features("contrib")
 INTEGERS = opendp.vector_domain(opendp.atom_domain(T="i64"))

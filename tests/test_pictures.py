@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import pictures
+from discreet import charts
+from discreet.charts import DistributionChart, save_picture
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_estimate
-from discreet.pictures import DistributionChart, save_picture
-from discreet.posterior import Posterior
+from discreet.priors.posterior import Posterior
 
 SENTENCE = "You believed about 500; after this answer the count lies between 494 and 542 with probability 95 %."
-BLUE, ORANGE, GREY = pictures.BLUE, pictures.ORANGE, pictures.GRAY
+BLUE, ORANGE, GREY = charts.BLUE, charts.ORANGE, charts.GRAY
 
 
 def law(density: np.ndarray, edges: np.ndarray) -> Posterior:
@@ -128,10 +128,10 @@ def test_of_many_categories_the_raw_answer_is_always_shown() -> None:
     """Beyond what has room the likeliest stay, the rest is one bar, and no probability is lost."""
     names = tuple(f"{'long ' * 20}{n}" for n in range(100))
     mass = np.arange(100, 0, -1) / 5050
-    shown = pictures._group_categories(
+    shown = charts._group_categories(
         DistributionChart("t", "a", Posterior(mass, names=names), None, None, names[99], None, "")
     )
-    assert len(shown) == pictures.MAX_CATEGORIES
+    assert len(shown) == charts.MAX_CATEGORIES
     assert [99] in shown.values()
     assert sorted(at for cells in shown.values() for at in cells) == list(range(100))
     assert "85 others" in shown
@@ -147,10 +147,10 @@ def test_without_a_prior_only_the_noise_is_drawn(tmp_path: Path) -> None:
 
 def test_the_line_is_cut_to_where_something_happens() -> None:
     """The far ends of the line are left out; every law's bulk, the raw answer and the intervals are in."""
-    low, high = pictures._find_visible_range(count_drawing())
+    low, high = charts._find_visible_range(count_drawing())
     assert 400 < low < 450
     assert 560 < high < 600
-    low, high = pictures._find_visible_range(count_drawing(raw=900.0))
+    low, high = charts._find_visible_range(count_drawing(raw=900.0))
     assert low < 450
     assert high > 930
 
@@ -159,7 +159,7 @@ def test_a_flat_prior_does_not_make_the_answer_a_needle() -> None:
     """A prior a thousand times wider than the answer does not set the width of the picture."""
     noise = count_drawing().noise
     flat = Posterior(np.array([1.0]), np.array([0.0, 1e6]))
-    low, high = pictures._find_visible_range(replace(count_drawing(), prior=flat, posterior=noise))
+    low, high = charts._find_visible_range(replace(count_drawing(), prior=flat, posterior=noise))
     assert high - low < 200
 
 
@@ -170,8 +170,8 @@ def test_a_curve_keeps_its_area_and_its_peak(cells: int) -> None:
     edges = (edges - edges[0]) / (edges[-1] - edges[0]) * 100
     centres = (edges[1:] + edges[:-1]) / 2
     smooth = law(np.exp(-(((centres - 50) / 10) ** 2) / 2), edges)
-    x, y, joined = pictures._compute_line(smooth, (0.0, 100.0), 1.0)
-    assert len(x) <= pictures.WIDTH + 2
+    x, y, joined = charts._compute_line(smooth, (0.0, 100.0), 1.0)
+    assert len(x) <= charts.WIDTH + 2
     area = np.sum(np.diff(x) * (y[:-1] if joined == "step-after" else (y[1:] + y[:-1]) / 2))
     assert area == pytest.approx(1, abs=0.002)
     assert y.max() == pytest.approx(1 / (10 * np.sqrt(2 * np.pi)), rel=0.05)
@@ -180,18 +180,17 @@ def test_a_curve_keeps_its_area_and_its_peak(cells: int) -> None:
 def test_a_peak_thinner_than_a_pixel_is_not_lost() -> None:
     """A law that is nearly certain, on a wide line, still rises above everything else."""
     edges = np.array([0, 500.0001, 500.0002, 1000])
-    x, heights, _ = pictures._compute_line(Posterior(np.array([0.05, 0.9, 0.05]), edges), (0.0, 1000.0), 1.0)
+    x, heights, _ = charts._compute_line(Posterior(np.array([0.05, 0.9, 0.05]), edges), (0.0, 1000.0), 1.0)
     assert heights.max() > 0.5 > 100 * heights[0]
-    assert x[heights.argmax()] == pytest.approx(500, abs=1000 / pictures.WIDTH)
+    assert x[heights.argmax()] == pytest.approx(500, abs=1000 / charts.WIDTH)
 
 
 def test_heights_are_probabilities_only_where_all_cells_are_alike() -> None:
     """Counts show probabilities; cells of different widths show densities."""
     alike = count_drawing()
-    assert pictures._find_common_width(alike) == 1
+    assert charts._find_common_width(alike) == 1
     assert (
-        pictures._find_common_width(replace(alike, prior=Posterior(np.array([0.5, 0.5]), np.array([0.0, 1, 3]))))
-        is None
+        charts._find_common_width(replace(alike, prior=Posterior(np.array([0.5, 0.5]), np.array([0.0, 1, 3])))) is None
     )
 
 
@@ -201,7 +200,7 @@ def test_heights_are_probabilities_only_where_all_cells_are_alike() -> None:
 )
 def test_numbers_are_written_as_people_write_them(value: float, digits: int, text: str) -> None:
     """Thousands are parted, no zeros trail, no exponent."""
-    assert pictures._format_value(value, digits) == text
+    assert charts._format_value(value, digits) == text
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".html"])
@@ -256,7 +255,7 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
         return real(name, *rest, **more)
 
     monkeypatch.setattr(
-        pictures, "load_vega_script", pictures.load_vega_script.__wrapped__
+        charts, "load_vega_script", charts.load_vega_script.__wrapped__
     )  # as if no page had been made yet
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(Unsupported, match=re.escape("pip install '.[pictures]'")):
@@ -291,12 +290,12 @@ def test_a_drawing_of_names_has_no_numbers(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("drawing", [count_drawing(), truth_drawing(), many_drawing()])
 def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: Path) -> None:
     """It survives JSON, needs no package to be made, and is drawn the same elsewhere."""
-    spec = pictures.build_picture_spec(drawing)
+    spec = charts.build_picture_spec(drawing)
     again = json.loads(json.dumps(spec))
     assert spec["description"] == SENTENCE
     assert SENTENCE not in json.dumps(spec["layer"])
     for suffix in (".svg", ".png", ".html"):
-        one, two = save_picture(drawing, tmp_path / f"a{suffix}"), pictures.save_spec(again, tmp_path / f"b{suffix}")
+        one, two = save_picture(drawing, tmp_path / f"a{suffix}"), charts.save_spec(again, tmp_path / f"b{suffix}")
         assert one.read_bytes() == two.read_bytes()
 
 
@@ -306,14 +305,14 @@ def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: 
 )
 def test_what_is_no_picture_is_refused(spec: object, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no picture of an answer"):
-        pictures.save_spec(spec, tmp_path / "picture.svg")
+        charts.save_spec(spec, tmp_path / "picture.svg")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_picture_from_elsewhere_fetches_nothing(tmp_path: Path) -> None:
     """Not even a file of this machine."""
     (tmp_path / "rows.csv").write_text("x\n1\n")
-    spec = pictures.build_picture_spec(count_drawing())
+    spec = charts.build_picture_spec(count_drawing())
     layer = {"data": {"url": str(tmp_path / "rows.csv")}, "mark": "point", "encoding": {"x": {"field": "x"}}}
     with pytest.raises(InvalidInput, match="no picture of an answer"):
-        pictures.save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")
+        charts.save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")

@@ -43,8 +43,10 @@ from discreet import (
     same_total,
     total,
 )
-from discreet.accuracy import Accuracy
-from discreet.distance import (
+from discreet.estimation.constraint_set import Constraint, copy_constraint
+from discreet.mechanisms.noise import Noise
+from discreet.planner.options import Accuracy
+from discreet.priors.distance import (
     ContinuousDistance,
     NominalDistance,
     OrdinalDistance,
@@ -52,17 +54,15 @@ from discreet.distance import (
     SemanticDistance,
     copy_distance,
 )
-from discreet.inference.constraints import Constraint, copy_constraint
-from discreet.kernel.noise import Noise
-from discreet.microdata.diversity import Distinct
-from discreet.plain import copy_exact_number, copy_list, copy_tree, copy_value
-from discreet.prior import Grid, copy_prior
+from discreet.priors.prior import Grid, copy_prior
+from discreet.priors.syntax import ShapeMixture, ShapeTerm
+from discreet.priors.taxonomy import copy_taxonomy
+from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.query import parse_sql
 from discreet.query.query import Query
 from discreet.schema import Budget, Column, PublishedStatistic, Schema
-from discreet.shapes import ShapeMixture, ShapeTerm
-from discreet.spend import PrivacyCost, SubAccount
-from discreet.taxonomy import copy_taxonomy
+from discreet.sdc.methods.partition import Distinct
+from discreet.untrusted import copy_exact_number, copy_list, copy_tree, copy_value
 from hostile import Hostile, Log, subclass
 
 SECRET = "tuberculosis"
@@ -524,7 +524,7 @@ def test_values_that_cannot_be_built_wrong() -> None:
 
 
 def test_all_classes_of_noise_are_known() -> None:
-    from discreet.kernel.noise import list_noise_classes
+    from discreet.mechanisms.noise import list_noise_classes
 
     ours = {kind for kind in Noise.__subclasses__() if kind.__module__.startswith("discreet.")}
     assert ours == set(list_noise_classes())

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from discreet import Guarantee, InvalidInput, Prior, Unsupported
-from discreet.kernel.discrete_gaussian import DiscreteGaussian
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import IndependentNoises, Noise
-from discreet.planner.asked import QueryOptions
-from discreet.planner.choose import plan, plan_query
-from discreet.planner.individual import OrderStatistic
-from discreet.planner.noisy import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.threshold import find_rare_count
+from discreet.measurements.unit_query import OrderStatistic
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.noise import IndependentNoises, Noise
+from discreet.planner.candidates import find_rho
+from discreet.planner.options import QueryOptions
 from discreet.planner.plan import Plan, PublicConstant
-from discreet.planner.sharing import find_rho
-from discreet.planner.threshold import find_rare_count
+from discreet.planner.planner import plan, plan_query
+from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
-from discreet.spend import PrivacyCost, SubAccount
 from tables import schema
 
 ADD, REPLACE = schema("add-remove", 1, 0), schema("replace-one", 1, units=50)

@@ -9,9 +9,9 @@ import pytest
 
 import services
 from discreet import InvalidInput, Unsupported
-from discreet.guarantee import Guarantee
-from discreet.ledger.pld import compute_pld_epsilon
-from discreet.spend import PrivacyCost
+from discreet.ledger.loss_distribution import compute_pld_epsilon
+from discreet.privacy.cost import PrivacyCost
+from discreet.privacy.guarantee import Guarantee
 from ledgers import pure
 
 DELTA = Fraction(1, 10**6)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.order import check_density
-from discreet.kernel.polygon_staircase import Polygon, PolygonStaircase, _compute_moments, build_symmetric_hull
-from discreet.testing import assert_fits
+from discreet.mechanisms.box_staircase import BoxStaircase
+from discreet.mechanisms.noise_order import check_density
+from discreet.mechanisms.polygon_staircase import Polygon, PolygonStaircase, _compute_moments, build_symmetric_hull
+from discreet.verification import assert_fits
 
 HALF = Fraction(1, 2)
 MEAN = build_symmetric_hull([(0, 1), (4, 1), (4, 0)])

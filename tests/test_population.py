@@ -13,19 +13,20 @@ import pytest
 
 from commands import discreet
 from discreet import Custodian, InvalidInput, Unsupported
-from discreet.custodian.population import SampleEstimator, estimate_population
-from discreet.custodian.reader import Decoder
-from discreet.inference.sampling import (
+from discreet.answers.decode import Decoder
+from discreet.answers.population_estimates import (
     NoisySample,
+    SampleEstimator,
     SamplingDistribution,
     build_binomial,
     build_hypergeometric,
     compute_noiseless_tail,
     compute_poisson,
+    estimate_population,
 )
-from discreet.planner.choose import plan
-from discreet.planner.noisy import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise
 from discreet.planner.plan import NoisyResult, Plan
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
 from streams import Stream

@@ -14,14 +14,14 @@ import pytest
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
 from discreet.custodian import preview_from_schema
-from discreet.custodian.previewing import explain_mechanism
-from discreet.exact import exp_above
-from discreet.planner.choose import plan
-from discreet.planner.refined import RefinedTotal
+from discreet.custodian.preview import explain_mechanism
+from discreet.measurements.refined_total import RefinedTotal
+from discreet.numeric import exp_above
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
-from discreet.sources.plan import Source
-from discreet.testing import worst_ratio
+from discreet.sources.protocol import Source
+from discreet.verification import worst_ratio
 from tables import farthest, schema
 from test_custodian import registered_people, write_people
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput, Prior
-from discreet.prior import MAX_POINTS, MAX_TOTAL_MASS, Grid
+from discreet.priors.prior import MAX_POINTS, MAX_TOTAL_MASS, Grid
 
 
 def test_decimal_weights_are_exact() -> None:

@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 from discreet import Custodian, InvalidInput, Prior
-from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.reader import Decoder
-from discreet.inference.belief import PointGridPrior, ShapedGridPrior, parse_grid_prior
-from discreet.planner.choose import plan
-from discreet.planner.chosen import CandidateSelection
+from discreet.answers.decode import Decoder
+from discreet.custodian.measure import read_exact_inputs, sample_noisy_outputs
+from discreet.estimation.grid_prior import PointGridPrior, ShapedGridPrior, parse_grid_prior
+from discreet.measurements.refined_total import RefinedTotal
+from discreet.measurements.selection import CandidateSelection
 from discreet.planner.plan import Plan
-from discreet.planner.refined import RefinedTotal
+from discreet.planner.planner import plan
+from discreet.priors.syntax import parse_shapes
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.shapes import parse_shapes
 from discreet.sources.memory import UNIT, MemorySource
 from tables import schema
 

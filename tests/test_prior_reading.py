@@ -11,8 +11,8 @@ import pytest
 
 from discreet import Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
 from discreet.custodian import preview_from_schema
-from discreet.custodian.stating_prior import MAX_CELLS, StatedPrior, build_stated_prior
-from discreet.planner.asked import PriorInput
+from discreet.custodian.preview import MAX_CELLS, StatedPrior, build_stated_prior
+from discreet.planner.options import PriorInput
 
 SCHEMA = """
 name: t

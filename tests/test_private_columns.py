@@ -15,24 +15,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import exp_below
-from discreet.inference.columns import find_best_tree, fit_cumulative_counts, fit_ranked_counts, project_counts
-from discreet.inference.nested import list_histogram_strategies
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import SYSTEM, KeyedEntropy
-from discreet.kernel.exponential import Exponential
-from discreet.kernel.scores import Selection
-from discreet.microdata.private.blocks import RankBlocks, choose_block_size
-from discreet.microdata.private.categories import CategoryCounts
-from discreet.microdata.private.columns import add_noise_to_totals
-from discreet.microdata.private.cumulative import CumulativeCounts
-from discreet.microdata.private.grid import ColumnGrid
-from discreet.microdata.private.loss import PrivacyBudget
-from discreet.microdata.private.ordered import DISTANCE_UNITS, NameBlocks, NameOrder, order_names
-from discreet.planner.private_columns import list_column_plans, select_column_plan, split_budget
+from discreet.estimation.hierarchical_counts import list_histogram_strategies
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM, KeyedEntropy
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.selection_scores import Selection
+from discreet.numeric import exp_below
+from discreet.priors.taxonomy import Taxonomy
 from discreet.schema import Column
-from discreet.taxonomy import Taxonomy
-from discreet.testing import all_neighbours, all_tables, assert_fits, worst_ratio
+from discreet.synthetic.column_methods import (
+    DISTANCE_UNITS,
+    CategoryCounts,
+    CumulativeCounts,
+    NameBlocks,
+    NameOrder,
+    RankBlocks,
+    choose_block_size,
+    find_best_tree,
+    fit_cumulative_counts,
+    fit_ranked_counts,
+    order_names,
+    project_counts,
+)
+from discreet.synthetic.columns import ColumnGrid, PrivacyBudget, add_noise_to_totals
+from discreet.synthetic.file_plan import list_column_plans, select_column_plan, split_budget
+from discreet.verification import all_neighbours, all_tables, assert_fits, worst_ratio
 from published_data import shared_data
 
 ONE = PrivacyBudget(epsilon=Fraction(1))

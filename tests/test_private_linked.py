@@ -18,35 +18,41 @@ from numpy.typing import NDArray
 
 from discreet import at_least, fixed, reconcile, total
 from discreet.errors import Internal, InvalidInput
-from discreet.exact import exp_bounds
-from discreet.inference import linked as fitting
-from discreet.inference.linked import Pair, select_joining_pairs
-from discreet.kernel.discrete_gaussian import DiscreteGaussian
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import SYSTEM, KeyedEntropy
-from discreet.kernel.noise import Noise
-from discreet.microdata.private.bins import BinnedColumn, build_joint_table, plan_joint_table
-from discreet.microdata.private.exchanging import run_local_search
-from discreet.microdata.private.grid import ColumnGrid, Counts
-from discreet.microdata.private.linked import (
+from discreet.estimation import raking as fitting
+from discreet.estimation.raking import Pair, select_joining_pairs
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM, KeyedEntropy
+from discreet.mechanisms.noise import Noise
+from discreet.numeric import exp_bounds
+from discreet.planner.candidates import find_rho
+from discreet.query.scan import MISSING_CODE
+from discreet.schema import Budget, Column, Schema
+from discreet.sources.memory import MemorySource
+from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget
+from discreet.synthetic.file_plan import plan_marginals, split_budget
+from discreet.synthetic.marginals import (
+    BinnedColumn,
     CountJointTables,
     MarginalsPlan,
     NoisyMarginals,
+    build_joint_table,
+    build_pair_selection,
     build_table_noises,
+    choose_spanning_tree,
+    compute_pair_score,
     compute_table_shares,
     measure_marginals,
+    plan_joint_table,
 )
-from discreet.microdata.private.linked_rows import FORBIDDEN_DEFICIT, RowRules, sample_marginal_rows
-from discreet.microdata.private.loss import PrivacyBudget
-from discreet.microdata.private.mending import repair_rows
-from discreet.microdata.private.pairs import build_pair_selection, choose_spanning_tree, compute_pair_score
-from discreet.planner.private_columns import split_budget
-from discreet.planner.private_linked import plan_marginals
-from discreet.planner.sharing import find_rho
-from discreet.query.released import MISSING_CODE
-from discreet.schema import Budget, Column, Schema
-from discreet.sources.memory import MemorySource
-from discreet.testing import all_neighbours, all_tables, assert_fits, chi_square_excess, worst_ratio
+from discreet.synthetic.sample_rows import (
+    FORBIDDEN_DEFICIT,
+    RowRules,
+    repair_rows,
+    run_local_search,
+    sample_marginal_rows,
+)
+from discreet.verification import all_neighbours, all_tables, assert_fits, chi_square_excess, worst_ratio
 from published_data import shared_data
 
 Record = tuple[int, ...]

@@ -16,9 +16,8 @@ import pytest
 
 from commands import discreet, done, files
 from discreet import BudgetExceeded, ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported
-from discreet.custodian.assessing import assess_release
-from discreet.custodian.verifying import verify_release
 from discreet.formatting import round_up
+from discreet.release.assess import assess_release, verify_release
 from discreet.sample import EDUCATION, write_registry
 from discreet.service.jobs import run_next_job
 from discreet.service.store.tokens import create_token
@@ -312,7 +311,7 @@ def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, m
     """Also from another machine, where neither the folder's lock nor a look at the ledger comes in between."""
     with Custodian.open(written(tmp_path)) as custodian:
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
-        monkeypatch.setattr("discreet.custodian.private.next_number", lambda _: 1)
+        monkeypatch.setattr("discreet.release.publish_synthetic.next_number", lambda _: 1)
         monkeypatch.setattr("discreet.ledger.Ledger.keyed", lambda *_: None)
         with pytest.raises(InvalidInput, match="key was used before, for entry 2, 'file t-1"):
             custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="k")
@@ -439,7 +438,7 @@ def test_what_fails_after_the_charge_stays_charged(
     def full(*_: object) -> None:
         raise Unavailable("the released table cannot be written; check that the disk has room")
 
-    monkeypatch.setattr("discreet.custodian.private.write_table", full)
+    monkeypatch.setattr("discreet.release.publish_synthetic.write_table", full)
     with Custodian.open(schema) as custodian:
         with pytest.raises(Unavailable, match="what was charged stays charged"):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)

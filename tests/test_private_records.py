@@ -16,28 +16,28 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.discrete_gaussian import DiscreteGaussian
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.exponential import Exponential
-from discreet.microdata.private.axes import CurveAxis
-from discreet.microdata.private.chains import (
+from discreet.mechanisms.box_staircase import BoxStaircase
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.exponential import Exponential
+from discreet.priors.taxonomy import Taxonomy
+from discreet.query.scan import RankRuns
+from discreet.schema import Column
+from discreet.synthetic.columns import PrivacyBudget
+from discreet.synthetic.hilbert import (
     bound_chain,
     bound_joint_chain,
     bound_ordered_chain,
     bound_squared_chain,
     compute_chain_lengths,
+    compute_curve_cells,
+    compute_curve_places,
     compute_squared_chain_lengths,
 )
-from discreet.microdata.private.hilbert import compute_curve_cells, compute_curve_places
-from discreet.microdata.private.loss import PrivacyBudget
-from discreet.microdata.private.records import RecordsPlan, build_name_distribution
-from discreet.planner.private_records import plan_records
-from discreet.query.released import RankRuns
-from discreet.schema import Column
-from discreet.taxonomy import Taxonomy
-from discreet.testing import all_neighbours, all_tables, assert_fits, worst_ratio
+from discreet.synthetic.records import CurveAxis, RecordsPlan, build_name_distribution
+from discreet.synthetic.records_plan import plan_records
+from discreet.verification import all_neighbours, all_tables, assert_fits, worst_ratio
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}
 ONE = Fraction(1)

@@ -18,19 +18,18 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import BudgetExceeded, Ledger
-from discreet.distance import Distance
-from discreet.exact import exp_below
-from discreet.guarantee import NeighborRelation
-from discreet.kernel.refinement import Refinement, RefinementSubject
 from discreet.ledger import Caps, Charge
-from discreet.planner.atoms import CountQuery
-from discreet.planner.tally import SessionBudget
-from discreet.prior import Prior
-from discreet.query.predicate import InRanges
+from discreet.mechanisms.refinement import Refinement, RefinementSubject
+from discreet.numeric import exp_below
+from discreet.planner.domain_partition import CountQuery
+from discreet.planner.session_budget import SessionBudget
+from discreet.priors.distance import Distance
+from discreet.priors.prior import Prior
+from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.privacy.guarantee import NeighborRelation
+from discreet.query.predicates import InRanges, build_ranges
 from discreet.query.query import GroupKey
-from discreet.query.sets import build_ranges
 from discreet.schema import Budget, Column, Schema
-from discreet.spend import PrivacyCost, SubAccount
 
 VALUES = range(4)
 RELATIONS: tuple[NeighborRelation, ...] = ("add-remove", "replace-one")

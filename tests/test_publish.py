@@ -22,15 +22,13 @@ import pytest
 
 from commands import discreet, done, files
 from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
-from discreet.custodian.assessing import assess_release
-from discreet.custodian.beside import align_original
-from discreet.custodian.files import ManifestColumn, read_released_table, read_table_file
-from discreet.custodian.registering import ignore_stage
-from discreet.custodian.spool import Spool
-from discreet.custodian.verifying import verify_release
-from discreet.custodian.writing import write_released_table
-from discreet.microdata.reading import read_table
+from discreet.datasets.registration import ignore_stage
+from discreet.release.assess import assess_release, verify_release
+from discreet.release.files import Spool, write_released_table
+from discreet.release.manifest import ManifestColumn, read_released_table, read_table_file
+from discreet.release.original_records import align_original
 from discreet.sample import write_registry
+from discreet.sdc.table import read_table
 
 PATIENTS = 500
 QUASI = ["age", "sex", "education", "occupation"]
@@ -386,7 +384,7 @@ def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypa
 
     out = tmp_path / "out.csv"
     with Custodian.open(schema) as custodian:
-        monkeypatch.setattr("discreet.custodian.writing._put_file", full)
+        monkeypatch.setattr("discreet.release.files._put_file", full)
         with pytest.raises(Unavailable, match="cannot be put in its place"):
             custodian.publish("mdav", out, 10)
     assert moved
@@ -442,7 +440,7 @@ def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, m
     def alone(*_: Any, **__: Any) -> Any:
         return np.arange(PATIENTS)
 
-    monkeypatch.setattr("discreet.microdata.mdav_id.near_groups", alone)
+    monkeypatch.setattr("discreet.sdc.methods.swap.near_groups", alone)
     with Custodian.open(schema) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
         custodian.publish("mdav", tmp_path / "out.csv", 10)
     assert not (tmp_path / "out.csv").exists()
@@ -649,7 +647,7 @@ def test_what_force_overwrites_comes_back_where_it_fails(
             raise KeyboardInterrupt
         os.link(written, target)
 
-    monkeypatch.setattr("discreet.custodian.writing._put_file", broken)
+    monkeypatch.setattr("discreet.release.files._put_file", broken)
     with Custodian.open(tmp_path / "own" / "registry.yaml") as custodian, pytest.raises(KeyboardInterrupt):
         custodian.publish("anatomy", out, 10, force=True)
     now = files(tmp_path)
@@ -671,7 +669,7 @@ def test_a_file_that_comes_meanwhile_is_not_overwritten(
             out.write_text("theirs")
         real(written, target)
 
-    monkeypatch.setattr("discreet.custodian.writing.os.link", slow)
+    monkeypatch.setattr("discreet.release.files.os.link", slow)
     with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
         custodian.publish("mdav", out, 10)
     assert out.read_text() == "theirs"
@@ -743,8 +741,8 @@ def test_memory_does_not_grow_with_the_columns(
     three runs counts.
     """
     monkeypatch.setattr("discreet.sources.duckdb.SIZE", 2000)
-    monkeypatch.setattr("discreet.custodian.writing.BATCH_ROWS", 2000)
-    monkeypatch.setattr("discreet.custodian.publishing.MAX_ASSESSED_ROWS", 0)
+    monkeypatch.setattr("discreet.release.files.BATCH_ROWS", 2000)
+    monkeypatch.setattr("discreet.release.publish.MAX_ASSESSED_ROWS", 0)
     shutil.copytree(wides, tmp_path, dirs_exist_ok=True)
     _peak(tmp_path, method, *WIDES[0], "first")
     allowed = 4 * WIDE * 8  # of 15 columns more
@@ -775,7 +773,7 @@ def _peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     """In parts; missing values of every kind, texts that look like others, numbers whole in some parts only."""
-    monkeypatch.setattr("discreet.custodian.writing.BATCH_ROWS", 2)
+    monkeypatch.setattr("discreet.release.files.BATCH_ROWS", 2)
     orders = {"grade": ["low", "high"]}
     columns: dict[str, Any] = {
         "whole": np.array([1, 2, 3, 4, 5]),
@@ -807,7 +805,7 @@ def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: p
     def full(**_: object) -> object:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("discreet.custodian.spool.TemporaryFile", full)
+    monkeypatch.setattr("discreet.release.files.TemporaryFile", full)
     with Custodian.open(schema) as custodian, pytest.raises(Unavailable, match="check its owner and the disk"):
         custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
     assert not list(tmp_path.glob("out*"))
@@ -815,7 +813,7 @@ def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: p
 
 def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows keep their order from one statement to the next; every column is checked beside the original."""
-    monkeypatch.setattr("discreet.custodian.engines.MAX_SWAPPED_COLUMNS", 2)
+    monkeypatch.setattr("discreet.release.protect.MAX_SWAPPED_COLUMNS", 2)
     schema = wide(tmp_path, 4, confidential=5, rows=5000)
     out = tmp_path / "out.parquet"
     with Custodian.open(schema) as custodian:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from discreet import Custodian
-from discreet.custodian.verifying import verify_release
-from discreet.kernel.entropy import KeyedEntropy
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.release.assess import verify_release
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,9 +71,9 @@ def released(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, methods
 
     found = {}
     with Custodian.open(schema) as custodian:
-        monkeypatch.setattr("discreet.custodian.publishing.SYSTEM", Known())
+        monkeypatch.setattr("discreet.release.publish.SYSTEM", Known())
         for method in methods:
-            monkeypatch.setattr("discreet.custodian.private.SYSTEM", KeyedEntropy(KEY, method))
+            monkeypatch.setattr("discreet.release.publish_synthetic.SYSTEM", KeyedEntropy(KEY, method))
             more: dict[str, Any] = {"epsilon": 2} if method in PRIVATE else {"k": 6} | METHODS[method]
             release = custodian.publish(method, folder / f"{method}.csv", **more)
             assert method in PRIVATE or verify_release(folder / f"{method}.csv", schema).claims[0].shown

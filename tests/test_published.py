@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from discreet import Custodian, InvalidInput
-from discreet.planner.choose import plan, plan_session_counts
-from discreet.planner.published import KindMask, PublishedOverlap, check_published
+from discreet.planner.planner import plan, plan_session_counts
+from discreet.planner.public_facts import KindMask, PublishedOverlap, check_published
 from discreet.query import parse_sql
 from discreet.schema import Column, PublishedStatistic, schema_from_text, schema_to_public_json
 from tables import schema

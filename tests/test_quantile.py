@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
-from discreet.exact import exp_below
-from discreet.kernel.quantile import (
+from discreet.mechanisms.quantile import (
     MIN_ORDER_GAP,
     SLOTS,
     SplitDistribution,
@@ -22,8 +21,9 @@ from discreet.kernel.quantile import (
     lighten_mass,
     split_counts,
 )
-from discreet.kernel.sensitivity import rank_score_sensitivity
-from discreet.testing import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
+from discreet.mechanisms.sensitivity import rank_score_sensitivity
+from discreet.numeric import exp_below
+from discreet.verification import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
 
 orders = st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])
 rows = st.integers(0, 6)
@@ -142,7 +142,7 @@ def test_no_row_is_part_of_more_questions_than_there_are_depths(
     apart: Fraction, spread: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever the rows are parted halfway between two orders: always, never, or where these are far apart."""
-    monkeypatch.setattr("discreet.kernel.quantile.MIN_ORDER_GAP", apart)
+    monkeypatch.setattr("discreet.mechanisms.quantile.MIN_ORDER_GAP", apart)
     for many in range(1, 40):
         orders = tuple(Fraction(place + 1, many * spread + 1) for place in range(many))
         several = Quantiles.of(orders, 0, 9, 1)
@@ -187,8 +187,8 @@ def chance_beyond(law: SplitDistribution, place: int) -> float:
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_four_quantiles_with_splits_that_are_not_told(neighbours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nested ones: all seven questions, by their exact joint law on the smallest tables."""
-    monkeypatch.setattr("discreet.kernel.quantile.MIN_ORDER_GAP", Fraction(0))
-    monkeypatch.setattr("discreet.kernel.quantile.SLOTS", 1)
+    monkeypatch.setattr("discreet.mechanisms.quantile.MIN_ORDER_GAP", Fraction(0))
+    monkeypatch.setattr("discreet.mechanisms.quantile.SLOTS", 1)
     several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbours=neighbours)
     laws = {table: joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))}
     assert all(sum(law.values()) == 1 for law in laws.values())

@@ -25,10 +25,8 @@ from sqlalchemy import delete, select
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger
 from discreet.formatting import format_cost
-from discreet.ledger import Caps, Charge, chain, forgetting, paying, rows
-from discreet.ledger.tables import caps as recorded
-from discreet.ledger.tables import entries
-from discreet.ledger.terms import (
+from discreet.ledger import Caps, Charge, backup, chain, payment, storage
+from discreet.ledger.accounts import (
     AFTER_THE_FACT,
     NO_EPSILON_PROMISED,
     PRESUMES_FIXED_CAPS,
@@ -38,8 +36,10 @@ from discreet.ledger.terms import (
     Terms,
     describe_condition,
 )
+from discreet.ledger.storage import caps as recorded
+from discreet.ledger.storage import entries
+from discreet.privacy.cost import PrivacyCost
 from discreet.schema import Budget
-from discreet.spend import PrivacyCost
 from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_format_3, make_old, rows_of, where, without_models
 
 __all__ = ["ledger", "where", "without_models"]  # fixtures
@@ -151,7 +151,7 @@ def test_simulated_transcripts_that_stop_at_a_large_loss_stay_within_delta(tmp_p
 
 def terms_of(ledger: Ledger, owner: str = "") -> Terms:
     with ledger._database.begin_read() as connection:
-        found = rows.find_terms(connection, DATASET, owner)
+        found = storage.find_terms(connection, DATASET, owner)
     assert found is not None
     return found
 
@@ -278,7 +278,7 @@ def test_what_was_recorded_of_a_cap_cannot_be_changed_unseen(ledger: Ledger) -> 
     ledger.verify()
     whole = terms_of(ledger)
     with ledger._database.begin_write() as connection:
-        rows.save_terms(connection, DATASET, "", replace(whole, ceiling=Fraction(9)))
+        storage.save_terms(connection, DATASET, "", replace(whole, ceiling=Fraction(9)))
     with pytest.raises(ClaimFailed, match="the cap recorded for the data set does not follow from the entries"):
         ledger.verify()
     with ledger._database.begin_write() as connection:
@@ -286,7 +286,7 @@ def test_what_was_recorded_of_a_cap_cannot_be_changed_unseen(ledger: Ledger) -> 
     with pytest.raises(ClaimFailed, match="the cap recorded for the data set"):
         ledger.verify()
     with ledger._database.begin_write() as connection:
-        rows.save_terms(connection, DATASET, "", whole)
+        storage.save_terms(connection, DATASET, "", whole)
     ledger.verify()
 
 
@@ -305,9 +305,9 @@ def test_an_entry_that_no_change_of_a_cap_leads_to_is_found(ledger: Ledger, forg
     ledger.charge(gaussian(1), limits(3))
     before = terms_of(ledger)
     with ledger._database.begin_write() as connection:
-        head = rows.require_head(rows.lock_head(connection, DATASET), DATASET)
-        rows.append_entry(connection, head, chain.build_cap_change(head, "", before, forged(before)))
-        rows.save_terms(connection, DATASET, "", forged(before))
+        head = storage.require_head(storage.lock_head(connection, DATASET), DATASET)
+        storage.append_entry(connection, head, chain.build_cap_change(head, "", before, forged(before)))
+        storage.save_terms(connection, DATASET, "", forged(before))
     with pytest.raises(ClaimFailed, match="entry 3 of data set 'census' is not what was written"):
         ledger.verify()
 
@@ -341,7 +341,7 @@ def test_an_older_ledger_gets_its_terms_with_the_first_charge_after_the_upgrade(
 ) -> None:
     """What they presume is said: nobody knows which caps were in force before."""
     with monkeypatch.context() as before, Ledger.open(where) as ledger:
-        before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+        before.setattr(payment, "_record_terms", lambda _, head, *__: (head, {}))
         fill(ledger)
         head = ledger.verify()
     make_old(where)
@@ -429,7 +429,7 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
 def old_ledger(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger of format 1: a cap of 1, raised to 10, of which 9 were spent; then the upgrade and other units."""
     with monkeypatch.context() as before, Ledger.open(where) as ledger:
-        before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+        before.setattr(payment, "_record_terms", lambda _, head, *__: (head, {}))
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         ledger.charge(ask(1, 1), limits(1))
         ledger.charge(ask(2, 8), limits(10))
@@ -475,7 +475,7 @@ def test_after_an_upgrade_the_epsilon_of_approx_dp_is_that_of_the_orders_recorde
 ) -> None:
     """Spent under 10 and another delta, then a cap of 1: what the recorded orders give for it, and no less."""
     with monkeypatch.context() as before, Ledger.open(where) as ledger:
-        before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+        before.setattr(payment, "_record_terms", lambda _, head, *__: (head, {}))
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         more = PrivacyCost(gaussian_rho=Fraction(1), delta=Fraction(1, 10**4))
         ledger.charge(ask(1, 1, model="approx-dp", spend=more), limits(10, "1e-3"))
@@ -615,9 +615,9 @@ def test_models_that_were_not_held_cannot_be_entered_as_held(ledger: Ledger) -> 
     before = terms_of(ledger)
     forged = replace(before.with_cap(before.cap, models=("dp",)), held=EVERY)
     with ledger._database.begin_write() as connection:
-        head = rows.require_head(rows.lock_head(connection, DATASET), DATASET)
-        rows.append_entry(connection, head, chain.build_cap_change(head, "", before, forged))
-        rows.save_terms(connection, DATASET, "", forged)
+        head = storage.require_head(storage.lock_head(connection, DATASET), DATASET)
+        storage.append_entry(connection, head, chain.build_cap_change(head, "", before, forged))
+        storage.save_terms(connection, DATASET, "", forged)
     with pytest.raises(ClaimFailed, match="entry 3 of data set 'census' is not what was written"):
         ledger.verify()
 
@@ -701,7 +701,7 @@ def test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before
 def test_what_may_have_been_forgotten_of_an_account_cannot_be_left_out_unseen(where: str, tmp_path: Path) -> None:
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         with pytest.MonkeyPatch.context() as unseen:
-            unseen.setattr(rows, "find_forgotten", lambda *_: PrivacyCost())
+            unseen.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
             ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
         with pytest.raises(ClaimFailed, match="is not what was written: it does not follow"):
             ledger.verify()
@@ -732,7 +732,7 @@ def test_forgotten_spend_that_the_first_ledgers_of_format_3_did_not_mark_is_no_r
 ) -> None:
     """And none to promise an epsilon in advance: it is pure, and shows no model that was held."""
     without_models.setattr(chain, "UNRECORDED_MARK", {})
-    without_models.setattr(forgetting, "replace", lambda one, **new: one if "late" in new else replace(one, **new))
+    without_models.setattr(backup, "replace", lambda one, **new: one if "late" in new else replace(one, **new))
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         without_models.undo()
         ledger.verify()

@@ -24,7 +24,7 @@ from benchmarks.ranges import (
 )
 
 from discreet import DiscreteLaplace
-from discreet.inference.nested import find_best_strategy
+from discreet.estimation.hierarchical_counts import find_best_strategy
 
 
 def test_the_error_over_ranges_is_the_mean_of_their_squares() -> None:

@@ -19,21 +19,13 @@ from numpy.typing import NDArray
 
 from commands import done
 from discreet import Custodian, InvalidInput, Unsupported
-from discreet.custodian.draw import ExactInputs, read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.previewing import preview_from_schema
+from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.preview import preview_from_schema
 from discreet.formatting import format_number
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.permute_and_flip import PermuteAndFlip
-from discreet.kernel.quantile import compute_rank_scores
-from discreet.kernel.scores import Selection
-from discreet.kernel.staircase import Staircase
-from discreet.planner.asked import build_query_options
-from discreet.planner.choose import plan, replan_query
-from discreet.planner.chosen import CandidateSelection
-from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan
-from discreet.planner.positions import CandidateGrid
-from discreet.planner.ranks import (
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.candidate_grid import CandidateGrid
+from discreet.measurements.selection import CandidateSelection
+from discreet.measurements.trimmed_mean import (
     RankMean,
     Ranks,
     compute_rank_error,
@@ -42,14 +34,22 @@ from discreet.planner.ranks import (
     find_target_rank,
     select_rank_mean,
 )
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.quantile import compute_rank_scores
+from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.staircase import Staircase
+from discreet.planner.options import build_query_options
+from discreet.planner.plan import Plan
+from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql, to_sql
 from discreet.query.canonical import format_canonical_query
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
 from discreet.sources.duckdb import DuckDBSource
+from discreet.sources.ingest import register_duckdb, register_memory
 from discreet.sources.memory import MemorySource
-from discreet.sources.registration import register_duckdb, register_memory
-from discreet.testing import all_neighbours, all_tables, assert_fits
+from discreet.verification import all_neighbours, all_tables, assert_fits
 from tables import schema
 
 ONE, HALF, TENTH = Fraction(1), Fraction(1, 2), Fraction(1, 10)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.exact import EPOCH
+from discreet.numeric import EPOCH
 from discreet.schema.column import Column, DerivedCodes
-from discreet.sources.reading import derive_value, parse_raw_value, parse_unit_name, parse_with_status
+from discreet.sources.ingest.values import derive_value, parse_raw_value, parse_unit_name, parse_with_status
 
 AGE = Column("age", "integer", 0, 120, missing_values=("-1", "?"))
 PRICE = Column("price", "number", -500, 10_000, Fraction(1, 100))

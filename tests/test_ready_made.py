@@ -14,19 +14,18 @@ import pytest
 import folders
 import tables
 from discreet import Custodian, InvalidInput
-from discreet.custodian.draw import read_exact_inputs
-from discreet.custodian.previewing import preview_from_schema
-from discreet.custodian.question import parse_question
+from discreet.custodian.measure import read_exact_inputs
+from discreet.custodian.preview import preview_from_schema
 from discreet.errors import Internal
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.planner.choose import plan, plan_session_counts
-from discreet.planner.facts import ContributionBounds
-from discreet.planner.nested import HierarchicalHistogram
-from discreet.planner.nesting import list_hierarchies
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.planner.hierarchy_plan import list_hierarchies
+from discreet.planner.planner import plan, plan_session_counts
 from discreet.query import parse_sql, to_sql
-from discreet.query.checked import validate_query
-from discreet.query.predicate import TRUE, AllOf, AnyOf, InRanges, InTexts
+from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts
 from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
+from discreet.query.validate import parse_question, validate_query
 from discreet.sources.memory import MemorySource
 from test_custodian import write_people
 

@@ -34,25 +34,25 @@ import pytest
 from scipy.stats import beta
 
 import discreet.custodian.custodian as custodian_module
-import discreet.custodian.draw as draw_module
-from discreet.custodian.previewing import build_plan_charge
-from discreet.custodian.question import parse_question
+import discreet.custodian.measure as draw_module
+from discreet.custodian.preview import build_plan_charge
 from discreet.errors import InvalidInput
-from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.discrete_gaussian import DiscreteGaussian
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.exponential import Exponential
-from discreet.kernel.permute_and_flip import PermuteAndFlip
-from discreet.kernel.polygon_staircase import PolygonStaircase
-from discreet.kernel.quantile import _build_split_selection
-from discreet.kernel.refinement import Refinement
-from discreet.kernel.scores import Selection
-from discreet.kernel.staircase import Staircase
-from discreet.planner.facts import ContributionBounds
-from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.threshold import Threshold
-from discreet.prior import Prior
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.threshold import Threshold
+from discreet.mechanisms.box_staircase import BoxStaircase
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.polygon_staircase import PolygonStaircase
+from discreet.mechanisms.quantile import _build_split_selection
+from discreet.mechanisms.refinement import Refinement
+from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.staircase import Staircase
+from discreet.priors.prior import Prior
 from discreet.query.query import Aggregate
+from discreet.query.validate import parse_question
 from losses import Boxes, Corners, Gauss, Laplace, Profile, Seeded, Stairs, flipped, law_of, weighed
 from plans import Ask, Pair, Tried, by_sql, changed, opened, try_plan, try_plans
 
@@ -174,11 +174,13 @@ def test_an_honest_mechanism_keeps_its_claim(
 
 def half_the_scale() -> Any:
     """Noise of half the scale that epsilon asks for."""
-    return patch("discreet.planner.noisy.DiscreteLaplace", lambda loss, width: DiscreteLaplace(2 * loss, width))
+    return patch("discreet.measurements.additive.DiscreteLaplace", lambda loss, width: DiscreteLaplace(2 * loss, width))
 
 
 def half_the_variance() -> Any:
-    return patch("discreet.planner.noisy.DiscreteGaussian", lambda square, *more: DiscreteGaussian(square / 2, *more))
+    return patch(
+        "discreet.measurements.additive.DiscreteGaussian", lambda square, *more: DiscreteGaussian(square / 2, *more)
+    )
 
 
 def one_draw_for_all_cells() -> Any:
@@ -210,7 +212,7 @@ def one_side_of_a_replacement() -> Any:
 @contextmanager
 def half_the_spread_of_scores() -> Iterator[None]:
     _build_split_selection.cache_clear()
-    with patch("discreet.kernel.quantile.Selection.of", _narrow):
+    with patch("discreet.mechanisms.quantile.Selection.of", _narrow):
         yield
     _build_split_selection.cache_clear()
 

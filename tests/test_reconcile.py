@@ -30,7 +30,7 @@ from discreet import (
     same_total,
     total,
 )
-from discreet.inference.gathered import ConstraintSet, gather_constraints
+from discreet.estimation.constraint_set import ConstraintSet, gather_constraints
 
 Array = NDArray[np.float64]
 

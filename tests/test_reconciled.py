@@ -19,17 +19,18 @@ from numpy.typing import NDArray
 import tables
 from commands import discreet, done
 from discreet import Custodian, InvalidInput, Prior
-from discreet.answer import Answer, ReconciledRows
-from discreet.custodian import draw, reply
-from discreet.custodian.draw import ExactInputs, sample_noisy_outputs
-from discreet.custodian.draw import read_exact_inputs as exact_inputs
-from discreet.custodian.reconciling import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
-from discreet.inference.constraints import at_most, same_total, total
-from discreet.inference.refined import compute_worst_quantile
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.planner.choose import plan
-from discreet.planner.noisy import AdditiveNoise
+from discreet.answers import build
+from discreet.answers.answer import Answer, ReconciledRows
+from discreet.answers.reconcile import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
+from discreet.custodian import measure
+from discreet.custodian.measure import ExactInputs, sample_noisy_outputs
+from discreet.custodian.measure import read_exact_inputs as exact_inputs
+from discreet.estimation.constraint_set import at_most, same_total, total
+from discreet.estimation.linear_refinement import compute_worst_quantile
+from discreet.measurements.additive import AdditiveNoise
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.plan import NoisyResult, Plan
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
 from discreet.sources.memory import MemorySource
@@ -57,7 +58,7 @@ def told(made: Plan, exact: Sequence[int], seed: int, stated: Sequence[Any] = ()
     assert isinstance(one, AdditiveNoise)
     noise = one.noise.sample_units(len(exact), Stream(seed))[:, 0]
     numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
-    return reply.build_answer(
+    return build.build_answer(
         made, NoisyResult(tuple(made.list_cells()), numbers), "a question", made.epsilon, 1, {}, stated
     )
 
@@ -74,9 +75,9 @@ def counted_in(made: Plan, units: tables.Units) -> ExactInputs:
 
 def noised(made: Plan, secret: ExactInputs, seed: int) -> Answer:
     """The reply to a plan that has read its table, with noise from a seed."""
-    with patch.object(draw, "SYSTEM", Stream(seed)):
+    with patch.object(measure, "SYSTEM", Stream(seed)):
         released = sample_noisy_outputs(made, secret, [0] * len(secret.cells))
-    return reply.build_answer(made, released, "a question", made.epsilon, 1, {})
+    return build.build_answer(made, released, "a question", made.epsilon, 1, {})
 
 
 def random_units(rows: int, count: int, seed: int) -> tables.Units:

@@ -12,10 +12,10 @@ import pytest
 
 from commands import done
 from discreet import Answer
-from discreet.custodian import reply
-from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.reconciling import CountSums
-from discreet.planner.choose import plan
+from discreet.answers import build
+from discreet.answers.reconcile import CountSums
+from discreet.custodian.measure import read_exact_inputs, sample_noisy_outputs
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
@@ -50,7 +50,7 @@ def answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: in
     cells = planned.list_cells()
     secret = read_exact_inputs(planned, source(own, sparse, rows), cells, planned.query.where)
     drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
-    return [reply.build_answer(planned, one, question, reply.FREE, None, {}) for one in drawn]
+    return [build.build_answer(planned, one, question, build.FREE, None, {}) for one in drawn]
 
 
 def sums(told: Answer) -> tuple[float, float]:

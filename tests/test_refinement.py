@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Distance, InvalidInput, Prior, Refinement, Taxonomy, Unsupported, refine
-from discreet.exact import exp_below
-from discreet.kernel.refinement_risk import PriorLine
-from discreet.testing import all_neighbours, all_tables, chi_square_excess, exact_delta, worst_ratio
+from discreet.mechanisms.refinement_risk import PriorLine
+from discreet.numeric import exp_below
+from discreet.verification import all_neighbours, all_tables, chi_square_excess, exact_delta, worst_ratio
 from properties import tried
 
 epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])

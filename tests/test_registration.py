@@ -28,10 +28,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dirty
-from discreet.query.totals import ScanMeasure, TextKey, TotalsScan
+from discreet.query.scan import ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, DerivedCodes, Schema
-from discreet.sources.reading import parse_with_status
-from discreet.sources.registration import (
+from discreet.sources.ingest import (
     ColumnReport,
     RegistrationReport,
     register_duckdb,
@@ -39,6 +38,7 @@ from discreet.sources.registration import (
     register_postgres,
     register_spark,
 )
+from discreet.sources.ingest.values import parse_with_status
 from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pytest
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.schema import Budget, Column, Schema
-from discreet.sources.registration import register_duckdb, register_memory, register_postgres, register_spark
+from discreet.sources.ingest import register_duckdb, register_memory, register_postgres, register_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

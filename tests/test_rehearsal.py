@@ -13,9 +13,8 @@ import duckdb
 import pytest
 
 from discreet import Custodian, InvalidInput, Unavailable, load_schema
-from discreet.custodian.made_up import MAX_ROWS_PER_UNIT, generate_fake_columns
-from discreet.custodian.rehearsing import REHEARSAL_NOTE
-from discreet.planner.impossible import read_structural_zeros
+from discreet.custodian.rehearsal import MAX_ROWS_PER_UNIT, REHEARSAL_NOTE, generate_fake_columns
+from discreet.planner.public_facts import read_structural_zeros
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 import tables
 from discreet.errors import Unsupported
-from discreet.query.released import (
+from discreet.query.scan import (
     MISSING_CODE,
     AnatomyPlan,
     DealRule,
@@ -31,12 +31,12 @@ from discreet.query.released import (
     TClosenessPlan,
 )
 from discreet.schema import Column, Schema
-from discreet.sources.compile import PlanCompiler
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
-from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
+from discreet.sources.protocol import Source
 from discreet.sources.spark import SparkSource
+from discreet.sources.sql import PlanCompiler
 from seeded import cache
 from test_sources import FAR, PEOPLE, WEIRD, assert_silent, row, write_duckdb, write_parquet, write_postgres
 from test_sources import schema as wide_schema

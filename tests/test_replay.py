@@ -13,20 +13,20 @@ from functools import cache
 
 import pytest
 
-from discreet.custodian import draw
-from discreet.custodian.draw import count_key_units
-from discreet.planner.choose import plan
-from discreet.planner.facts import ContributionBounds
-from discreet.planner.individual import OrderStatistic, UnitQuery
-from discreet.planner.noisy import AdditiveNoise
+from discreet.custodian import measure
+from discreet.custodian.measure import count_key_units
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.unit_query import OrderStatistic, UnitQuery
+from discreet.planner.candidates import list_measurements
 from discreet.planner.plan import Plan
-from discreet.planner.totals import list_measurements
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from discreet.testing import MechanismReplay, assert_private, assert_private_session, neighbour_rows, replay_plan
-from discreet.testing.generated import Pair
-from discreet.testing.private import register_pair
+from discreet.verification import MechanismReplay, assert_private, assert_private_session, neighbour_rows, replay_plan
+from discreet.verification.replay.assertions import register_pair
+from discreet.verification.replay.neighbors import Pair
 from tables import random_unit, rows_of, schema
 
 AGGREGATES = [
@@ -197,7 +197,7 @@ def test_a_session_loses_what_its_tally_says(relation: str, rows: int) -> None:
 @pytest.mark.parametrize("farthest", [6, 11, 17])
 def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch, rows: int, farthest: int) -> None:
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
-    monkeypatch.setattr("discreet.planner.noisy.FARTHEST", farthest)
+    monkeypatch.setattr("discreet.measurements.additive.FARTHEST", farthest)
     declared = schema("replace-one", rows, units=4)
     found = mechanisms(planned(declared, "AVG(age)", "WHERE sex = 'F'"))
     own = next(one for one in found if one.mechanism == "polygon staircase")
@@ -283,7 +283,7 @@ def test_one_person_is_asked_about_alone(relation: str) -> None:
         absent = dict(people)
         del absent["p1"]
         source = MemorySource(declared, rows_of(absent))
-        assert draw.read_exact_inputs(own, source, own.list_cells(), own.query.where).inputs == [[None]]
+        assert measure.read_exact_inputs(own, source, own.list_cells(), own.query.where).inputs == [[None]]
     assert assert_private(declared, "SELECT score FROM t FOR UNIT 'p1'", 1).largest_share == 1
 
 
@@ -295,7 +295,7 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
     assert isinstance(own.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
         people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        seen = draw.measure_plan(own, MemorySource(declared, rows_of(people)))
+        seen = measure.measure_plan(own, MemorySource(declared, rows_of(people)))
         assert 0 <= seen.numbers[0][0][0] <= 6
     worst = assert_private(declared, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
     assert worst.totals == {"epsilon of individual DP": 1}
@@ -307,5 +307,5 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
 def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
     """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
     for own in plans(relation, rows, tail):
-        seen = draw.measure_plan(own, MemorySource(own.schema, []))
+        seen = measure.measure_plan(own, MemorySource(own.schema, []))
         assert len(seen.cells) == (0 if own.threshold else len(own.list_cells()))

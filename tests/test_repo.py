@@ -113,7 +113,7 @@ HEAVY |= {"sqlalchemy", "sqlglot", "typer", "yaml"}
 NOT_MECHANISMS = {"__init__", "column", "distribution", "entropy", "gaussian", "gaussian_sum", "laplace", "noise"}
 NOT_MECHANISMS |= {"order_statistic", "refinement_risk", "sampling", "scores", "sensitivity"}
 
-DOOR_TO_RANDOMNESS = "discreet.kernel.entropy"
+DOOR_TO_RANDOMNESS = "discreet.mechanisms.entropy"
 # A table that is made up, the same on every machine: no answer and no secret is drawn there.
 MADE_UP = "discreet.sample"
 GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")
@@ -253,16 +253,16 @@ def test_imports_point_inwards() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("discreet.exact", "import discreet.schema"),
-        ("discreet.guarantee", "from discreet import kernel"),
-        ("discreet.kernel.noise", "from ..planner import plan"),
-        ("discreet.kernel.__init__", "from ..sources import memory"),
-        ("discreet.inference.posterior", "from discreet.kernel.entropy import SystemEntropy"),
-        ("discreet.inference.posterior", "from discreet.kernel import Entropy"),
+        ("discreet.numeric", "import discreet.schema"),
+        ("discreet.privacy.guarantee", "from discreet import kernel"),
+        ("discreet.mechanisms.noise", "from ..planner import plan"),
+        ("discreet.mechanisms.__init__", "from ..sources import memory"),
+        ("discreet.estimation.posterior", "from discreet.mechanisms.entropy import SystemEntropy"),
+        ("discreet.estimation.posterior", "from discreet.mechanisms import Entropy"),
         ("discreet.planner", "def plan():\n    from .kernel import entropy"),
         ("discreet.planner", "import discreet.sources.memory"),
         ("discreet.ledger.store", "from discreet.planner import plan"),
-        ("discreet.service.routes", "from discreet.kernel import noise"),
+        ("discreet.service.api", "from discreet.mechanisms import noise"),
         ("discreet.cli.main", "from discreet.sources import memory"),
     ],
 )
@@ -273,10 +273,10 @@ def test_an_outward_import_is_caught(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("discreet.exact", "import fractions\nfrom .errors import InvalidInput"),
-        ("discreet.kernel.noise", "from ..guarantee import Guarantee\nfrom . import entropy"),
-        ("discreet.kernel.noise", "from discreet.kernel.entropy import Entropy"),
-        ("discreet.inference.posterior", "from discreet.kernel import noise"),
+        ("discreet.numeric", "import fractions\nfrom .errors import InvalidInput"),
+        ("discreet.mechanisms.noise", "from ..guarantee import Guarantee\nfrom . import entropy"),
+        ("discreet.mechanisms.noise", "from discreet.mechanisms.entropy import Entropy"),
+        ("discreet.estimation.posterior", "from discreet.mechanisms import noise"),
         ("discreet.__init__", "from .custodian import Custodian"),
     ],
 )
@@ -324,7 +324,7 @@ def test_only_faces_import_the_made_up_table() -> None:
     ],
 )
 def test_another_door_is_caught(source: str) -> None:
-    assert randomness("discreet.kernel.noise", source) != []
+    assert randomness("discreet.mechanisms.noise", source) != []
     assert randomness(DOOR_TO_RANDOMNESS, source) == []
 
 

@@ -16,16 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.assess.charts import (
-    BIN_COUNT,
-    MAX_CATEGORIES,
-    build_column_chart,
-    build_correlation_charts,
-    build_sweep_charts,
-)
-from discreet.assess.compare import compare_release
-from discreet.assess.comparison import Comparison
-from discreet.assess.report import (
+from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.sdc.compare import SweepPoint, SweepResult, compare_release
+from discreet.sdc.comparison import Comparison
+from discreet.sdc.report import (
     CUSTODIAN_NOTICE,
     MAX_PICTURES,
     NOT_PROMISED,
@@ -33,10 +27,14 @@ from discreet.assess.report import (
     check_report_file,
     write_report,
 )
-from discreet.assess.sweep import SweepPoint, SweepResult
-from discreet.errors import InvalidInput, Unavailable, Unsupported
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Table
+from discreet.sdc.report_charts import (
+    BIN_COUNT,
+    MAX_CATEGORIES,
+    build_column_chart,
+    build_correlation_charts,
+    build_sweep_charts,
+)
+from discreet.sdc.table import Table, read_table
 from services import Chromium
 
 HOSTILE = "<script>alert(1)</script>\"'&"

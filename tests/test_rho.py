@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, sparse
 
 from discreet import Guarantee, InvalidInput, rho, scale_for_rho
-from discreet.inference.rho import build_fact_guarantee, compute_rho_apart, shorten_rho
+from discreet.estimation.refinement_cost import build_fact_guarantee, compute_rho_apart, shorten_rho
 
 HALVES = [[0.5, -0.5], [-0.5, 0.5]], [[0.5], [0.5]]
 """Example 1: two categories whose sum is known."""

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.kernel.entropy import SYSTEM, get_entropy, sample_bits
-from discreet.kernel.sampling import (
+from discreet.mechanisms.entropy import SYSTEM, get_entropy, sample_bits
+from discreet.mechanisms.samplers import (
     Chance,
     Geometric,
     build_exponential_chance,
@@ -29,7 +29,7 @@ from discreet.kernel.sampling import (
     sample_below,
     sample_weighted_index,
 )
-from discreet.testing import ScriptedEntropy, assert_fits
+from discreet.verification import ScriptedEntropy, assert_fits
 
 rates = st.fractions(min_value=Fraction(1, 10**6), max_value=60, max_denominator=10**6).filter(bool)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from discreet import InvalidInput
 from discreet.schema import Budget, Column, Schema, SourceAddress, load_schema, schema_from_text, schema_to_public_json
 from discreet.schema.column import MAX_CODE
-from discreet.schema.document import read_document
+from discreet.schema.yaml import read_document
 from published_data import shared_data
 
 WHOLE = """\

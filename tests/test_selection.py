@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from mpmath import iv
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Unsupported, exponential
-from discreet.exact import exp_below
-from discreet.kernel.distribution import PowerFactors
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.exponential import Exponential
-from discreet.kernel.sampling import _compute_power_digits, build_power_chance, flip_power_coins
-from discreet.kernel.scores import MIN_LEVELS, Selection
-from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, chi_square_excess, worst_ratio
+from discreet.mechanisms.distribution import PowerFactors
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.samplers import _compute_power_digits, build_power_chance, flip_power_coins
+from discreet.mechanisms.selection_scores import MIN_LEVELS, Selection
+from discreet.numeric import exp_below
+from discreet.verification import ScriptedEntropy, all_neighbours, all_tables, chi_square_excess, worst_ratio
 
 DISEASES = ["diabetes", "hepatitis", "flu", "hiv"]
 TABLES = [table for size in range(4) for table in all_tables(range(3), size)]

@@ -15,19 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.kernel.column import BoundedGrid
-from discreet.kernel.order_statistic import (
+from discreet.mechanisms.sensitivity import global_sensitivity, histogram_sensitivity_squared, rank_score_sensitivity
+from discreet.mechanisms.smooth_sensitivity import (
+    BoundedGrid,
     compute_log_smooth_sensitivity,
     find_rank,
     local_sensitivity,
     smooth_sensitivity,
 )
-from discreet.kernel.sensitivity import (
-    global_sensitivity,
-    histogram_sensitivity_squared,
-    rank_score_sensitivity,
-)
-from discreet.testing import all_neighbours, all_tables
+from discreet.verification import all_neighbours, all_tables
 
 VALUES = (-1, 0, 2)
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 4)), ("quantile", Fraction(2, 3))]

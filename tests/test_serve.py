@@ -26,9 +26,9 @@ import stubborn
 from certificates import write_certificate
 from commands import Outcome, discreet, done, write_registry
 from discreet.ledger import Ledger
+from discreet.service.api.models import NewTokenDocument, TokenDocument
 from discreet.service.config import Config, build_sample_config, read_config
-from discreet.service.documents import NewTokenDocument, TokenDocument
-from discreet.service.gate import MAX_HEAD_BYTES
+from discreet.service.middleware.auth import MAX_HEAD_BYTES
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, find_token
 from discreet.service.supervisor import (
@@ -298,7 +298,7 @@ def test_a_process_that_forks_and_dies_is_counted(
 
 def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
     """A thread would not live through it; and what failed to be imported would be imported by every process again."""
-    said = "import sys; from discreet.service.imported import NAMES; from pathlib import Path\n"
+    said = "import sys; from discreet.service.preload import NAMES; from pathlib import Path\n"
     said += "print(set(NAMES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # its threads it ends itself before a fork
     shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, env=alone)

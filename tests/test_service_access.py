@@ -13,9 +13,9 @@ from fastapi.routing import iter_route_contexts
 
 from discreet.service.app import MiddlewareStack
 from discreet.service.config import TLS, DatasetConfig
-from discreet.service.gate import COOKIE_NAME
-from discreet.service.queueing import get_job_folder
-from discreet.service.store.jobs import Job, add_job
+from discreet.service.jobs import get_job_folder
+from discreet.service.middleware.auth import COOKIE_NAME
+from discreet.service.store.job_queue import Job, add_job
 from discreet.service.store.tokens import (
     Token,
     create_token,

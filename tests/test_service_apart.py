@@ -21,13 +21,20 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.sample import write_registry
-from discreet.service import limits, logs, worker
+from discreet.service import request_log, worker
 from discreet.service.config import Config, Limits, read_config
-from discreet.service.limits import MINUTE, ComputeQuota
-from discreet.service.names import check_readable_name, compute_name_skeleton, require_distinct_name
+from discreet.service.middleware import limits
+from discreet.service.middleware.limits import MINUTE, ComputeQuota
 from discreet.service.problems import HttpProblem
 from discreet.service.store import Store
-from discreet.service.store.tokens import create_token, grant_dataset, revoke_grant
+from discreet.service.store.tokens import (
+    check_readable_name,
+    compute_name_skeleton,
+    create_token,
+    grant_dataset,
+    require_distinct_name,
+    revoke_grant,
+)
 from discreet.service.supervisor import SupervisedProcess
 from serving import COUNT, HOME, Served, config_in, served
 from supervised import LONG, eventually, runs, supervised
@@ -310,7 +317,7 @@ def test_a_name_from_before_keeps_its_grants(tmp_path: Path) -> None:
     """A store may have names that are refused by now: they are used on, and can be ended."""
     from sqlalchemy import insert
 
-    from discreet.service.store.tables import grants
+    from discreet.service.store.store import grants
 
     with Store.open(str(tmp_path / "service.db")) as store:
         with store.database.begin_write() as connection:
@@ -322,7 +329,7 @@ def test_a_name_from_before_keeps_its_grants(tmp_path: Path) -> None:
 
 
 def test_data_sets_that_look_alike_are_not_served(tmp_path: Path) -> None:
-    from discreet.service.trial import try_startup
+    from discreet.service.supervisor import try_startup
 
     one = write_registry(tmp_path / "one", 20)
     two = write_registry(tmp_path / "two", 20)
@@ -370,7 +377,7 @@ def heard(post: SupervisedProcess) -> BaseProcess:
 def test_a_process_without_signs_of_life_is_replaced(post: SupervisedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed once none came for as long as is said; one that never gave any may still be starting."""
     written: list[str] = []
-    monkeypatch.setattr(logs, "write_event", lambda event, **_: written.append(event))
+    monkeypatch.setattr(request_log, "write_event", lambda event, **_: written.append(event))
     first = heard(post)
     for now in (10.0, 20.0, 29.0):
         post.keep_running(now)

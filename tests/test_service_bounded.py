@@ -13,18 +13,18 @@ import anyio
 import pytest
 from sqlalchemy import update
 
-from discreet.custodian.question import count_answer_numbers, parse_question
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
+from discreet.query.validate import count_answer_numbers, parse_question
 from discreet.schema import load_schema
-from discreet.service import watching
+from discreet.service import monitoring
+from discreet.service.api.admin_routes import HealthCache
 from discreet.service.config import Config, Limits, read_config
-from discreet.service.gate import MAX_REHEARSALS, AuthMiddleware
 from discreet.service.jobs import run_next_job
-from discreet.service.padding import Message, Receive, Scope, Send
-from discreet.service.routes.operating import HealthCache
+from discreet.service.middleware.auth import MAX_REHEARSALS, AuthMiddleware
+from discreet.service.middleware.deadline import Message, Receive, Scope, Send
 from discreet.service.store import Store
-from discreet.service.store.tables import answers
+from discreet.service.store.store import answers
 from discreet.service.store.tokens import create_token, revoke_token
 from serving import COUNT, HOME, Served, config_in, served
 
@@ -190,7 +190,7 @@ def test_a_rehearsal_begins_a_new_ledger_where_the_old_one_is_large(
     (home,) = (service.config.folder / "rehearsal" / "registry").iterdir()
     for number in (2, 3):
         with monkeypatch.context() as grown:
-            grown.setattr("discreet.custodian.rehearsing.MAX_LEDGER_BYTES", 1)
+            grown.setattr("discreet.custodian.rehearsal.MAX_LEDGER_BYTES", 1)
             assert service.get("ann", f"{REHEARSAL}/budget").json()["budget"][0]["spent"]["epsilon"] == "0"
         made = service.post("ann", f"{REHEARSAL}/answers", COUNT).json()
         assert (made["stored"], made["entry"]) == (False, first["entry"])
@@ -291,7 +291,7 @@ def test_replies_about_no_one_data_set_are_told_of_too(service: Served) -> None:
     counts.add("late", "registry", 1)
     counts.add("late", "", 2)
     counts.write()
-    told = [one for one in watching.list_warnings(service.app.service) if one["kind"] != "padding"]
+    told = [one for one in monitoring.list_warnings(service.app.service) if one["kind"] != "padding"]
     assert [(one["kind"], one["dataset"], one["text"].partition(":")[0]) for one in told] == [
         ("late", "registry", "1 reply left late"),
         ("overrun", None, "1 reply about no one data set was not ready at the deadline"),
@@ -307,8 +307,8 @@ def test_health_is_looked_at_once_a_second(service: Served, monkeypatch: pytest.
     def look(_: object) -> tuple[str, ...]:
         return looks.pop(0)
 
-    monkeypatch.setattr(watching, "list_failing_checks", look)
-    monkeypatch.setattr("discreet.service.routes.operating.time.monotonic", lambda: now)
+    monkeypatch.setattr(monitoring, "list_failing_checks", look)
+    monkeypatch.setattr("discreet.service.api.admin_routes.time.monotonic", lambda: now)
     health = HealthCache()
 
     async def told(many: int) -> list[tuple[str, ...]]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from discreet import Custodian
-from discreet.custodian.later import LazySource
+from discreet.datasets.integrity import LazySource
 from discreet.service.config import Config, DatasetConfig, Limits
+from discreet.service.dataset_registry import Service
 from discreet.service.jobs import run_next_job
-from discreet.service.state import Service
 from serving import served
 
 if TYPE_CHECKING:

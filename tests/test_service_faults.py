@@ -21,11 +21,11 @@ import pytest
 
 import services
 from discreet.custodian import Custodian
-from discreet.custodian.place import DatasetDir
+from discreet.datasets.dataset_dir import DatasetDir
 from discreet.ledger import Entry, Ledger
 from discreet.schema import load_schema
 from discreet.service.store import Store
-from discreet.service.store.jobs import find_job_by_id
+from discreet.service.store.job_queue import find_job_by_id
 from ledgers import schema_of
 from loaded import (
     EPSILON,

@@ -16,12 +16,12 @@ import schemathesis
 from schemathesis.engine import events, from_schema
 from starlette.testclient import TestClient
 
-from discreet.service import documents
+from discreet.service.api import models
 from discreet.service.app import MiddlewareStack, make_app
-from discreet.service.examples import EXAMPLES
 from discreet.service.jobs import run_next_job
-from discreet.service.padding import App, Receive, Scope, Send
-from discreet.service.store.jobs import list_jobs
+from discreet.service.middleware.deadline import App, Receive, Scope, Send
+from discreet.service.openapi import EXAMPLES
+from discreet.service.store.job_queue import list_jobs
 from discreet.service.store.tokens import create_token
 from serving import config_in
 
@@ -281,7 +281,7 @@ def test_no_job_that_was_let_in_is_an_internal_error(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_no_job_of_many_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.service.queueing.MAX_OPEN_JOBS", 10_000)
+    monkeypatch.setattr("discreet.service.jobs.MAX_OPEN_JOBS", 10_000)
     run_fuzzed_jobs(tmp_path, 200)
 
 
@@ -372,7 +372,7 @@ def test_examples_are_accepted_and_are_like_the_replies(app: MiddlewareStack) ->
             continue
         found = reply.json()
         name = kind_of(told["responses"][str(reply.status_code)])
-        getattr(documents, name).model_validate(EXAMPLES[name])
+        getattr(models, name).model_validate(EXAMPLES[name])
         assert set(EXAMPLES[name]) == set(found), path
         if method == "POST":
             caller.keep(path, found)

@@ -14,8 +14,8 @@ import pytest
 
 from discreet.errors import Internal
 from discreet.service.config import DatasetConfig, read_config
-from discreet.service.gate import COOKIE_NAME
 from discreet.service.jobs import run_next_job
+from discreet.service.middleware.auth import COOKIE_NAME
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, derive_form_token, sign_in
 from planted import Planted, plant
@@ -399,16 +399,16 @@ FAILING = {
     "discreet.custodian.custodian.draw": ("POST", ANSWERS, COUNT),
     "discreet.custodian.custodian.answer": ("POST", ANSWERS, COUNT),
     "discreet.custodian.custodian.plan_or_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
-    "discreet.service.asking.keep_answer": ("POST", ANSWERS, COUNT),
-    "discreet.service.routes.datasets.prior_law": (
+    "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
+    "discreet.service.api.dataset_routes.prior_law": (
         "POST",
         f"{HOME}/priors",
         {"question": "SELECT COUNT(*) FROM planted", "prior": "point(1)"},
     ),
-    "discreet.service.routes.datasets.entry_to_json": ("GET", f"{HOME}/history", None),
-    "discreet.service.routes.datasets.balance_to_json": ("GET", f"{HOME}/budget", None),
-    "discreet.service.routes.datasets.schema_to_public_json": ("GET", HOME, None),
-    "discreet.service.console.analyst.history": ("GET", "/console/datasets/{dataset}/history", None),
+    "discreet.service.api.dataset_routes.entry_to_json": ("GET", f"{HOME}/history", None),
+    "discreet.service.api.dataset_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
+    "discreet.service.api.dataset_routes.schema_to_public_json": ("GET", HOME, None),
+    "discreet.service.console.analyst_pages.history": ("GET", "/console/datasets/{dataset}/history", None),
     "discreet.service.console.rendering.environment": ("GET", "/console/datasets/{dataset}", None),
     "discreet.service.store.tokens.hashed": ("GET", "/v1/me", None),
 }
@@ -455,7 +455,7 @@ def test_a_job_that_goes_wrong_is_told_without_its_words(
     leaking: tuple[Planted, Driver, Served], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     planted, driver, service = leaking
-    monkeypatch.setattr("discreet.service.publishing.publish_in_folder", failing_with(ValueError(planted.texts[0])))
+    monkeypatch.setattr("discreet.service.requests.publish_in_folder", failing_with(ValueError(planted.texts[0])))
     job = driver.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5}, dataset="planted").json()["id"]
     assert run_next_job(service.app.service, "the test")
     told = driver.get("cus", "/v1/jobs/{job}", job=job)
@@ -470,12 +470,12 @@ def test_a_leak_is_found(
     """The trap itself: a cell that is put into a reply, a header, or the log on purpose is seen there."""
     planted, driver, _ = leaking
     cell = planted.texts[3]
-    monkeypatch.setattr("discreet.service.routes.datasets.schema_to_public_json", lambda _: {"name": cell})
+    monkeypatch.setattr("discreet.service.api.dataset_routes.schema_to_public_json", lambda _: {"name": cell})
     assert planted.hits(driver.get("ann", HOME, dataset="planted").all) == [cell]
-    monkeypatch.setattr("discreet.service.routes.datasets.asking.key_of", lambda _: cell)
+    monkeypatch.setattr("discreet.service.api.dataset_routes.asking.key_of", lambda _: cell)
     assert planted.hits(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
-    monkeypatch.setattr("discreet.service.logs.format_error_location", str)
-    monkeypatch.setattr("discreet.service.routes.datasets.balance_to_json", failing_with(ValueError(cell)))
+    monkeypatch.setattr("discreet.service.request_log.format_error_location", str)
+    monkeypatch.setattr("discreet.service.api.dataset_routes.balance_to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
     assert planted.hits(capfd.readouterr().err) == [cell]
 

@@ -17,10 +17,10 @@ import pytest
 import services
 from commands import done
 from discreet import Ledger
-from discreet.custodian.heads import HEAD_FILE
+from discreet.datasets.dataset_dir import HEAD_FILE
 from discreet.service.config import read_config
 from discreet.service.store import Store
-from discreet.service.store.heads import StoreHeads
+from discreet.service.store.store import StoreHeads
 from loaded import Line, analyst, configured, data_set, question, spread, stopped, well, workers
 from supervised import Supervised, eventually, runs, starting, supervised, token
 from test_service_faults import fill, on_tiny_disk, own_postgres

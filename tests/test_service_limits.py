@@ -19,13 +19,13 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from discreet.sample import write_registry
-from discreet.service import gate, limits
-from discreet.service.gate import MAX_HEAD_BYTES
-from discreet.service.limits import RateLimiter
-from discreet.service.queueing import MAX_OPEN_JOBS
-from discreet.service.routes import datasets
-from discreet.service.routes.datasets import answer_dataset_question
-from discreet.service.store.answers import MAX_PRIORS
+from discreet.service.api import dataset_routes
+from discreet.service.api.dataset_routes import answer_dataset_question
+from discreet.service.jobs import MAX_OPEN_JOBS
+from discreet.service.middleware import auth, limits
+from discreet.service.middleware.auth import MAX_HEAD_BYTES
+from discreet.service.middleware.limits import RateLimiter
+from discreet.service.store.stored_answers import MAX_PRIORS
 from discreet.service.worker import _build_chunked_protocol
 from serving import COUNT, HOME, Served, config_in, served
 from supervised import Supervised, supervised, token
@@ -122,7 +122,7 @@ def test_a_body_that_never_comes_holds_up_nobody(service: Served) -> None:
 
 
 def test_a_body_that_does_not_come_in_time_is_refused(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "BODY_TIMEOUT", 0.01)
+    monkeypatch.setattr(auth, "BODY_TIMEOUT", 0.01)
     status, told = asyncio.run(post(service, Sender(iter([b"{"]), endless=True)))
     assert (status, told["type"]) == (400, "/problems/invalid-input")
 
@@ -221,8 +221,8 @@ SENDING = """
 import sys
 import threading
 from pathlib import Path
-from discreet.service.gate import LONGEST_HEAD
-from discreet.service.limits import Rates
+from discreet.service.middleware.auth import LONGEST_HEAD
+from discreet.service.middleware.limits import Rates
 rates = Rates(Path(sys.argv[1]), rate=0.000001, burst=20_000)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -313,7 +313,7 @@ def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pyt
         assert over.wait(LONG)
         return answer_dataset_question(*given)
 
-    monkeypatch.setattr(datasets, "answer_dataset_question", slowly)
+    monkeypatch.setattr(dataset_routes, "answer_dataset_question", slowly)
     config = config_in(tmp_path, 50)
 
     async def ask(service: Served) -> None:

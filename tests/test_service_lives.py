@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from discreet.custodian import Custodian
-from discreet.custodian.place import DatasetDir
-from discreet.custodian.secrets import generate_identifier
+from discreet.datasets.dataset_dir import DatasetDir
 from discreet.errors import InvalidInput, Unavailable
+from discreet.mechanisms.entropy import generate_identifier
 from discreet.schema import load_schema
-from discreet.service import counting, holdings
+from discreet.service import dataset_registry, requests
 from discreet.service.config import Config
 from discreet.service.store import Store
-from discreet.service.store import counting as kept
-from discreet.service.store.counting import StoredLog
+from discreet.service.store import stored_answers as kept
+from discreet.service.store.stored_answers import StoredLog
 from serving import COUNT, HOME, Served, config_in, served
 
 SESSIONS = f"{HOME}/sessions"
@@ -46,7 +46,7 @@ def service(config: Config) -> Iterator[Served]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be opened is tried again at once."""
-    monkeypatch.setattr(holdings, "RETRY_PAUSE", 0.0)
+    monkeypatch.setattr(dataset_registry, "RETRY_PAUSE", 0.0)
 
 
 def rows(config: Config) -> int:
@@ -93,14 +93,14 @@ def test_an_older_copy_of_the_store_does_not_revive_a_session(config: Config, lo
         again.tokens.update(service.tokens)
         asked = [again.post("ann", f"{path}/answers", one) for one in ({"question": COUNT["question"]}, OTHER)]
         for refused in (*asked, again.get("ann", path)):
-            assert (refused.status_code, refused.json()["detail"]) == (400, counting.SESSION_ENDED)
+            assert (refused.status_code, refused.json()["detail"]) == (400, requests.SESSION_ENDED)
         assert charges(again) == before
 
 
 def test_a_session_is_not_opened_again_by_its_key_in_another_life(service: Served) -> None:
     assert service.post("ann", SESSIONS, ONE, Idempotency_Key="s").status_code == 201
     with served(service.config) as other:
-        assert other.post("ann", SESSIONS, ONE, Idempotency_Key="s").json()["detail"] == counting.SESSION_ENDED
+        assert other.post("ann", SESSIONS, ONE, Idempotency_Key="s").json()["detail"] == requests.SESSION_ENDED
         assert charges(other) == 1
 
 
@@ -173,17 +173,17 @@ def test_what_could_not_be_opened_is_not_tried_by_every_request(
         raise Unavailable("the snapshot is gone")
 
     monkeypatch.setattr(Custodian, "open", gone)
-    monkeypatch.setattr(holdings, "RETRY_PAUSE", 1e9)
+    monkeypatch.setattr(dataset_registry, "RETRY_PAUSE", 1e9)
     replies = [service.post("ann", f"{HOME}/answers", COUNT) for _ in range(3)]
     assert {(one.status_code, one.json()["detail"]) for one in replies} == {(503, "the snapshot is gone")}
     assert len(tried) == 1
     monkeypatch.undo()
-    monkeypatch.setattr(holdings, "RETRY_PAUSE", 0.0)
+    monkeypatch.setattr(dataset_registry, "RETRY_PAUSE", 0.0)
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
 
 
 def test_who_waits_for_a_data_set_to_be_opened_is_told_so(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "OPEN_TIMEOUT", 0.01)
+    monkeypatch.setattr(dataset_registry, "OPEN_TIMEOUT", 0.01)
     held = service.app.service.registry.find_dataset("registry")
     assert held is not None
     with held.open_lock:

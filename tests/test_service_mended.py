@@ -17,13 +17,11 @@ from sqlalchemy import update
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.service.config import Limits, read_config
-from discreet.service.gate import AuthMiddleware
 from discreet.service.jobs import run_next_job
-from discreet.service.padding import Message, Receive, Scope, Send
+from discreet.service.middleware.auth import AuthMiddleware
+from discreet.service.middleware.deadline import Message, Receive, Scope, Send
 from discreet.service.store import Store
-from discreet.service.store.answers import StoredAnswer, find_answer_by_id, keep_answer
-from discreet.service.store.counters import read_counters
-from discreet.service.store.jobs import (
+from discreet.service.store.job_queue import (
     DEAD_AFTER,
     Job,
     JobKind,
@@ -33,7 +31,8 @@ from discreet.service.store.jobs import (
     requeue_job,
     take_job,
 )
-from discreet.service.store.tables import answers, jobs
+from discreet.service.store.store import answers, jobs, read_counters
+from discreet.service.store.stored_answers import StoredAnswer, find_answer_by_id, keep_answer
 from discreet.service.store.tokens import create_token, revoke_token
 from ledgers import DATASET, answered, ask, caps, ledger, where
 from serving import COUNT, HOME, Served, config_in, served
@@ -112,7 +111,7 @@ def _ids(store: Store, table: Any) -> set[str]:
 @pytest.mark.parametrize("rehearsal", [False, True])
 def test_the_oldest_answers_go(store: Store, monkeypatch: pytest.MonkeyPatch, rehearsal: bool) -> None:
     """Those of this analyst on this data set, real or rehearsed, and now and then."""
-    monkeypatch.setattr(f"discreet.service.store.answers.{'MOST_REHEARSED' if rehearsal else 'MOST_KEPT'}", 2)
+    monkeypatch.setattr(f"discreet.service.store.stored_answers.{'MOST_REHEARSED' if rehearsal else 'MOST_KEPT'}", 2)
     others = [_kept("a0", 0, analyst="bob"), _kept("a1", 0, dataset="other"), _kept("a2", 0, rehearsal=not rehearsal)]
     mine = [_kept(name, at, rehearsal=rehearsal) for at, name in enumerate(("f3", "f2", "f1", "08"), 1)]
     for one in (*others, *mine):
@@ -125,7 +124,7 @@ def test_the_oldest_answers_go(store: Store, monkeypatch: pytest.MonkeyPatch, re
 
 def test_the_oldest_questions_that_were_jobs_go_and_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases stay, and so does what waits or runs."""
-    monkeypatch.setattr("discreet.service.store.answers.MAX_STORED", 1)
+    monkeypatch.setattr("discreet.service.store.stored_answers.MAX_STORED", 1)
     add_job(store, _job("waits", "ask", at=1))
     add_job(store, _job("runs", "ask", at=1, state="running"))
     add_job(store, _job("release", "publish", at=1, state="done"))

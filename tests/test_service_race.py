@@ -13,10 +13,18 @@ from typing import Any, TypeVar
 import pytest
 
 from discreet.service.store import Store
-from discreet.service.store.answers import SavedPrior, StoredAnswer, keep_answer, list_saved_priors, save_prior
-from discreet.service.store.counters import CounterBuffer, read_counters
-from discreet.service.store.counting import StoredLog, StoredSession, keep_session
-from discreet.service.store.jobs import Job, add_job
+from discreet.service.store.job_queue import Job, add_job
+from discreet.service.store.store import CounterBuffer, read_counters
+from discreet.service.store.stored_answers import (
+    SavedPrior,
+    StoredAnswer,
+    StoredLog,
+    StoredSession,
+    keep_answer,
+    keep_session,
+    list_saved_priors,
+    save_prior,
+)
 from discreet.service.store.tokens import grant_dataset, list_grants
 from ledgers import schema_of
 from loaded import EPSILON, Line, Reply, analyst, answered_by, check, configured, data_set, question, spread

@@ -12,10 +12,11 @@ import pytest
 
 from discreet import Custodian, Unavailable
 from discreet.ledger import Ledger
-from discreet.service import asking, jobs, padding
+from discreet.service import jobs, requests
 from discreet.service.jobs import run_next_job
-from discreet.service.padding import BARRIER_FRACTION, ReleaseBarrier
-from discreet.service.store import jobs as stored_jobs
+from discreet.service.middleware import deadline
+from discreet.service.middleware.deadline import BARRIER_FRACTION, ReleaseBarrier
+from discreet.service.store import job_queue as stored_jobs
 from serving import COUNT, HOME, config_in, served
 
 
@@ -37,7 +38,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     noted(monkeypatch, found, Custodian, "_draw", "drawn")
     noted(monkeypatch, found, ReleaseBarrier, "wait", "waited")
     noted(monkeypatch, found, Ledger, "store", "stored")
-    noted(monkeypatch, found, asking, "keep_answer", "kept")
+    noted(monkeypatch, found, requests, "keep_answer", "kept")
     return found
 
 
@@ -78,7 +79,7 @@ def test_the_time_in_an_answer_is_that_of_the_request(tmp_path: Path, monkeypatc
 
 def test_a_moment_is_three_quarters_of_the_deadline_or_of_a_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(padding.time, "sleep", slept.append)
+    monkeypatch.setattr(deadline.time, "sleep", slept.append)
     for elapsed in (0.0, 0.2, 0.75, 0.76, 1.6):
         ReleaseBarrier(lambda now=100 + elapsed: now, 100.0, 1.0).wait()  # type: ignore[misc]
     assert slept == pytest.approx(

@@ -12,19 +12,10 @@ import pytest
 from sqlalchemy import create_engine, insert, inspect, select, update
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.ledger.recorded import RecordedHead
-from discreet.service.store import Store, tables
-from discreet.service.store.answers import (
-    SavedPrior,
-    StoredAnswer,
-    find_answer_by_key,
-    keep_answer,
-    list_saved_priors,
-    save_prior,
-)
-from discreet.service.store.counters import CounterBuffer, read_counters
-from discreet.service.store.heads import StoreHeads
-from discreet.service.store.jobs import (
+from discreet.ledger.verify import RecordedHead
+from discreet.service.store import Store
+from discreet.service.store import store as tables
+from discreet.service.store.job_queue import (
     DEAD_AFTER,
     Job,
     abandon_job,
@@ -36,9 +27,25 @@ from discreet.service.store.jobs import (
     requeue_job,
     take_job,
 )
-from discreet.service.store.putting import acquire_advisory_lock, insert_if_absent
-from discreet.service.store.store import VERSION_TABLE
-from discreet.service.store.tables import METADATA, jobs, tokens
+from discreet.service.store.store import (
+    METADATA,
+    VERSION_TABLE,
+    CounterBuffer,
+    StoreHeads,
+    acquire_advisory_lock,
+    insert_if_absent,
+    jobs,
+    read_counters,
+    tokens,
+)
+from discreet.service.store.stored_answers import (
+    SavedPrior,
+    StoredAnswer,
+    find_answer_by_key,
+    keep_answer,
+    list_saved_priors,
+    save_prior,
+)
 from discreet.service.store.tokens import (
     create_token,
     find_session_token,
@@ -171,7 +178,7 @@ def test_the_first_answer_under_a_key_wins(store: Store) -> None:
 
 
 def test_priors_are_their_analysts_own_and_not_endless(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.service.store.answers.MAX_PRIORS", 2)
+    monkeypatch.setattr("discreet.service.store.stored_answers.MAX_PRIORS", 2)
     for name in ("a", "b", "a"):
         save_prior(store, "ann", SavedPrior(name, "normal(1, 2)", ""))
     with pytest.raises(InvalidInput):

@@ -19,16 +19,18 @@ from benchmarks.service.timing import Compared
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.custodian import draw
-from discreet.service import access, asking, gate, jobs, padding
-from discreet.service.alarm import Timer
+from discreet.custodian import measure
+from discreet.service import jobs, requests
+from discreet.service.api import dependencies
 from discreet.service.app import MiddlewareStack, make_app
+from discreet.service.dataset_registry import Service
 from discreet.service.jobs import run_next_job
-from discreet.service.limits import RateLimiter
-from discreet.service.padding import DeadlineMiddleware, compute_padded_time, count_doublings
-from discreet.service.state import Service
-from discreet.service.store.counters import read_counters
-from discreet.service.store.jobs import record_heartbeat, take_job
+from discreet.service.middleware import auth
+from discreet.service.middleware import deadline as deadlines
+from discreet.service.middleware.deadline import DeadlineMiddleware, Timer, compute_padded_time, count_doublings
+from discreet.service.middleware.limits import RateLimiter
+from discreet.service.store.job_queue import record_heartbeat, take_job
+from discreet.service.store.store import read_counters
 from discreet.service.store.tokens import create_token, derive_form_token, sign_in
 from serving import COUNT, HOME, config_in
 
@@ -127,7 +129,7 @@ class Timed:
     def browse(self, who: str, method: str, path: str, form: str = "") -> Reply:
         """One request of a browser that is signed in."""
         cookie = self.cookies[who]
-        headers = {"cookie": f"{gate.COOKIE_NAME}={cookie}", "content-type": "application/x-www-form-urlencoded"}
+        headers = {"cookie": f"{auth.COOKIE_NAME}={cookie}", "content-type": "application/x-www-form-urlencoded"}
         body = f"form_token={derive_form_token(cookie)}&{form}".encode() if method == "POST" else b""
         return self.send(Client(self.script, ((0.0, body),)), method, path, headers)
 
@@ -175,10 +177,10 @@ def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator
         return looks_up(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        looks_up = gate._find_principal
-        patch.setattr(padding, "Alarm", lambda: script)
-        patch.setattr(padding, "time", SimpleNamespace(sleep=script.sleep))
-        patch.setattr(gate, "_find_principal", looked_up)
+        looks_up = auth._find_principal
+        patch.setattr(deadlines, "Alarm", lambda: script)
+        patch.setattr(deadlines, "time", SimpleNamespace(sleep=script.sleep))
+        patch.setattr(auth, "_find_principal", looked_up)
         app = make_app(replace(config, datasets=(told,)))
         with closing(app.service) as service:
             made = {who: create_token(service.store, who, role, 30, may) for who, (role, may) in PEOPLE.items()}
@@ -273,7 +275,7 @@ def test_rows_that_take_longer_are_seen_without_padding_and_with_it_only_as_over
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pads: bool, seconds: tuple[float, ...]
 ) -> None:
     """Three quarters of a deadline are for the rows, so that 0.38 seconds of half a second are too much."""
-    exact = draw.read_exact_inputs
+    exact = measure.read_exact_inputs
     with scripted(tmp_path, pads=pads) as timed:
         for planted, left in zip(PLANTED, seconds, strict=True):
 
@@ -281,7 +283,7 @@ def test_rows_that_take_longer_are_seen_without_padding_and_with_it_only_as_over
                 timed.script.now += more
                 return exact(*given)
 
-            monkeypatch.setattr(draw, "read_exact_inputs", slower)
+            monkeypatch.setattr(measure, "read_exact_inputs", slower)
             assert timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at == left
 
 
@@ -300,10 +302,10 @@ def test_how_long_rows_take_is_not_told_by_when_an_answer_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_jobs: bool
 ) -> None:
     """In a history, in a preview, by the numbers of the ledger: nothing changes for anyone before the moment."""
-    exact, seen = draw.read_exact_inputs, list[str]()
+    exact, seen = measure.read_exact_inputs, list[str]()
     with scripted(tmp_path, by_jobs) as timed:
-        monkeypatch.setattr(draw, "read_exact_inputs", lambda *given: (seen.append(looked(timed)), exact(*given))[1])
-        monkeypatch.setattr(padding.time, "sleep", lambda _: seen.append(looked(timed)))
+        monkeypatch.setattr(measure, "read_exact_inputs", lambda *given: (seen.append(looked(timed)), exact(*given))[1])
+        monkeypatch.setattr(deadlines.time, "sleep", lambda _: seen.append(looked(timed)))
         assert timed.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
         if by_jobs:
             with closing(Service.open(timed.app.service.config, runs_jobs=True)) as runner:
@@ -343,11 +345,11 @@ def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
     def fails(*_: object) -> None:
         raise RuntimeError("the words of an engine")
 
-    monkeypatch.setattr(asking, "preview_request", fails)
+    monkeypatch.setattr(requests, "preview_request", fails)
     written: list[float] = []
-    write = gate.logs.write_event
+    write = auth.logs.write_event
     monkeypatch.setattr(
-        gate.logs, "write_event", lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts))
+        auth.logs, "write_event", lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts))
     )
     timed.script.work, start = 0.2, timed.script.now
     reply = timed.call("ann", "POST", f"{HOME}/previews", ASK)
@@ -545,7 +547,7 @@ def test_no_part_of_a_reply_leaves_before_the_rest(
 ) -> None:
     """A long file of the custodian's, however, is not kept in memory."""
     script = Script()
-    monkeypatch.setattr(padding, "Alarm", lambda: script)
+    monkeypatch.setattr(deadlines, "Alarm", lambda: script)
     clock, client = DeadlineMiddleware(streaming(script, unpadded), 3.0, lambda _: False), Client(script)
     client.last = script.now
     asyncio.run(clock({"type": "http", "path": "/", "state": {}}, client.receive, client.send))
@@ -557,7 +559,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Script:
     """The time of day, by which jobs are told, as a test says it."""
     script = Script(time.time())
     monkeypatch.setattr(time, "time", script.time)
-    monkeypatch.setattr(access, "time", script.time)
+    monkeypatch.setattr(dependencies, "time", script.time)
     monkeypatch.setattr(jobs, "time", SimpleNamespace(time=script.time, monotonic=script.time, sleep=script.sleep))
     return script
 
@@ -579,13 +581,13 @@ def job_of(timed: Timed, who: str, job: str) -> Any:
 def test_a_job_is_seen_as_done_only_at_a_doubling_of_its_deadline(
     queued: Timed, wall: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = asking.answer_request
+    ask = requests.answer_request
 
     def takes_its_time(*given: Any) -> Any:
         wall.now += 3.3
         return ask(*given)
 
-    monkeypatch.setattr(asking, "answer_request", takes_its_time)
+    monkeypatch.setattr(requests, "answer_request", takes_its_time)
     start = wall.now
     made = queued.call("ann", "POST", f"{HOME}/answers", ASK)
     assert (made.status, made.at) == (202, DEADLINE)
@@ -609,7 +611,7 @@ def test_a_job_that_fails_is_seen_to_fail_when_it_would_be_seen_to_be_done(
         wall.now += 0.7
         raise RuntimeError("the words of an engine")
 
-    monkeypatch.setattr(asking, "answer_request", fails)
+    monkeypatch.setattr(requests, "answer_request", fails)
     start = wall.now
     made = queued.call("ann", "POST", f"{HOME}/answers", ASK).json()
     assert run_next_job(queued.app.service, "runner")

@@ -21,10 +21,10 @@ from discreet.custodian.session import (
     start_counting_session,
 )
 from discreet.ledger import Caps
-from discreet.query.totals import Amounts, Cell, TotalsScan
+from discreet.query.scan import Amounts, Cell, TotalsScan
 from discreet.sample import write_registry
 from discreet.schema import Schema
-from discreet.service.store.counting import StoredLog
+from discreet.service.store.stored_answers import StoredLog
 from discreet.sources.memory import MemorySource
 from tables import schema
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput, Prior
-from discreet.shapes import GRAMMAR, MAX_SPREAD_TERMS, ShapeMixture, ShapeTerm, parse_shapes, parse_weights
+from discreet.priors.syntax import GRAMMAR, MAX_SPREAD_TERMS, ShapeMixture, ShapeTerm, parse_shapes, parse_weights
 
 SPREAD = ("normal", "laplace", "cauchy")
 

@@ -9,7 +9,7 @@ import pytest
 
 from commands import write_registry
 from discreet import Answer, Custodian
-from discreet.sheet import MAX_TEXT_ROWS
+from discreet.answers.answer import MAX_TEXT_ROWS
 
 GROUPS = "SELECT sex, COUNT(*) FROM registry GROUP BY sex"
 

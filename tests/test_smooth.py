@@ -16,28 +16,30 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from discreet.errors import InvalidInput
-from discreet.exact import exp_below
-from discreet.kernel.heavy_tail import (
+from discreet.mechanisms.continuous_noise import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
     compute_heavy_tail_loss,
     compute_largest_alpha,
     find_admissible_range,
 )
-from discreet.kernel.order_statistic import compute_log_smooth_sensitivity, find_rank, local_sensitivity
-from discreet.kernel.smooth import (
+from discreet.mechanisms.smooth_sensitivity import (
     FLOAT_ERROR,
     KAPPA,
     SmoothOrderStatistic,
     _sample_tail,
     compute_center_and_scale,
     compute_dilation,
+    compute_log_smooth_sensitivity,
     compute_noise_probability,
     compute_slide,
     compute_smoothness,
+    find_rank,
+    local_sensitivity,
     sample_noise_units,
 )
-from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, assert_fits
+from discreet.numeric import exp_below
+from discreet.verification import ScriptedEntropy, all_neighbours, all_tables, assert_fits
 from streams import Stream
 
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]

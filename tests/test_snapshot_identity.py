@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from discreet import Custodian, Unavailable
-from discreet.custodian.identity import IntegrityCheckedSource, TrackedFiles, compute_stamp, hash_contents, stat_files
-from discreet.custodian.place import DatasetDir
-from discreet.query.totals import Amounts, Cell, TotalsScan
+from discreet.datasets.dataset_dir import DatasetDir
+from discreet.datasets.integrity import IntegrityCheckedSource, TrackedFiles, compute_stamp, hash_contents, stat_files
+from discreet.query.scan import Amounts, Cell, TotalsScan
 from discreet.schema import load_schema
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def test_no_file_is_read_again_as_long_as_it_looks_the_same(held: Held, monkeypa
         read.append(path)
         return hash_contents(path)
 
-    monkeypatch.setattr("discreet.custodian.identity.hash_contents", contents_of)
+    monkeypatch.setattr("discreet.datasets.integrity.hash_contents", contents_of)
     shutil.copy2(held.file, held.file.with_name("aside"))
     os.replace(held.file.with_name("aside"), held.file)
     Custodian.open(held.schema).close()

@@ -25,10 +25,10 @@ from discreet import (
     Staircase,
     exponential,
 )
-from discreet.exact import exp_below
-from discreet.kernel.gaussian_sum import _bound_delta_exactly, _bound_delta_smoothly
-from discreet.kernel.scores import Selection
-from discreet.testing import all_neighbours, all_tables, assert_fits, exact_delta, worst_ratio
+from discreet.mechanisms.discrete_gaussian import _bound_delta_exactly, _bound_delta_smoothly
+from discreet.mechanisms.selection_scores import Selection
+from discreet.numeric import exp_below
+from discreet.verification import all_neighbours, all_tables, assert_fits, exact_delta, worst_ratio
 from test_noise import exact_gaussian_delta
 from test_quantile import joint_law
 

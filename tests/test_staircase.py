@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from discreet.errors import InvalidInput
-from discreet.exact import exp_above
-from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.order import check_density
-from discreet.kernel.staircase import (
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.noise_order import check_density
+from discreet.mechanisms.staircase import (
     Staircase,
     _build_odds,
     _compute_half_width,
@@ -29,7 +28,8 @@ from discreet.kernel.staircase import (
     sample_uniform_array,
     sample_uniform_int,
 )
-from discreet.testing import ScriptedEntropy, assert_fits
+from discreet.numeric import exp_above
+from discreet.verification import ScriptedEntropy, assert_fits
 
 HALF = Fraction(1, 2)
 CASES = [(1, 5, Fraction(5, 2)), (HALF, 4, Fraction(9, 4)), (2, 1, HALF), (1, 7, Fraction(13, 2)), (3, 6, HALF)]

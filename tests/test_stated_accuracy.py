@@ -18,18 +18,18 @@ from scipy.stats import binom
 
 import tables
 from discreet import Answer, Custodian, InvalidInput
+from discreet.answers.build import build_answer
 from discreet.custodian import preview_from_schema
-from discreet.custodian.draw import ExactInputs, read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.previewing import Preview, build_preview
-from discreet.custodian.question import parse_question
-from discreet.custodian.reply import build_answer
+from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.preview import Preview, build_preview
 from discreet.errors import BudgetExceeded
-from discreet.planner.choose import plan
-from discreet.planner.chosen import CandidateSelection
-from discreet.planner.noisy import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.selection import CandidateSelection
 from discreet.planner.plan import Plan
+from discreet.planner.planner import plan
 from discreet.query import to_sql
-from discreet.query.released import MISSING_CODE
+from discreet.query.scan import MISSING_CODE
+from discreet.query.validate import parse_question
 from discreet.sample import write_registry
 from discreet.schema import Column
 from published_data import shared_data

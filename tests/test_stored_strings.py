@@ -32,8 +32,8 @@ from discreet import (
     Unsupported,
     compare_release,
 )
-from discreet.cli.app import app
-from discreet.service import documents
+from discreet.cli.main import app
+from discreet.service.api import models
 
 LONGEST = 80
 PACKAGE = Path(__file__).parents[1] / "src" / "discreet"
@@ -365,7 +365,7 @@ def test_a_service_has_these_tables_and_takes_these_bodies(made: Path, tmp_path:
     token = done("token", "create", "--config", config, "--analyst", "ann", "--json").document
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
-    found = {name: set(getattr(documents, name).model_fields) for name in SENT}
+    found = {name: set(getattr(models, name).model_fields) for name in SENT}
     assert found == {name: set(names.split()) for name, names in SENT.items()}
 
 

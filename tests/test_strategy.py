@@ -16,26 +16,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Custodian
-from discreet.custodian import draw
+from discreet.custodian import measure
 from discreet.errors import InvalidInput
-from discreet.inference import sums
-from discreet.inference.laws import compute_laplace_tail
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import IndependentNoises
-from discreet.planner.asked import QueryOptions
-from discreet.planner.choose import plan, plan_query, plan_session_counts, replan_query
-from discreet.planner.estimates import WeightedSum
-from discreet.planner.facts import ContributionBounds
-from discreet.planner.noisy import AdditiveNoise
+from discreet.estimation import noise_distributions
+from discreet.estimation.noise_distributions import compute_laplace_tail
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.estimates import WeightedSum
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.noise import IndependentNoises
+from discreet.planner.options import QueryOptions
 from discreet.planner.plan import Plan
-from discreet.planner.rational import build_identity, invert_matrix, multiply_matrices, select_independent_rows
-from discreet.planner.strategy import ASKED_AND_ATOMS as BOTH
-from discreet.planner.strategy import ATOMS, JOINTLY, Workload, WorkloadStrategy, list_workload_strategies
-from discreet.planner.strategy import ATOMS_AND_TOTAL as TOTAL
-from discreet.planner.tally import SessionBudget, list_noisy_counts
-from discreet.planner.together import AS_ASKED
+from discreet.planner.planner import plan, plan_query, plan_session_counts, replan_query
+from discreet.planner.session_budget import SessionBudget, list_noisy_counts
+from discreet.planner.workload import (
+    AS_ASKED,
+    ATOMS,
+    JOINTLY,
+    Workload,
+    WorkloadStrategy,
+    build_identity,
+    invert_matrix,
+    list_workload_strategies,
+    multiply_matrices,
+    select_independent_rows,
+)
+from discreet.planner.workload import ASKED_AND_ATOMS as BOTH
+from discreet.planner.workload import ATOMS_AND_TOTAL as TOTAL
 from discreet.query import parse_sql
-from discreet.query.predicate import TRUE
+from discreet.query.predicates import TRUE
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
 from tables import neighbours_of, random_unit, rows_of, schema
@@ -100,8 +109,8 @@ def scales_of(one: AdditiveNoise) -> list[int | Fraction]:
     return [component.l1_sensitivity for component in one.linear_query.components]
 
 
-def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> draw.ExactInputs:
-    return draw.read_exact_inputs(own, MemorySource(own.schema, rows_of(people)), own.list_cells(), own.query.where)
+def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
+    return measure.read_exact_inputs(own, MemorySource(own.schema, rows_of(people)), own.list_cells(), own.query.where)
 
 
 def mean_variance(own: Plan, mechanism: str) -> float:
@@ -211,7 +220,7 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = inputs(own, people)
     exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(noisy(own))]  # type: ignore[arg-type]
-    drawn = [draw.sample_noisy_outputs(own, secret, [0]).numbers[0] for _ in range(400)]
+    drawn = [measure.sample_noisy_outputs(own, secret, [0]).numbers[0] for _ in range(400)]
     promised = {one.aggregate: one.expected_error for one in own.candidates if one.chosen}
     covered = errors = expected = 0.0
     for at, one in enumerate(noisy(own)):
@@ -239,7 +248,7 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
         return plain(self, size, entropy)  # type: ignore[arg-type]
 
     monkeypatch.setattr(IndependentNoises, "sample_units", counted)
-    released = draw.sample_noisy_outputs(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
+    released = measure.sample_noisy_outputs(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
     group = [at for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
     assert len(group) == 7
     assert len(drawings) == 2
@@ -433,7 +442,7 @@ def test_fractions_are_solved_exactly(rows: list[list[int]]) -> None:
 def test_the_law_of_a_weighted_sum() -> None:
     """Against partial fractions where these are exact, and against enumeration where the noise is nearly none."""
     two = IndependentNoises((DiscreteLaplace(Fraction(1, 100), 1), DiscreteLaplace(Fraction(1, 300), 1)))
-    at = sums.compute_sum_half_width(two, (1.0, 0.5), 0.95)
+    at = noise_distributions.compute_sum_half_width(two, (1.0, 0.5), 0.95)
     assert compute_laplace_tail([100, 150], np.array([at]))[0] == pytest.approx(0.05, rel=0.03)
     many = IndependentNoises((DiscreteLaplace(3, 1),) * 20)
     law = np.array([1.0])
@@ -442,11 +451,11 @@ def test_the_law_of_a_weighted_sum() -> None:
         law = np.convolve(law, each)
     middle = len(law) // 2
     for confidence in (0.5, 0.9, 0.99, 0.999):
-        reach = sums.compute_sum_half_width(many, (1.0,) * 20, confidence)
+        reach = noise_distributions.compute_sum_half_width(many, (1.0,) * 20, confidence)
         inside = law[middle - math.floor(reach) : middle + math.floor(reach) + 1].sum()
         assert inside >= confidence
         assert reach < 1.1 + next(k for k in range(99) if law[middle - k : middle + k + 1].sum() >= confidence)
-    line = sums.tabulate_laplace_sum(many, (1.0,) * 20)
+    line = noise_distributions.tabulate_laplace_sum(many, (1.0,) * 20)
     assert line.sd == pytest.approx(math.sqrt(20 * DiscreteLaplace(3, 1).variance()))
 
 

@@ -13,11 +13,16 @@ from numpy.typing import NDArray
 
 import tables
 from discreet.errors import InvalidInput
-from discreet.planner.choose import plan
-from discreet.planner.structure import CountLimits, StructuralConstraints, find_structural_constraints, select_counts
+from discreet.planner.planner import plan
+from discreet.planner.structural_constraints import (
+    CountLimits,
+    StructuralConstraints,
+    find_structural_constraints,
+    select_counts,
+)
 from discreet.query import parse_sql
-from discreet.query.predicate import AllOf
-from discreet.query.totals import ScanMeasure, TotalsScan
+from discreet.query.predicates import AllOf
+from discreet.query.scan import ScanMeasure, TotalsScan
 from discreet.schema import Column, Schema, schema_from_text, schema_to_public_json
 from discreet.schema.column import DerivedCodes
 from discreet.sources.memory import MemorySource

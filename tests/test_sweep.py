@@ -11,21 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.assess.compare import compare_release
-from discreet.assess.sweep import (
+from discreet.errors import InvalidInput
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.sdc.compare import (
     MAX_KS,
     SweepPoint,
     SweepResult,
     check_methods,
+    compare_release,
     parse_ks,
     recommend_point,
     sweep_parameters,
 )
-from discreet.errors import InvalidInput
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.mdav_id import mdav_id
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Table
+from discreet.sdc.methods.swap import mdav_id
+from discreet.sdc.table import Table, read_table
 from published_data import shared_data
 
 QUASI, CONFIDENTIAL = ("age", "height", "sex"), ("income", "debt")

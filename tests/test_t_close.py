@@ -18,16 +18,29 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from discreet.errors import InvalidInput
-from discreet.microdata.arranging import MAX_BUCKETS, plan_bucketization
-from discreet.microdata.bucketing import build_bucket_values, choose_bucketing, compute_cut_sizes, compute_cuts
-from discreet.microdata.closeness import compute_distribution_distance, groups_apart
-from discreet.microdata.dealing import assign_rows, compute_group_sizes, plan_deals
-from discreet.microdata.feasible import find_max_groups, find_smallest_t, find_smallest_t_for, is_feasible
-from discreet.microdata.protected import ProtectedTable
-from discreet.microdata.reading import read_table
-from discreet.microdata.t_close import t_close
-from discreet.query.released import assign_groups
-from discreet.taxonomy import Taxonomy
+from discreet.priors.taxonomy import Taxonomy
+from discreet.query.scan import assign_groups
+from discreet.sdc.methods.buckets import (
+    build_bucket_values,
+    choose_bucketing,
+    compute_cut_sizes,
+    compute_cuts,
+    compute_distribution_distance,
+    find_max_groups,
+    find_smallest_t,
+    find_smallest_t_for,
+    groups_apart,
+    is_feasible,
+)
+from discreet.sdc.methods.t_closeness import (
+    MAX_BUCKETS,
+    assign_rows,
+    compute_group_sizes,
+    plan_bucketization,
+    plan_deals,
+    t_close,
+)
+from discreet.sdc.table import ProtectedTable, read_table
 from seeded import cache
 from streams import Stream
 

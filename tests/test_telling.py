@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.custodian.reader import Decoder
-from discreet.custodian.telling import build_distribution_chart, describe_meaning
-from discreet.planner.choose import plan
+from discreet.answers.decode import Decoder
+from discreet.answers.explain import build_distribution_chart, describe_meaning
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from tables import schema
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import discreet.testing
+import discreet.verification
 from discreet import DiscreteLaplace, InvalidInput, Prior, refine
-from discreet.kernel.entropy import get_entropy
-from discreet.testing import (
+from discreet.mechanisms.entropy import get_entropy
+from discreet.verification import (
     ScriptedEntropy,
     all_neighbours,
     all_tables,
@@ -213,6 +213,6 @@ def test_losses_are_also_those_of_distributions() -> None:
 
 
 def test_the_public_names_are_there_and_hypothesis_is_not_needed_for_them() -> None:
-    assert all(callable(getattr(discreet.testing, name)) for name in discreet.testing.__all__)
-    command = [sys.executable, "-c", "import discreet.testing, sys; print(*sys.modules)"]
+    assert all(callable(getattr(discreet.verification, name)) for name in discreet.verification.__all__)
+    command = [sys.executable, "-c", "import discreet.verification, sys; print(*sys.modules)"]
     assert "hypothesis" not in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()

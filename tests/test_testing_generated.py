@@ -10,14 +10,20 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from discreet import InvalidInput
-from discreet.kernel.entropy import KeyedEntropy
+from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.query import parse_sql
 from discreet.schema import Column, DerivedCodes, Schema
-from discreet.testing import generated_pairs, limit_units, neighbour_rows, replay, snapshot
-from discreet.testing.found import build_source_rows
-from discreet.testing.generated import MAX_UNITS, UNIT_FIELD, Pair, PairGenerator
-from discreet.testing.neighbouring import find_differing_rows, require_snapshot
-from discreet.testing.private import find_boundary_values
+from discreet.verification import generated_pairs, limit_units, neighbour_rows, replay, snapshot
+from discreet.verification.replay.assertions import find_boundary_values
+from discreet.verification.replay.neighbors import (
+    MAX_UNITS,
+    UNIT_FIELD,
+    Pair,
+    PairGenerator,
+    build_source_rows,
+    find_differing_rows,
+    require_snapshot,
+)
 from tables import COLUMNS, schema
 
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]

@@ -12,7 +12,7 @@ TESTS = '''
 from discreet.schema import schema_from_text
 from pathlib import Path
 
-import discreet.planner.totals as totals
+import discreet.planner.candidates as totals
 
 SCHEMA = """
 name: school
@@ -70,8 +70,9 @@ def test_users_take_it_as_it_is(tmp_path: Path) -> None:
 
 def test_loading_it_is_light() -> None:
     """It is loaded into every run of pytest."""
-    code = "import pytest, sys; old = set(sys.modules); import discreet.testing.plugin; print(*set(sys.modules) - old)"
+    plugin = "discreet.verification.pytest_plugin"
+    code = f"import pytest, sys; old = set(sys.modules); import {plugin}; print(*set(sys.modules) - old)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert "discreet.testing.plugin" in loaded
+    assert "discreet.verification.pytest_plugin" in loaded
     assert {name.partition(".")[0] for name in loaded} & (HEAVY | {"numpy"}) == set()
     assert len(loaded) < 20

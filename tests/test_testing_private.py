@@ -12,24 +12,23 @@ import pytest
 
 from discreet import InvalidInput, Unsupported
 from discreet.errors import Internal
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import KeyedEntropy
-from discreet.kernel.quantile import Quantiles
-from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.loss import PrivacyBudget
-from discreet.microdata.private.ordered import NameBlocks
-from discreet.microdata.private.records import RecordsPlan
-from discreet.planner import choose, totals
-from discreet.planner.joint import find_worst_case as worst_of
-from discreet.planner.private_columns import list_column_plans
-from discreet.planner.threshold import Threshold
+from discreet.measurements.threshold import Threshold
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import KeyedEntropy
+from discreet.mechanisms.quantile import Quantiles
+from discreet.planner import candidates, planner
+from discreet.planner.session_budget import find_worst_case as worst_of
+from discreet.privacy.cost import PrivacyCost
 from discreet.query import parse_sql
-from discreet.query.predicate import TRUE
+from discreet.query.predicates import TRUE
+from discreet.sources.ingest import memory
+from discreet.sources.ingest.values import ParsedValue, parse_with_status
 from discreet.sources.memory import MemorySource
-from discreet.sources.reading import ParsedValue, parse_with_status
-from discreet.sources.registration import memory
-from discreet.spend import PrivacyCost
-from discreet.testing import (
+from discreet.synthetic.column_methods import NameBlocks, RankBlocks
+from discreet.synthetic.columns import PrivacyBudget
+from discreet.synthetic.file_plan import list_column_plans
+from discreet.synthetic.records import RecordsPlan
+from discreet.verification import (
     assert_private,
     assert_private_release,
     assert_private_session,
@@ -37,23 +36,27 @@ from discreet.testing import (
     replay,
     replay_release,
 )
-from discreet.testing.moved import compute_input_change
-from discreet.testing.private import find_worst_replay
-from discreet.testing.recorded import DISALLOWED_SHARE, compute_share, format_share
-from discreet.testing.releases import plan_replayed_release, replay_release_plan
+from discreet.verification.replay.assertions import find_worst_replay
+from discreet.verification.replay.observed_loss import (
+    DISALLOWED_SHARE,
+    compute_input_change,
+    compute_share,
+    format_share,
+)
+from discreet.verification.replay.replay import plan_replayed_release, replay_release_plan
 from tables import schema
 
 Fault = Callable[[pytest.MonkeyPatch], object]
 
 
 def halved_scale(patch: pytest.MonkeyPatch) -> None:
-    right = totals.build_laplace
-    patch.setattr(totals, "laplace", lambda form, epsilon: right(form, 2 * epsilon))
+    right = candidates.build_laplace
+    patch.setattr(candidates, "laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
 def halved_variance(patch: pytest.MonkeyPatch) -> None:
-    right = choose.build_gaussian
-    patch.setattr(choose, "gaussian", lambda form, rho: right(form, 2 * rho))
+    right = planner.build_gaussian
+    patch.setattr(planner, "gaussian", lambda form, rho: right(form, 2 * rho))
 
 
 def no_clip(patch: pytest.MonkeyPatch) -> None:
@@ -80,24 +83,24 @@ def bound_from_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_neighbours(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.planner.facts.Facts.replace_factor", 1)
+    patch.setattr("discreet.measurements.contribution_bounds.Facts.replace_factor", 1)
 
 
 def one_row_per_unit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.planner.facts.Facts.rows_per_unit", 1)
+    patch.setattr("discreet.measurements.contribution_bounds.Facts.rows_per_unit", 1)
 
 
 def shares_of_all(patch: pytest.MonkeyPatch) -> None:
-    right = choose._select_total
+    right = planner._select_total
 
     def whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
         return right(aggregate, label, facts, 2 * epsilon, *rest)
 
-    patch.setattr(choose, "_select_total", whole)
+    patch.setattr(planner, "_select_total", whole)
 
 
 def charged_less(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(choose, "_compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
+    patch.setattr(planner, "_compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
 
 
 def low_threshold(patch: pytest.MonkeyPatch) -> None:
@@ -106,7 +109,7 @@ def low_threshold(patch: pytest.MonkeyPatch) -> None:
 
 
 def narrow_choice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.kernel.quantile.rank_score_sensitivity", lambda q, *_: Fraction(q.denominator, 2))
+    patch.setattr("discreet.mechanisms.quantile.rank_score_sensitivity", lambda q, *_: Fraction(q.denominator, 2))
 
 
 def whole_shares(patch: pytest.MonkeyPatch) -> None:
@@ -126,7 +129,7 @@ def one_side_of_two(patch: pytest.MonkeyPatch) -> None:
 
 def rows_on_both_sides(patch: pytest.MonkeyPatch) -> None:
     """Rows are not parted: each is part of every split, on either side."""
-    patch.setattr("discreet.kernel.quantile.split_counts", lambda counts, *_: (counts, counts))
+    patch.setattr("discreet.mechanisms.quantile.split_counts", lambda counts, *_: (counts, counts))
 
 
 MANY = "SELECT COUNT(*), COUNT(age), SUM(age), SUM(score), SUM(debt), AVG(score) FROM t WHERE age > 0"
@@ -196,7 +199,7 @@ def test_a_session_that_forgets_a_count_is_caught(monkeypatch: pytest.MonkeyPatc
     questions = [("SELECT COUNT(*) FROM t WHERE age > 0", 2), ("SELECT COUNT(*) FROM t WHERE age > 1", 2)]
     assert assert_private_session(declared, questions, 1).largest_share == 1
     monkeypatch.setattr(
-        "discreet.planner.tally.Tally._find_worst_case",
+        "discreet.planner.session_budget.Tally._find_worst_case",
         lambda tally, more: worst_of(tally.schema, more, "add-remove", 1),
     )
     with pytest.raises(AssertionError, match="together, tally: 200 %"):
@@ -259,8 +262,8 @@ def off_by_one_block(patch: pytest.MonkeyPatch) -> None:
 
 
 def short_chains(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.microdata.private.records.joint_bound", lambda *_: 1)
-    patch.setattr("discreet.planner.private_records.joint_bound", lambda *_: 1)
+    patch.setattr("discreet.synthetic.records.joint_bound", lambda *_: 1)
+    patch.setattr("discreet.synthetic.records_plan.joint_bound", lambda *_: 1)
 
 
 def keen_choice(patch: pytest.MonkeyPatch) -> None:
@@ -351,11 +354,11 @@ def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch)
 def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     """A new way to measure is refused until its loss is told; it is not taken for one that loses nothing."""
     declared = schema("add-remove", 1, units=5)
-    own = choose.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
+    own = planner.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
     unknown: Any = object()
     with pytest.raises(Internal, match="object is not replayed"):
         compute_input_change(unknown, declared, {}, {})
-    median = choose.plan(declared, parse_sql("SELECT MEDIAN(age) FROM t", declared), 1).measurements[0]
+    median = planner.plan(declared, parse_sql("SELECT MEDIAN(age) FROM t", declared), 1).measurements[0]
     other: Any = replace(median, choice=unknown)
     one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
     with pytest.raises(Internal, match="a choice by object is not replayed"):

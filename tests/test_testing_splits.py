@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet import Quantiles
-from discreet.testing import assert_private
-from discreet.testing.splits import follow_splits
+from discreet.verification import assert_private
+from discreet.verification.replay.observed_loss import follow_splits
 from tables import schema
 
 ONE = np.array([0, 2, 0, 3, 0, 2, 0, 0])

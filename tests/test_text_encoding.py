@@ -24,18 +24,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.custodian.draw import count_key_units
+from discreet.custodian.measure import count_key_units
 from discreet.errors import InvalidInput
-from discreet.planner.choose import plan
 from discreet.planner.plan import Plan
+from discreet.planner.planner import plan
 from discreet.query import parse_sql
-from discreet.query.predicate import InTexts
-from discreet.query.totals import ScanMeasure, TextKey, TotalsScan
+from discreet.query.predicates import InTexts
+from discreet.query.scan import ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, Schema
-from discreet.sources import cells
-from discreet.sources.memory import MemorySource
-from discreet.sources.postgres import PostgresSource
-from discreet.sources.registration import (
+from discreet.sources import protocol
+from discreet.sources.ingest import (
     ColumnReport,
     RegistrationReport,
     register_duckdb,
@@ -43,6 +41,8 @@ from discreet.sources.registration import (
     register_postgres,
     register_spark,
 )
+from discreet.sources.memory import MemorySource
+from discreet.sources.postgres import PostgresSource
 from discreet.sources.spark import SparkSource
 from test_registration import KEY, ON_POSTGRES, ON_SPARK, in_memory, schema_of
 
@@ -295,7 +295,7 @@ def counted(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]:
     rows = Counter(chain.from_iterable(people))
     named = Counter(chain.from_iterable(map(set, people)))
     reply = [(text.decode("utf-8", "replace"), rows[text], named[text]) for text in rows]
-    found = cells.decode_totals(
+    found = protocol.decode_totals(
         TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),)), VISITS, reply
     )
     return {str(key): (rows, units) for (key,), (rows, units) in found.items()}

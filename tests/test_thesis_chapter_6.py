@@ -7,11 +7,10 @@ from papers.census_noise import four_columns, printed_variations
 from papers.printed_6 import TABLE_6_1
 from papers.tables import Data
 
-from discreet.assess.compare import compare_release
-from discreet.assess.comparison import Comparison
-from discreet.assess.verdict import score
-from discreet.microdata.centroids import compute_centroids
-from discreet.microdata.microaggregate import microaggregate
+from discreet.sdc.compare import compare_release
+from discreet.sdc.comparison import Comparison, score
+from discreet.sdc.methods.microaggregate import microaggregate
+from discreet.sdc.methods.record_distance import compute_centroids
 from published_data import FOLDER, shared_data
 
 NAMES = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")

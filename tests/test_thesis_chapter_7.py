@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from papers.medical import MEDICAL, QUASI
 
-from discreet.microdata.anatomy import anatomy
-from discreet.microdata.closeness import compute_theoretical_masses
-from discreet.microdata.t_close import t_close
+from discreet.sdc.methods.anatomy import anatomy
+from discreet.sdc.methods.buckets import compute_theoretical_masses
+from discreet.sdc.methods.t_closeness import t_close
 from streams import Stream
 
 

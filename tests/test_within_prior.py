@@ -18,24 +18,24 @@ import numpy as np
 import pytest
 
 from discreet import Custodian, InvalidInput, Prior
-from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.previewing import build_preview
-from discreet.custodian.reader import Decoder
+from discreet.answers.decode import Decoder
+from discreet.custodian.measure import read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.preview import build_preview
 from discreet.errors import Unsupported
-from discreet.exact import EPOCH
-from discreet.inference.belief import PointGridPrior, parse_grid_prior
-from discreet.inference.drawn import compute_run_posterior
-from discreet.kernel.refinement import Refinement
-from discreet.planner.choose import plan
-from discreet.planner.chosen import CandidateSelection, RefinedStatistic
-from discreet.planner.individual import UnitQuery
+from discreet.estimation.grid_prior import PointGridPrior, parse_grid_prior
+from discreet.estimation.refinement_posterior import compute_run_posterior
+from discreet.measurements.refined_total import RefinedTotal, build_refinement_prior
+from discreet.measurements.selection import CandidateSelection, RefinedStatistic
+from discreet.measurements.unit_query import UnitQuery
+from discreet.mechanisms.refinement import Refinement
+from discreet.numeric import EPOCH
 from discreet.planner.plan import Plan
-from discreet.planner.refined import RefinedTotal, build_refinement_prior
+from discreet.planner.planner import plan
+from discreet.priors.syntax import parse_shapes
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
 from discreet.schema.column import Value
-from discreet.shapes import parse_shapes
 from discreet.sources.memory import UNIT, MemorySource
 from tables import schema
 

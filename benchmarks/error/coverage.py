@@ -13,7 +13,7 @@ from benchmarks.error.ours import Asked, Tables
 from benchmarks.error.race import DEVIATIONS
 from benchmarks.error.table import Numbers, People
 from benchmarks.measure import Line
-from discreet.planner.noisy import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise
 
 CONFIDENCE = 0.95
 LONG = 4.0

@@ -27,14 +27,14 @@ from benchmarks.error.jobs import (
 )
 from benchmarks.error.table import People
 from discreet import Custodian
-from discreet.answer import Answer
-from discreet.custodian.draw import ExactInputs, read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.reply import build_answer
-from discreet.planner.choose import plan
+from discreet.answers.answer import Answer
+from discreet.answers.build import build_answer
+from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.planner.plan import NoisyResult, Plan
-from discreet.prior import Prior
+from discreet.planner.planner import plan
+from discreet.priors.prior import Prior
 from discreet.query import parse_sql
-from discreet.sources.plan import Source
+from discreet.sources.protocol import Source
 
 
 def schema(neighbours: str, more: str = "budget: {epsilon: 1000000}") -> str:

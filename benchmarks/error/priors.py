@@ -19,8 +19,8 @@ from benchmarks.error.ours import Asked, Tables
 from benchmarks.error.race import DEVIATIONS
 from benchmarks.error.table import Numbers, People
 from benchmarks.measure import Line
-from discreet.answer import Answer
-from discreet.query.totals import Amounts, Cell, ScanMeasure, TotalsScan
+from discreet.answers.answer import Answer
+from discreet.query.scan import Amounts, Cell, ScanMeasure, TotalsScan
 
 QUESTIONS = ("count", "mean")
 WIDTHS, NARROW = (0.5, 1.0, 2.0), (0.1, 0.25)

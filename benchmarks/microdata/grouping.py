@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.measure import Line
 from benchmarks.microdata.naive import array_mdav, naive_mdav
 from benchmarks.microdata.processor import processor_time
-from discreet.microdata.microaggregate import microaggregate
+from discreet.sdc.methods.microaggregate import microaggregate
 
 K = 10
 

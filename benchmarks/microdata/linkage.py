@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import Line, best_time
-from discreet.assess.linkage import measure_distance_linkage
-from discreet.microdata.distances import RecordSpace
+from discreet.sdc.linkage import measure_distance_linkage
+from discreet.sdc.methods.record_distance import RecordSpace
 
 FEW, MANY = 25_000, 100_000
 

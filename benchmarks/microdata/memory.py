@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.measure import Line
 from benchmarks.microdata.grouping import K, records
-from discreet.microdata.microaggregate import microaggregate
+from discreet.sdc.methods.microaggregate import microaggregate
 
 ROWS = 1_000_000
 

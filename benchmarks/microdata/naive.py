@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.microdata.sums import add_to_sum, create_sums, round_sum
+from discreet.sdc.methods.kd_search import add_to_sum, create_sums, round_sum
 
 
 @njit(cache=True)

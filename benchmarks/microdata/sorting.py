@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.measure import Line
 from benchmarks.microdata.processor import processor_time
-from discreet.microdata.microaggregate import microaggregate
+from discreet.sdc.methods.microaggregate import microaggregate
 
 ROWS = 10_000_000
 

@@ -14,14 +14,14 @@ import duckdb
 
 from benchmarks.measure import Line
 from discreet import Custodian
-from discreet.custodian import publishing
+from discreet.release.manifest import publish
 
 ROWS, NARROW, WIDE = 1_000_000, 4, 16
 LIMIT = "256MB"
 
 
 def run() -> list[Line]:
-    publishing.MAX_ASSESSED_ROWS = 0  # without a report, as of more rows
+    publish.MAX_ASSESSED_ROWS = 0  # without a report, as of more rows
     with tempfile.TemporaryDirectory() as folder:
         narrow, wide = (_peak(Path(folder), columns) for columns in (NARROW, WIDE))
     name = f"ir-swap of {ROWS:,} rows, memory with {WIDE} columns over {NARROW}"

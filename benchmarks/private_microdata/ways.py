@@ -16,7 +16,7 @@ from scipy.optimize import isotonic_regression
 
 from benchmarks.private_microdata.tables import Codes, Field, Table
 from discreet import Custodian, DiscreteLaplace
-from discreet.inference.nested import BlockHierarchy, find_best_strategy
+from discreet.estimation.hierarchical_counts import BlockHierarchy, find_best_strategy
 
 METHODS = ("private-columns", "private-records", "private-linked")
 LINKED = "private-linked"

@@ -13,21 +13,21 @@ from typing import Any
 import uvicorn
 
 from benchmarks.service.two import PRESENT
-from discreet.custodian import draw
+from discreet.custodian import measure
 from discreet.service.app import make_app
 from discreet.service.config import read_config
 
 
 def plant(seconds: float) -> None:
     """From now on, the first look at the rows of `present` takes longer."""
-    units = draw.count_key_units
+    units = measure.count_key_units
 
     def slower(plan: Any, source: Any) -> Any:
         if plan.schema.name == PRESENT:
             time.sleep(seconds)
         return units(plan, source)
 
-    draw.count_key_units = slower
+    measure.count_key_units = slower
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from datetime import date, timedelta
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 
-from discreet.exact import exp_above
+from discreet.numeric import exp_above
 
 Number = int | float | Fraction | Decimal
 Rounding = Callable[[Fraction], int]

@@ -9,7 +9,7 @@ import pytest
 
 import weak
 from discreet.schema import Schema
-from discreet.testing import neighbour_rows, replay
+from discreet.verification import neighbour_rows, replay
 from tables import schema
 from weak import Table
 

@@ -62,4 +62,4 @@ def test_it_fails_against_discreet(tmp_path: Path, function: str) -> None:
             return custodian.budget()[0].epsilon == 1
 
     assert not charged()
-    assert not attack("discreet.custodian.draw", function, OURS, [schema], charged)
+    assert not attack("discreet.custodian.measure", function, OURS, [schema], charged)

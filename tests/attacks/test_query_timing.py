@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from discreet.service import padding
-from discreet.service.padding import App, DeadlineMiddleware, Message, Receive, Scope, Send
+from discreet.service.middleware import deadline
+from discreet.service.middleware.deadline import App, DeadlineMiddleware, Message, Receive, Scope, Send
 
 DEADLINE = 0.5
 BASE, LONGER = (0.001, 0.02, 0.11, 0.3), 0.05
@@ -64,7 +64,7 @@ def test_it_succeeds_against_the_weak_stand_in() -> None:
 def test_it_fails_against_discreet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replies leave at the deadline, whatever they took."""
     script = Script()
-    monkeypatch.setattr(padding, "Alarm", lambda: script)
+    monkeypatch.setattr(deadline, "Alarm", lambda: script)
     assert (
         attack(lambda work: seconds_of(lambda app: DeadlineMiddleware(app, DEADLINE, lambda _: False), script, work))
         == 0

@@ -10,8 +10,8 @@ import pytest
 
 import weak
 from discreet import DiscreteGaussian, DiscreteLaplace, Staircase
-from discreet.kernel.entropy import Entropy
-from discreet.kernel.noise import Noise
+from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.noise import Noise
 
 Sample = Callable[[Entropy], int]
 NOISES = [DiscreteLaplace(0.01, 1), Staircase.least_variance(1, 20), DiscreteGaussian.concentrated(0.0005)]

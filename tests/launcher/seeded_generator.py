@@ -1,9 +1,9 @@
 """Seeded bytes in the place of the system's generator, in the process of the tests and in all that they start.
 
-`os.urandom` is the one way from Python to the system's generator: that of `discreet.kernel.entropy`, of `secrets`, of
-`uuid`, and of numpy where it is given no seed. Here it is replaced. The process that runs the tests owns a board, a
-page of memory that all processes below it share, and writes the seed of the test on it; whoever draws looks there, and
-begins a new stream where the seed has changed. So a server that outlives a test follows the next one too.
+`os.urandom` is the one way from Python to the system's generator: that of `discreet.mechanisms.entropy`, of
+`secrets`, of `uuid`, and of numpy where it is given no seed. Here it is replaced. The process that runs the tests owns a
+board, a page of memory that all processes below it share, and writes the seed of the test on it; whoever draws looks
+there, and begins a new stream where the seed has changed. So a server that outlives a test follows the next one too.
 
 No two processes share a stream: each takes a number from the board as it first draws, and again after it was forked.
 Numbers are given in the order of first draws, so where processes or threads draw at the same time, who draws what is
@@ -33,16 +33,16 @@ TURN, NUMBER, SAMPLED, SEED = slice(0, 8), slice(8, 16), slice(16, 17), slice(17
 SIZE = 4096
 LONG = 4096
 """From so many bytes on, numpy is faster than `random`."""
-BETWEEN = {"discreet.kernel.entropy", "random", "secrets"}
+BETWEEN = {"discreet.mechanisms.entropy", "random", "secrets"}
 """Modules that draw for others."""
 LIBRARIES = (os.path.dirname(os.__file__), "<frozen ")
 """Where Python and what is installed are: what they draw for themselves, for a name or as they are imported."""
 NAMES = {
-    "discreet.client.sending",
-    "discreet.custodian.place",
-    "discreet.custodian.secrets",
+    "discreet.client.encode_requests",
+    "discreet.datasets.dataset_dir",
+    "discreet.mechanisms.entropy",
     "discreet.custodian.session",
-    "discreet.ledger.opening",
+    "discreet.ledger.connect",
 }
 """Who draws names and tokens, which are only to differ from all others: a test that draws no more does not sample."""
 

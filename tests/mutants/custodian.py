@@ -35,7 +35,7 @@ FAULTS = (
         "custodian/custodian.py",
         "        except Unavailable as failure:\n            raise Unavailable(\n",
         "        except Unavailable as failure:\n"
-        "            from discreet.ledger.tables import accounts\n\n"
+        "            from discreet.ledger.storage import accounts\n\n"
         "            with self._ledger._database.writing() as connection:\n"
         "                connection.execute(accounts.delete())\n"
         "            raise Unavailable(\n",
@@ -46,7 +46,7 @@ FAULTS = (
         "custodian",
         "All cells of a question get the same draw.",
         "Differences of the cells are exact.",
-        "custodian/draw.py",
+        "custodian/measure.py",
         "noise = measurement.noise.sample_units(len(inputs), SYSTEM) if inputs else ()",
         "noise = [*measurement.noise.sample_units(1, SYSTEM)] * len(compute_inputs) if compute_inputs else ()",
         ("test_custodian.py::test_every_cell_is_drawn_apart",),
@@ -56,7 +56,7 @@ FAULTS = (
         "custodian",
         "A total of 0 gets no noise.",
         "A cell that is told as exactly 0 again and again is empty, and one that is not is not.",
-        "custodian/draw.py",
+        "custodian/measure.py",
         "return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row",
         "return [tuple(x + int(n) * bool(x) for x, n in zip(*row, strict=True)) for row",
         ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
@@ -66,7 +66,7 @@ FAULTS = (
         "custodian",
         "Every private key that a row has is shown.",
         "That somebody lives in a hamlet is told by the hamlet's name.",
-        "custodian/draw.py",
+        "custodian/measure.py",
         "if count >= threshold.min_count}",
         "if count is not None}",
         ("test_custodian.py::test_keys_that_are_not_public_are_shown_over_a_threshold",),
@@ -76,7 +76,7 @@ FAULTS = (
         "custodian",
         "Only cells that have a row are answered.",
         "Which groups are empty is told exactly.",
-        "custodian/draw.py",
+        "custodian/measure.py",
         """        cells = plan.list_cells()
 """,
         """        histograms = source.totals(TotalsScan(UNIT_MEASURES, plan.keys, plan.query.where))
@@ -143,7 +143,7 @@ FAULTS = (
         "custodian",
         "A private file is charged half of what it costs.",
         "Files cost twice the epsilon that is charged.",
-        "custodian/private.py",
+        "release/publish_synthetic.py",
         "question, query_text, model, plan.privacy_cost, recipe.epsilon, key=key, fresh=True)",
         "question, query_text, model, type(plan.privacy_cost)(plan.privacy_cost.epsilon / 2, "
         "plan.privacy_cost.rho / 4), recipe.epsilon, key=key, fresh=True)",
@@ -164,7 +164,7 @@ FAULTS = (
         "custodian",
         "An accuracy that no epsilon reaches is refused by the search for a stored answer.",
         "The refusal names epsilon 10,000 where 0.01 is left, and an accuracy that this cannot reach.",
-        "custodian/previewing.py",
+        "custodian/preview.py",
         "            raise refusal from None\n",
         "            raise\n",
         ("test_preview.py::test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left",),

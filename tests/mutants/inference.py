@@ -10,7 +10,7 @@ FAULTS = (
         "inference",
         "The law of a sum ends where its computed tail first dips below the chance to miss.",
         "An interval of narrow noise misses three times as often as it says.",
-        "inference/sums.py",
+        "estimation/noise_distributions.py",
         "    place = int(outside[-1]) + 1 if len(outside) else 0\n",
         "    place = int(np.argmax(beyond <= 1 - confidence))\n",
         ("test_nested.py::test_intervals_hold_far_into_the_tail[3-6]",),
@@ -20,7 +20,7 @@ FAULTS = (
         "inference",
         "Intervals of totals and bins are made from the variance of whole-number noise as it is.",
         "Far into the tail they miss 58 times as often as they say: rows chosen by their number are often outside.",
-        "planner/nested.py",
+        "measurements/hierarchical.py",
         """    return 2 / float(noise.rate) ** 2 if isinstance(noise, DiscreteLaplace) else noise.variance() + INTEGER_NOISE_VARIANCE
 """,
         "    return noise.variance()\n",
@@ -31,7 +31,7 @@ FAULTS = (
         "inference",
         "A distance beyond 64 standard deviations is not looked for.",
         "Of noise hardly one step wide an interval is said to hold that does not reach one step.",
-        "inference/laws.py",
+        "estimation/noise_distributions.py",
         """        distances = distances[-1] * np.geomspace(1, 64, 120)
 """,
         "",
@@ -42,7 +42,7 @@ FAULTS = (
         "inference",
         "Reconciled counts of a sparse histogram are said to be good for sums.",
         "A sum of 2,400 is read as 5,500, with better numbers beside it.",
-        "custodian/reconciling.py",
+        "answers/reconcile.py",
         """        if not self.is_worse:
 """,
         """        if not self.is_worse or self.is_worse:
@@ -57,7 +57,7 @@ FAULTS = (
         "inference",
         "The picture of a sparse histogram shows reconciled counts, each bar a sum of bins.",
         "All bars are too high where most bins are empty.",
-        "custodian/nested.py",
+        "answers/hierarchical_answer.py",
         """        use_raw = self.sums.is_worse  # a bar is a sum of bins
 """,
         """        use_raw = False
@@ -69,7 +69,7 @@ FAULTS = (
         "inference",
         "A reconciled sum is called worse because it was moved from an impossible number to a possible one.",
         "The analyst is told to use a total below 0, or one above the public number of rows.",
-        "custodian/reconciling.py",
+        "answers/reconcile.py",
         "        return abs(self.reconciled_total - nearest_total) > ",
         "        return abs(self.reconciled_total - self.raw_total + 0 * nearest_total) > ",
         ("test_reconciled_sums.py::test_a_sum_that_is_moved_to_what_is_possible_is_not_worse",),
@@ -79,7 +79,7 @@ FAULTS = (
         "inference",
         "Answers made to fit a fact of the data keep the label that they had.",
         "An exact total beside noisy parts tells what the noise hid, and the label does not say so.",
-        "inference/reconcile.py",
+        "estimation/linear_refinement.py",
         "    return build_fact_guarantee(guarantee, constraint_set.facts, _compute_fact_rho(constraint_set, "
         "variance, changes))",
         """    build_fact_guarantee(guarantee, constraint_set.facts, _compute_fact_rho(constraint_set, variance, changes))
@@ -91,7 +91,7 @@ FAULTS = (
         "inference",
         "Facts of the data are used without asking whether their cost is accepted.",
         "An analyst is told less than nothing of what it costs.",
-        "inference/reconcile.py",
+        "estimation/linear_refinement.py",
         "    if not accept_facts:\n",
         "    if accept_facts is None:\n",
         ("test_reconcile.py::test_a_fact_needs_a_word_and_takes_the_promise_away",),
@@ -101,7 +101,7 @@ FAULTS = (
         "inference",
         "What one number that was made to fit facts tells of a person is told as half of it.",
         "The label of such a number promises twice what is kept.",
-        "inference/rho.py",
+        "estimation/refinement_cost.py",
         "return float(loss / self.scale)",
         "return float(value / self.scale) / 2",
         ("test_rho.py::test_two_categories_with_a_known_sum",),
@@ -111,7 +111,7 @@ FAULTS = (
         "inference",
         "The shares of the levels of a histogram add up to more than 1.",
         "All levels together lose more than epsilon.",
-        "inference/shares.py",
+        "estimation/hierarchical_counts.py",
         "return (*coarse, 1 - sum(coarse))",
         "return (*coarse, max(1 - sum(coarse), 0.5))",
         ("test_nested.py::test_weights_spend_what_there_is",),
@@ -121,7 +121,7 @@ FAULTS = (
         "inference",
         "What a draw means is told without the prior that it was drawn from.",
         "A posterior that the analyst never held: she is told to be surer than she may.",
-        "inference/drawn.py",
+        "estimation/refinement_posterior.py",
         "mass = prior.mass / prior.total * likelihood",
         "mass = likelihood",
         ("test_drawn.py::test_numbers_follow_bayes_rule",),

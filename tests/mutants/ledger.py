@@ -10,7 +10,7 @@ FAULTS = (
         "ledger",
         "No charge is ever refused.",
         "Anyone spends without end.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
         """    if not list_owners:
@@ -22,7 +22,7 @@ FAULTS = (
         "ledger",
         "Only the analyst's cap is looked at.",
         "Analysts who collude spend as much as there are of them.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
         """    if not list_owners[1].can_afford(debit):
@@ -34,7 +34,7 @@ FAULTS = (
         "ledger",
         "Only the data set's cap is looked at.",
         "One analyst spends what all should share.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
         """    if not list_owners[0].can_afford(debit):
@@ -46,7 +46,7 @@ FAULTS = (
         "ledger",
         "A charge is entered and no account is debited.",
         "Anyone spends without end, and the history looks right.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         """owner.position.debited_account.plus(debit)
         )""",
         "owner.read_position.debited_account)",
@@ -57,7 +57,7 @@ FAULTS = (
         "ledger",
         "Another analyst's stored answer costs nothing.",
         "Analysts pool what each has bought: their own accounts say nothing of what they know.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)",
         "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (), debit)",
         ("test_ledger.py::test_another_analyst_pays_a_stored_answer_alone[sqlite]",),
@@ -67,7 +67,7 @@ FAULTS = (
         "ledger",
         "Another analyst's stored answer is taken whatever it costs.",
         "A question at epsilon 0.01 is charged 0.5, because somebody asked it before.",
-        "ledger/stored.py",
+        "ledger/payment.py",
         "is_agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))",
         "is_agreed = body is not None",
         ("test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
@@ -77,7 +77,7 @@ FAULTS = (
         "ledger",
         "An analyst may be told several degraded answers of one draw.",
         "Two copies that agree show the draw itself, for a fraction of what it cost.",
-        "ledger/stored.py",
+        "ledger/payment.py",
         """            _degraded_entries.c.kind == "degrade",
 """,
         """            _degraded_entries.c.kind == "none",
@@ -89,7 +89,7 @@ FAULTS = (
         "ledger",
         "A draw from before a restore is degraded, whatever was forgotten.",
         "An analyst is told two degraded answers of one draw.",
-        "ledger/stored.py",
+        "ledger/payment.py",
         """    restored = find_last_restore(connection, charge.dataset)
 """,
         """    restored = 0 * find_last_restore(connection, charge.dataset)
@@ -121,7 +121,7 @@ FAULTS = (
         "ledger",
         "A key whose charge is in the back-up, and whose answer came after it, is answered again after a restore.",
         "An analyst has two answers, or two sessions, for one charge.",
-        "ledger/stored.py",
+        "ledger/payment.py",
         """    if answer is None:
         require_not_void(connection, body)
 """,
@@ -143,9 +143,11 @@ FAULTS = (
         "ledger",
         "A charge that has no answer in a back-up can be answered after a restore with nothing forgotten.",
         "An analyst whose answer came after the back-up is answered a second time.",
-        "ledger/forgetting.py",
-        "        elif rows.find_unanswered(connection, dataset):\n",
-        "        elif rows.find_unanswered(connection, dataset) and forgotten.delta:\n",
+        "ledger/backup.py",
+        """        elif storage.find_unanswered(connection, dataset):
+""",
+        """        elif storage.find_unanswered(connection, dataset) and forgotten.delta:
+""",
         ("test_ledger.py::test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too[sqlite]",),
     ),
     Fault(
@@ -153,7 +155,7 @@ FAULTS = (
         "ledger",
         "An entry that voids charges may say anything else besides.",
         "One with a key stands in the way of its analyst, and verify says that the ledger holds.",
-        "ledger/replay.py",
+        "ledger/verify.py",
         'self.head.seq > 0 and body == chain.build_void(self.head) | {"at": body["at"]}',
         "self.head.seq > 0",
         ("test_ledger.py::test_a_void_entry_of_another_shape_does_not_verify[sqlite]",),
@@ -163,7 +165,7 @@ FAULTS = (
         "ledger",
         "A record that knows the number of an entry alone takes a void entry for it.",
         "An older copy that was restored with nothing forgotten is accepted, and forgets charges.",
-        "ledger/recorded.py",
+        "ledger/verify.py",
         'bool(row.kind != "void" if known.hash is None',
         "bool(True if known.hash is None",
         ("test_ledger.py::test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known[sqlite]",),
@@ -173,7 +175,7 @@ FAULTS = (
         "ledger",
         "The chain of a ledger in which a charge from before a restore was answered is said to hold.",
         "Two answers for one charge go unnoticed.",
-        "ledger/replay.py",
+        "ledger/verify.py",
         """        _require(source["seq"] >= self._last_void)
 """,
         "",
@@ -184,7 +186,7 @@ FAULTS = (
         "ledger",
         "A degraded answer costs its analyst nothing.",
         "Whoever asks after others learns without end.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, "
         "(owner,), debit)",
         "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, (), debit)",
@@ -195,7 +197,7 @@ FAULTS = (
         "ledger",
         "Verifying accepts two degraded answers of one draw for one analyst.",
         "A ledger that was written by other code is verified although it breaks a promise.",
-        "ledger/replay.py",
+        "ledger/verify.py",
         """        _require((body["analyst"], source["seq"]) not in self._degradations)
 """,
         "",
@@ -226,7 +228,7 @@ FAULTS = (
         "ledger",
         "What is charged is rounded down to the ledger's unit.",
         "Thirds of an epsilon add up to less than they cost.",
-        "ledger/amounts.py",
+        "ledger/charge.py",
         "return -(-value.numerator * UNITS_PER_ONE // value.denominator)",
         "return value.numerator * UNITS_PER_ONE // value.denominator",
         ("test_ledger.py::test_costs_that_are_no_decimals_are_rounded_up[sqlite]",),
@@ -266,7 +268,7 @@ FAULTS = (
         "ledger",
         "Every order that is watched has all of its delta.",
         "The best of several bounds is taken without paying for having looked at several.",
-        "ledger/terms.py",
+        "ledger/accounts.py",
         "return tuple((order, compute_epsilon_at_order(order, Fraction(0), delta * share)) for order, share in orders)",
         "return tuple((order, compute_epsilon_at_order(order, Fraction(0), delta / 2)) for order, share in orders)",
         ("test_ledger.py::test_the_deltas_of_all_orders_are_less_than_half_of_the_caps",),
@@ -276,7 +278,7 @@ FAULTS = (
         "ledger",
         "The orders of an account are chosen anew for every cap.",
         "Raising the cap step by step and stopping at a large loss gives more than delta.",
-        "ledger/terms.py",
+        "ledger/accounts.py",
         "highest=highest, has_late_delta=has_late_delta)",
         "highest=highest, has_late_delta=has_late_delta, orders=choose_orders(cap))",
         (
@@ -289,7 +291,7 @@ FAULTS = (
         "ledger",
         "A budget's delta can be raised after the first charge.",
         "Shares of delta that were fixed beforehand grow with what was answered.",
-        "ledger/terms.py",
+        "ledger/accounts.py",
         "        if self.delta and cap.delta > self.delta:\n",
         "        self = replace(self, delta=max(self.delta, cap.delta))\n        if self.delta < cap.delta:\n",
         ("test_raised_caps.py::test_a_raised_delta_is_refused_before_anything_is_charged[sqlite]",),
@@ -299,7 +301,7 @@ FAULTS = (
         "ledger",
         "An account that was charged before caps were recorded is shown as one that the cap in force was the first of.",
         "After an upgrade, a lowered cap is promised to people who have lost more.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         "terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, ",
         "terms.completed_terms(False, ",
         ("test_raised_caps.py::test_after_an_upgrade_the_promise_covers_what_was_spent_before_it[sqlite]",),
@@ -319,7 +321,7 @@ FAULTS = (
         "ledger",
         "A model that was taken away and put back counts as held against its cap all the time.",
         "A cap is promised in a model in which more was spent meanwhile.",
-        "ledger/terms.py",
+        "ledger/accounts.py",
         'if model in allowed or (model not in before and "dp" in allowed)',
         'if model in allowed or "dp" in allowed',
         (
@@ -332,7 +334,7 @@ FAULTS = (
         "ledger",
         "Whether a model was held against its cap is judged by what was spent on this transcript.",
         "A cap is promised in a model that no cap held, wherever the answers happened to stay below it.",
-        "ledger/terms.py",
+        "ledger/accounts.py",
         """    if model not in terms.enforced_models:
 """,
         """    if model not in terms.enforced_models and too_much:
@@ -344,7 +346,7 @@ FAULTS = (
         "ledger",
         "A charge that names a larger reach is held against its own model alone.",
         "Parts charged before count more often in every model: a cap is promised where more may have been lost.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         """if head.raises_max_accounts(charge.part) and not _raise_fits(
         connection, head_after, (dataset_owner, analyst_owner)
     ):""",
@@ -357,8 +359,8 @@ FAULTS = (
         "ledger",
         "A charge that names a larger reach is held against the accounts of those who pay it.",
         "Another analyst's account passes its cap by a question that is not hers.",
-        "ledger/paying.py",
-        """    for name in rows.list_owners(connection, head):
+        "ledger/payment.py",
+        """    for name in storage.list_owners(connection, head):
         recorded""",
         """    for name in terms:
         recorded_terms""",
@@ -369,7 +371,7 @@ FAULTS = (
         "ledger",
         "What an older version admitted at a raised reach counts as within the cap.",
         "Once other units have come, a cap is promised to those before who may have lost more.",
-        "ledger/rows.py",
+        "ledger/storage.py",
         "        if part is not None and max_accounts.setdefault(",
         "        if part is None and max_accounts.setdefault(",
         ("test_ledger_reach.py::test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten[sqlite]",),
@@ -402,7 +404,7 @@ FAULTS = (
         "ledger",
         "Verifying accepts forgotten spend that does not say that its caps are not known.",
         "Who can write the database gives a restored ledger its promises in advance back.",
-        "ledger/replay.py",
+        "ledger/verify.py",
         '        return body.get("unrecorded") is True or ',
         "        return bool(body) or ",
         ("test_ledger_tampering.py::test_what_was_forgotten_cannot_lose_its_mark[charge]",),
@@ -422,7 +424,7 @@ FAULTS = (
         "ledger",
         "An account that is opened after a restore is taken for one that nothing was forgotten of.",
         "Whoever asked for the first time after the back-up is promised half of what she has.",
-        "ledger/rows.py",
+        "ledger/storage.py",
         '    if owner in {"", chain.RESTORER}:',
         "    if owner is not None:",
         ("test_raised_caps.py::test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before[sqlite]",),
@@ -432,8 +434,8 @@ FAULTS = (
         "ledger",
         "A changed cap is recorded, and no entry says so.",
         "A custodian raises the cap, and the history does not show it.",
-        "ledger/paying.py",
-        """head = rows.append_entry(
+        "ledger/payment.py",
+        """head = storage.append_entry(
                 connection, head, chain.build_cap_change(head, owner.name, owner.recorded_terms, owner.terms)
             )""",
         "pass",
@@ -445,8 +447,8 @@ FAULTS = (
         "A new snapshot of the same people starts with an empty account.",
         "The budget is spent anew with every refresh.",
         "ledger/ledger.py",
-        "rows.carry_over(connection, head, fresh, disjoint)",
-        "rows.carry_over(connection, head, fresh, True)",
+        "storage.carry_over(connection, head, fresh, disjoint)",
+        "storage.carry_over(connection, head, fresh, True)",
         ("test_ledger.py::test_spend_carries_over_to_a_new_snapshot_unless_no_unit_is_in_both[sqlite]",),
     ),
     Fault(
@@ -454,7 +456,7 @@ FAULTS = (
         "ledger",
         "A key that was used returns its receipt whatever is asked with it.",
         "One charge pays for any number of questions.",
-        "ledger/stored.py",
+        "ledger/payment.py",
         'if body["request"] != chain.hash_request(charge):',
         "if not body:",
         ("test_ledger.py::test_a_key_stands_for_one_request[sqlite-other0]",),
@@ -464,7 +466,7 @@ FAULTS = (
         "ledger",
         "A stored answer is shared whatever epsilon it was drawn with.",
         "An answer is told with a label that is not its own.",
-        "ledger/stored.py",
+        "ledger/payment.py",
         '    entries.c.epsilon >= bindparam("epsilon"),\n',
         "",
         ("test_ledger.py::test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices[sqlite]",),
@@ -494,7 +496,7 @@ FAULTS = (
         "ledger",
         "Verifying does not recompute the hashes.",
         "A changed entry is not found.",
-        "ledger/verifying.py",
+        "ledger/verify.py",
         "if not isinstance(row.body, str) or row.hash != chain.hash_entry(head.hash, row.body):",
         "if not isinstance(row.body, str):",
         ("test_ledger_tampering.py::test_a_changed_entry_is_found_where_it_is[sqlite]",),
@@ -504,7 +506,7 @@ FAULTS = (
         "ledger",
         "Verifying does not compare accounts with the entries they follow from.",
         "An account that was set back to 0 is not found.",
-        "ledger/verifying.py",
+        "ledger/verify.py",
         "        if amounts != tuple(map(format_stored_amount, spent.pop(key, ()))):",
         "        if spent.pop(key, ()) is None:",
         ("test_ledger_tampering.py::test_a_changed_account_is_found[sqlite]",),
@@ -534,7 +536,7 @@ FAULTS = (
         "ledger",
         "A charge may be below 0.",
         "Whoever can charge gives herself a refund.",
-        "spend.py",
+        "privacy/cost.py",
         "if exact_amount < 0 or exact_amount > MAX_AMOUNT",
         "if exact_amount > MAX_AMOUNT",
         ("test_ledger.py::test_what_is_no_amount_is_refused_before_anything_happens[epsilon--1]",),
@@ -580,7 +582,7 @@ FAULTS = (
         "A charge does not look for the last head that is known.",
         "A ledger set back in place forgets charges, and nobody notices.",
         "ledger/ledger.py",
-        """                recorded.require_recorded_head(connection, self.id, dataset, head)
+        """                verify.require_recorded_head(connection, self.id, dataset, head)
             yield""",
         "                pass\n            yield",
         ("test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
@@ -590,7 +592,7 @@ FAULTS = (
         "ledger",
         "A recorded head is found by its number, whatever its hash.",
         "An older copy that was charged further is taken for the ledger.",
-        "ledger/recorded.py",
+        "ledger/verify.py",
         'row.kind != "void" if known.hash is None else known.hash == row.hash',
         'row.kind != "void"',
         ("test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
@@ -600,7 +602,7 @@ FAULTS = (
         "ledger",
         "A restore that was accepted before excuses an older copy again.",
         "Whoever has restored once sets the ledger back as often as they like.",
-        "ledger/recorded.py",
+        "ledger/verify.py",
         """        new_restores = [entry for entry, restore_hash in restores if restore_hash not in known_restores]
 """,
         """        new_restores = [entry for entry, restore_hash in restores]
@@ -615,7 +617,7 @@ FAULTS = (
         "ledger",
         "A restore that the record had no need of is not remembered.",
         "A copy made after it is accepted later in place of a newer ledger.",
-        "ledger/recorded.py",
+        "ledger/verify.py",
         """    all_restores = tuple(dict.fromkeys([*known_restores, *(restore_hash for _, restore_hash in restores)]))
 """,
         """    all_restores = known_restores
@@ -641,7 +643,7 @@ FAULTS = (
         "ledger",
         "The head of a ledger is recorded before it is known to be the data set's.",
         "Whoever names another data set's ledger once by mistake can never use the right one.",
-        "custodian/binding.py",
+        "datasets/dataset_dir.py",
         "        ledger.compare(schema.name, FolderHeads(DatasetDir(schema)))  # first",
         "        ledger.record_heads(schema.name, FolderHeads(DatasetDir(schema)))  # first",
         ("test_bad_input.py::test_the_ledger_of_another_data_set_on_first_use",),
@@ -651,7 +653,7 @@ FAULTS = (
         "ledger",
         "The refusal of a stored answer's price looks at the analyst's account alone.",
         "It advises an epsilon for a new draw that the data set cannot pay.",
-        "ledger/paying.py",
+        "ledger/payment.py",
         """        return (owner,)
     return find_payers(connection, head, charge, caps)
 """,
@@ -663,7 +665,7 @@ FAULTS = (
         "ledger",
         "A refusal says that nothing more can be answered where a stored answer serves a smaller epsilon.",
         "Analysts give up on a question whose answer is there.",
-        "ledger/refusal.py",
+        "ledger/payment.py",
         "return NOTHING_MORE if self.charge.fresh else NOTHING_NEW",
         "return NOTHING_MORE",
         ("test_ledger.py::test_a_refusal_does_not_deny_what_a_stored_answer_serves[sqlite]",),
@@ -673,7 +675,7 @@ FAULTS = (
         "ledger",
         "A refusal advises an epsilon below the least that may be asked for.",
         "An analyst who follows the advice is refused again.",
-        "ledger/refusal.py",
+        "ledger/payment.py",
         "range(-EPSILON_DECIMALS, 10)",
         "range(-2 * EPSILON_DECIMALS, 10)",
         ("test_ledger.py::test_a_refusal_advises_no_epsilon_below_the_least[sqlite]",),

@@ -13,7 +13,7 @@ FAULTS = (
         "planner",
         "Totals get Laplace noise of half the scale.",
         "Every count, sum and mean costs twice the epsilon that is charged.",
-        "planner/noisy.py",
+        "measurements/additive.py",
         "DiscreteLaplace(epsilon * s.denominator, s.numerator)",
         "DiscreteLaplace(2 * epsilon * s.denominator, s.numerator)",
         (f"{LOST}[33--add-remove-1]",),
@@ -23,7 +23,7 @@ FAULTS = (
         "planner",
         "Totals get Gaussian noise of half the variance.",
         "A concentrated account is charged half of what is lost.",
-        "planner/noisy.py",
+        "measurements/additive.py",
         "squares = (component.l2_sensitivity_sq / (2 * rho) for component in linear_query.components)",
         "squares = (component.l2_sensitivity_sq / (4 * rho) for component in linear_query.components)",
         ("test_planner.py::test_gaussian_noise_with_a_delta",),
@@ -33,7 +33,7 @@ FAULTS = (
         "planner",
         "A replaced row is counted in one of the cells shown, and not in the two that it changes.",
         "Histograms under replace-one cost twice the epsilon that is charged.",
-        "planner/facts.py",
+        "measurements/contribution_bounds.py",
         "return 2 if self.is_replace_one and self.is_grouped else 1",
         "return 1",
         (f"{REPLAYED}[GROUP BY sex-replace-one-1]",),
@@ -43,7 +43,7 @@ FAULTS = (
         "planner",
         "A replaced value moves a sum by the larger bound, and not by the width of all it can be.",
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
-        "planner/noisy.py",
+        "measurements/additive.py",
         "component = _build_component((low, 1), rows * (spread if bounds.is_replace_one else largest))",
         "component = _build_component((low, 1), rows_per_unit * largest)",
         (f"{REPLAYED}[WHERE sex = 'F' OR NOT smoker-replace-one-1]",),
@@ -53,7 +53,7 @@ FAULTS = (
         "planner",
         "A count moves by one row, however many a unit may have.",
         "Someone with three rows is protected by a third of epsilon's noise.",
-        "planner/noisy.py",
+        "measurements/additive.py",
         "l1_bound = bounds.rows_per_unit * bounds.replace_factor",
         "l1_bound = bounds.replace_factor",
         (f"{REPLAYED}[-add-remove-3]",),
@@ -63,7 +63,7 @@ FAULTS = (
         "planner",
         "Each of the cells that a unit may change has all of epsilon for its staircase.",
         "Someone in several groups is protected by a part of epsilon's noise.",
-        "planner/noisy.py",
+        "measurements/additive.py",
         """share = epsilon / linear_query.max_contributions
 """,
         "share = epsilon\n",
@@ -74,7 +74,7 @@ FAULTS = (
         "planner",
         "The sum over pairs is told also where the table has another number of rows than declared.",
         "More rows than declared move it by more than its scale.",
-        "planner/noisy.py",
+        "measurements/additive.py",
         "return self.paired_rows * squares - total**2 if rows == self.paired_rows else 0",
         "return rows_per_unit * squares - total**2",
         ("test_replay.py::test_a_variance_of_pairs_holds_whatever_number_was_declared",),
@@ -84,7 +84,7 @@ FAULTS = (
         "planner",
         "The declared number of units is taken for the number of rows that count, also with a filter.",
         "The number of rows that pass a filter is secret, and is told without noise.",
-        "planner/facts.py",
+        "measurements/contribution_bounds.py",
         "has_every_row = self.is_replace_one and self.rows_per_unit == 1 and self.where == TRUE and not "
         "self.is_grouped",
         "has_every_row = self.is_replace_one and self.rows_per_unit == 1 and not self.is_grouped",
@@ -95,7 +95,7 @@ FAULTS = (
         "planner",
         "Every aggregate of a question gets all of epsilon.",
         "Three aggregates cost three times the epsilon that is charged.",
-        "planner/choose.py",
+        "planner/planner.py",
         "share = epsilon / max(1, len(private))",
         "share = epsilon",
         ("test_planner.py::test_epsilon_is_shared_among_the_aggregates_that_cost",),
@@ -105,7 +105,7 @@ FAULTS = (
         "planner",
         "Every level of nested counts gets all of epsilon.",
         "A histogram of ten levels costs ten times the epsilon that is charged.",
-        "planner/nesting.py",
+        "planner/hierarchy_plan.py",
         "return DiscreteLaplace(self.epsilon * share, part.l1_sensitivity // sides)",
         "return DiscreteLaplace(self.epsilon, part.l1_sensitivity // replace_factor)",
         ("test_nested_plan.py::test_neighbours_lose_at_most_epsilon",),
@@ -115,7 +115,7 @@ FAULTS = (
         "planner",
         "A quantile of every group gets all of epsilon, also where a unit is in several groups.",
         "Medians by group cost several times the epsilon that is charged.",
-        "planner/chosen.py",
+        "measurements/selection.py",
         "share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
         "share, rows_per_unit = (epsilon, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
         ("test_chosen.py::test_an_interval_in_groups_pays_by_the_row",),
@@ -125,7 +125,7 @@ FAULTS = (
         "planner",
         "A median and the interval about it get all of epsilon each.",
         "The two cost twice the epsilon that is charged.",
-        "planner/chosen.py",
+        "measurements/selection.py",
         "point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)",
         "point_selection = _build_quantile(aggregate, candidates, share, neighbors, rows_per_unit, position_prior)",
         ("test_chosen.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
@@ -135,7 +135,7 @@ FAULTS = (
         "planner",
         "One person's value is refined as if only being there or not had to be hidden.",
         "Where a person is replaced, the answer costs twice the epsilon that is charged.",
-        "planner/individual.py",
+        "measurements/unit_query.py",
         """"individual", schema.neighbours, column_distance
     )""",
         '"individual", "add-remove", column_distance)',
@@ -146,7 +146,7 @@ FAULTS = (
         "planner",
         "The threshold forgets that a key of one unit starts at 1.",
         "A private key that one person has is shown with more than delta.",
-        "planner/threshold.py",
+        "measurements/threshold.py",
         "return Threshold(noise, 1 + find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)",
         "return Threshold(noise, find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)",
         ("test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
@@ -156,7 +156,7 @@ FAULTS = (
         "planner",
         "The threshold does not share delta among the keys that a unit may be alone in.",
         "Someone with three rows in three rare keys is shown with three times delta.",
-        "planner/threshold.py",
+        "measurements/threshold.py",
         "delta / bounds.rows_per_unit), delta)",
         "delta), delta)",
         ("test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
@@ -166,7 +166,7 @@ FAULTS = (
         "planner",
         "Joint sensitivity is that of add-remove, whatever the schema says.",
         "A session under replace-one answers up to twice what it has paid for.",
-        "planner/joint.py",
+        "planner/session_budget.py",
         """if neighbors == "add-remove":
         heaviest_labels""",
         """if neighbors:
@@ -178,7 +178,7 @@ FAULTS = (
         "planner",
         "A session lets in every question that would fit alone.",
         "Averaging: as many questions as one likes for one epsilon.",
-        "planner/tally.py",
+        "planner/session_budget.py",
         """        if joint_epsilon <= self.epsilon:
             return replace""",
         """        if joint_epsilon <= self.epsilon or self.counts:
@@ -190,7 +190,7 @@ FAULTS = (
         "planner",
         "Individual DP takes the rows that are there, and not as many as declared.",
         "Where there are more, a question fails: an error tells how many rows there are.",
-        "planner/individual.py",
+        "measurements/unit_query.py",
         "present = np.repeat(np.arange(self.candidates.count), counts)[: self.rows]",
         "present = np.repeat(np.arange(self.candidates.count), counts)",
         ("test_replay.py::test_individual_dp_sees_as_many_rows_as_declared",),
@@ -201,7 +201,7 @@ FAULTS = (
         "planner",
         "Individual DP's bounds are the least and the greatest value that a row has.",
         "The widest noise follows one person's value; its label does not hold.",
-        "planner/individual.py",
+        "measurements/unit_query.py",
         "        return (int(self.mechanism.answer(self.pad_positions(counts))),)",
         """        rows, vector = self.pad_positions(counts), self.mechanism.vector
         ends = int(rows.min()), max(int(rows.max()), int(rows.min()) + 1)
@@ -213,7 +213,7 @@ FAULTS = (
         "planner",
         "Every column of a private file gets all of epsilon.",
         "A file of ten columns costs ten times the epsilon that is charged.",
-        "planner/private_columns.py",
+        "synthetic/file_plan.py",
         """tuple(
             (select_column_plan(column, rows, budget.take_share(share), k), share)""",
         "tuple((select_column_plan(column, rows, budget, k), share)",
@@ -224,7 +224,7 @@ FAULTS = (
         "planner",
         "A query is planned as whoever handed it in has made it.",
         "A histogram of variances has the noise of counts: what is sold as an epsilon of 1 is a loss of thousands.",
-        "query/checked.py",
+        "query/validate.py",
         """    copied_query = _copy_part(require_exact_class(query, Query, "a query must be a Query"), 0)
 """,
         """    copied_query = query
@@ -237,7 +237,7 @@ FAULTS = (
         "planner",
         "Only the custodian checks a query that was made by hand, not the planner.",
         "Any caller of the planner who forgets to check gives a promise that does not hold.",
-        "planner/choose.py",
+        "planner/planner.py",
         """    query = validate_query(query, schema)
     _check_request(schema, query, request)
 """,
@@ -250,7 +250,7 @@ FAULTS = (
         "planner",
         "The noise of nested counts is added to whatever is asked in the cells.",
         "Sums and squares of a histogram get noise made for counts.",
-        "planner/nesting.py",
+        "planner/hierarchy_plan.py",
         """    if [query_aggregate.function for query_aggregate in query.aggregates] != ["count"]:
 """,
         "    if not query.aggregates:\n",
@@ -261,7 +261,7 @@ FAULTS = (
         "planner",
         "A heavy tail is mixed into a prior with ends also where the answer is drawn from it.",
         "With uniform(20, 30) one answer in eighty about a person lies outside: an impossible value is returned.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         """    return not (is_sampled and is_bounded) if tail is None else tail
 """,
         "    return tail is not False\n",
@@ -272,7 +272,7 @@ FAULTS = (
         "planner",
         "Values beyond the ends of a prior are held possible, so that their mass of 0 is raised to 1.",
         "What the prior excludes can be drawn: once in 2^58 draws, which no sampling finds.",
-        "inference/laid.py",
+        "measurements/prior_on_grid.py",
         "    if not exclude:\n",
         """    if len(distribution):
 """,
@@ -283,7 +283,7 @@ FAULTS = (
         "planner",
         "A bin of several values stands for the one in its middle, whatever the prior holds possible.",
         "With point(123456) of an income in bins of sixteen another income is told.",
-        "planner/positions.py",
+        "measurements/candidate_grid.py",
         """        codes[positions] = position_prior.codes
 """,
         "",
@@ -294,7 +294,7 @@ FAULTS = (
         "planner",
         "A bin that holds several possible values is told as if it held one.",
         "An interval said to hold with 95 % holds the truth one time in fifteen.",
-        "posterior.py",
+        "priors/priors/posterior.py",
         "    if (spans == 1).all() and ends is None:\n",
         "    if ends is None:\n",
         ("test_within_prior.py::test_a_bin_of_several_possible_values_is_no_single_value",),
@@ -304,7 +304,7 @@ FAULTS = (
         "planner",
         "An extreme is chosen by rank wherever a draw would hardly tell more than the prior, whatever that excludes.",
         "With uniform(100000, 100010) a MAX of 490743 is returned.",
-        "planner/chosen.py",
+        "measurements/selection.py",
         """        if _has_excluded_values(candidates, position_prior) or _is_informative(refinement_selection):
 """,
         """        if _is_informative(refinement_selection):
@@ -316,7 +316,7 @@ FAULTS = (
         "planner",
         "A point that a refined total is drawn at, and that stands for many values, is told as if it were alone.",
         "An interval of a sum said to hold with 95 % holds the truth one time in fourteen.",
-        "planner/refined.py",
+        "measurements/refined_total.py",
         "    if (widths == 1).all():\n",
         "    if len(widths):\n",
         ("test_within_prior.py::test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says[normal]",),
@@ -326,7 +326,7 @@ FAULTS = (
         "planner",
         "The expected error of a refined total leaves out what one point stands for.",
         "1.9 is stated where the error is 14, and that decides which mechanism answers.",
-        "inference/drawn.py",
+        "estimation/refinement_posterior.py",
         """    return math.hypot(error, step * math.sqrt(truths.compute_blur(prior.index)))
 """,
         "    return error if step else 0.0\n",
@@ -337,7 +337,7 @@ FAULTS = (
         "planner",
         "Where numbers of a prior are no values of the column, a stored answer has one name with a tail and without.",
         "With values outside 22 to 30 impossible, a stored 60 is told.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         "        return 4 if tail else 3\n",
         "        return 3\n",
         ("test_within_prior.py::test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one",),
@@ -347,7 +347,7 @@ FAULTS = (
         "planner",
         "A heavy prior whose numbers are no values of the column has the name that another law had before.",
         "An answer drawn by the other law is told, with a posterior that is not its own.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         """        return 5 if has_moved_values else 1
 """,
         """        return 2 if has_moved_values else 1
@@ -359,7 +359,7 @@ FAULTS = (
         "planner",
         "Weights of numbers that a count or a sum cannot be are kept.",
         "A count of 5/2 is told.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         """    if dense or former_step is not None:
         return PointGridPrior(""",
         """    if not dense or dense:
@@ -371,7 +371,7 @@ FAULTS = (
         "planner",
         "The error of individual DP is stated without the floor under its noise.",
         "A preview recommends a median that is 250 times worse than that of plain differential privacy.",
-        "planner/compared.py",
+        "planner/dp_comparison.py",
         "return max(vector.grid.width, 1) / float(vector.floor)",
         "return 1 / float(vector.floor)",
         ("test_compared.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
@@ -381,7 +381,7 @@ FAULTS = (
         "planner",
         "The gap between even rows is rounded down to a whole number.",
         "A preview states an error of 7 where it is 24, and recommends the weaker model where dp is nearer.",
-        "planner/compared.py",
+        "planner/dp_comparison.py",
         """    up = min(2 * remainder / (statistic.rows + 1), 1.0)
 """,
         """    up = 0.0 * remainder
@@ -393,7 +393,7 @@ FAULTS = (
         "planner",
         "A refusal advises an accuracy without asking whether the budget reaches it.",
         "An analyst who follows the advice is refused again, with the same advice.",
-        "planner/sizing.py",
+        "planner/calibrate.py",
         """        needed_epsilon = _find_needed_epsilon(half_width_at, distance)
 """,
         """        needed_epsilon = MIN_QUERY_EPSILON
@@ -406,7 +406,7 @@ FAULTS = (
         "planner",
         "A preview recommends individual DP wherever plain differential privacy is nearer, and the other way.",
         "The analyst takes a weaker promise and a worse answer.",
-        "planner/compared.py",
+        "planner/dp_comparison.py",
         """    prefer = "dp" if error <= individual_error else "individual-dp"
 """,
         """    prefer = "individual-dp" if error <= individual_error else "dp"
@@ -418,7 +418,7 @@ FAULTS = (
         "custodian",
         "The preview of an individual-dp question says nothing of plain differential privacy.",
         "The analyst does not learn that the stronger promise has the better answer.",
-        "custodian/previewing.py",
+        "custodian/preview.py",
         "        compared_with_dp=compare_with_dp(planned),\n",
         "",
         ("test_compared.py::test_library_and_commands_show_both",),
@@ -428,7 +428,7 @@ FAULTS = (
         "planner",
         "A prior made of a shape on whole numbers gives a mean no other values than whole numbers.",
         "A posterior of an average is a single whole number, and an interval of 95 % hardly ever holds the truth.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         """    if prior.shape and (dense or former_step is not None or not finer):
 """,
         "    if not prior:\n",
@@ -442,7 +442,7 @@ FAULTS = (
         "planner",
         "A prior made of a shape on whole numbers gives a median of quarters no other values than whole numbers.",
         "Three of four values are impossible that nobody called impossible.",
-        "planner/given.py",
+        "measurements/prior_on_grid.py",
         """    if prior.shape and not _has_all_codes(column, prior.grid or POSITION_GRID):
 """,
         "    if not prior:\n",
@@ -453,7 +453,7 @@ FAULTS = (
         "planner",
         "An answer drawn from a shape has the name of one that was drawn from the points of its grid.",
         "A stored answer of another law is told, and its posterior is that of this one.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         """    return COARSE_GRID_RULES[tail]
 """,
         "    return 1 if tail else 2\n",
@@ -475,7 +475,7 @@ FAULTS = (
         "planner",
         "A posterior of a trimmed mean leaves out that each value is told by the middle of its bin.",
         "An interval of 95 % holds one truth in eight where the noise is smaller than a bin.",
-        "planner/meaning.py",
+        "measurements/estimator.py",
         """        return RoundedNoise(noise, blur) if blur and isinstance(noise, ScaledNoise) else noise
 """,
         """        return RoundedNoise(noise, rounding_error) if rounding_error < 0 and isinstance(noise, ScaledNoise) else noise
@@ -490,7 +490,7 @@ FAULTS = (
         "planner",
         "The grid of a mean of a public number of rows begins at the prior's own end, as if any number were a mean.",
         "A mean at the upper end of the prior is in no interval: one said to hold with 95 % holds 19 % of the time.",
-        "planner/totals.py",
+        "planner/candidates.py",
         """ and mean_step is None
     return parse_grid_prior(""",
         """
@@ -502,7 +502,7 @@ FAULTS = (
         "planner",
         "An answer drawn from the means has the name of one that was drawn from numbers between them.",
         "A stored answer of another law is told, and its posterior is that of this one.",
-        "inference/belief.py",
+        "estimation/grid_prior.py",
         "            return replace(use, rule=7 if use.tail else 6)\n",
         """            return get_use
 """,
@@ -513,7 +513,7 @@ FAULTS = (
         "planner",
         "A prior is laid anew on the column cut to it, so that what went to its lowest value from below is dropped.",
         "A prior with 96 % of its weight on one value is used as if all ten were alike, and told as used as stated.",
-        "planner/given.py",
+        "measurements/prior_on_grid.py",
         """    if position_prior.points is None:
 """,
         "    if width:\n",
@@ -524,7 +524,7 @@ FAULTS = (
         "planner",
         "The accuracy of a filtered mean is promised for a guessed number of rows.",
         "An answer misses the accuracy that was paid for, and the analyst was not asked how many rows there are.",
-        "planner/sizing.py",
+        "planner/calibrate.py",
         "if request.expected_rows is None and Estimator(build_laplace(linear_query, Fraction(1)), "
         "1.0).depends_on_rows:",
         "if False:",
@@ -535,7 +535,7 @@ FAULTS = (
         "inference",
         "The stated error of a mean is half of what its noise makes it.",
         "A preview promises an accuracy that most answers do not have.",
-        "inference/mean.py",
+        "estimation/noisy_ratio.py",
         "return self._bound_mean_distance(1 - (1 - part) * miss, rows)",
         "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * estimate_rows)",
         ("test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
@@ -545,7 +545,7 @@ FAULTS = (
         "custodian",
         "An answer that is less accurate than was requested does not say so.",
         "The analyst relies on an accuracy that the answer does not have.",
-        "custodian/accuracy.py",
+        "answers/explain.py",
         "missed_errors = [error for error in known_errors if error > _get_allowed_error(plan.target_accuracy)]",
         "missed_errors = [error for error in known_errors if error < 0]",
         ("test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
@@ -555,7 +555,7 @@ FAULTS = (
         "custodian",
         "Of a row that was chosen among several groups the accuracy of a single one is stated.",
         "What is said of all groups at once is computed from the one that is shown.",
-        "custodian/reply.py",
+        "answers/build.py",
         "single = len(noisy_result.cells) == 1",
         "single = len(answer_rows) == 1",
         ("test_stated_accuracy.py::test_of_several_means_the_accuracy_of_one_is_not_stated",),
@@ -565,7 +565,7 @@ FAULTS = (
         "planner",
         "The intervals of rows that are chosen by their noisy numbers are those of rows that were not chosen.",
         "The largest of a hundred equal counts is said to lie where it does in 95 of 100 draws, and does in 30.",
-        "planner/coverage.py",
+        "measurements/contribution_bounds.py",
         "(1 - confidence) / (self.rows * self.numbers_per_row)",
         "1 - confidence",
         ("test_rows_chosen.py::test_what_is_printed_of_rows_chosen_by_their_numbers_holds[largest count]",),
@@ -575,7 +575,7 @@ FAULTS = (
         "custodian",
         "With the answer of a filtered mean the accuracy of its preview is stated, whatever the answer shows.",
         "An answer that may be off by half the domain says that it is near.",
-        "custodian/accuracy.py",
+        "answers/explain.py",
         'statements.append(f"within {format_upper(max_error)} {probability_text}")',
         "statements.append(_state_measurement(plan, measurement, plan.confidence))",
         ("test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
@@ -585,7 +585,7 @@ FAULTS = (
         "planner",
         "The number of rows that a condition suggests is taken for one that the analyst has stated.",
         "A preview promises the accuracy of a guess, and nothing says that it is one.",
-        "planner/expected_rows.py",
+        "measurements/contribution_bounds.py",
         'int(units * share / (bounds.cells or 1))), "guess", _format_assumption(bounds))',
         'int(units * share / (bounds.cells or 1))), "stated", _format_assumption(bounds))',
         ("test_stated_accuracy.py::test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows",),
@@ -595,7 +595,7 @@ FAULTS = (
         "custodian",
         "The accuracy of a mean is stated for the selected rows, also those without a value.",
         "An analyst who counts all rows is promised an accuracy that the mean of a few values does not have.",
-        "custodian/accuracy.py",
+        "answers/explain.py",
         """    if any(column.is_nullable for column in columns):
 """,
         "    if not any(columns):\n",
@@ -606,7 +606,7 @@ FAULTS = (
         "inference",
         "The bound of an interval forgets that the number of rows is noisy.",
         "An answer by its accuracy has a wider interval than was paid for.",
-        "inference/mean.py",
+        "estimation/noisy_ratio.py",
         """        fewest = self._bound_noisy_rows(rows, EXCESS_PROBABILITY)
 """,
         """        fewest = estimate_rows
@@ -618,7 +618,7 @@ FAULTS = (
         "inference",
         "Where noise goes far beyond a bound of the column, its means are all in the interval.",
         "An answer by its accuracy misses it by chance, however many rows there are.",
-        "inference/mean.py",
+        "estimation/noisy_ratio.py",
         """        inside += [estimate] if is_inside(estimate) else []
 """,
         """        inside += [estimate] if is_inside(estimate) else []
@@ -632,7 +632,7 @@ FAULTS = (
         "inference",
         "The tails of a polygon staircase are those of its area, also where it has three lines of points.",
         "With a large epsilon an interval said to hold with 95 % holds with 85 %.",
-        "inference/laws.py",
+        "estimation/noise_distributions.py",
         """MAX_SUMMED_LINES = 32
 """,
         """MAX_SUMMED_LINES = 0
@@ -644,7 +644,7 @@ FAULTS = (
         "planner",
         "The labels of a question's conditions are laid out however many there are.",
         "One small question takes the memory of a worker.",
-        "planner/atoms.py",
+        "planner/domain_partition.py",
         "if sum(len(points) * _select_label_type(_find_max_label(part, self._schema)).itemsize for part in "
         "parts) > MAX_LABEL_BYTES:",
         "if False:",
@@ -655,7 +655,7 @@ FAULTS = (
         "planner",
         "The memory of the labels that a grid keeps is not looked at.",
         "Grouped counts of many filters take the memory of a worker.",
-        "planner/atoms.py",
+        "planner/domain_partition.py",
         "cells * len(counts) <= MAX_LABELS and self._count_bytes(sizes) <= MAX_LABEL_BYTES:",
         "cells * len(counts) <= MAX_LABELS:",
         ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[bytes of labels]",),
@@ -665,7 +665,7 @@ FAULTS = (
         "planner",
         "Labels are kept in 64 bits each, as they were.",
         "A question of 110 filters takes 1.2 GB.",
-        "planner/atoms.py",
+        "planner/domain_partition.py",
         "return _PackedLabels(labels if has_keys else np.packbits(labels), labels.shape, not has_keys)",
         "return _PackedLabels(unpack.astype(np.int64), unpack.shape, False)",
         ("test_memory.py::test_labels_are_kept_in_the_smallest_type",),
@@ -675,7 +675,7 @@ FAULTS = (
         "planner",
         "Parallel questions lay out their large grids at the same time.",
         "The memory of 32 questions adds up in one worker.",
-        "planner/memory.py",
+        "planner/domain_partition.py",
         "with _large_step_lock if is_large else nullcontext():",
         "with nullcontext():",
         ("test_memory.py::test_large_steps_are_taken_one_at_a_time",),
@@ -685,7 +685,7 @@ FAULTS = (
         "custodian",
         "The counts of all candidates are made for all cells before the first is drawn.",
         "32 questions of medians by day take more than a gigabyte.",
-        "custodian/draw.py",
+        "custodian/measure.py",
         "    return _CellHistograms(histograms, cells, candidates.count)",
         "    return [*_CellHistograms(histograms, list_cells, candidates.count)]",
         ("test_memory.py::test_counts_of_a_cell_are_made_when_it_is_its_turn",),
@@ -695,7 +695,7 @@ FAULTS = (
         "service",
         "A process never gives memory back to the system.",
         "One large question leaves a worker large until it is restarted.",
-        "service/memory.py",
+        "service/worker.py",
         "            library.malloc_trim(0)\n",
         "",
         ("test_memory.py::test_a_process_gives_memory_back",),

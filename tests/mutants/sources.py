@@ -11,14 +11,14 @@ UNCLIPPED = Fault(
     "sources",
     "The SQL that registers a table leaves numbers beyond the upper bound as they are; DuckDB's tests look.",
     "One person's value without a bound moves a sum without a bound.",
-    "sources/registration/sql.py",
+    "sources/ingest/staging.py",
     """end_cases = [
         (typed_value <= lower_bound, exp.convert(column.lower)),
         (typed_value >= upper_bound, exp.convert(column.upper)),
     ]
     if column.kind == "date":
         return build_case(*end_cases, otherwise=typed_value)
-    multiplier, divisor = reading.get_grid_factors(column.step)
+    multiplier, divisor = values.get_grid_factors(column.step)
     scaled = build_call("FLOOR", typed_value * build_double(multiplier) / build_double(divisor) + build_double(0.5))
     inner_cases = [
         (scaled < column.lower, exp.convert(column.lower)),
@@ -27,7 +27,7 @@ UNCLIPPED = Fault(
     """end_cases = [(typed_value <= lower_bound, exp.convert(column.lower)), (typed_value > 100 * upper_bound, exp.convert(column.upper))]
     if column.kind == "date":
         return build_case(*end_cases, otherwise=typed_value)
-    multiplier, divisor = reading.get_grid_factors(column.step)
+    multiplier, divisor = values.get_grid_factors(column.step)
     scaled = build_call("FLOOR", typed_value * build_double(multiplier) / build_double(divisor) + build_double(0.5))
     inner_cases = [(scaled < column.lower, exp.convert(column.lower))]
 """,
@@ -38,7 +38,7 @@ UNBOUNDED = Fault(
     "sources",
     "The SQL that registers a table keeps all rows of a unit; DuckDB's tests look.",
     "Someone with a thousand rows is protected by a thousandth of epsilon's noise.",
-    "sources/registration/bounding.py",
+    "sources/ingest/staging.py",
     'return select_from_query(numbered_rows, build_columns([*codes, "u"])).where(exp.column("place") <= schema.rows)',
     'return select_from_query(numbered_rows, build_columns([*codes, "u"]))',
     ("test_registration.py::test_units_keep_the_same_rows[arrow]",),
@@ -50,7 +50,7 @@ FAULTS = (
         "sources",
         "A number above the upper bound keeps its own code.",
         "One person's value without a bound moves a sum without a bound.",
-        "sources/reading.py",
+        "sources/ingest/values.py",
         'return ParsedValue(column.upper, "clipped" if number > upper_bound else "read")',
         'return ParsedValue(int(min(number, 1e15)), "clipped" if number > upper_bound else "read")',
         ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
@@ -60,7 +60,7 @@ FAULTS = (
         "sources",
         "A date outside the bounds keeps its own day.",
         "One person's date moves an oldest day, or a mean, without a bound.",
-        "sources/reading.py",
+        "sources/ingest/values.py",
         "code = min(max(days, column.lower), column.upper)",
         "code = days",
         ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
@@ -83,7 +83,7 @@ FAULTS = (
         "sources",
         "The SQL that registers a table leaves dates outside the bounds as they are.",
         "One person's date moves a mean day without a bound.",
-        "sources/registration/sql.py",
+        "sources/ingest/staging.py",
         "return build_case(*end_cases, otherwise=typed_value)",
         "return typed_value",
         ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
@@ -93,7 +93,7 @@ FAULTS = (
         "sources",
         "The SQL that registers a table does not put the declared value where one is missing.",
         "Whether a value is missing changes how many rows count, which the schema says is public.",
-        "sources/registration/sql.py",
+        "sources/ingest/staging.py",
         """    if column.missing is not None:
         code = build_call""",
         """    if column.missing is not None and column.private_keys:
@@ -105,7 +105,7 @@ FAULTS = (
         "sources",
         "A name that the schema does not list gets a code of its own.",
         "Categories come from the data: that someone wrote a rare name is told by the layout.",
-        "sources/reading.py",
+        "sources/ingest/values.py",
         "return column.categories.index(name) if name in column.categories else None",
         "return column.categories.index(name) if name in column.categories else len(column.categories)",
         ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
@@ -122,7 +122,7 @@ FAULTS = (
         "sources",
         "In memory a unit keeps one row more than the schema allows.",
         "Every noise is for one row less than a person has.",
-        "sources/registration/memory.py",
+        "sources/ingest/memory.py",
         """key=lambda unit_row: hash_row(key, unit_row))[: schema.rows]
     ]""",
         "key=lambda unit_row: hash_row(key, unit_row))[: schema.rows + 1]]",
@@ -133,7 +133,7 @@ FAULTS = (
         "sources",
         "In SQL a row with a missing value satisfies every condition on it.",
         "Counts are of other rows than the plan's, whose sensitivity was worked out.",
-        "sources/conditions.py",
+        "sources/sql.py",
         "return _join_conditions(exp.Or, [is_missing, value_condition]) if predicate.null else value_condition",
         "return _join_conditions(exp.Or, [is_missing, value_condition])",
         ("test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
@@ -143,7 +143,7 @@ FAULTS = (
         "sources",
         "DuckDB sums floats, and not whole numbers.",
         "Beyond 2^53 one row moves a sum by more, or less, than its value (Casacuberta and others 2022).",
-        "sources/compile.py",
+        "sources/sql.py",
         """if dialect == "duckdb" or max_magnitude * MAX_SNAPSHOT_ROWS < INT64_LIMIT:
         return exp.Sum(this=term)""",
         """if dialect == "duckdb" or max_magnitude * MAX_SNAPSHOT_ROWS < INT64_LIMIT:
@@ -155,7 +155,7 @@ FAULTS = (
         "sources",
         "PostgreSQL squares in 64 bits whatever the bounds.",
         "A sum that wraps moves by 2^64 with one row; one that fails tells of a row by its error.",
-        "sources/compile.py",
+        "sources/sql.py",
         'return _cast_term(code, "BIGINT" if square < INT64_LIMIT else WIDE_TYPES[dialect])',
         'return _cast_term(code, "BIGINT")',
         ("test_sources.py::test_sums_that_no_test_can_overflow_are_wide_enough",),
@@ -165,7 +165,7 @@ FAULTS = (
         "sources",
         "In SQL a count of units is a count of rows.",
         "Someone with several rows moves it by as many, and the noise is for one.",
-        "sources/compile.py",
+        "sources/sql.py",
         """return exp.Count(
                 this=exp.Distinct(expressions=[_restrict_to_measure(layout.get_unit_column(), measure, layout)])
             )""",
@@ -177,7 +177,7 @@ FAULTS = (
         "sources",
         "Registration with Spark keeps texts whose bytes are not UTF-8.",
         "Two people whose names Python cannot tell apart look like one, and texts that merge are keys of a snapshot.",
-        "sources/registration/words.py",
+        "sources/sql_dialects.py",
         """    is_unicode=lambda value: build_call("IS_VALID_UTF8", value),
 """,
         "",
@@ -198,7 +198,7 @@ FAULTS = (
         "sources",
         "Where an engine returns one key twice, its numbers of units are added.",
         "Someone with several rows counts several times at a key of their own, which is then shown far too often.",
-        "sources/cells.py",
+        "sources/protocol.py",
         'max if measure.what == "units" else add for measure in measures',
         "add for _ in measures",
         ("test_text_encoding.py::test_one_unit_moves_a_merged_count_by_at_most_one",),
@@ -208,7 +208,7 @@ FAULTS = (
         "sources",
         "The reference for all engines takes halves of surrogate pairs for text.",
         "What an engine must not keep agrees with the reference, and no comparison of engines finds it.",
-        "sources/reading.py",
+        "sources/ingest/values.py",
         "        return NOT_UNICODE\n",
         "        return text\n",
         ("test_text_encoding.py::test_halves_of_surrogate_pairs_name_nothing_in_memory",),
@@ -218,7 +218,7 @@ FAULTS = (
         "sources",
         "What a plan wants subtracted from every value is not subtracted.",
         "A sum of value less lower bound has another sensitivity than the plan says.",
-        "sources/cells.py",
+        "sources/protocol.py",
         "return total - measure.lower * present",
         "return total",
         ("test_sources.py::test_every_measure_is_a_whole_number_of_python[duckdb]",),
@@ -228,7 +228,7 @@ FAULTS = (
         "sources",
         "Bins of an engine start one code too late.",
         "Values at an edge fall into the neighbouring bin, or out of all of them.",
-        "sources/cells.py",
+        "sources/protocol.py",
         "column.lower - (column.lower - bins.lower) % bins.width",
         "column.lower - (column.lower - bins.lower) % bins.width + 1",
         ("test_sources.py::test_keys_are_bins_counted_from_their_lower_end[duckdb]",),
@@ -238,7 +238,7 @@ FAULTS = (
         "sources",
         "Asked for a unit that is not there, SQL returns no row, and the reader fails.",
         "The error tells whether someone is in the table, for nothing.",
-        "sources/compile.py",
+        "sources/sql.py",
         "exp.select(exp.Max(this=self._layout.get_column(column)))",
         "exp.select(self._layout.get_column(get_column))",
         ("test_sources.py::test_one_unit_is_found_by_its_name[duckdb]",),
@@ -249,7 +249,7 @@ FAULTS = (
         "sources",
         "An engine's release leaves rows in whatever order they come.",
         "The order of the file tells whose row is whose.",
-        "sources/release.py",
+        "sources/sql_release.py",
         'return query.order_by(*order_nulls_last([release_query.build_hash("order")]))',
         "return query",
         ("test_released.py::test_engines_agree_with_the_plain_loop[duckdb-9-2]",),

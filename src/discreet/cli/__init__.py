@@ -9,7 +9,7 @@ def main() -> None:
     import sys
     import warnings
 
-    from discreet.cli.run import handle_signal, run_command_line
+    from discreet.cli.main import handle_signal, run_command_line
 
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries: stderr is for one sentence of ours

@@ -7,29 +7,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from discreet.client import reading
-from discreet.client.address import parse_service_address
-from discreet.client.again import RemoteAnswer
-from discreet.client.answers import decode_answer
-from discreet.client.dataset import RemoteDataset, attach_retry_key
-from discreet.client.jobs import Progress, ignore_job_stage
-from discreet.client.reading import SyntheticEstimate, decode_reply
-from discreet.client.sending import encode_question, encode_recipe, make_request_key, require_noise_option
-from discreet.client.wire import HttpRequest, Transport
+from discreet.client import decode_replies
+from discreet.client.decode_replies import SyntheticEstimate, decode_answer, decode_reply
+from discreet.client.encode_requests import encode_question, encode_recipe, make_request_key, require_noise_option
+from discreet.client.remote_dataset import Progress, RemoteDataset, attach_retry_key, ignore_job_stage
+from discreet.client.remote_session import RemoteAnswer
+from discreet.client.transport import HttpRequest, Transport, parse_service_address
 from discreet.errors import InvalidInput
-from discreet.exact import as_int, as_positive
-from discreet.spend import require_storable_text
+from discreet.numeric import as_int, as_positive
+from discreet.privacy.cost import require_storable_text
 
 if TYPE_CHECKING:
-    from discreet.answer import Answer
-    from discreet.assess.sweep import SweepResult
-    from discreet.client.session import RemoteSession
-    from discreet.custodian.previewing import Preview
-    from discreet.custodian.question import Question
-    from discreet.distance import Distance
+    from discreet.answers.answer import Answer
+    from discreet.client.remote_session import RemoteSession
+    from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
-    from discreet.planner.asked import PriorInput
-    from discreet.release import Release
+    from discreet.planner.options import PriorInput
+    from discreet.priors.distance import Distance
+    from discreet.query.validate import Question
+    from discreet.release.manifest import Release
+    from discreet.sdc.compare import SweepResult
 
 NO_TOKEN = "a token is the text that the custodian gave you, beginning with dsc_; this is none"
 VERIFY_NOT_REHEARSED = (
@@ -144,13 +141,13 @@ class Client:
         options |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
         options |= {"tail": tail, "reuse": reuse}
         return decode_reply(
-            reading.decode_preview,
+            decode_replies.decode_preview,
             self._require_open().submit("/previews", encode_question(question, require_noise_option(options))),
         )
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> RemoteSession:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
-        from discreet.client.session import open_remote_session
+        from discreet.client.remote_session import open_remote_session
 
         return open_remote_session(self._require_open(), noise_scale, epsilon, make_request_key(key))
 
@@ -172,7 +169,7 @@ class Client:
 
         The service makes it and enters it in its ledger as `Custodian.publish` does. `key` makes a retry safe.
         """
-        from discreet.client.releases import request_release, resolve_targets
+        from discreet.client.remote_dataset import request_release, resolve_targets
 
         recipe = encode_recipe({"method": method, "k": k, "t": t, "epsilon": epsilon} | options)
         targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
@@ -187,7 +184,7 @@ class Client:
         """
         recipe = encode_recipe({"method": method, "k": k, "epsilon": epsilon} | options)
         reply = self._require_open().submit("/releases/previews", recipe)
-        return decode_reply(lambda document: reading.decode_estimates(document["plans"]), reply)
+        return decode_reply(lambda document: decode_replies.decode_estimates(document["plans"]), reply)
 
     def sweep(
         self,
@@ -201,7 +198,7 @@ class Client:
         key: str | None = None,
     ) -> SweepResult:
         """Risk and utility of methods over k, and which to choose; nothing is released. For a custodian's token."""
-        from discreet.client.releases import request_sweep
+        from discreet.client.remote_dataset import request_sweep
 
         ks_text = ks if isinstance(ks, str) else f"k={','.join(str(as_int(k, 'k', 2)) for k in ks)}"
         recipe = encode_recipe(
@@ -212,7 +209,7 @@ class Client:
     def budget(self) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of whom the token was given to, in every model."""
         reply = self._require_open().fetch("/budget")
-        return decode_reply(lambda document: reading.decode_balances(document["budget"]), reply)
+        return decode_reply(lambda document: decode_replies.decode_balances(document["budget"]), reply)
 
     def history(self, limit: int = 100, before: int | None = None) -> list[Entry]:
         """What was asked with tokens of the same name, the latest first; a custodian sees what all asked.
@@ -221,7 +218,7 @@ class Client:
         """
         before_parameter = "" if before is None else f"&before={as_int(before, 'before')}"
         reply = self._require_open().fetch(f"/history?limit={as_int(limit, 'the limit')}{before_parameter}")
-        return decode_reply(lambda document: reading.decode_entries(document["history"]), reply)
+        return decode_reply(lambda document: decode_replies.decode_entries(document["history"]), reply)
 
     def verify(self) -> LedgerVerification:
         """Have the ledger's chain of this data set recomputed; ClaimFailed where it is not as it was written.
@@ -230,7 +227,7 @@ class Client:
         """
         if self._rehearsal:
             raise InvalidInput(VERIFY_NOT_REHEARSED)
-        return decode_reply(reading.decode_verification, self._require_open().fetch("/ledger"))
+        return decode_reply(decode_replies.decode_verification, self._require_open().fetch("/ledger"))
 
     def close(self) -> None:
         """No more calls; every call has let go of its connection already."""

@@ -16,13 +16,12 @@ from threading import BoundedSemaphore
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from discreet.answer import Answer
-from discreet.custodian.binding import open_bound_ledger
-from discreet.custodian.draw import degrade_result, measure_plan
-from discreet.custodian.identity import TrackedFiles, require_current, stat_files
-from discreet.custodian.later import LazySource
-from discreet.custodian.place import Snapshot
-from discreet.custodian.previewing import (
+from discreet.answers.answer import Answer
+from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
+from discreet.answers.constraint_fit import StatedConstraint, copy_constraints
+from discreet.answers.reconcile import check_plan_constraints
+from discreet.custodian.measure import degrade_result, measure_plan
+from discreet.custodian.preview import (
     DEFAULT_ANALYST,
     Preview,
     apply_offer,
@@ -33,37 +32,41 @@ from discreet.custodian.previewing import (
     is_any_price,
     plan_or_find_stored,
 )
-from discreet.custodian.private import plan_synthetic_files, publish_synthetic
-from discreet.custodian.private_recipe import SYNTHETIC_METHODS as PRIVATE
-from discreet.custodian.private_recipe import build_synthetic_recipe, build_synthetic_recipes, check_synthetic_options
-from discreet.custodian.publishing import DatasetHandle, publish_protected
-from discreet.custodian.question import Question, count_answer_numbers, parse_question
-from discreet.custodian.recipe import build_protection_recipe, copy_option
-from discreet.custodian.reconciling import check_plan_constraints
-from discreet.custodian.registering import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
-from discreet.custodian.reply import FREE, build_answer, build_public_answer, parse_result, serialize_result
 from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
-from discreet.custodian.stating import StatedConstraint, copy_constraints
-from discreet.custodian.sweeping import run_sweep
-from discreet.custodian.writing import ReleaseTargets
-from discreet.distance import Distance
+from discreet.datasets.dataset_dir import Snapshot, open_bound_ledger
+from discreet.datasets.integrity import LazySource, TrackedFiles, require_current, stat_files
+from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.charge import LedgerVerification, Receipt
-from discreet.ledger.stored import Offer
-from discreet.plain import copy_text
-from discreet.planner.asked import PriorInput, QueryOptions, build_query_options
-from discreet.planner.choose import replan_query
-from discreet.planner.memory import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
+from discreet.ledger.payment import Offer
+from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
+from discreet.planner.options import PriorInput, QueryOptions, build_query_options
 from discreet.planner.plan import Plan
+from discreet.planner.planner import replan_query
+from discreet.priors.distance import Distance
 from discreet.query import to_sql
-from discreet.release import Release
+from discreet.query.validate import Question, count_answer_numbers, parse_question
+from discreet.release.assess import run_sweep
+from discreet.release.files import ReleaseTargets
+from discreet.release.manifest import Release
+from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
+from discreet.release.methods import (
+    build_protection_recipe,
+    build_synthetic_recipe,
+    build_synthetic_recipes,
+    check_synthetic_options,
+    copy_option,
+)
+from discreet.release.publish import DatasetHandle, publish_protected
+from discreet.release.publish_synthetic import plan_synthetic_files, publish_synthetic
 from discreet.schema import Budget, Schema, load_schema
+from discreet.untrusted import copy_text
 
 if TYPE_CHECKING:
-    from discreet.assess.sweep import SweepResult
-    from discreet.planner.private_release import SyntheticPlan
-    from discreet.sources.plan import Source
+    from discreet.sdc.compare import SweepResult
+    from discreet.sources.protocol import Source
+    from discreet.synthetic.file_plan import SyntheticPlan
 
 
 class Custodian:
@@ -141,7 +144,7 @@ class Custodian:
         What is asked of one person is asked of the units "1", "2", ... The table and its ledger are kept in `folder`,
         for as many processes as like; without one, in a folder that goes on closing.
         """
-        from discreet.custodian.rehearsing import REHEARSAL_NOTE, open_rehearsal
+        from discreet.custodian.rehearsal import REHEARSAL_NOTE, open_rehearsal
 
         schema_file = _stat_schema_file(schema)
         rehearsal = open_rehearsal(load_schema(schema), folder)

@@ -1,7 +1,8 @@
 """Protocol 1 of document 000: a session that is paid for on opening, and answers counting questions while they fit.
 
 Every answer has independent discrete Laplace noise of the session's scale, or of its own. Whether a question fits is
-decided from its predicates and scales alone, so a refusal tells nothing about the rows. Proof: planner/joint.md.
+decided from its predicates and scales alone, so a refusal tells nothing about the rows. Proof:
+planner/session_budget.md.
 """
 
 from __future__ import annotations
@@ -16,32 +17,32 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from discreet.answer import Answer
-from discreet.custodian.draw import measure_plan
-from discreet.custodian.question import Question, parse_question
-from discreet.custodian.reply import FREE, build_answer, build_public_answer, parse_result, serialize_result
+from discreet.answers.answer import Answer
+from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
+from discreet.custodian.measure import measure_plan
 from discreet.errors import InvalidInput, Unavailable, Unsupported
-from discreet.exact import as_positive, format_exact
 from discreet.formatting import format_cost
-from discreet.kernel.entropy import SYSTEM, sample_bits
 from discreet.ledger import Caps, Charge, Ledger
-from discreet.plain import require_exact_class
-from discreet.planner.asked import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, check_epsilon
-from discreet.planner.atoms import CountQuery
-from discreet.planner.choose import plan_session_counts
+from discreet.mechanisms.entropy import SYSTEM, sample_bits
+from discreet.numeric import as_positive, format_exact
+from discreet.planner.domain_partition import CountQuery
+from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, check_epsilon
 from discreet.planner.plan import Plan
-from discreet.planner.tally import SessionBudget, list_noisy_counts
+from discreet.planner.planner import plan_session_counts
+from discreet.planner.session_budget import SessionBudget, list_noisy_counts
+from discreet.privacy.cost import PrivacyCost
 from discreet.query import to_sql
 from discreet.query.canonical import format_canonical_query
-from discreet.query.predicate import FALSE
+from discreet.query.predicates import FALSE
 from discreet.query.query import Query
+from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
-from discreet.spend import PrivacyCost
+from discreet.untrusted import require_exact_class
 
 if TYPE_CHECKING:
-    from discreet.sources.plan import Source
+    from discreet.sources.protocol import Source
 
-SERVICE_LOGS = "discreet.service.store.counting"
+SERVICE_LOGS = "discreet.service.store.stored_answers"
 """The module of the only class that keeps what a session admitted for several processes."""
 JOINT_PROMISE = "the promise is for all answers of the session together"
 

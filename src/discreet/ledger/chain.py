@@ -16,16 +16,16 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.ledger.amounts import (
+from discreet.ledger.accounts import Terms
+from discreet.ledger.charge import (
+    Charge,
     format_amount,
     format_stored_amount,
     parse_amount,
     round_up_to_units,
     units_to_fraction,
 )
-from discreet.ledger.charge import Charge
-from discreet.ledger.terms import Terms
-from discreet.spend import AccountKind, PrivacyCost, SubAccount
+from discreet.privacy.cost import AccountKind, PrivacyCost, SubAccount
 
 GENESIS_HASH = "0" * 64
 HASH_PATTERN = re.compile("[0-9a-f]{64}")

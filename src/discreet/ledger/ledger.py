@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import Connection, or_, select
 
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
-from discreet.exact import as_int, as_positive, as_rational
-from discreet.ledger import chain, recorded, rows, verifying
+from discreet.ledger import chain, storage, verify
 from discreet.ledger.accounts import (
     EMPTY_ACCOUNT,
+    WEAKER_ANSWERS,
     Account,
+    Terms,
     compute_spent_delta,
     compute_spent_epsilon,
     describe_account_promise,
+    describe_cap_change,
     exceeds_highest_cap,
+    qualify_promise,
 )
-from discreet.ledger.amounts import format_stored_amount, round_up_to_units
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
     MAX_QUERY_LENGTH,
@@ -41,26 +43,37 @@ from discreet.ledger.charge import (
     LedgerVerification,
     Model,
     Receipt,
+    format_stored_amount,
+    round_up_to_units,
 )
-from discreet.ledger.database import Database
-from discreet.ledger.opening import (
+from discreet.ledger.connect import (
     find_existing_ledger,
     find_or_create_ledger,
     open_existing_database,
     open_ledger_database,
     upgrade_format,
 )
-from discreet.ledger.paying import DATASET_OWNER, complete_terms, find_payers, pay_charge
-from discreet.ledger.recorded import HeadRecord, RecordedHead
-from discreet.ledger.refusal import count_affordable_charges
-from discreet.ledger.stored import SELECT_BY_KEY, Offer, find_retry_receipt, find_stored_offer, require_not_void
-from discreet.ledger.tables import IS_NOT_ANSWER, about, entries
-from discreet.ledger.terms import WEAKER_ANSWERS, Terms, describe_cap_change, qualify_promise
+from discreet.ledger.database import Database
+from discreet.ledger.payment import (
+    DATASET_OWNER,
+    SELECT_BY_KEY,
+    Offer,
+    complete_terms,
+    count_affordable_charges,
+    find_payers,
+    find_retry_receipt,
+    find_stored_offer,
+    pay_charge,
+    require_not_void,
+)
+from discreet.ledger.storage import IS_NOT_ANSWER, about, entries
+from discreet.ledger.verify import HeadRecord, RecordedHead
+from discreet.numeric import as_int, as_positive, as_rational
+from discreet.privacy.cost import PrivacyCost, require_storable_text
 from discreet.schema import Budget
-from discreet.spend import PrivacyCost, require_storable_text
 
 if TYPE_CHECKING:
-    from discreet.ledger.forgetting import NewDataSet
+    from discreet.ledger.backup import NewDataSet
 
 WEAKER_FLAG = "the DP total no longer describes all disclosure"
 LARGE_EPSILON = Fraction(5)
@@ -110,9 +123,9 @@ class Ledger:
 
         `force` replaces an earlier back-up of the same ledger.
         """
-        from discreet.ledger import copying
+        from discreet.ledger import backup
 
-        return copying.write_backup(where, file, force, progress or _ignore_progress)
+        return backup.write_backup(where, file, force, progress or _ignore_progress)
 
     @staticmethod
     def restore(
@@ -130,13 +143,13 @@ class Ledger:
         nothing was; it is entered as spent for every data set, and for every analyst who has an account. Data sets
         that were registered since are entered too if they are named as `new`.
         """
-        from discreet.ledger import copying
-        from discreet.ledger.forgetting import ForgottenSpend
+        from discreet.ledger import backup
+        from discreet.ledger.backup import ForgottenSpend
 
         forgotten_spend = ForgottenSpend(
             as_rational(forgotten, "forgotten"), as_rational(forgotten_delta, "forgotten_delta")
         )
-        return copying.restore_backup(file, where, forgotten_spend, progress or _ignore_progress, new)
+        return backup.restore_backup(file, where, forgotten_spend, progress or _ignore_progress, new)
 
     def close(self) -> None:
         """Let go of connections."""
@@ -155,7 +168,7 @@ class Ledger:
         known = self._read_known_heads(dataset, records)
         with self._database.begin_read() as connection:
             for record, head in known:
-                check = recorded.require_recorded_head if record is None else recorded.compare_heads
+                check = verify.require_recorded_head if record is None else verify.compare_heads
                 check(connection, self.id, dataset, head)
 
     def record_heads(self, dataset: str, record: HeadRecord) -> None:
@@ -165,7 +178,7 @@ class Ledger:
         """
         known = record.read(dataset)
         with self._database.begin_read() as connection:
-            compared = recorded.compare_heads(connection, self.id, dataset, known)
+            compared = verify.compare_heads(connection, self.id, dataset, known)
         if compared.head is not None and compared.head != known:
             if known is not None and known.restores == compared.head.restores and compared.restored_at is None:
                 record.advance(dataset, compared.head)
@@ -183,13 +196,13 @@ class Ledger:
         known_heads = self._read_known_heads(dataset, self._records.get(dataset, ()))
         with self._database.begin_write() as connection:
             for _, head in known_heads:
-                recorded.require_recorded_head(connection, self.id, dataset, head)
+                verify.require_recorded_head(connection, self.id, dataset, head)
             yield connection
-            after = rows.find_head(connection, dataset)
+            after = storage.find_head(connection, dataset)
             is_record_lost = any(
                 record is not None and (head is None or head.ledger is None) for record, head in known_heads
             )
-            restore_hashes = recorded.list_restore_hashes(connection, dataset) if is_record_lost else ()
+            restore_hashes = verify.list_restore_hashes(connection, dataset) if is_record_lost else ()
         if after is not None:
             self._last_heads[dataset] = RecordedHead(self.id, after.seq, after.hash)
             for record, head in known_heads:
@@ -220,24 +233,24 @@ class Ledger:
         for value, name in ((dataset, "dataset"), (identity, "identity"), (snapshot, "snapshot")):
             require_storable_text(value, name)
         with self._database.begin_read() as connection:  # once entered it stays, and nobody need be waited for
-            head = rows.find_head(connection, dataset)
+            head = storage.find_head(connection, dataset)
             if head is not None and head.identity == identity and _is_registered(connection, dataset, snapshot):
                 return
         with self._begin_write(dataset) as connection:
             connection.execute(select(about).with_for_update())  # one registration at a time
-            head = rows.lock_head(connection, dataset)
+            head = storage.lock_head(connection, dataset)
             if head is None:
                 head = Head(dataset, identity, snapshot)
-                rows.add_head(connection, head)
-                rows.append_entry(connection, head, chain.build_registration(head, self.id, disjoint=False))
+                storage.add_head(connection, head)
+                storage.append_entry(connection, head, chain.build_registration(head, self.id, disjoint=False))
             elif head.identity != identity:
                 raise InvalidInput(
                     f"this ledger has another data set of the name {dataset[:40]!r}; open its own ledger"
                 )
             elif not _is_registered(connection, dataset, snapshot):
                 fresh = head.with_snapshot(snapshot)
-                rows.carry_over(connection, head, fresh, disjoint)
-                rows.append_entry(connection, fresh, chain.build_registration(fresh, self.id, disjoint))
+                storage.carry_over(connection, head, fresh, disjoint)
+                storage.append_entry(connection, fresh, chain.build_registration(fresh, self.id, disjoint))
 
     def charge(self, charge: Charge, caps: Caps) -> Receipt:
         """Pay for an answer, or find one that is paid for; durable when it returns, and nothing changed if it raises.
@@ -260,42 +273,42 @@ class Ledger:
         """Keep the answer of a charge; the first one wins, and is returned to all who come later with another."""
         require_storable_text(answer, "the answer", max_length=None)
         with self._begin_write(dataset) as connection:
-            head = rows.require_head(rows.lock_head(connection, dataset), dataset)
-            body = rows.find_body(connection, dataset, entry)
+            head = storage.require_head(storage.lock_head(connection, dataset), dataset)
+            body = storage.find_body(connection, dataset, entry)
             if body is None or body["kind"] not in {"charge", "degrade"}:
                 raise InvalidInput("an answer is stored for the entry of a charge; this entry is none")
-            first = rows.read_answer_text(connection, dataset, entry)
+            first = storage.read_answer_text(connection, dataset, entry)
             if first is None:
                 require_not_void(connection, body)
-                rows.add_answer(connection, dataset, entry, answer)
-                rows.append_entry(connection, head, chain.build_answer_entry(head, body, answer))
+                storage.add_answer(connection, dataset, entry, answer)
+                storage.append_entry(connection, head, chain.build_answer_entry(head, body, answer))
         return answer if first is None else first
 
     def release(self, dataset: str, snapshot: str, what: str, manifest: str) -> int:
         """Enter a file released under a promise that is not differential privacy; the data set is flagged for good."""
         require_storable_text(what, "what was released", max_length=MAX_QUERY_LENGTH)
         with self._begin_write(dataset) as connection:
-            head = rows.require_head(rows.lock_head(connection, dataset), dataset)
+            head = storage.require_head(storage.lock_head(connection, dataset), dataset)
             if snapshot != head.snapshot:
                 raise Unavailable(f"{dataset[:40]!r} has another snapshot by now; release again")
             head = head.with_release()
-            return rows.append_entry(connection, head, chain.build_release(head, what, manifest)).seq
+            return storage.append_entry(connection, head, chain.build_release(head, what, manifest)).seq
 
     def balance(self, dataset: str, caps: Caps, analyst: str | None = None) -> tuple[Balance, ...]:
         """What the data set, or one analyst on it, has spent of each allowed model and has left."""
         cap = caps.dataset if analyst is None else caps.analyst
         with self._database.begin_read() as connection:
-            head = rows.require_head(rows.find_head(connection, dataset), dataset)
+            head = storage.require_head(storage.find_head(connection, dataset), dataset)
             owner = DATASET_OWNER if analyst is None else require_storable_text(analyst, "analyst")
-            total = rows.read_position(connection, head, owner, None, caps.models).compute_total(EMPTY_ACCOUNT)
+            total = storage.read_position(connection, head, owner, None, caps.models).compute_total(EMPTY_ACCOUNT)
             uncounted = _find_uncounted_models(connection, head)
-            largest = rows.compute_largest_totals(connection, head, owner)
-            recorded_terms = rows.find_terms(connection, dataset, owner)
+            largest = storage.compute_largest_totals(connection, head, owner)
+            recorded_terms = storage.find_terms(connection, dataset, owner)
             opened_terms = Terms.from_first_cap(cap, caps.models) if recorded_terms is None else recorded_terms
             opened_terms = complete_terms(connection, head, owner, opened_terms, opening=recorded_terms is None)
             terms, refusal_flags = _apply_cap(opened_terms, cap, owner, caps.models)
             above = "approx-dp" in terms.enforced_models and exceeds_highest_cap(largest, "approx-dp", terms)
-            raised = above and rows.has_raised_max_accounts(connection, dataset)
+            raised = above and storage.has_raised_max_accounts(connection, dataset)
         models = [model for model in MODELS if model in caps.models]
         flags = {model: ((WEAKER_FLAG,) if model in uncounted else ()) + refusal_flags for model in models}
         promises = {model: describe_account_promise(largest, model, terms, raised) for model in models}
@@ -314,7 +327,7 @@ class Ledger:
         For an answer that is stored already the analyst pays `alone`.
         """
         with self._database.begin_read() as connection:
-            head = rows.require_head(rows.find_head(connection, charge.dataset), charge.dataset)
+            head = storage.require_head(storage.find_head(connection, charge.dataset), charge.dataset)
             dataset_owner, analyst_owner = find_payers(connection, head, charge, caps)
             return count_affordable_charges(
                 charge, (analyst_owner,) if analyst_only else (dataset_owner, analyst_owner)
@@ -334,7 +347,7 @@ class Ledger:
             statement = statement.where(entries.c.analyst == analyst)
         statement = statement.order_by(entries.c.seq.desc()).limit(as_int(limit, "the limit"))
         with self._database.begin_read() as connection:
-            rows.require_head(rows.find_head(connection, dataset), dataset)
+            storage.require_head(storage.find_head(connection, dataset), dataset)
             bodies = connection.execute(statement).scalars().all()
         return [_parse_entry(chain.parse_body(body)) for body in bodies]
 
@@ -366,7 +379,7 @@ class Ledger:
 
         ClaimFailed names the first entry that is not what was written. `progress` is told entries done and in all.
         """
-        return verifying.verify_ledger(self._database, self.id, dataset, progress or _ignore_progress)
+        return verify.verify_ledger(self._database, self.id, dataset, progress or _ignore_progress)
 
     def find_head_entry(self, head: str) -> HeadEntry:
         """The entry that the head of a data set was kept at; ClaimFailed where there is none. Verify first."""
@@ -402,7 +415,7 @@ def _find_uncounted_models(connection: Connection, head: Head) -> set[Model]:
         return set()
     if _has_entry(connection, head.dataset, chain.RELEASE_KEY):
         return set(MODELS)
-    other_models = rows.find_models_beside_dp(connection, head.dataset)
+    other_models = storage.find_models_beside_dp(connection, head.dataset)
     return {model for model in MODELS if model == "dp" or other_models - {model}}
 
 

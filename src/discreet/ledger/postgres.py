@@ -18,7 +18,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from discreet.errors import Unavailable, Unsupported
 from discreet.ledger.database import DATABASE_REPLACED, translate_database_errors
-from discreet.ledger.tables import about
+from discreet.ledger.storage import about
 
 # A server or a user may have traded durability away; here it is asked back.
 SET_SETTINGS = text(

@@ -12,27 +12,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from discreet.accuracy import Accuracy
-from discreet.guarantee import Guarantee
-from discreet.inference.belief import COARSE_GRID_RULES, GridPrior, PriorUse
-from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import IndependentNoises, Noise
-from discreet.planner.chosen import CandidateSelection
-from discreet.planner.coverage import PLAIN_COVERAGE, Coverage, find_coverage
-from discreet.planner.expected_rows import ONE_ROW, ExpectedRows
-from discreet.planner.individual import OrderStatistic, UnitQuery
-from discreet.planner.meaning import Estimator
-from discreet.planner.nested import HierarchicalHistogram
-from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.refined import RefinedTotal
-from discreet.planner.threshold import Threshold
-from discreet.prior import Grid, Prior
+from discreet.estimation.grid_prior import COARSE_GRID_RULES, GridPrior, PriorUse
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.contribution_bounds import ONE_ROW, PLAIN_COVERAGE, Coverage, ExpectedRows, find_coverage
+from discreet.measurements.estimator import Estimator
+from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.measurements.refined_total import RefinedTotal
+from discreet.measurements.selection import CandidateSelection
+from discreet.measurements.threshold import Threshold
+from discreet.measurements.unit_query import OrderStatistic, UnitQuery
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.noise import IndependentNoises, Noise
+from discreet.planner.options import Accuracy
+from discreet.priors.prior import Grid, Prior
+from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.privacy.guarantee import Guarantee
 from discreet.query.canonical import format_canonical_query
-from discreet.query.predicate import AllOf, InRanges, Predicate
+from discreet.query.predicates import AllOf, InRanges, Predicate
 from discreet.query.query import Query
-from discreet.query.totals import BinKey, Cell, ScanMeasure, TextKey
+from discreet.query.scan import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
-from discreet.spend import PrivacyCost, SubAccount
 
 NoisyOutputs = tuple[int, ...]
 

@@ -9,16 +9,22 @@ from fractions import Fraction
 from functools import partial
 from itertools import zip_longest
 
-from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
-from discreet.query.query import Aggregate, Query
-from discreet.query.sets import (
+from discreet.query.predicates import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
     ColumnCondition,
+    InRanges,
+    InTexts,
+    Predicate,
     build_whole_domain,
     complement_condition,
     intersect_conditions,
     is_empty_condition,
     unite_conditions,
 )
+from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
 

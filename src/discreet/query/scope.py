@@ -1,14 +1,49 @@
-"""Which columns a name in a question can mean: those of the table, and those of the lookups joined to it."""
+"""Names in scope, and WHERE conditions worked out in three-valued logic.
+
+Which columns a name in a question can mean: those of the table, and those of the lookups joined to it.
+
+SQL's three-valued logic, worked out: a written condition becomes the rows of which it is true.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fractions import Fraction
+from typing import TypeVar
 
-from discreet.errors import InvalidInput
-from discreet.query.asked import Join, ParsedQuestion, QualifiedName
-from discreet.query.predicate import TRUE, Codes, Predicate
-from discreet.query.sets import build_ranges
+from discreet.errors import Internal, InvalidInput
+from discreet.numeric import EPOCH
+from discreet.query.ast import (
+    And,
+    Compare,
+    Condition,
+    Constant,
+    InList,
+    IsCheck,
+    Join,
+    Not,
+    Or,
+    ParsedQuestion,
+    QualifiedName,
+    ResolvedCondition,
+)
+from discreet.query.canonical import simplify_predicate, simplify_within
+from discreet.query.predicates import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Codes,
+    InRanges,
+    InTexts,
+    Predicate,
+    build_ranges,
+    complement_condition,
+    merge_ranges,
+)
 from discreet.schema import Column, Schema
 
 CodeIndex = Callable[[Column], Mapping[str, Codes]]
@@ -135,3 +170,192 @@ def _index_concepts(column: Column) -> Mapping[str, Codes]:
         for concept in ancestors.get(category, frozenset()) - {category}:
             codes_by_concept.setdefault(concept, []).append(code)
     return {concept: build_ranges(codes) for concept, codes in codes_by_concept.items()}
+
+
+Part = TypeVar("Part")
+
+MAX_RANGES = 100_000
+"""Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
+MAX_FILTER_RANGES = 1_000
+"""A question may have hundreds of filters, each of which is held against its condition."""
+
+
+def resolve_where(question: ParsedQuestion, scope: Scope) -> Predicate:
+    """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
+    inner_lookups = (join.lookup for join in question.joins if join.kind == "inner")
+    entry_conditions = (_resolve_lookup_entries(lookup, scope.schema) for lookup in inner_lookups)
+    return simplify_predicate(AllOf((_resolve_known(question.where, True, scope), *entry_conditions)), scope.schema)
+
+
+def resolve_filter(condition: Condition, column: Column | None, scope: Scope) -> Predicate:
+    """The rows that a FILTER leaves of those a question is about, and of these the ones with a value of a column."""
+    presence_conditions = () if column is None or not column.is_nullable else (_resolve_is_null(column, False),)
+    filter_condition = AllOf((_resolve_known(condition, True, scope), *presence_conditions))
+    if _count_ranges(filter_condition) + _count_ranges(scope.where) > MAX_FILTER_RANGES:
+        raise InvalidInput(
+            f"with FILTER conditions stand for at most {MAX_FILTER_RANGES} ranges of values; ask for fewer"
+        )
+    return simplify_within(filter_condition, scope.where, scope.schema)
+
+
+def _resolve_known(condition: Condition, truth: bool, scope: Scope) -> Predicate:
+    """The rows of which a condition is known to be true, or known to be false; unknown is neither."""
+    match condition:
+        case None:
+            return FALSE
+        case bool():
+            return TRUE if condition is truth else FALSE
+        case Not(part):
+            return _resolve_known(part, not truth, scope)
+        case And(parts) | Or(parts):
+            kind = AllOf if isinstance(condition, And) is truth else AnyOf
+            return kind(tuple(_limit_ranges((_resolve_known(part, truth, scope) for part in parts), _count_ranges)))
+        case IsCheck(name, value):
+            return (
+                _resolve_is_null(scope.find_column(name), truth)
+                if value is None
+                else _resolve_is_boolean(scope.find_column(name), value, truth)
+            )
+        case InList(name, constants):
+            return _resolve_in_list(name, constants, truth, scope)
+        case Compare(name, "=", constant):
+            return _resolve_in_list(name, (constant,), truth, scope)
+        case Compare(name, "<>", constant):
+            return _resolve_in_list(name, (constant,), not truth, scope)
+        case Compare():
+            return _resolve_comparison(condition, truth, scope)
+        case ResolvedCondition(predicate):
+            if not truth:
+                raise Internal("a predicate is a whole condition, which nothing negates")
+            return next(_limit_ranges([predicate], _count_ranges))
+
+
+def _resolve_is_null(column: Column, truth: bool) -> Predicate:
+    """IS NULL is true of missing values and false of all others."""
+    if column.private_keys:
+        return InTexts(column.name, (), outside=not truth, null=truth)
+    return InRanges(column.name, () if truth else ((column.lower, column.upper),), null=truth)
+
+
+def _resolve_is_boolean(column: Column, value: bool, truth: bool) -> Predicate:
+    """IS TRUE is false, not unknown, of a missing value."""
+    if column.kind != "boolean":
+        raise InvalidInput(f"IS TRUE and IS FALSE are for boolean columns; {column.name} is {column.kind}")
+    code = int(value is truth)
+    return InRanges(column.name, ((code, code),), null=not truth)
+
+
+def _resolve_in_list(name: QualifiedName, constants: Sequence[Constant], truth: bool, scope: Scope) -> Predicate:
+    """IN is true of what it lists; a NULL in the list leaves all else unknown."""
+    column = scope.find_column(name)
+    known_constants = [constant for constant in constants if constant is not None]
+    membership = _build_membership(known_constants, column, scope)
+    if truth:
+        return membership
+    return FALSE if len(known_constants) < len(constants) else _negate_condition(membership, column)
+
+
+def _build_membership(constants: Sequence[Constant], column: Column, scope: Scope) -> InRanges | InTexts:
+    if column.private_keys:
+        return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant in constants})))
+    code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope) for constant in constants), len)
+    return InRanges(column.name, merge_ranges(span for codes in code_ranges for span in codes))
+
+
+def _negate_condition(condition: InRanges | InTexts, column: Column) -> InRanges | InTexts:
+    """All other values; a missing one is not among them, since nothing is known of it."""
+    return replace(complement_condition(condition, column), null=False)
+
+
+def _find_equal_codes(constant: Constant, column: Column, scope: Scope) -> Codes:
+    """The codes that equal a constant: none between two codes or beyond the bounds."""
+    if column.categories and column.kind != "boolean":
+        return scope.find_codes(column, _require_text(constant, column))
+    place = _find_position(constant, column)
+    is_inside = place.denominator == 1 and column.lower <= place <= column.upper
+    return ((int(place), int(place)),) if is_inside else ()
+
+
+def _resolve_comparison(condition: Compare, truth: bool, scope: Scope) -> Predicate:
+    column = scope.find_column(condition.column)
+    if column.private_keys or not column.is_ordered:
+        raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
+    if condition.constant is None:
+        return FALSE
+    side = InRanges(
+        column.name, _find_side_codes(condition.comparison, _find_position(condition.constant, column), column)
+    )
+    return side if truth else _negate_condition(side, column)
+
+
+def _find_side_codes(comparison: str, place: Fraction, column: Column) -> Codes:
+    """The codes on one side of a place, which may lie between two codes."""
+    low, high = column.lower, column.upper
+    match comparison:
+        case "<":
+            high = min(high, math.ceil(place) - 1)
+        case "<=":
+            high = min(high, math.floor(place))
+        case ">":
+            low = max(low, math.floor(place) + 1)
+        case _:
+            low = max(low, math.ceil(place))
+    return ((low, high),) if low <= high else ()
+
+
+def _find_position(constant: Constant, column: Column) -> Fraction:
+    """Where a constant stands among the codes of a column of its own kind."""
+    if column.is_numeric and isinstance(constant, Fraction):
+        return constant / column.step
+    if column.kind == "boolean" and isinstance(constant, bool):
+        return Fraction(constant)
+    if column.kind == "date" and isinstance(constant, date):
+        return Fraction((constant - EPOCH).days)
+    if isinstance(constant, str) and (column.kind == "date" or (column.categories and column.kind != "boolean")):
+        return column.find_position(constant)
+    raise InvalidInput(_describe_expected_constant(column))
+
+
+def _require_text(constant: Constant, column: Column) -> str:
+    if not isinstance(constant, str):
+        raise InvalidInput(_describe_expected_constant(column))
+    return constant
+
+
+def _describe_expected_constant(column: Column) -> str:
+    if column.is_numeric:
+        return f"{column.name} is compared with a number, written without quotes, like 10 or -0.5"
+    if column.kind == "boolean":
+        return f"{column.name} is compared with TRUE or FALSE, without quotes"
+    if column.kind == "date":
+        return f"{column.name} is compared with a date in quotes, like '2024-02-29'"
+    return f"{column.name} is compared with a text in quotes, like 'text'"
+
+
+def _resolve_lookup_entries(lookup: str, schema: Schema) -> Predicate:
+    """The rows whose key has an entry: one with a value in some column of the lookup."""
+    name = find_lookup(lookup, schema)
+    key = schema.column(schema.lookups[name])
+    derived_columns = (column.derived for column in schema.columns.values() if column.name.startswith(f"{name}."))
+    entries = (enumerate(derived.codes, key.lower) for derived in derived_columns if derived is not None)
+    return InRanges(key.name, build_ranges(place for codes in entries for place, code in codes if code is not None))
+
+
+def _limit_ranges(parts: Iterable[Part], size: Callable[[Part], int]) -> Iterator[Part]:
+    """The parts, up to a limit on their sizes together."""
+    total = 0
+    for part in parts:
+        total += size(part)
+        if total > MAX_RANGES:
+            raise InvalidInput(f"the condition stands for more than {MAX_RANGES} ranges of values; ask for fewer")
+        yield part
+
+
+def _count_ranges(predicate: Predicate) -> int:
+    match predicate:
+        case InRanges(_, ranges, _):
+            return len(ranges)
+        case InTexts(_, texts, _, _):
+            return len(texts)
+        case AllOf(parts) | AnyOf(parts):
+            return sum(map(_count_ranges, parts))

@@ -14,9 +14,9 @@ from types import NoneType
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.exact import date_from_days, format_exact, parse_days, parse_rational
-from discreet.plain import copy_exact_number, has_exact_type
-from discreet.taxonomy import Taxonomy
+from discreet.numeric import date_from_days, format_exact, parse_days, parse_rational
+from discreet.priors.taxonomy import Taxonomy
+from discreet.untrusted import copy_exact_number, has_exact_type
 
 Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "other"]

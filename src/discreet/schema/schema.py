@@ -1,18 +1,63 @@
-"""All that is public about a table, as declared by its custodian. Nothing here was taken from the rows."""
+"""The public description of a table, and what analysts may see of it.
+
+Where a table is: a file, a table of PostgreSQL or Spark, or the memory of whoever opens it.
+
+All that is public about a table, as declared by its custodian. Nothing here was taken from the rows.
+
+What analysts may see of a schema.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.guarantee import NeighborRelation
-from discreet.plain import copy_exact_number, copy_items, has_exact_type
-from discreet.schema.column import Column
+from discreet.priors.taxonomy import Taxonomy
+from discreet.privacy.guarantee import NeighborRelation
+from discreet.schema.column import Column, Value
+from discreet.untrusted import copy_exact_number, copy_items, has_exact_type
+
+TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAddress:
+    """`place` is the path of a file or the address of a server; `table` is named within its engine."""
+
+    engine: Literal["csv", "parquet", "postgres", "spark", "memory"]
+    location: str = ""
+    table: str = ""
+
+    @staticmethod
+    def of(text: str) -> SourceAddress:
+        """Read data.csv, data.parquet, postgresql://host/db#schema.table, spark:catalog.table or memory.
+
+        A refusal does not repeat the address, which may hold a password.
+        """
+        server, _, table = text.rpartition("#")
+        is_table = TABLE_NAME.fullmatch(table)
+        if server.startswith("postgresql://") and is_table and table.count(".") < 2:
+            return SourceAddress("postgres", server, table)
+        if text.startswith("spark:") and TABLE_NAME.fullmatch(text[6:]):
+            return SourceAddress("spark", table=text[6:])
+        if text == "memory":
+            return SourceAddress("memory")
+        if "://" not in text and text.lower().endswith(".csv"):
+            return SourceAddress("csv", text)
+        if "://" not in text and text.lower().endswith(".parquet"):
+            return SourceAddress("parquet", text)
+        raise InvalidInput(
+            "a source must be a .csv or .parquet file, postgresql://host/db#schema.table, spark:catalog.table, "
+            "or memory where a table is handed to Custodian.open"
+        )
+
 
 MODELS = ("dp", "approx-dp", "individual-dp")
 
@@ -163,3 +208,63 @@ class Schema:
         if name not in self.columns:
             raise InvalidInput(f"there is no column {name[:40]!r}; there are {', '.join(self.columns)}")
         return self.columns[name]
+
+
+def schema_to_public_json(schema: Schema) -> dict[str, object]:
+    """All that is public, ready for JSON, fractions as exact text; not where rows are, nor why a model is allowed."""
+    return {
+        "name": schema.name,
+        "neighbours": schema.neighbours,
+        "units": schema.units,
+        "unit": None if schema.unit is None else {"column": schema.unit, "rows": schema.rows},
+        "budget": _describe_budget(schema.budget),
+        "analyst_budget": _describe_budget(schema.analyst_budget),
+        "models": list(schema.models),
+        "individual_queries": schema.individual_queries,
+        "partition": schema.partition,
+        "published": [_describe_published(statistic) for statistic in schema.published],
+        "impossible": list(schema.impossible),
+        "lookups": dict(schema.lookups),
+        "columns": {name: _describe_column(column) for name, column in schema.columns.items()},
+    }
+
+
+def _describe_published(statistic: PublishedStatistic) -> dict[str, str]:
+    description = {"statistic": statistic.statistic, "value": statistic.value}
+    return description if statistic.question is None else description | {"question": statistic.question}
+
+
+def _describe_budget(budget: Budget) -> dict[str, str]:
+    return {name: str(value) for name, value in budget.list_amounts().items()}
+
+
+def _describe_column(column: Column) -> dict[str, object]:
+    description: dict[str, object] = {"kind": column.kind, "role": column.role}
+    if column.private_keys:
+        description |= {"keys": "private"}
+    elif column.categories:
+        description |= {"categories": [_to_json_value(column.decode(code)) for code in range(column.size)]}
+    else:
+        description |= {
+            "lower": _to_json_value(column.decode(column.lower)),
+            "upper": _to_json_value(column.decode(column.upper)),
+        }
+    description |= {"step": _to_json_value(column.decode(1))} if column.is_numeric else {}
+    description |= {"taxonomy": _list_parents(column.taxonomy)} if column.taxonomy else {}
+    description |= {"missing_values": list(column.missing_values)} if column.missing_values else {}
+    description |= {"missing": _to_json_value(column.decode(column.missing))} if column.missing is not None else {}
+    description |= {"counts": column.counts} if column.counts else {}
+    return description | ({"derived_from": column.derived.key} if column.derived else {})
+
+
+def _to_json_value(value: Value) -> int | bool | str:
+    return str(value) if isinstance(value, Fraction | date) else value
+
+
+def _list_parents(taxonomy: Taxonomy) -> dict[str, list[str]]:
+    """The parents of each concept: its ancestors that are not ancestors of another."""
+    proper_ancestors = {concept: ancestors - {concept} for concept, ancestors in taxonomy.ancestors.items()}
+    return {
+        concept: sorted(above.difference(*(proper_ancestors[ancestor] for ancestor in above)))
+        for concept, above in proper_ancestors.items()
+    }

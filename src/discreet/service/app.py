@@ -17,18 +17,18 @@ from starlette.responses import Response
 
 import discreet
 from discreet.errors import DiscreetError, Unavailable
-from discreet.service import logs
+from discreet.service import request_log
+from discreet.service.api import admin_routes, dataset_routes
+from discreet.service.api.admin_routes import PRIOR_NAME_PATTERN
 from discreet.service.config import Config
 from discreet.service.console.pages import build_console
-from discreet.service.console.refusing import render_refusal
-from discreet.service.describing import build_openapi, get_operation_id
-from discreet.service.gate import AuthMiddleware, record_reply
-from discreet.service.headers import SecurityHeadersMiddleware
-from discreet.service.padding import App, DeadlineMiddleware, Receive, Scope, Send
+from discreet.service.console.rendering import render_refusal
+from discreet.service.dataset_registry import Service
+from discreet.service.middleware.auth import AuthMiddleware, record_reply
+from discreet.service.middleware.deadline import App, DeadlineMiddleware, Receive, Scope, Send
+from discreet.service.middleware.headers import SecurityHeadersMiddleware
+from discreet.service.openapi import build_openapi, get_operation_id
 from discreet.service.problems import HttpProblem, problem_from_error, problem_from_status
-from discreet.service.routes import datasets, keeping, operating, personal
-from discreet.service.routes.personal import PRIOR_NAME_PATTERN
-from discreet.service.state import Service
 
 WRITE_INTERVAL = 2.0
 MAX_THREADS = 200
@@ -88,7 +88,7 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
     )
     api.openapi = cache(partial(build_openapi, api))  # type: ignore[method-assign]
     api.state.service = service
-    for router in (operating.build_operation_routes(), *_build_routers()):
+    for router in (admin_routes.build_operation_routes(), *_build_routers()):
         api.include_router(router)
     api.include_router(build_console(), include_in_schema=False)
     _add_exception_handlers(api)
@@ -99,14 +99,14 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
 def _build_routers() -> tuple[APIRouter, ...]:
     """Those that hold nothing of any service, which each request brings; to make them takes longer than all else."""
     return (
-        datasets.build_dataset_list_routes(),
-        datasets.build_dataset_routes("/v1/datasets", "data sets"),
-        datasets.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
-        personal.build_personal_routes(),
-        keeping.build_access_routes(),
-        keeping.build_release_routes("/v1/datasets", "custodian"),
-        keeping.build_release_routes("/v1/rehearsal/datasets", "rehearsal"),
-        keeping.build_ledger_routes(),
+        dataset_routes.build_dataset_list_routes(),
+        dataset_routes.build_dataset_routes("/v1/datasets", "data sets"),
+        dataset_routes.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
+        admin_routes.build_personal_routes(),
+        admin_routes.build_access_routes(),
+        admin_routes.build_release_routes("/v1/datasets", "custodian"),
+        admin_routes.build_release_routes("/v1/rehearsal/datasets", "rehearsal"),
+        admin_routes.build_ledger_routes(),
     )
 
 
@@ -162,7 +162,7 @@ def _add_exception_handlers(api: FastAPI) -> None:
     async def handle_error(request: Request, error: Exception) -> Response:
         problem = problem_from_error(error)
         if problem.name == "internal":
-            request.state.failed = logs.format_error_location(error)
+            request.state.failed = request_log.format_error_location(error)
         return problem.to_response()
 
     async def handle_http_error(request: Request, error: Exception) -> Response:

@@ -12,9 +12,8 @@ from typing import TypeVar
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
-from discreet.schema import expect
-from discreet.schema.document import MAX_CHARACTERS, Node, read_document
-from discreet.schema.keys import MappingKeys
+from discreet.schema import yaml
+from discreet.schema.yaml import MAX_CHARACTERS, MappingKeys, Node, read_document
 
 CONFIG_KEYS = MappingKeys(
     (
@@ -162,27 +161,25 @@ def is_loopback(address: str) -> bool:
 def read_config(path: str | Path) -> Config:
     """The configuration in a file; what it names is beside it."""
     file = Path(path).absolute()
-    document = read_document(expect.read_text_file(file, "the configuration", MAX_CHARACTERS), "configuration")
-    pairs = expect.expect_closed_mapping(document, "the configuration", CONFIG_KEYS)
+    document = read_document(yaml.read_text_file(file, "the configuration", MAX_CHARACTERS), "configuration")
+    pairs = yaml.expect_closed_mapping(document, "the configuration", CONFIG_KEYS)
     folder = file.parent
     deadline = _read_optional(pairs, "deadline", _read_seconds, 1.0)
     return Config(
         datasets=tuple(
-            _read_dataset(node, folder, deadline) for node in expect.expect_list(pairs["datasets"], "datasets")
+            _read_dataset(node, folder, deadline) for node in yaml.expect_list(pairs["datasets"], "datasets")
         ),
-        folder=folder / _read_optional(pairs, "folder", expect.expect_text, "service"),
-        store=_resolve_address(_read_optional(pairs, "store", expect.expect_text, "service.db"), folder),
-        address=_read_optional(pairs, "address", expect.expect_text, "127.0.0.1"),
+        folder=folder / _read_optional(pairs, "folder", yaml.expect_text, "service"),
+        store=_resolve_address(_read_optional(pairs, "store", yaml.expect_text, "service.db"), folder),
+        address=_read_optional(pairs, "address", yaml.expect_text, "127.0.0.1"),
         port=_read_optional(pairs, "port", _read_integer, 8000),
-        workers=_read_optional(pairs, "workers", expect.expect_positive_integer, 2),
-        ledger=None
-        if "ledger" not in pairs
-        else _resolve_address(expect.expect_text(pairs["ledger"], "ledger"), folder),
-        url=None if "url" not in pairs else expect.expect_text(pairs["url"], "url").rstrip("/"),
+        workers=_read_optional(pairs, "workers", yaml.expect_positive_integer, 2),
+        ledger=None if "ledger" not in pairs else _resolve_address(yaml.expect_text(pairs["ledger"], "ledger"), folder),
+        url=None if "url" not in pairs else yaml.expect_text(pairs["url"], "url").rstrip("/"),
         tls=None if "tls" not in pairs else _read_tls(pairs["tls"], folder),
-        insecure=_read_optional(pairs, "insecure", expect.expect_boolean, False),
+        insecure=_read_optional(pairs, "insecure", yaml.expect_boolean, False),
         deadline=deadline,
-        padding=_read_optional(pairs, "padding", expect.expect_boolean, True),
+        padding=_read_optional(pairs, "padding", yaml.expect_boolean, True),
         hung=_read_optional(pairs, "hung", _read_seconds, 60.0),
         limits=_read_limits(pairs.get("limits", {})),
     )
@@ -200,21 +197,21 @@ def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, st
 
 
 def _read_dataset(node: Node, folder: Path, deadline: float) -> DatasetConfig:
-    pairs = expect.expect_closed_mapping(node, "an entry of datasets", DATASET_KEYS)
-    jobs = None if "jobs" not in pairs else expect.expect_boolean(pairs["jobs"], "jobs")
-    schema = folder / expect.expect_text(pairs["schema"], "schema")
+    pairs = yaml.expect_closed_mapping(node, "an entry of datasets", DATASET_KEYS)
+    jobs = None if "jobs" not in pairs else yaml.expect_boolean(pairs["jobs"], "jobs")
+    schema = folder / yaml.expect_text(pairs["schema"], "schema")
     return DatasetConfig(schema, _read_optional(pairs, "deadline", _read_seconds, deadline), jobs)
 
 
 def _read_tls(node: Node, folder: Path) -> TLS:
-    pairs = expect.expect_closed_mapping(node, "tls", TLS_KEYS)
-    return TLS(*(folder / expect.expect_text(pairs[name], name) for name in TLS_KEYS.allowed))
+    pairs = yaml.expect_closed_mapping(node, "tls", TLS_KEYS)
+    return TLS(*(folder / yaml.expect_text(pairs[name], name) for name in TLS_KEYS.allowed))
 
 
 def _read_limits(node: Node) -> Limits:
-    pairs = expect.expect_closed_mapping(node, "limits", LIMIT_KEYS)
+    pairs = yaml.expect_closed_mapping(node, "limits", LIMIT_KEYS)
     integers = {
-        name: expect.expect_positive_integer(pairs[name], name)
+        name: yaml.expect_positive_integer(pairs[name], name)
         for name in pairs
         if name not in {"rate", "previews", "least"}
     }
@@ -222,15 +219,15 @@ def _read_limits(node: Node) -> Limits:
     seconds = {
         name: _read_optional(pairs, name, _read_seconds, getattr(defaults, name)) for name in ("rate", "previews")
     }
-    return Limits(**integers, **seconds, least=_read_optional(pairs, "least", expect.expect_number, defaults.least))
+    return Limits(**integers, **seconds, least=_read_optional(pairs, "least", yaml.expect_number, defaults.least))
 
 
 def _read_seconds(node: Node, what: str) -> float:
-    return float(expect.expect_number(node, what))
+    return float(yaml.expect_number(node, what))
 
 
 def _read_integer(node: Node, what: str) -> int:
-    text = expect.expect_text(node, what)
+    text = yaml.expect_text(node, what)
     if not INTEGER_PATTERN.fullmatch(text):
         raise InvalidInput(f"{what} must be a whole number such as 8443, got {text[:40]!r}")
     return int(text)

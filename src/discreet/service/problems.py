@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from starlette.responses import JSONResponse
 
-from discreet.errors import (
-    BudgetExceeded,
-    ClaimFailed,
-    DiscreetError,
-    Internal,
-    InvalidInput,
-    Unavailable,
-    Unsupported,
-)
+from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
 
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_DETAIL = "an internal error; nothing about the data is shown"

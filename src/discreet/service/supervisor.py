@@ -1,4 +1,10 @@
-"""The process that keeps a service up: one listening socket, workers that share it, one runner of jobs.
+"""The supervisor: checks the configuration, listens, and keeps workers up.
+
+Where a service listens: its socket, its address in words, its certificate.
+
+Opening all that a service will open, once and before it listens, so that a mistake is told plainly and at once.
+
+The process that keeps a service up: one listening socket, workers that share it, one runner of jobs.
 
 Whichever of them dies is started again, after a pause that grows while it dies young. So is one that is hung: each
 child sends a sign of life every second, and is killed where none comes for long. All stop when the supervisor is told
@@ -8,14 +14,16 @@ that only imports: what all of them need is loaded once, and a worker that is st
 
 from __future__ import annotations
 
+import errno
 import math
 import multiprocessing
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver, resource_tracker
@@ -23,14 +31,111 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from discreet.custodian.registering import Progress, ignore_stage
-from discreet.custodian.secrets import generate_identifier
-from discreet.errors import Unavailable
-from discreet.service import logs, worker
-from discreet.service.config import Config
+from discreet.custodian import Custodian
+from discreet.custodian.status import find_current_snapshot
+from discreet.datasets.dataset_dir import open_bound_ledger
+from discreet.datasets.registration import Progress, ignore_stage
+from discreet.errors import DiscreetError, InvalidInput, Unavailable
+from discreet.mechanisms.entropy import generate_identifier
+from discreet.service import request_log, worker
+from discreet.service.config import TLS, Config
+from discreet.service.dataset_registry import ServedDataset, Service, get_dataset_engine, get_rehearsal_folder
 from discreet.service.health import is_healthy
-from discreet.service.listening import bind_socket, format_service_url, listen
-from discreet.service.trial import try_startup
+from discreet.service.store.tokens import require_distinct_name
+
+BACKLOG = 1024
+
+
+def bind_socket(config: Config) -> socket.socket:
+    """A socket at the service's address, which nobody can connect to yet."""
+    try:
+        addresses = socket.getaddrinfo(config.address, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise InvalidInput(_format_wrong_address(config)) from None
+    family, kind, protocol, _, address = addresses[0]
+    server_socket = socket.socket(family, kind, protocol)
+    try:
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server_socket.bind(address)
+    except OSError as error:
+        server_socket.close()
+        raise _explain_bind_error(config, error) from None
+    return server_socket
+
+
+def listen(server_socket: socket.socket, config: Config) -> None:
+    """Let clients connect; who took the port since it was bound is found out only now."""
+    try:
+        server_socket.listen(BACKLOG)
+    except OSError as error:
+        raise _explain_bind_error(config, error) from None
+
+
+def _explain_bind_error(config: Config, error: OSError) -> DiscreetError:
+    if error.errno == errno.EADDRINUSE:
+        return Unavailable(f"port {config.port} is taken; stop what listens there, or choose another with --port")
+    if error.errno == errno.EACCES:
+        return Unavailable(f"port {config.port} is not for this user; choose one above 1023, or allow it this one")
+    return InvalidInput(_format_wrong_address(config))
+
+
+def _format_wrong_address(config: Config) -> str:
+    return f"{config.address[:40]!r} is no address of this machine; serve on 127.0.0.1, or on one of its own"
+
+
+def format_service_url(config: Config, server_socket: socket.socket) -> str:
+    """The address in words, with the port that was taken."""
+    host = f"[{config.address}]" if ":" in config.address else config.address
+    return f"{'http' if config.tls is None else 'https'}://{host}:{server_socket.getsockname()[1]}"
+
+
+def check_tls(tls: TLS) -> None:
+    """The certificate and its key can be read and belong together; a key under a password is refused, not asked for."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=_refuse_password)
+    except (OSError, ValueError):
+        raise InvalidInput(
+            "the certificate and the key of tls cannot be read, or do not belong together; give two PEM files that "
+            "this user may read, the key without a password"
+        ) from None
+
+
+def _refuse_password() -> str:
+    raise ValueError("no password")
+
+
+def try_startup(config: Config, progress: Progress) -> Mapping[str, str]:
+    """Open certificate, folder, store and data sets, and close them; what was never registered is registered.
+
+    The identity of each data set's ledger, which all processes of this run must find again.
+    """
+    if config.tls is not None:
+        check_tls(config.tls)
+    with closing(Service.open(config)) as service:
+        for name in service.registry.names:
+            require_distinct_name(name, service.registry.names, "the data set")
+            progress(f"opening {name}")
+            dataset = service.registry.find_dataset(name)
+            if dataset is not None:
+                _open_dataset(service, dataset, progress)
+        return service.registry.ledgers
+
+
+def _open_dataset(service: Service, dataset: ServedDataset, progress: Progress) -> None:
+    schema, config = dataset.schema, service.config
+    if (
+        get_dataset_engine(dataset) == "spark"
+    ):  # opened by the one process that runs jobs: each Spark has a Java of its own
+        if find_current_snapshot(schema) is None:
+            raise InvalidInput(f"{schema.name} is not registered; run: discreet check {dataset.config.schema.name}")
+        with open_bound_ledger(schema, config.ledger) as ledger:
+            service.registry.watch_ledger(schema.name, ledger)
+    else:
+        with Custodian.open(dataset.config.schema, config.ledger, progress=progress) as custodian:
+            service.registry.watch_ledger(schema.name, custodian._ledger)
+    progress(f"making up a table to rehearse {schema.name} with")
+    Custodian.rehearse(dataset.config.schema, get_rehearsal_folder(config, schema.name)).close()
+
 
 MIN_PAUSE, MAX_PAUSE = 0.1, 5.0
 STABLE_AFTER = 60.0
@@ -72,7 +177,7 @@ class SupervisedProcess:
         """Bury the dead, kill what is hung, and start another once the pause is over."""
         self._read_heartbeats(now)
         if self.process is not None and self.last_beat is not None and now - self.last_beat > self.hang_timeout:
-            logs.write_event("hung", process=self.process.pid, where=self.name)
+            request_log.write_event("hung", process=self.process.pid, where=self.name)
             self.process.kill()
             self.process.join()
         if self.process is not None and not self.process.is_alive():
@@ -105,14 +210,14 @@ class SupervisedProcess:
             with child_end, _block_signals():
                 process.start()
         except (OSError, EOFError) as error:  # no memory or no more processes: there may be, later
-            logs.write_event("failed", where=logs.format_error_location(error))
+            request_log.write_event("failed", where=request_log.format_error_location(error))
             self.deaths += isinstance(error, EOFError | ConnectionError)  # of the process that forks
             self._schedule_restart(now)
         else:
             self.process = process
 
     def _record_death(self, dead_process: BaseProcess, now: float) -> None:
-        logs.write_event("died", process=dead_process.pid, status=dead_process.exitcode, where=self.name)
+        request_log.write_event("died", process=dead_process.pid, status=dead_process.exitcode, where=self.name)
         self.process, self.deaths = None, self.deaths + 1
         self._schedule_restart(now)
 
@@ -150,7 +255,7 @@ def run_service(config: Config, announce: Callable[[str], None], progress: Progr
                 _watch_startup(config, server_socket, sender)
                 supervise_processes(children, receiver, lambda: announce(format_service_url(config, server_socket)))
             finally:
-                logs.write_event("stopping")
+                request_log.write_event("stopping")
                 server_socket.close()
                 stop_processes(children, receiver, worker.compute_grace(config) + 2 * worker.MARGIN)
 
@@ -195,7 +300,7 @@ def _list_alive_sentinels(children: Sequence[SupervisedProcess]) -> list[int]:
 
 def _import_ahead() -> None:
     """Begin to import what the processes will need, in the one that they are forked from."""
-    PROCESS_CONTEXT.set_forkserver_preload(["discreet.service.imported"])
+    PROCESS_CONTEXT.set_forkserver_preload(["discreet.service.preload"])
     try:
         with _block_signals():
             forkserver.ensure_running()

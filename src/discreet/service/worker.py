@@ -1,4 +1,12 @@
-"""What runs in the processes of a service: one worker of several, or the one that runs jobs.
+"""A worker process: answers requests or runs jobs, and gives memory back.
+
+The memory of a process of the service: given back to the system after a large question.
+
+The C library keeps freed memory for the next request, in as many pools as threads wanted one. With few pools and large
+blocks apart from them, what is freed can be given back; a thread does so while the process works, and once after.
+Elsewhere than on Linux with glibc nothing is done here.
+
+What runs in the processes of a service: one worker of several, or the one that runs jobs.
 
 Each holds one end of a line to its supervisor, and sends a sign of life on it every second; a worker only while its
 event loop turns. When the line is cut, because the supervisor says stop or is gone, the process ends what it has begun
@@ -8,6 +16,7 @@ and leaves.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -19,11 +28,54 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Protocol
 
 from discreet.errors import DiscreetError, Internal
-from discreet.service import logs, memory
+from discreet.service import request_log
 from discreet.service.config import Config
+
+TRIM_INTERVAL = 5.0
+"""Seconds between two times that memory is given back."""
+MIN_WORK_SECONDS = 0.05
+"""Seconds of processor time since the last time; an idle process has nothing to give back."""
+MALLOC_ARENAS = 2
+MMAP_THRESHOLD = 2**20
+"""Bytes from which a block is mapped by itself, and so given back when it is freed."""
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
+"""The names that glibc's malloc.h gives these settings."""
+STATM = Path("/proc/self/statm")
+
+
+def enable_memory_trimming() -> None:
+    """Set up this process so that it gives memory back, and let a thread do it from now on."""
+    library = _load_libc()
+    if library is None:
+        return
+    library.mallopt(M_ARENA_MAX, MALLOC_ARENAS)
+    library.mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+    threading.Thread(target=_trim_periodically, args=(library,), daemon=True).start()
+
+
+def get_process_memory() -> int:
+    """The memory of this process, in bytes."""
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _trim_periodically(library: ctypes.CDLL) -> None:
+    last_cpu_time = 0.0
+    while True:
+        time.sleep(TRIM_INTERVAL)
+        if time.process_time() > last_cpu_time + MIN_WORK_SECONDS:
+            library.malloc_trim(0)
+            last_cpu_time = time.process_time()
+
+
+def _load_libc() -> ctypes.CDLL | None:
+    """The C library, where it is one that can be told so."""
+    library = ctypes.CDLL(None)
+    has_functions = all(hasattr(library, name) for name in ("mallopt", "malloc_trim"))
+    return library if has_functions and STATM.exists() else None
 
 
 class StoppableServer(Protocol):
@@ -97,7 +149,7 @@ def _build_server(config: Config, run_id: str, ledgers: LedgerIdentities) -> Sto
     from anyio import to_thread
 
     from discreet.service.app import make_app
-    from discreet.service.gate import MAX_HEAD_BYTES
+    from discreet.service.middleware.auth import MAX_HEAD_BYTES
 
     class ResponsiveServer(uvicorn.Server):
         last_tick = time.monotonic()
@@ -182,8 +234,8 @@ def _prepare_process(name: str) -> None:
     logging.getLogger().handlers = [_LocationHandler()]
     threading.excepthook = lambda failure: _log_failure(failure.exc_value)
     sys.unraisablehook = lambda failure: _log_failure(failure.exc_value)
-    memory.enable_memory_trimming()
-    logs.write_event("started", where=name)
+    enable_memory_trimming()
+    request_log.write_event("started", where=name)
 
 
 class _LocationHandler(logging.Handler):
@@ -196,14 +248,14 @@ class _LocationHandler(logging.Handler):
         """Write the place, without the words."""
         error = None if record.exc_info is None else record.exc_info[1]
         if error is None:
-            logs.write_event("failed", where=f"{record.name} at {record.filename}:{record.lineno}")
+            request_log.write_event("failed", where=f"{record.name} at {record.filename}:{record.lineno}")
         else:
             _log_failure(error)
 
 
 def _log_failure(error: BaseException | None) -> None:
     if error is not None:
-        logs.write_event("failed", where=logs.format_error_location(error))
+        request_log.write_event("failed", where=request_log.format_error_location(error))
 
 
 def _report_failure(error: Exception) -> int:

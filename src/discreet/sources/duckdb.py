@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import ReleaseBatch
-from discreet.query.totals import HistogramScan
+from discreet.query.scan import HistogramScan, ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources import cells
-from discreet.sources.batches import BATCH_SIZE, BatchShape
-from discreet.sources.by_sql import SQLSource
-from discreet.sources.compile import PlanCompiler
-from discreet.sources.statement import SqlStatement
+from discreet.sources import protocol
+from discreet.sources.protocol import BATCH_SIZE, BatchShape
+from discreet.sources.sql import PlanCompiler, SQLSource
+from discreet.sources.sql_dialects import SqlStatement
 
 SNAPSHOT_TABLE, ATTACHED_DATABASE = "snapshot", "held"
 GROUP_BITS = 20
@@ -79,7 +77,7 @@ def _fill_missing(column: NDArray[Any]) -> NDArray[Any]:
     """A column without a mask: None, or the stand-in for a number, where a value is missing."""
     if column.dtype == object:
         return np.array(column.tolist(), dtype=object)
-    return np.ma.filled(column.astype(np.int64), cells.MISSING_NUMBER)
+    return np.ma.filled(column.astype(np.int64), protocol.MISSING_NUMBER)
 
 
 @contextmanager

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import ReleaseBatch
+from discreet.query.scan import ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources.batches import BATCH_SIZE, BatchShape
-from discreet.sources.by_sql import SQLSource
-from discreet.sources.compile import PlanCompiler
-from discreet.sources.statement import SqlStatement
+from discreet.sources.protocol import BATCH_SIZE, BatchShape
+from discreet.sources.sql import PlanCompiler, SQLSource
+from discreet.sources.sql_dialects import SqlStatement
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -1,4 +1,9 @@
-"""What a browser sends: the fields of a form of ours, read as the API's own requests."""
+"""Forms that a browser sends, and the addresses of pages.
+
+Where the pages of a data set are, for real and in rehearsal.
+
+What a browser sends: the fields of a form of ours, read as the API's own requests.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,69 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
-from discreet.custodian.secrets import generate_identifier
 from discreet.errors import InvalidInput
-from discreet.service.access import get_principal
-from discreet.service.gate import check_form_token
+from discreet.mechanisms.entropy import generate_identifier
+from discreet.service.api.dependencies import DatasetContext, enter_dataset, get_principal
+from discreet.service.middleware.auth import check_form_token
 from discreet.service.problems import HttpProblem
-from discreet.service.store.answers import canonicalize_request
+from discreet.service.store.stored_answers import canonicalize_request
+
+REHEARSAL_PREFIX = "/console/rehearsal/"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetUrls:
+    """A data set's addresses."""
+
+    dataset: str
+    rehearsal: bool
+
+    @property
+    def pages(self) -> str:
+        """Its pages for analysts."""
+        return f"/console{self._part}/datasets/{self._name}"
+
+    @property
+    def api(self) -> str:
+        """Its routes."""
+        return f"/v1{self._part}/datasets/{self._name}"
+
+    @property
+    def keeping(self) -> str:
+        """Its pages for custodians."""
+        return f"/console/custodian/datasets/{self._name}"
+
+    @property
+    def other(self) -> str:
+        """The same page in rehearsal, or for real again."""
+        return DatasetUrls(self.dataset, not self.rehearsal).pages
+
+    @property
+    def _name(self) -> str:
+        return quote(self.dataset, safe="")
+
+    @property
+    def _part(self) -> str:
+        return "/rehearsal" if self.rehearsal else ""
+
+
+def get_dataset_urls(context: DatasetContext) -> DatasetUrls:
+    """The addresses of a data set that was entered."""
+    return DatasetUrls(context.name, context.rehearsal)
+
+
+def get_page_context(request: Request, dataset: str) -> DatasetContext:
+    """The data set of a page, if it is granted."""
+    return enter_dataset(request, dataset, request.url.path.startswith(REHEARSAL_PREFIX))
+
+
+PageDataset = Annotated[DatasetContext, Depends(get_page_context)]
+
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 2000

@@ -1,18 +1,74 @@
-"""All pages of the console."""
+"""All pages of the console, and signing in and out.
+
+Signing in with a token, and signing out.
+
+All pages of the console.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from discreet.service.access import CurrentPrincipal
-from discreet.service.console import admitting, analyst, entering, keeping, releasing, static
-from discreet.service.console.refusing import PageRoute
-from discreet.service.console.rendering import render_page
-from discreet.service.console.topics import TOPICS, list_epsilon_gains
-from discreet.service.problems import build_not_found
+from discreet.service.api.dependencies import CurrentPrincipal, CurrentService
+from discreet.service.console import analyst_pages, custodian_pages, rendering
+from discreet.service.console.forms import AnyForm, OwnForm
+from discreet.service.console.rendering import SIGN_IN_PAGE, TOPICS, PageRoute, list_epsilon_gains, render_page
+from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, Principal
+from discreet.service.middleware.headers import is_encrypted
+from discreet.service.problems import HttpProblem, build_not_found
+from discreet.service.store.tokens import find_token, sign_in, sign_out
+
+UNKNOWN_TOKEN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
+SESSION_OVER = "you are signed out: your token was revoked or has expired, or your session has ended; sign in again"
+OWN_SITES = {"same-origin", "none"}
+
+
+def build_sign_in_pages() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/console", route_class=PageRoute)
+
+    @router.get("")
+    @router.get("/")
+    def entrance(request: Request, why: str = "") -> Response:
+        """Where to sign in, or on to the pages of whoever is."""
+        principal: Principal | None = getattr(request.state, "principal", None)
+        if principal is not None:
+            return RedirectResponse(get_home_page(principal), 303)
+        return render_page(request, "sign-in.html", alert=SESSION_OVER if why == "ended" else None)
+
+    @router.post("/sign-in")
+    def enter(request: Request, service: CurrentService, form: AnyForm) -> Response:
+        """Exchange a token for a cookie that lives as long as the browser, or half a day."""
+        # Another site could sign a browser in with a token of its own, and look on.
+        if request.headers.get("sec-fetch-site", "none") not in OWN_SITES:
+            raise HttpProblem("forbidden", "this form is not one of ours; open the console and sign in there")
+        token_secret = form.get_text("token")
+        token = find_token(service.store, token_secret) if 0 < len(token_secret) <= MAX_TOKEN_LENGTH else None
+        if token is None:
+            return render_page(request, "sign-in.html", 401, alert=UNKNOWN_TOKEN)
+        reply = RedirectResponse(get_home_page(Principal(token)), 303)
+        is_secure = is_encrypted(request.scope, service.config.tls is not None)
+        reply.set_cookie(COOKIE_NAME, sign_in(service.store, token), secure=is_secure, httponly=True, samesite="strict")
+        return reply
+
+    @router.post("/sign-out")
+    def leave(service: CurrentService, principal: CurrentPrincipal, _: OwnForm) -> Response:
+        """End the session at once."""
+        if principal.cookie is not None:
+            sign_out(service.store, principal.cookie)
+        reply = RedirectResponse(SIGN_IN_PAGE, 303)
+        reply.delete_cookie(COOKIE_NAME)
+        return reply
+
+    return router
+
+
+def get_home_page(principal: Principal) -> str:
+    """The first page."""
+    return "/console/custodian" if principal.is_custodian else "/console/datasets"
 
 
 @cache
@@ -20,15 +76,15 @@ def build_console() -> APIRouter:
     """Every route under /console. They hold nothing of any service, and are made once."""
     router = APIRouter()
     for page_routes in (
-        static.build_asset_routes(),
+        rendering.build_asset_routes(),
         build_explanation_pages(),
-        entering.build_sign_in_pages(),
-        analyst.build_start_pages(),
-        analyst.build_dataset_pages("/console/datasets"),
-        analyst.build_dataset_pages("/console/rehearsal/datasets"),
-        admitting.build_access_pages(),
-        keeping.build_overview_pages(),
-        releasing.build_release_pages(),
+        build_sign_in_pages(),
+        analyst_pages.build_start_pages(),
+        analyst_pages.build_dataset_pages("/console/datasets"),
+        analyst_pages.build_dataset_pages("/console/rehearsal/datasets"),
+        custodian_pages.build_access_pages(),
+        custodian_pages.build_overview_pages(),
+        custodian_pages.build_release_pages(),
         build_fallback_pages(),
     ):
         router.include_router(page_routes)

@@ -1,22 +1,280 @@
-"""From a template to a reply. Everything that is put in is escaped; a name that is not there is an error, not a gap."""
+"""Render pages: templates, static assets, explanations, numbers, refusals.
+
+Numbers, costs and times as pages tell them.
+
+What can be explained at a click: a title, a few words for where the number stands, and a page.
+
+The console's own style and scripts, and Vega's, which an installed package brings.
+
+They are read once, and served under an address that changes with them, so that a browser may keep them for good.
+
+From a template to a reply. Everything that is put in is escaped; a name that is not there is an error, not a gap.
+
+Refusals as pages: the API's, in words for people.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from fastapi import Request
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from discreet.formatting import format_value
-from discreet.service.access import get_service
-from discreet.service.console import telling
-from discreet.service.console.static import get_assets_path
-from discreet.service.console.topics import TOPICS
-from discreet.service.gate import Principal
+from discreet.charts import load_vega_script
+from discreet.errors import DiscreetError
+from discreet.formatting import (
+    format_budget_left,
+    format_cost,
+    format_factor,
+    format_interval,
+    format_number,
+    format_percent_at_most,
+    format_value,
+)
+from discreet.numeric import exp_below
+from discreet.service.api.dependencies import get_service
+from discreet.service.middleware.auth import COOKIE_NAME, Principal
+from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
 from discreet.service.store.tokens import derive_form_token
+
+
+def format_rough_error(number: float) -> str:
+    """An error, which nobody needs to the last digit."""
+    return format_number(number)
+
+
+def format_page_interval(ends: list[Any] | None) -> str:
+    """An interval."""
+    return "" if ends is None else format_interval(*ends)
+
+
+def format_exact_cost(text: str | None) -> str:
+    """An exact amount, such as 1/10, as a decimal that is never below it."""
+    return "unknown" if text is None else format_cost(Fraction(text))
+
+
+def format_remaining(text: str) -> str:
+    """An exact amount that is left, as a decimal that is never above it."""
+    return format_budget_left(Fraction(text))
+
+
+def format_guarantee_cost(cost: Mapping[str, Any]) -> str:
+    """What a guarantee costs."""
+    if cost.get("rho"):
+        return f"rho {format_exact_cost(cost['rho'])} of zero-concentrated DP"
+    delta = f" and delta {format_exact_cost(cost['delta'])}" if Fraction(cost.get("delta") or 0) else ""
+    return f"epsilon {format_exact_cost(cost.get('epsilon') or '0')}{delta}"
+
+
+def format_minute(timestamp: float | str | None) -> str:
+    """When, to the minute."""
+    return _format_time(timestamp, "%Y-%m-%d %H:%M")
+
+
+def format_second(timestamp: float | str | None) -> str:
+    """When, to the second."""
+    return _format_time(timestamp, "%Y-%m-%d %H:%M:%S")
+
+
+def _format_time(timestamp: float | str | None, pattern: str) -> str:
+    if timestamp is None:
+        return ""
+    date_time = (
+        datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else datetime.fromtimestamp(timestamp, UTC)
+    )
+    return f"{date_time.astimezone(UTC):{pattern}} UTC"
+
+
+def describe_charge(job: Mapping[str, Any]) -> str:
+    """What is known of the cost of a job that failed; "" where its own words tell it."""
+    problem = job["problem"]
+    if "charged" in problem["detail"]:
+        return ""
+    free_problems = {"/problems/budget-exceeded"}
+    free_problems |= {"/problems/invalid-input", "/problems/unsupported"} if job["kind"] == "publish" else set()
+    is_free = job["kind"] == "sweep" or job["rehearsal"] or problem["type"] in free_problems
+    return "Nothing was charged." if is_free else "It is not known here whether it was charged: look at the log."
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One explanation; the page itself is a template of the same name."""
+
+    title: str
+    words: str
+
+
+TOPICS: Mapping[str, Topic] = {
+    "epsilon": Topic(
+        "What epsilon buys",
+        "Epsilon bounds how much all that you are told can change anyone's mind about one person. Smaller is more "
+        "private, and noisier. Epsilons of several answers add up.",
+    ),
+    "guarantee": Topic(
+        "What the guarantee covers, and what not",
+        "It bounds what is learnt from a person's own record being in the table. It does not stop conclusions that "
+        "would hold without that record, and it holds for the model, the unit and the neighbours that it names.",
+    ),
+    "budget": Topic(
+        "Budget and cost",
+        "Every new answer is paid for from two accounts: yours, and the data set's, which all analysts share. What is "
+        "spent never comes back. The same question again is free.",
+    ),
+    "prior": Topic(
+        "A prior",
+        "What you believe before you ask, as weights of possible values. It changes no charge. It is used to choose a "
+        "mechanism and to say what the answer means to you.",
+    ),
+    "posterior": Topic(
+        "The posterior",
+        "What someone who held your prior should believe after the answer, by Bayes' rule from the prior and the "
+        "public law of the noise. It is made from what was released, so it costs nothing.",
+    ),
+    "interval": Topic(
+        "A 95 % interval",
+        "An interval computed from the noise alone: whatever the data are, it holds the exact number in at least 95 of "
+        "100 draws. Where HAVING, or LIMIT after ORDER BY, chooses rows by their noisy numbers, the intervals of all "
+        "groups hold at once in as many draws, also of those not shown. It says nothing about a wider population.",
+    ),
+    "error": Topic(
+        "The expected error",
+        "The root mean square distance between what you will know and the exact number, computed beforehand from "
+        "public facts. Where it depends on the rows it is not told.",
+    ),
+    "reconciled": Topic(
+        "Reconciled numbers",
+        "The raw numbers made to fit what must be true of every data set: no count below 0, parts that add up to their "
+        "total. Made from the raw numbers alone, hence free. Where most cells are nearly empty their sum is too large; "
+        "the answer then says to add up the raw numbers.",
+    ),
+    "rehearsal": Topic(
+        "Rehearsal",
+        "The same calls on a made-up table of the same shape. Nothing is charged, and nothing in it is true of "
+        "anybody.",
+    ),
+    "time": Topic(
+        "Why replies take their time",
+        "How long a computation takes can tell about the rows. So every reply about a data set leaves at a deadline "
+        "that its custodian sets, refusals included.",
+    ),
+    "weaker": Topic(
+        "Weaker promises",
+        "Individual DP, k-anonymity and t-closeness promise less than differential privacy, and do not add up with it. "
+        "Once one was used, the totals no longer describe all disclosure.",
+    ),
+    "chain": Topic(
+        "The chain of hashes",
+        "Every entry of the ledger holds a hash of the one before. Recomputing it shows whether an entry was changed, "
+        "left out or moved; comparing its head with one you kept shows whether the whole was replaced.",
+    ),
+}
+
+EPSILONS = tuple(map(Fraction, ("0.01", "0.1", "0.5", "1", "2", "5", "10")))
+
+
+def list_epsilon_gains() -> list[tuple[str, str, str]]:
+    """For some epsilons: how often a fifty-fifty guess can be right at most, and the factor on odds, rounded up."""
+    return [(format_cost(epsilon), _format_guess_percent(epsilon), format_factor(epsilon)) for epsilon in EPSILONS]
+
+
+def _format_guess_percent(epsilon: Fraction) -> str:
+    share = 1 / (1 + exp_below(-epsilon))
+    return format_percent_at_most(share, 3 if share < Fraction(999, 1000) else 5)
+
+
+ASSET_DIR = Path(__file__).parent / "assets"
+ASSET_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+ASSETS_PATH = "/console/assets"
+VEGA_NAME = "vega.js"
+CACHE_FOREVER = "public, max-age=31536000, immutable"
+CACHE_CHECKED = "no-cache"
+BUILD_LOCK = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file as it is served; the tag changes with its content."""
+
+    content: bytes
+    kind: str
+    tag: str
+
+
+def build_asset(content: bytes, suffix: str) -> Asset:
+    """Content with its tag."""
+    return Asset(content, ASSET_MEDIA_TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
+
+@cache
+def read_own_assets() -> Mapping[str, Asset]:
+    """All files of our own, by name."""
+    return {
+        path.name: build_asset(path.read_bytes(), path.suffix)
+        for path in ASSET_DIR.iterdir()
+        if path.suffix in ASSET_MEDIA_TYPES
+    }
+
+
+@cache
+def compute_asset_version() -> str:
+    """What names all assets together, as they are now."""
+    tags = [asset.tag for _, asset in sorted(read_own_assets().items())]
+    return hashlib.sha256("".join([*tags, version("vl-convert-python")]).encode()).hexdigest()[:16]
+
+
+def get_assets_path() -> str:
+    """Where pages find them."""
+    return f"{ASSETS_PATH}/{compute_asset_version()}"
+
+
+@cache
+def _build_vega() -> Asset:
+    return build_asset(load_vega_script().encode(), ".js")
+
+
+def get_vega() -> Asset:
+    """Vega, Vega-Lite and Vega-Embed as one module, built once in a process."""
+    with BUILD_LOCK:
+        return _build_vega()
+
+
+def build_asset_routes() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix=ASSETS_PATH)
+
+    @router.get("/{name}")
+    @router.get("/{named}/{name}")
+    def serve_asset(request: Request, name: str, named: str = "") -> Response:
+        """A style or a script; nothing in it is about a data set."""
+        asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
+        if asset is None:
+            raise build_not_found()
+        headers = {
+            "ETag": asset.tag,
+            "Cache-Control": CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED,
+        }
+        if request.headers.get("if-none-match") == asset.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(asset.content, headers=headers, media_type=asset.kind)
+
+    return router
+
 
 TEMPLATE_DIR = Path(__file__).parent / "templates"
 
@@ -34,13 +292,13 @@ def build_environment() -> Environment:
     )
     environment.filters |= {
         "value": format_value,
-        "rough": telling.format_rough_error,
-        "span": telling.format_page_interval,
-        "exact": telling.format_exact_cost,
-        "amount": telling.format_guarantee_cost,
-        "moment": telling.format_minute,
-        "instant": telling.format_second,
-        "charged": telling.describe_charge,
+        "rough": format_rough_error,
+        "span": format_page_interval,
+        "exact": format_exact_cost,
+        "amount": format_guarantee_cost,
+        "moment": format_minute,
+        "instant": format_second,
+        "charged": describe_charge,
     }
     environment.globals |= {"topics": TOPICS, "assets": get_assets_path()}
     return environment
@@ -59,3 +317,46 @@ def render_page(request: Request, template: str, status: int = 200, **variables:
         "alert": None,
     }
     return HTMLResponse(build_environment().get_template(template).render(frame | variables), status)
+
+
+SIGN_IN_PAGE = "/console/"
+SESSION_ENDED_PAGE = f"{SIGN_IN_PAGE}?why=ended"
+PAGE_DETAILS = {
+    "not-found": "there is nothing here that you may see; go to your data sets",
+    "method-not-allowed": "this cannot be done here; go back and load the page again",
+    "invalid-input": "the form cannot be read; go back and load the page again",
+}
+"""What the API tells programs, for people."""
+
+
+class PageRoute(APIRoute):
+    """A route whose refusals are pages."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with refusals turned into pages."""
+        handle = super().get_route_handler()
+
+        async def handle_as_page(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (HttpProblem, DiscreetError) as refusal:
+                problem = problem_from_error(refusal)
+                if problem.name == "internal":
+                    raise  # to where it is written down
+                return render_refusal(request, problem)
+            except RequestValidationError:
+                return render_refusal(request, HttpProblem("invalid-input", "the address of this page cannot be read"))
+
+        return handle_as_page
+
+
+def render_refusal(request: Request, problem: HttpProblem) -> Response:
+    """A refusal as a page; whoever is not signed in is shown where to."""
+    if problem.name == "unauthenticated":
+        return RedirectResponse(SESSION_ENDED_PAGE if COOKIE_NAME in request.cookies else SIGN_IN_PAGE, 303)
+    page_problem = HttpProblem(problem.name, problem.detail or PAGE_DETAILS.get(problem.name, ""))
+    reply = render_page(
+        request, "problem.html", PROBLEM_TYPES_BY_NAME[problem.name].status, problem=page_problem.to_json()
+    )
+    reply.headers.update(problem.headers)
+    return reply

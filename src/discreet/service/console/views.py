@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from discreet.answers.answer import format_posterior
 from discreet.formatting import format_percent, format_value
-from discreet.service.console.telling import (
+from discreet.service.console.rendering import (
     format_exact_cost,
     format_guarantee_cost,
     format_page_interval,
     format_remaining,
     format_rough_error,
 )
-from discreet.sheet import format_posterior
 
 Document = Mapping[str, Any]
 MAX_ROWS = 500

@@ -1,18 +1,52 @@
-"""The store itself: one SQLite file or one PostgreSQL database, shared by all workers."""
+"""The service's store: tables, connections, counters, ledger heads.
+
+The tables of a service's store, the same on SQLite and PostgreSQL. Nothing in them was taken from a row.
+
+The store itself: one SQLite file or one PostgreSQL database, shared by all workers.
+
+Rows of which one key has one, whoever comes at once: nobody is refused because another was first.
+
+Counts that outlive a worker: added to now and then, read by the custodian. No data in them, and no true time.
+
+The last head of each data set's ledger that the service has seen, so that an older copy of the ledger is noticed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from sqlalchemy import Connection, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    func,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 
 from discreet.errors import DiscreetError, Unavailable
-from discreet.ledger import upgrading
+from discreet.ledger import connect
+from discreet.ledger.connect import open_database
 from discreet.ledger.database import (
     DATABASE_REPLACED,
     FILE_MISSING,
@@ -23,7 +57,141 @@ from discreet.ledger.database import (
     WAL_REPLACED,
     Database,
 )
-from discreet.ledger.opening import open_database
+from discreet.ledger.verify import RecordedHead
+
+METADATA = MetaData()
+
+# `hash` is the SHA-256 of a secret of 256 bits, which is nowhere kept. Times are seconds since 1970.
+tokens = Table(
+    "service_tokens",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("analyst", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created", Double, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("revoked", Double),
+)
+
+grants = Table(
+    "service_grants",
+    METADATA,
+    Column("dataset", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+)
+
+# Who is signed in to the console: the hash of a secret that only the browser has.
+console_sessions = Table(
+    "service_sessions",
+    METADATA,
+    Column("hash", Text, primary_key=True),
+    Column("token", Text, nullable=False),
+    Column("expires", Double, nullable=False),
+)
+
+priors = Table(
+    "service_priors",
+    METADATA,
+    Column("analyst", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+answers = Table(
+    "service_answers",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("rehearsal", Boolean, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("asked", Text, nullable=False),
+    Column("entry", BigInteger),
+    Column("at", Double, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("picture", Text),
+)
+
+jobs = Table(
+    "service_jobs",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("rehearsal", Boolean, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("asked", Text, nullable=False),
+    Column("deadline", Double, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("runner", Text),
+    Column("beat", Double),
+    Column("finished", Double),
+    Column("stage", Text),
+    Column("result", Text),
+    Column("attempts", Integer, nullable=False),
+)
+
+# Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.
+counting_sessions = Table(
+    "service_counting",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("rehearsal", Boolean, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("noise_scale", Text, nullable=False),
+    Column("epsilon", Text, nullable=False),
+    Column("closed", Boolean, nullable=False),
+)
+
+counted_questions = Table(
+    "service_counted",
+    METADATA,
+    Column("session", Text, primary_key=True),
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    Column("question", Text, nullable=False),
+    Column("scale", Text, nullable=False),
+    Column("released", Text),
+)
+
+# The last head of each data set's ledger that was seen; `restores` is a JSON list of hashes.
+heads = Table(
+    "service_heads",
+    METADATA,
+    Column("dataset", Text, primary_key=True),
+    Column("ledger", Text, nullable=False),
+    Column("entry", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("restores", Text, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
+counters = Table(
+    "service_counters",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("label", Text, primary_key=True),
+    Column("value", Double, nullable=False),
+    Column("last", Double),
+)
+
+INDICES = (
+    Index("service_answer_key", *(answers.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
+    Index("service_answer_entry", *(answers.c[at] for at in ("dataset", "rehearsal", "entry"))),
+    Index("service_job_key", *(jobs.c[at] for at in ("dataset", "rehearsal", "analyst", "key", "kind")), unique=True),
+    Index(
+        "service_counting_key",
+        *(counting_sessions.c[at] for at in ("dataset", "rehearsal", "analyst", "key")),
+        unique=True,
+    ),
+    Index("service_job_state", jobs.c.state, jobs.c.at),
+)
+
 
 NEWEST_REVISION = "2"
 MIGRATIONS_DIR = Path(__file__).parent / "versions"
@@ -122,9 +290,142 @@ def _reword_errors() -> Iterator[None]:
 def _prepare_tables(database: Database) -> None:
     """Make the tables, or bring those of an older discreet up to date."""
     with database.begin_read() as connection:
-        revision = upgrading.find_revision(connection, VERSION_TABLE)
+        revision = connect.find_revision(connection, VERSION_TABLE)
     if revision != NEWEST_REVISION:
         with database.begin_write() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
-            upgrading.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
+            connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
+
+
+def insert_if_absent(connection: Connection, table: Table, values: Mapping[str, object]) -> None:
+    """Insert a row, unless one with a key of it is there."""
+    connection.execute(_build_insert(connection, table).values(values).on_conflict_do_nothing())
+
+
+def upsert_row(
+    connection: Connection, table: Table, values: Mapping[str, object], adding: Collection[str] = ()
+) -> None:
+    """Insert a row, or give the one with its primary key these values; those in `adding` are added to what it has."""
+    statement = _build_insert(connection, table).values(values)
+    key_columns = [column.name for column in table.primary_key]
+    new_values = {name: statement.excluded[name] for name in values if name not in key_columns}
+    updates = {name: table.c[name] + value if name in adding else value for name, value in new_values.items()}
+    connection.execute(statement.on_conflict_do_update(index_elements=key_columns, set_=updates))
+
+
+def acquire_advisory_lock(connection: Connection, name: str) -> None:
+    """Wait until no other transaction works under this name, so that a number can be counted and then be added to.
+
+    On SQLite there is only ever one that writes.
+    """
+    if connection.dialect.name == "postgresql":
+        number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+
+
+def _build_insert(connection: Connection, table: Table) -> Any:
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+
+
+CounterKey = tuple[str, str]
+
+
+class CounterBuffer:
+    """What one worker has counted and not written down yet; threads may share it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._pending: Counter[CounterKey] = Counter()
+
+    def add(self, name: str, label: str, value: float = 1) -> None:
+        """Count something, in memory."""
+        with self._lock:
+            self._pending[name, label] += value  # type: ignore[assignment]
+
+    def write(self) -> None:
+        """Add what is new to what the store has; what cannot be written stays for the next time."""
+        with self._lock:
+            pending, self._pending = self._pending, Counter()
+        if not pending:
+            return
+        is_written = False
+        try:
+            _add_to_store(self._store, pending)
+            is_written = True
+        finally:
+            if not is_written:
+                with self._lock:
+                    self._pending += pending
+
+
+def _add_to_store(store: Store, pending: Counter[CounterKey]) -> None:
+    now = time.time()
+    with store.non_durable.begin_write() as connection:
+        for (name, label), value in sorted(pending.items()):
+            values = {"name": name, "label": label, "value": value, "last": now}
+            upsert_row(connection, counters, values, adding=("value",))
+
+
+def read_counters(store: Store) -> dict[CounterKey, tuple[float, float]]:
+    """Every count, and when it last grew."""
+    with store.database.begin_read() as connection:
+        rows = connection.execute(select(counters)).all()
+    return {(row.name, row.label): (row.value, row.last) for row in rows}
+
+
+RECORD_TIMEOUT = 0.5
+"""Seconds that a charge waits at most for its record; the next charge records a later head."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHeads:
+    """Heads in the store of a service.
+
+    A head that is lost with the power, or that cannot be written while the store is locked or its disk is full, is only
+    behind the ledger: the charge stands by then, and its answer is not lost for a record.
+    """
+
+    store: Store
+
+    def read(self, dataset: str) -> RecordedHead | None:
+        """The last head that was recorded; without one, the last entry that a kept answer names."""
+        with self.store.database.begin_read() as connection:
+            row = connection.execute(select(heads).where(heads.c.dataset == dataset)).one_or_none()
+            if row is not None:
+                return RecordedHead(row.ledger, row.entry, row.hash, tuple(json.loads(row.restores)))
+            last = connection.execute(
+                select(func.max(answers.c.entry)).where(*_match_real_answers(dataset))
+            ).scalar_one()
+        return None if last is None else RecordedHead(None, last, None)
+
+    def advance(self, dataset: str, head: RecordedHead) -> None:
+        """Record a later head; an earlier one than is there stays out."""
+        advance_head = (
+            update(heads)
+            .where(heads.c.dataset == dataset, heads.c.ledger == head.ledger, heads.c.entry < head.entry)
+            .values(entry=head.entry, hash=head.hash, at=time.time())
+        )
+        with suppress(Unavailable), self.store.non_durable.begin_write(RECORD_TIMEOUT) as connection:
+            if not connection.execute(advance_head).rowcount:
+                existing = connection.execute(select(heads.c.dataset).where(heads.c.dataset == dataset)).one_or_none()
+                if existing is None:
+                    _put_head(connection, dataset, head)
+
+    def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:
+        """Record a head as it is; after a restore, part kept answers from entries that are others' by now."""
+        with self.store.database.begin_write() as connection:
+            _put_head(connection, dataset, head)
+            if restored_at is not None:
+                detach_answers = update(answers).where(*_match_real_answers(dataset), answers.c.entry >= restored_at)
+                connection.execute(detach_answers.values(entry=None))
+
+
+def _match_real_answers(dataset: str) -> tuple[ColumnElement[bool], ...]:
+    return answers.c.dataset == dataset, answers.c.rehearsal.is_(False)
+
+
+def _put_head(connection: Connection, dataset: str, head: RecordedHead) -> None:
+    values = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
+    upsert_row(connection, heads, values | {"restores": json.dumps(head.restores), "at": time.time()})

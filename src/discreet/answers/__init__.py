@@ -1,0 +1,1 @@
+"""From noisy outputs to what an analyst reads."""

@@ -1,0 +1,361 @@
+"""An answer: values, guarantee, accuracy, meaning, and how it looks as text.
+
+An answer on one sheet: its numbers, what they mean, what is promised; for a terminal and for a notebook.
+
+What leaves: values, their guarantee, how far off they may be, and what they mean to someone who held a prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fractions import Fraction
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+from discreet.errors import InvalidInput
+from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
+from discreet.numeric import as_number_between, date_from_days
+from discreet.priors.posterior import Posterior
+from discreet.privacy.guarantee import Guarantee
+
+MAX_TEXT_ROWS = 50
+INTERVAL_HEADING = "95 % interval"
+
+
+def format_answer_text(answer: Answer) -> str:
+    """For people who print it."""
+    head, *rows = _build_cells(answer)
+    widths = [max(len(line[index]) for line in (head, *rows)) for index in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *rows)]
+    first_lines = [answer.missed_accuracy] if answer.missed_accuracy else []
+    return "\n".join(line.rstrip() for line in (*first_lines, *lines, *_build_footer(answer)))
+
+
+def format_answer_html(answer: Answer) -> str:
+    """For notebooks; every value is escaped."""
+    head, *rows = _build_cells(answer)
+    titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    footer = "".join(f"<p>{escape(line)}</p>" for line in _build_footer(answer))
+    first_line = f"<p><strong>{escape(answer.missed_accuracy)}</strong></p>" if answer.missed_accuracy else ""
+    return f"{first_line}<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{footer}"
+
+
+def _build_cells(answer: Answer) -> list[list[str]]:
+    """The names of the columns, then each row; numbers beside their intervals where there are any."""
+    intervals = answer.intervals(0.95)
+    interval_columns = {name for row in intervals for name, interval in row.items() if interval is not None}
+    lines = [
+        [part for name in answer.columns for part in ([name, INTERVAL_HEADING] if name in interval_columns else [name])]
+    ]
+    for row, row_intervals in list(zip(answer.rows, intervals, strict=True))[:MAX_TEXT_ROWS]:
+        cells = (
+            [
+                format_value(row[name], row_intervals.get(name)),
+                *([format_answer_interval(row_intervals[name])] if name in interval_columns else []),
+            ]
+            for name in answer.columns
+        )
+        lines.append([part for pair in cells for part in pair])
+    return lines
+
+
+def _build_footer(answer: Answer) -> list[str]:
+    hidden_rows = len(answer.rows) - MAX_TEXT_ROWS
+    hidden_note = [f"... and {hidden_rows:,} more; rows has all"] if hidden_rows > 0 else []
+    warning_line = [f"Warning: {answer.warning}"] if answer.warning else []
+    return [
+        line
+        for line in (*hidden_note, answer.meaning, answer.prior_use, *warning_line, answer.guarantee.words())
+        if line
+    ]
+
+
+def format_answer_interval(interval: Interval) -> str:
+    """An interval as people read it; nothing where there is none."""
+    return "" if interval is None else format_interval(*interval)
+
+
+def format_posterior(mean: float, median: float, interval: Sequence[float], dates: bool) -> str:
+    """A posterior over numbers, or over dates as days since 1970-01-01, in a line."""
+    if dates:
+        mean_text, median_text, (low, high) = format_day(mean), format_day(median), format_day_ends(*interval)
+    else:
+        (mean_text, low, high), (median_text, _, _) = (
+            format_estimate(mean, *interval),
+            format_estimate(median, *interval),
+        )
+    return f"mean {mean_text}, median {median_text}, 95 % {low} to {high}"
+
+
+AnswerValue = int | float | bool | str | date | None
+Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
+Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
+Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
+NO_PICTURE = "a picture shows a HISTOGRAM, or one number with a public law or a prior; this question has neither"
+NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) alone; ask for that"
+NO_POPULATION = (
+    "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
+    "HISTOGRAM or ROLLUP, of medians or of sums"
+)
+ALL_KEYS = "(all)"
+"""Stands in a row of a ROLLUP for a key that it is a total over; also where the key is a date."""
+MAX_JSON_POSTERIORS = 512
+"""JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciledRows:
+    """The rows of an answer once more, made to fit what must be true whatever the data; post-processing, hence free."""
+
+    rows: tuple[Mapping[str, AnswerValue], ...]
+    intervals: Intervals
+    because: tuple[str, ...]
+    """What they were made to fit, in words."""
+    advice: str = ""
+    """Where sums of them are worse than sums of the raw numbers: which to use for what. Empty elsewhere."""
+
+    @property
+    def use_for_sums(self) -> Literal["raw", "reconciled"]:
+        """Which numbers to add up."""
+        return "raw" if self.advice else "reconciled"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCount:
+    """How many rows lie in a range of a histogram's column: what was counted, in whole bins, and its interval."""
+
+    asked: tuple[str, str]
+    """The ends as they were asked for."""
+    low: AnswerValue
+    high: AnswerValue
+    value: float
+    interval: tuple[float, float]
+    confidence: float
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        ends = {"asked": list(self.asked), "low": _to_json_value(self.low), "high": _to_json_value(self.high)}
+        return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationEstimate:
+    """One number as an estimate for the population that the rows are a random sample of."""
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    confidence: float
+    noise: float
+    """How far our noise alone may move it, with this confidence."""
+    sampling: float
+    """How far the drawing of the sample alone may move it."""
+    words: str
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        payload: dict[str, object] = {
+            "value": self.value,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+        }
+        return payload | {"noise": self.noise, "sampling": self.sampling, "words": self.words}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reply to one question. `cost` is what it spent now: nothing for an answer that was stored.
+
+    `rows` are the raw private numbers. With a prior, `posterior` is what they mean to someone who held it; where
+    `shaped` the mechanism itself drew from the prior, so the raw number alone means little. `spent` is the epsilon that
+    all answers of the data set have cost so far, in each model.
+    """
+
+    question: str
+    columns: tuple[str, ...]
+    numbers: tuple[str, ...]
+    rows: tuple[Mapping[str, AnswerValue], ...]
+    mechanism: str
+    accuracy: str
+    guarantee: Guarantee
+    cost: Guarantee
+    spent: Mapping[str, Fraction | None]
+    stored: bool
+    entry: int | None
+    intervals: Intervals = field(repr=False, compare=False)
+    posteriors: Posteriors = field(repr=False, compare=False)
+    warning: str | None = None
+    missed_accuracy: str = ""
+    """That it is less accurate than was requested, in a sentence; empty where it is as accurate."""
+    shaped: bool = False
+    prior: bool = False
+    """Whether a prior was given, so that `posteriors` may have something to tell."""
+    prior_tail: bool | None = None
+    """Whether a tenth of the prior's weight was given to a heavy tail; None where no prior was used."""
+    prior_use: str = ""
+    """The same as a sentence, with what is impossible where the prior was used as stated."""
+    joint_coverage: str = field(default="", repr=False, compare=False)
+    """Where rows were chosen by their noisy numbers: that all 95 % intervals hold at once; `meaning` has it too."""
+    describe_meaning: Callable[[], str] = field(default=str, repr=False, compare=False)
+    picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
+    spec: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    reconcile: Callable[[], ReconciledRows | None] = field(default=lambda: None, repr=False, compare=False)
+    count_range: Callable[[object, object, float], RangeCount] | None = field(default=None, repr=False, compare=False)
+    estimate_population: Callable[[float, object], tuple[Mapping[str, PopulationEstimate], ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one number."""
+        return len(self.rows) == 1 and len(self.numbers) == 1
+
+    @property
+    def value(self) -> AnswerValue:
+        """The one number that was asked for, as it was drawn."""
+        if not self.single:
+            raise InvalidInput("this answer has several numbers; they are in rows")
+        return self.rows[0][self.numbers[0]]
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What is known after the answer; None without a prior, or where the law of the answer is not public."""
+        if not self.single:
+            raise InvalidInput("this answer has several numbers; their posteriors are in posteriors()")
+        return self.posteriors()[0][self.numbers[0]]
+
+    @property
+    def headline(self) -> AnswerValue:
+        """The best single number: the posterior mean where the draw was shaped by the prior, else the raw one."""
+        posterior = self.posterior if self.shaped else None
+        if posterior is None or not posterior.numeric:
+            return self.value
+        return date_from_days(posterior.mean()) if isinstance(self.value, date) else posterior.mean()
+
+    @property
+    def meaning(self) -> str:
+        """One plain sentence: what the answer means to someone who believed the prior, or where its numbers lie."""
+        sentence = self.describe_meaning() or self._describe_intervals()
+        coverage_note = self.joint_coverage if self.has_intervals and self.joint_coverage[1:] not in sentence else ""
+        return " ".join(filter(None, (sentence, coverage_note)))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any number that is shown has an interval."""
+        return any(interval is not None for row in self.intervals(0.95) for interval in row.values())
+
+    def _describe_intervals(self) -> str:
+        """What is true of each number by itself, where no sentence was made for it."""
+        intervals = [interval for row in self.intervals(0.95) for interval in row.values()]
+        has_all_intervals = bool(intervals) and None not in intervals
+        if has_all_intervals and self.joint_coverage:
+            return self.joint_coverage
+        if has_all_intervals and not self.single:
+            return "Each exact value by itself lies in the interval beside it with a probability of at least 95 %."
+        return f"{self.accuracy[:1].upper()}{self.accuracy[1:]}." if self.rows else ""
+
+    def __str__(self) -> str:
+        """On a sheet, as people read it."""
+        pass
+
+        return format_answer_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        pass
+
+        return format_answer_html(self)
+
+    def interval(self, confidence: float = 0.95) -> Interval | tuple[Mapping[str, Interval], ...]:
+        """Where the exact number lies with at least this probability; for several, a mapping for each row.
+
+        Where HAVING, or LIMIT after ORDER BY, chooses rows by their noisy numbers, the intervals of all rows hold at
+        once with this probability, also of those not shown. None where nothing can be said in values without looking
+        at the rows: see `accuracy`.
+        """
+        intervals = self.intervals(float(as_number_between(confidence, 0, 1, "confidence")))
+        return intervals[0][self.numbers[0]] if self.single else intervals
+
+    @property
+    def reconciled(self) -> ReconciledRows | None:
+        """The same numbers made to fit what must be true of every data set; None where nothing must."""
+        return self.reconcile()
+
+    def range(self, low: object, high: object, confidence: float = 0.95) -> RangeCount:
+        """How many rows lie from `low` to `high`, both included, from the answer to one HISTOGRAM; nothing is paid."""
+        if self.count_range is None:
+            raise InvalidInput(NO_RANGES)
+        return self.count_range(low, high, float(as_number_between(confidence, 0, 1, "confidence")))
+
+    def population(self, confidence: float = 0.95, size: object = None) -> tuple[Mapping[str, PopulationEstimate], ...]:
+        """Each row's counts, means and proportions with noise and sampling error; `size` is that of the population."""
+        if self.estimate_population is None:
+            raise InvalidInput(NO_POPULATION)
+        return self.estimate_population(float(as_number_between(confidence, 0, 1, "confidence")), size)
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw prior, noise law and posterior, with the raw answer marked, as .svg, .png or .html."""
+        if self.picture is None:
+            raise InvalidInput(NO_PICTURE)
+        return self.picture(path)
+
+    def picture_spec(self) -> dict[str, Any] | None:
+        """The same picture as data, in Vega-Lite; None where there is none."""
+        return None if self.spec is None else self.spec()
+
+    def with_note(self, note: str | None) -> Answer:
+        """The same, with something more to be warned of."""
+        return self if note is None else replace(self, warning="; ".join(filter(None, (note, self.warning))))
+
+    def _posteriors_to_json(self) -> list[dict[str, object]]:
+        posteriors = self.posteriors()
+        return [
+            {name: None if posterior is None else posterior.to_json() for name, posterior in row.items()}
+            for row in posteriors
+        ]
+
+    def _reconciled_to_json(self) -> dict[str, object] | None:
+        reconciled = self.reconciled
+        if reconciled is None:
+            return None
+        rows = [{name: _to_json_value(value) for name, value in row.items()} for row in reconciled.rows]
+        intervals = [
+            {name: _interval_to_json(interval) for name, interval in row.items()} for row in reconciled.intervals(0.95)
+        ]
+        payload: dict[str, object] = {"rows": rows, "intervals_95": intervals, "because": list(reconciled.because)}
+        return payload | {"use_for_sums": reconciled.use_for_sums, "advice": reconciled.advice}
+
+    def _list_date_columns(self) -> list[str]:
+        """The columns whose texts in JSON are dates."""
+        return [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable: the same on the command line, over HTTP and on a page."""
+        payload: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
+        payload |= {"numbers": list(self.numbers), "dates": self._list_date_columns()}
+        payload["rows"] = [{name: _to_json_value(value) for name, value in row.items()} for row in self.rows]
+        if self.single:
+            payload |= {"value": _to_json_value(self.value), "headline": _to_json_value(self.headline)}
+        intervals = self.intervals(0.95)
+        payload["intervals_95"] = [
+            {name: _interval_to_json(interval) for name, interval in row.items()} for row in intervals
+        ]
+        payload["posteriors"] = None if len(self.rows) > MAX_JSON_POSTERIORS else self._posteriors_to_json()
+        payload["reconciled"] = self._reconciled_to_json()
+        payload |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
+        payload |= {"missed_accuracy": self.missed_accuracy, "warning": self.warning, "meaning": self.meaning}
+        payload |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
+        payload["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
+        return payload | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
+
+
+def _to_json_value(value: AnswerValue) -> int | float | bool | str | None:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _interval_to_json(interval: Interval) -> list[int | float | bool | str | None] | None:
+    return None if interval is None else [_to_json_value(end) for end in interval]

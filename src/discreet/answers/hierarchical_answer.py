@@ -1,0 +1,356 @@
+"""The reply to a HISTOGRAM or a ROLLUP: counts of nested blocks, refined so that they add up. Post-processing alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from functools import cache, cached_property, partial
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.answers.answer import ALL_KEYS, NO_RANGES, Answer, Interval, RangeCount, ReconciledRows
+from discreet.answers.decode import format_group_key, label_rows, select_answer_rows, to_answer_value
+from discreet.answers.explain import attach_picture
+from discreet.answers.reconcile import CountSums, reconcile_or_keep_raw
+from discreet.charts import HistogramChart
+from discreet.errors import InvalidInput
+from discreet.estimation.constraint_set import Constraint, at_least, fixed, nested, total
+from discreet.estimation.hierarchical_counts import BlockHierarchy
+from discreet.estimation.linear_refinement import reconcile
+from discreet.formatting import widen_interval
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.hierarchical import HierarchicalHistogram, Level, compute_half_width
+from discreet.planner.plan import NoisyResult, Plan
+from discreet.planner.structural_constraints import find_structural_constraints
+from discreet.query.query import Query
+from discreet.query.scan import Cell
+from discreet.query.validate import Question, parse_question
+from discreet.schema import Schema
+from discreet.schema.column import Value
+
+MAX_BARS = 100
+DECIMALS = 2
+"""Decimals of counts and of their intervals: the noise is far coarser."""
+Array = NDArray[np.float64]
+Node = tuple[int, int]
+"""A level and a place in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchicalCounts:
+    """What was released of nested blocks, and what it says of each of them."""
+
+    plan: Plan
+    hierarchy: HierarchicalHistogram
+    noisy_result: NoisyResult
+
+    @cached_property
+    def counts(self) -> tuple[Array, ...]:
+        """The best linear unbiased count of every block, level by level."""
+        return self.hierarchy.estimate([numbers[0] for numbers in self.noisy_result.numbers])
+
+    @cached_property
+    def nest(self) -> BlockHierarchy:
+        """The blocks, and how far their counts vary."""
+        return self.hierarchy.build_nest()
+
+    @cached_property
+    def variances(self) -> tuple[Array, ...]:
+        """Of every count, level by level."""
+        return self.nest.compute_node_variances()[-len(self.hierarchy.levels) :]
+
+    @cached_property
+    def interval_variances(self) -> tuple[Array, ...]:
+        """The variances that intervals are made from, level by level."""
+        return self.nest.propagate_node_variances(self.hierarchy.bounding_variances)[-len(self.hierarchy.levels) :]
+
+    @cached_property
+    def shown_nodes(self) -> list[Node]:
+        """The blocks that are rows of the reply: each cell of a histogram; of a ROLLUP each total before its parts."""
+        last_level = len(self.hierarchy.levels) - 1
+        if self.plan.query.nesting == "ranges":
+            return [(last_level, place) for place in range(len(self.noisy_result.cells))]
+        levels = enumerate(self.hierarchy.levels)
+        nodes = [
+            (int(start), level, place)
+            for level, level_blocks in levels
+            for place, start in enumerate(level_blocks.starts)
+        ]
+        return [(level, place) for _, level, place in sorted(nodes)]
+
+    def get_cell(self, node: Node) -> Cell:
+        """The keys of a block, `ALL` where it is a total over them."""
+        level, place = node
+        level_blocks = self.hierarchy.levels[level]
+        first = self.noisy_result.cells[int(level_blocks.starts[place])]
+        if self.plan.query.nesting == "ranges":
+            return first
+        return (*first[: level_blocks.keys], *(ALL_KEYS for _ in first[level_blocks.keys :]))
+
+    def get_count(self, node: Node) -> Fraction:
+        """To the hundredth: the noise is far coarser."""
+        level, place = node
+        return Fraction(round(float(self.counts[level][place]) * 100), 100)
+
+    def compute_interval(self, node: Node, confidence: float) -> tuple[float, float]:
+        """Where the exact count lies with about this probability."""
+        level, place = node
+        count = float(self.counts[level][place])
+        if level == len(self.hierarchy.levels) - 1 and len(self.hierarchy.measured_levels) == 1:
+            return _build_interval(count, self._compute_cell_half_width(confidence))
+        return _build_interval(count, compute_half_width(float(self.interval_variances[level][place]), confidence))
+
+    def _compute_cell_half_width(self, confidence: float) -> float:
+        """Half of an interval of a cell, where only cells were measured: they are all alike."""
+        if confidence not in self._cell_half_widths:
+            self._cell_half_widths[confidence] = self.hierarchy.range_half_width(0, 0, confidence, self.nest)
+        return self._cell_half_widths[confidence]
+
+    @cached_property
+    def _cell_half_widths(self) -> dict[float, float]:
+        return {}
+
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
+        """The rows from one value to another, in whole bins."""
+        first, last = _find_bins(self.plan.schema, self.plan.query, low, high)
+        key = self.plan.query.keys[0]
+        column = self.plan.schema.column(key.column)
+        count = float(self.counts[-1][first : last + 1].sum())
+        ends = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
+        shown_low, shown_high = (to_answer_value(column.decode(end)) for end in ends)
+        interval = self._compute_range_interval(first, last, confidence)
+        requested_ends = _format_range_end(low), _format_range_end(high)
+        return RangeCount(requested_ends, shown_low, shown_high, round(count, DECIMALS), interval, confidence)
+
+    @cached_property
+    def integer_counts(self) -> tuple[NDArray[np.int64], ...]:
+        """Whole numbers, none below 0, that add up: the nearest to what was released, rounded from the top down."""
+        measured_counts = self.hierarchy.split_levels([numbers[0] for numbers in self.noisy_result.numbers])
+        levels = [
+            (level_blocks, level_counts)
+            for level_blocks, level_counts in zip(self.hierarchy.levels, measured_counts, strict=True)
+            if level_counts is not None
+        ]
+        offsets = np.cumsum([0, *(len(level_counts) for _, level_counts in levels)])
+        noisy = np.concatenate([level_counts for _, level_counts in levels])
+        variance = np.repeat([level_blocks.variance for level_blocks, _ in levels], np.diff(offsets))
+        starts = [level_blocks.starts for level_blocks, _ in levels]
+        cells = np.arange(int(offsets[-2]), int(offsets[-1]))
+        rules = [*_build_nesting_constraints(starts, offsets), at_least(0, cells)]
+        if self.structural_zeros.any():
+            rules.append(fixed(0, cells[self.structural_zeros]))
+        if self.hierarchy.public_total is not None:
+            rules.append(total(self.hierarchy.public_total, range(len(starts[0]))))
+        fitted_counts = reconcile(noisy, rules, variance, whole=True).values[offsets[-2] :].round().astype(np.int64)
+        return tuple(np.add.reduceat(fitted_counts, level_blocks.starts) for level_blocks in self.hierarchy.levels)
+
+    @cached_property
+    def sums(self) -> CountSums:
+        """What all cells add up to, raw and whole."""
+        raw_total, reconciled_total = float(self.counts[-1].sum()), float(self.integer_counts[-1].sum())
+        units, known_total = self.plan.schema.units, self.hierarchy.public_total
+        max_total = known_total if known_total is not None or units is None else units * self.plan.schema.rows
+        total_variance = self.nest.compute_range_variance(0, len(self.counts[-1]) - 1)
+        return CountSums(
+            raw_total, reconciled_total, float(self.variances[-1].max()), total_variance, known_total or 0, max_total
+        )
+
+    @cached_property
+    def structural_zeros(self) -> NDArray[np.bool_]:
+        """The cells that cannot have a row; a ROLLUP has left them out already."""
+        cell_count = len(self.noisy_result.cells)
+        if self.hierarchy.cells is not None:
+            return np.zeros(cell_count, dtype=np.bool_)
+        return np.asarray(~find_structural_constraints(self.plan.schema, self.plan.query, cell_count).possible[0])
+
+    def build_histogram_chart(self, title: str) -> HistogramChart:
+        """A picture: neighbouring bins together where there are too many to be seen."""
+        key = self.plan.query.keys[0]
+        column = self.plan.schema.column(key.column)
+        bins = -(-column.size // key.width)
+        bins_per_bar = -(-bins // MAX_BARS)
+        ends = [(first, min(first + bins_per_bar, bins)) for first in range(0, bins, bins_per_bar)]
+        use_raw = self.sums.is_worse  # a bar is a sum of bins
+        bin_counts = self.counts[-1] if use_raw else self.integer_counts[-1]
+        counts = [float(bin_counts[low:high].sum()) for low, high in ends]
+        intervals = [self._compute_range_interval(low, high - 1, 0.95) for low, high in ends]
+        step = 1.0 if column.kind == "date" else float(column.step)
+        edges = [column.lower + low * key.width for low, _ in ends] + [column.upper + 1]
+        missing_note = " Rows without a value are not shown." if column.is_nullable else ""
+        counts_text = "raw counts, which may be below 0" if use_raw else "reconciled counts"
+        caption = f"Bars are the {counts_text}, each with the 95 % interval that holds the exact one."
+        shown_intervals = (
+            intervals
+            if use_raw
+            else [_clip_interval(interval, count) for interval, count in zip(intervals, counts, strict=True)]
+        )
+        return HistogramChart(
+            title,
+            column.name,
+            tuple(edge * step for edge in edges),
+            tuple(counts),
+            tuple(shown_intervals),
+            f"{caption}{missing_note} {self.plan.guarantee.words()}",
+            column.kind == "date",
+        )
+
+    def _compute_range_interval(self, first: int, last: int, confidence: float) -> tuple[float, float]:
+        count = float(self.counts[-1][first : last + 1].sum())
+        return _build_interval(count, self.hierarchy.range_half_width(first, last, confidence, self.nest))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What the whole counts were made to fit."""
+        sentences = ["no count is below 0", "counts are whole, and parts add up to their totals"]
+        if self.structural_zeros.any():
+            sentences.append(
+                f"{int(self.structural_zeros.sum()):,} of the {len(self.structural_zeros):,} cells "
+                "cannot have a row, so they are 0"
+            )
+        if self.hierarchy.public_total is not None:
+            sentences.append(f"all counts add up to the public number of units, {self.hierarchy.public_total:,}")
+        return tuple(sentences)
+
+
+def build_hierarchical_answer(
+    answer: Answer, plan: Plan, hierarchy: HierarchicalHistogram, noisy_result: NoisyResult
+) -> Answer:
+    """A reply with the rows of nested counts."""
+    blocks, presentation = HierarchicalCounts(plan, hierarchy, noisy_result), plan.query.presentation
+    rows = [_build_row(blocks, node, blocks.get_count(node)) for node in blocks.shown_nodes]
+    order = tuple(select_answer_rows(rows, presentation))
+    filled_answer = replace(
+        answer,
+        rows=label_rows(rows, order, presentation),
+        intervals=partial(_compute_intervals, blocks, order),
+        posteriors=partial(_build_empty_posteriors, len(order), answer.numbers),
+    )
+    fitted_answer = replace(
+        filled_answer,
+        reconcile=cache(partial(reconcile_or_keep_raw, filled_answer, partial(_reconcile_counts, blocks, order))),
+    )
+    return _attach_range_counts(fitted_answer, blocks) if plan.query.nesting == "ranges" else fitted_answer
+
+
+def attach_ranges(answer: Answer, plan: Plan, noisy_result: NoisyResult) -> Answer:
+    """With ranges and a picture, where the cells of a histogram were measured one by one: for a prior, say."""
+    measurement = plan.measurements[0]
+    if plan.query.nesting != "ranges" or not isinstance(measurement, AdditiveNoise):
+        return answer
+    cell_level = Level(np.arange(len(noisy_result.cells)), Fraction(1), measurement.single_noise)
+    blocks = HierarchicalCounts(
+        plan, HierarchicalHistogram(measurement.linear_query, (cell_level,), measurement.name), noisy_result
+    )
+    return _attach_range_counts(answer, blocks)
+
+
+def _attach_range_counts(answer: Answer, blocks: HierarchicalCounts) -> Answer:
+    """Of a histogram: any range of it, and its picture."""
+    return attach_picture(
+        replace(answer, count_range=blocks.count_range), lambda: blocks.build_histogram_chart(answer.question)
+    )
+
+
+def check_ranges(schema: Schema, question: Question, ranges: Sequence[tuple[object, object]]) -> None:
+    """Refuse ranges that the answer could not tell, before anything is paid for it."""
+    if not ranges:
+        return
+    query = parse_question(question, schema)
+    if query.nesting != "ranges":
+        raise InvalidInput(NO_RANGES)
+    for ends in ranges:
+        _find_bins(schema, query, *ends)
+
+
+def _build_row(blocks: HierarchicalCounts, node: Node, count: Value) -> list[Value | None]:
+    plan, cell = blocks.plan, blocks.get_cell(node)
+    values: list[Value | None] = []
+    for output in plan.query.presentation.outputs:
+        if output.key is None:
+            values.append(count)
+            continue
+        key, place = plan.query.keys[output.key], cell[output.key]
+        values.append(format_group_key(plan.schema.column(key.column), key.width, place))
+    return values
+
+
+def _compute_intervals(
+    blocks: HierarchicalCounts, order: Sequence[int], confidence: float
+) -> tuple[Mapping[str, Interval], ...]:
+    names = [output.label for output in blocks.plan.query.presentation.outputs if output.key is None]
+    interval_confidence = blocks.plan.coverage.adjust_confidence(confidence)
+    if interval_confidence is None:
+        return tuple(dict.fromkeys(names) for _ in order)
+    return tuple(
+        dict.fromkeys(names, blocks.compute_interval(blocks.shown_nodes[index], interval_confidence)) for index in order
+    )
+
+
+def _reconcile_counts(blocks: HierarchicalCounts, order: Sequence[int]) -> ReconciledRows:
+    counts = [int(blocks.integer_counts[level][place]) for level, place in blocks.shown_nodes]
+    rows = [_build_row(blocks, node, count) for node, count in zip(blocks.shown_nodes, counts, strict=True)]
+
+    def compute_intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
+        row_intervals = _compute_intervals(blocks, order, confidence)
+        return tuple(
+            {
+                name: None if interval is None else _clip_interval(_as_float_interval(interval), counts[index])
+                for name, interval in row.items()
+            }
+            for index, row in zip(order, row_intervals, strict=True)
+        )
+
+    answer_rows = label_rows(rows, order, blocks.plan.query.presentation)
+    return ReconciledRows(answer_rows, compute_intervals, blocks.reasons, blocks.sums.advice)
+
+
+def _as_float_interval(interval: Interval) -> tuple[float, float]:
+    return cast("tuple[float, float]", interval)
+
+
+def _clip_interval(interval: tuple[float, float], count: float) -> tuple[float, float]:
+    """The part from 0 up, and at least what is told."""
+    low, high = interval
+    return min(max(low, 0.0), float(count)), max(high, float(count))
+
+
+def _build_empty_posteriors(rows: int, numbers: Sequence[str]) -> tuple[Mapping[str, None], ...]:
+    return tuple(dict.fromkeys(numbers) for _ in range(rows))
+
+
+def _build_nesting_constraints(starts: Sequence[NDArray[np.intp]], offsets: NDArray[np.intp]) -> list[Constraint]:
+    """Every block is the sum of those of the next level that it holds."""
+    children = {}
+    for level, (coarse, fine) in enumerate(pairwise(starts)):
+        ends = np.append(np.searchsorted(fine, coarse), len(fine)) + offsets[level + 1]
+        for place, (low, high) in enumerate(pairwise(ends.tolist())):
+            children[int(offsets[level]) + place] = range(low, high)
+    return [nested(children)] if children else []
+
+
+def _build_interval(count: float, half_width: float) -> tuple[float, float]:
+    return widen_interval(count - half_width, count + half_width, DECIMALS)
+
+
+def _find_bins(schema: Schema, query: Query, low: object, high: object) -> tuple[int, int]:
+    """The first and the last bin of a range; what lies beyond a bound counts as the bound."""
+    (key,) = query.keys
+    column = schema.column(key.column)
+    ends = [column.find_position(_format_range_end(value)) for value in (low, high)]
+    if ends[0] > ends[1]:
+        raise InvalidInput("a range goes from its low end up to its high end; these are the other way round")
+    if ends[0] > column.upper or ends[1] < column.lower:
+        least, most = (_format_range_end(to_answer_value(column.decode(end))) for end in (column.lower, column.upper))
+        raise InvalidInput(f"the values of {column.name} go from {least} to {most}; this range lies beyond them")
+    codes = [min(max(math.floor(end), column.lower), column.upper) for end in ends]
+    return (codes[0] - column.lower) // key.width, (codes[1] - column.lower) // key.width
+
+
+def _format_range_end(value: object) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,0 +1,341 @@
+"""How an answer, a preview and population estimates look.
+
+How an answer's estimates for the population look: a line for one number, a table for more; both parts named.
+
+How an answer and a preview look: the numbers first, then what they promise, are good for and cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from discreet.answers.answer import (
+    INTERVAL_HEADING,
+    Answer,
+    Interval,
+    PopulationEstimate,
+    RangeCount,
+    format_answer_interval,
+    format_posterior,
+)
+from discreet.cli.terminal import (
+    build_bar,
+    build_fields_table,
+    build_table,
+    build_text,
+    build_warning,
+    format_balances_left,
+)
+from discreet.custodian import Preview
+from discreet.formatting import (
+    format_cost,
+    format_interval,
+    format_number,
+    format_percent_at_least,
+    format_upper,
+    format_value,
+)
+from discreet.ledger import Balance
+from discreet.ledger.payment import MAX_AFFORDABLE
+from discreet.privacy.guarantee import Guarantee
+
+POPULATION_COLUMNS = ("for the population", "95 % interval", "noise", "sampling")
+
+
+def render_population(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> Iterator[RenderableType]:
+    """What is known of the population, and what that takes for granted."""
+    if not rows:
+        return
+    if answer.single:
+        estimate = rows[0][answer.numbers[0]]
+        number, interval_text, noise, sampling = _format_estimate(estimate)
+        confidence_text = format_percent_at_least(estimate.confidence)
+        yield f"for the population: {number}, {confidence_text} {interval_text} (noise {noise}, sampling {sampling})"
+    else:
+        yield ""
+        yield _build_population_table(answer, rows)
+    words_by_name = {name: estimate.words for row in rows for name, estimate in row.items()}
+    if len(set(words_by_name.values())) == 1:
+        words_by_name = {"": next(iter(words_by_name.values()))}
+    yield from (f"{name}: {words}" if name else words for name, words in words_by_name.items())
+
+
+def _build_population_table(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> RenderableType:
+    """A line for each number of each row, by its keys."""
+    keys = [name for name in answer.columns if name not in answer.numbers]
+    several = len(rows[0]) > 1
+    population_table = build_table(
+        *keys, *(["number"] if several else []), *POPULATION_COLUMNS, right=POPULATION_COLUMNS
+    )
+    for row, estimates in zip(answer.rows, rows, strict=False):
+        for name, estimate in estimates.items():
+            cells = [format_value(row[key]) for key in keys] + ([name] if several else [])
+            population_table.add_row(*(build_text(cell) for cell in (*cells, *_format_estimate(estimate))))
+    return population_table
+
+
+def _format_estimate(estimate: PopulationEstimate) -> tuple[str, str, str, str]:
+    noise, sampling = (f"±{format_upper(half_width)}" for half_width in (estimate.noise, estimate.sampling))
+    return format_value(estimate.value, estimate.interval), format_interval(*estimate.interval), noise, sampling
+
+
+MAX_ROWS_SHOWN = 200
+"""On a screen; JSON has all."""
+POSTERIOR_HEADING = "posterior mean"
+RECONCILED_HEADING = "reconciled"
+MAX_RECONCILED_COLUMNS = 2
+"""With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
+ERROR_HEADING = "expected error (root mean square)"
+REUSE_NOTES = {
+    "shared": ": another analyst's answer is stored, and is told; the data set pays nothing more",
+    "degraded": ": another analyst's answer is stored, and is told with noise added; the data set pays nothing more",
+}
+"""What a preview says of another analyst's stored answer."""
+ROWS_HEADING, WITHIN_HEADING = "rows with a value, at least", "within"
+
+
+def render_answer(
+    answer: Answer,
+    balances: Sequence[Balance],
+    picture: Path | None = None,
+    ranges: Sequence[RangeCount] = (),
+    population: Sequence[Mapping[str, PopulationEstimate]] = (),
+) -> Iterator[RenderableType]:
+    """One number large and plain, or a table; below it all that belongs to it."""
+    intervals = answer.intervals(0.95)
+    if answer.missed_accuracy:
+        yield build_warning(answer.missed_accuracy)
+    if answer.single:
+        yield from _render_single_number(answer, intervals[0])
+    else:
+        yield _build_answer_table(answer, intervals)
+        if answer.joint_coverage and answer.has_intervals:
+            yield answer.joint_coverage
+    if len(answer.rows) > MAX_ROWS_SHOWN:
+        yield f"... and {len(answer.rows) - MAX_ROWS_SHOWN:,} more rows; --json has all"
+    yield from (_format_range_estimate(estimate) for estimate in ranges)
+    yield from render_population(answer, population[:MAX_ROWS_SHOWN])
+    if answer.warning:
+        yield build_warning(answer.warning)
+    pairs = {"question": answer.question, **_describe_guarantee(answer.guarantee)}
+    pairs |= {"mechanism": answer.mechanism, **_describe_answer_accuracy(answer, intervals)}
+    yield ""
+    if answer.reconciled is not None and _format_reconciled_values(answer):
+        where = "" if len(answer.numbers) <= MAX_RECONCILED_COLUMNS else "with --json; "
+        pairs[RECONCILED_HEADING] = where + "; ".join(answer.reconciled.because)
+        pairs |= {"which to use": answer.reconciled.advice} if answer.reconciled.advice else {}
+    pairs |= {"cost": _describe_cost(answer), "left": format_balances_left(balances)}
+    yield build_fields_table(pairs | ({} if picture is None else {"picture": str(picture)}))
+
+
+def _render_single_number(answer: Answer, intervals: Mapping[str, Interval]) -> Iterator[RenderableType]:
+    """The headline, what is raw of it, its intervals, and what it means."""
+    posterior = answer.posterior
+    yield build_text(format_value(answer.headline, _get_single_interval(intervals)), "bold")
+    if answer.shaped:
+        raw = (
+            ""
+            if answer.headline == answer.value
+            else f"raw: {format_value(answer.value, _get_single_interval(intervals))}, "
+        )
+        yield f"{raw}a draw shaped by your prior"
+    yield from (
+        f"{INTERVAL_HEADING}: {format_answer_interval(interval)}"
+        for interval in intervals.values()
+        if interval is not None
+    )
+    yield from (f"{RECONCILED_HEADING}: {numbers[0]}" for numbers in _format_reconciled_values(answer).values())
+    if posterior is not None and posterior.numeric:
+        words = format_posterior(
+            posterior.mean(), posterior.median(), posterior.interval(0.95), isinstance(answer.value, date)
+        )
+        yield f"posterior: {words}"
+    if answer.meaning:
+        yield answer.meaning
+    if answer.prior_use:
+        yield answer.prior_use
+
+
+def _describe_answer_accuracy(answer: Answer, intervals: Sequence[Mapping[str, Interval]]) -> dict[str, str]:
+    """Nothing where the intervals or the meaning tell it already."""
+    is_redundant = (
+        all(interval is not None for row in intervals for interval in row.values())
+        or answer.accuracy[1:] in answer.meaning
+    )
+    return {} if is_redundant else {"accuracy": answer.accuracy}
+
+
+def _format_range_estimate(estimate: RangeCount) -> str:
+    """With the bins that were counted, where they are not just what was asked for."""
+    ends = f"{format_value(estimate.low)} to {format_value(estimate.high)}"
+    requested_range = "{} to {}".format(*estimate.asked)
+    is_exact_range = (str(estimate.low), str(estimate.high)) == estimate.asked
+    where = ends if is_exact_range else f"{requested_range}, in whole bins {ends}"
+    confidence_text = format_percent_at_least(estimate.confidence)
+    return (
+        f"{where}: {format_value(estimate.value, estimate.interval)}, {confidence_text} "
+        f"{format_answer_interval(estimate.interval)}"
+    )
+
+
+def _get_single_interval(intervals: Mapping[str, Interval]) -> Interval:
+    """The interval of a single number."""
+    return next(iter(intervals.values()), None)
+
+
+def render_preview(preview: Preview) -> Iterator[RenderableType]:
+    """What would be asked, how, and how good it would be."""
+    yield build_text(preview.question, "bold")
+    yield ""
+    pairs = {**_describe_guarantee(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
+    if preview.reason:
+        pairs["why"] = preview.reason
+    stored = REUSE_NOTES.get(preview.reuse, "")
+    if preview.stored is not None:
+        stored = f": an answer of epsilon {format_cost(preview.stored)} is stored, and is told"
+    if preview.prior_error is not None:
+        pairs["prior alone"] = f"an expected error of about {format_number(preview.prior_error)}, without asking"
+    if preview.prior_use:
+        pairs["prior"] = preview.prior_use
+    if preview.compared_with_dp is not None:
+        pairs["plain dp"] = f"{preview.compared_with_dp.mechanism}: {preview.compared_with_dp.accuracy}"
+        pairs["which model"] = preview.compared_with_dp.words
+    pairs |= {
+        "cost": _format_amount(preview.cost) + stored,
+        "left": format_balances_left(preview.balances),
+        "more such": _describe_times(preview),
+    }
+    yield build_fields_table(pairs)
+    if preview.accuracy_by_rows:
+        yield ""
+        yield _build_rows_table(preview)
+    yield ""
+    yield _build_candidates_table(preview)
+    yield from (build_warning(message) for message in preview.warnings)
+    yield ""
+    yield "Nothing was charged and no row was read."
+
+
+def _describe_times(preview: Preview) -> str:
+    count = f"{preview.times:,}" if preview.times < MAX_AFFORDABLE else f"{MAX_AFFORDABLE:,} or more"
+    return f"the budget holds {count} such question{'' if preview.times == 1 else 's'}"
+
+
+def _build_rows_table(preview: Preview) -> Table:
+    """How the accuracy depends on the number of rows."""
+    rows_table = build_table("number", ROWS_HEADING, WITHIN_HEADING, right=(ROWS_HEADING, WITHIN_HEADING))
+    for row_accuracy in preview.accuracy_by_rows:
+        rows_table.add_row(
+            *map(build_text, (row_accuracy.name, f"{row_accuracy.rows:,}", format_upper(row_accuracy.within)))
+        )
+    return rows_table
+
+
+def _build_candidates_table(preview: Preview) -> Table:
+    """What could answer, with its cost and the error of what it leads to."""
+    candidates_table = build_table("", "aggregate", "mechanism", "cost", ERROR_HEADING, right=(ERROR_HEADING,))
+    for candidate in preview.candidates:
+        error = "depends on the rows" if candidate.expected_error is None else format_number(candidate.expected_error)
+        cells = (
+            "chosen" if candidate.chosen else "",
+            candidate.aggregate,
+            candidate.mechanism,
+            _format_amount(candidate.cost),
+            error,
+        )
+        candidates_table.add_row(*map(build_text, cells))
+    return candidates_table
+
+
+def _describe_guarantee(guarantee: Guarantee) -> dict[str, str]:
+    assumptions = "; ".join(guarantee.assumptions)
+    return {"guarantee": guarantee.words()} | ({"beside it": assumptions} if assumptions else {})
+
+
+def _describe_cost(answer: Answer) -> str:
+    if answer.entry is None:
+        return "nothing: the schema makes it public"
+    if answer.stored:
+        return f"nothing: it was answered before, as entry {answer.entry}"
+    return f"{_format_amount(answer.cost)}, as entry {answer.entry}"
+
+
+def _format_amount(cost: Guarantee) -> str:
+    if cost.rho:
+        return f"rho {format_cost(cost.rho)} of zero-concentrated DP"
+    delta = f" and delta {format_cost(cost.delta)}" if cost.delta else ""
+    return f"epsilon {format_cost(cost.epsilon or Fraction(0))}{delta}"
+
+
+def _build_answer_table(answer: Answer, intervals: Sequence[Mapping[str, Interval]]) -> Table:
+    """Each number beside its interval; a bar where there is one count or other whole number to a row."""
+    interval_names = {name for row in intervals for name, interval in row.items() if interval is not None}
+    reconciled_values = _format_reconciled_values(answer) if len(answer.numbers) <= MAX_RECONCILED_COLUMNS else {}
+    names = [part for name in answer.columns for part in _build_headings(name, interval_names, reconciled_values)]
+    lengths, means = _compute_bar_lengths(answer), _format_posterior_means(answer)
+    longest = max(lengths, default=0)
+    right = (*answer.numbers, RECONCILED_HEADING, POSTERIOR_HEADING)
+    answer_table = build_table(*names, *([POSTERIOR_HEADING] if means else []), *([""] if longest else []), right=right)
+    for index, (row, row_intervals) in enumerate(list(zip(answer.rows, intervals, strict=True))[:MAX_ROWS_SHOWN]):
+        cells: list[RenderableType] = []
+        for name in answer.columns:
+            cells.append(build_text(format_value(row[name], row_intervals.get(name))))
+            if name in interval_names:
+                cells.append(format_answer_interval(row_intervals[name]))
+            if name in reconciled_values:
+                cells.append(reconciled_values[name][index])
+        if means:
+            cells.append(means[index])
+        if longest:
+            cells.append(build_bar(lengths[index], longest))
+        answer_table.add_row(*cells)
+    return answer_table
+
+
+def _build_headings(name: str, interval_names: Container[str], reconciled_names: Container[str]) -> list[str]:
+    return [
+        name,
+        *([INTERVAL_HEADING] if name in interval_names else []),
+        *([RECONCILED_HEADING] if name in reconciled_names else []),
+    ]
+
+
+def _format_reconciled_values(answer: Answer) -> dict[str, list[str]]:
+    """The reconciled numbers of the names that have any but raw ones."""
+    reconciliation = answer.reconciled
+    if reconciliation is None or (answer.single and answer.prior):  # one number with a prior is told by its posterior
+        return {}
+    pairs = list(zip(answer.rows, reconciliation.rows, strict=True))
+    changed = [
+        name for name in answer.numbers if any(raw_row[name] != fitted_row[name] for raw_row, fitted_row in pairs)
+    ]
+    return {name: [format_value(fitted_row[name]) for _, fitted_row in pairs] for name in changed}
+
+
+def _format_posterior_means(answer: Answer) -> list[str]:
+    """The posterior mean of each row shown, where there was a prior for its one number."""
+    if len(answer.numbers) != 1 or not answer.prior or len(answer.rows) > MAX_ROWS_SHOWN:
+        return []
+    posteriors = [row[answer.numbers[0]] for row in answer.posteriors()]
+    return [
+        format_value(posterior.mean()) if posterior is not None and posterior.numeric else ""
+        for posterior in posteriors
+    ]
+
+
+def _compute_bar_lengths(answer: Answer) -> list[int]:
+    """How long the bar of each row is; none where bars would say nothing."""
+    if len(answer.numbers) != 1 or len(answer.rows) < 2:
+        return []
+    numbers = [row[answer.numbers[0]] for row in answer.rows]
+    number_types = int | float if answer.count_range is not None or answer.reconciled is not None else int
+    bar_values = [
+        number for number in numbers if isinstance(number, number_types)
+    ]  # a row without a bar would be read as 0
+    return [round(number) for number in bar_values] if len(bar_values) == len(numbers) else []

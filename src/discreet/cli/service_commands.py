@@ -1,0 +1,388 @@
+"""`discreet serve` and `token`.
+
+`discreet serve`: data sets over HTTP, with a console.
+
+`discreet token`: who may use a service, and which data sets they may ask.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.terminal import Json, escape_unprintable
+from discreet.errors import InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from discreet.service.config import Config
+    from discreet.service.store import Store
+    from discreet.service.store.tokens import Token
+
+
+OptionalConfigFile = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="The service's configuration; without it a sample is served."),
+]
+Port = Annotated[
+    int | None, typer.Option(metavar="N", help="Another port than the configuration's; 0 takes a free one.")
+]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="How many processes answer.")]
+Folder = Annotated[
+    str | None, typer.Option(metavar="F", help="Where the sample is kept; without it, it is gone at the end.")
+]
+
+CUSTODIAN = "custodian"
+TOKEN_ID_FILE = "token.id"
+"""The file with the id of the token that was shown last."""
+SAMPLE_CONFIG = """\
+# The made-up registry, for this machine alone.
+store: service.db
+datasets:
+  - schema: registry.yaml
+    deadline: 1
+"""
+
+
+def run_serve(
+    config: OptionalConfigFile = None,
+    port: Port = None,
+    workers: Workers = None,
+    folder: Folder = None,
+    json: Json = False,
+) -> None:
+    """Serve data sets to many analysts over HTTP, with a console for people, until it is stopped.
+
+    Without a configuration a made-up registry is served, on this machine alone, and a token for its custodian is shown.
+    """
+    _require_service()
+    if config is not None and folder is not None:
+        raise InvalidInput("--folder is for the sample; a configuration says itself where things are kept")
+    if config is not None:
+        _serve_config(Path(config), port, workers, json, _skip_token)
+    else:
+        with _open_sample_folder(folder) as sample_folder:
+            _serve_config(_write_sample_config(sample_folder), port, workers, json, _create_sample_token)
+
+
+def _serve_config(
+    file: Path, port: int | None, workers: int | None, json: bool, make_token: Callable[[Config], str | None]
+) -> None:
+    from discreet.cli import terminal
+    from discreet.service import supervisor
+
+    config = _read_config(file, port, workers)
+    with ExitStack() as stages:
+        progress = stages.enter_context(terminal.show_stages())
+
+        def announce(listening: str) -> None:
+            stages.close()
+            address, token_text = _format_address(config, listening), make_token(config)
+            if json:
+                terminal.print_json(_build_document(file, address, token_text))
+            else:
+                terminal.print_screen(*_render_service(file, config, address, token_text))
+            sys.stdout.flush()  # who waits for it on a pipe gets it now
+
+        supervisor.run_service(config, announce, progress)
+
+
+def _require_service() -> None:
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
+        raise Unavailable("the service is not installed; run pip install '.[service]'")
+
+
+@contextmanager
+def _open_sample_folder(path: str | None) -> Iterator[Path]:
+    """The folder of the sample: the one that was named, or one that is gone at the end."""
+    if path is not None:
+        yield Path(path)
+    else:
+        with tempfile.TemporaryDirectory(prefix="discreet-sample-", ignore_cleanup_errors=True) as temporary_folder:
+            yield Path(temporary_folder)
+
+
+def _write_sample_config(folder: Path) -> Path:
+    """The configuration of the sample, written with it where it is not there already."""
+    from discreet.cli import terminal
+    from discreet.sample import write_registry
+
+    file = folder / "service.yaml"
+    try:
+        with terminal.show_stages() as progress:
+            progress("writing a made-up registry")
+            if not (folder / "registry.yaml").exists():
+                write_registry(folder)
+            if not file.exists():
+                file.write_text(SAMPLE_CONFIG, encoding="utf-8")
+    except OSError:
+        raise Unavailable(f"the folder {folder} cannot be written; check its owner and the disk") from None
+    return file
+
+
+def _read_config(file: Path, port: int | None, workers: int | None) -> Config:
+    """The configuration, with what was said on the command line in its place."""
+    from dataclasses import replace
+
+    from discreet.service.config import read_config
+
+    config = read_config(file)
+    return replace(
+        config, port=config.port if port is None else port, workers=config.workers if workers is None else workers
+    )
+
+
+def _skip_token(config: Config) -> None:
+    """Whoever has a configuration makes tokens with `discreet token`."""
+
+
+def _create_sample_token(config: Config) -> str:
+    """A token for the custodian of the sample; the one that a former start showed is revoked."""
+    from discreet.service.store import Store
+    from discreet.service.store.tokens import create_token, revoke_token
+
+    id_file = config.folder / TOKEN_ID_FILE
+    with Store.open(config.store) as store:
+        token, secret = create_token(store, CUSTODIAN, CUSTODIAN)
+        try:
+            if id_file.exists():
+                revoke_token(store, id_file.read_text(encoding="utf-8", errors="replace"))
+            id_file.write_text(token.id, encoding="utf-8")
+        except OSError:
+            raise Unavailable(f"{id_file} cannot be written; check its owner and the disk") from None
+    return secret
+
+
+def _format_address(config: Config, address: str) -> str:
+    """The address as others reach it: by this machine's name where it listens everywhere."""
+    import socket
+
+    port = address.rpartition(":")[2]
+    return f"{address.partition(':')[0]}://{socket.gethostname()}:{port}" if _is_everywhere(config) else address
+
+
+def _is_everywhere(config: Config) -> bool:
+    """Whether the address stands for every one of this machine."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(config.address).is_unspecified
+    except ValueError:
+        return False
+
+
+def _build_document(file: Path, address: str, token: str | None) -> dict[str, str | None]:
+    return {"address": address, "console": f"{address}/console/", "token": token, "config": str(file)}
+
+
+def _render_service(file: Path, config: Config, address: str, token: str | None) -> Iterator[RenderableType]:
+    from discreet.cli.terminal import build_fields_table, build_text, build_warning
+
+    yield build_text(f"discreet answers at {address}", "bold")
+    pairs = {"console": f"{address}/console/", "configuration": str(file)}
+    if token is not None:
+        pairs["custodian's token"] = token
+    yield build_fields_table(pairs)
+    if _is_everywhere(config):
+        yield "It listens on every address of this machine, not by this name alone."
+    if token is not None:
+        yield "Sign in to the console with the token, which is shown once, or send it: Authorization: Bearer dsc_..."
+    elif not _has_custodian(config):
+        yield f"There is no custodian yet: discreet token create --config {file} --analyst NAME --role custodian"
+    if not config.padding:
+        yield build_warning("padding is off, so that the time of a reply may tell of rows: for tests alone.")
+    yield "Stop it with Ctrl-C: requests under way are answered first."
+
+
+def _has_custodian(config: Config) -> bool:
+    import time
+
+    from discreet.service.store import Store
+    from discreet.service.store.tokens import list_tokens
+
+    with Store.open(config.store) as store:
+        return any(token.role == CUSTODIAN and token.is_valid(time.time()) for token in list_tokens(store))
+
+
+ConfigFile = Annotated[
+    str, typer.Option("--config", metavar="FILE", help="The service's configuration.", show_default=False)
+]
+Analyst = Annotated[
+    str, typer.Option(metavar="A", help="Whose token it is; her account has the same name.", show_default=False)
+]
+Role = Annotated[str, typer.Option(metavar="R", help="analyst or custodian.")]
+Days = Annotated[float, typer.Option(metavar="N", help="For how many days it is good, at most 366.")]
+GrantedDatasets = Annotated[
+    list[str] | None, typer.Option("--dataset", metavar="D", help="A data set that she may ask; repeatable.")
+]
+TokenId = Annotated[
+    str, typer.Argument(metavar="ID", help="The token's id, as listed, or how it begins.", show_default=False)
+]
+AnalystName = Annotated[str, typer.Argument(metavar="ANALYST", help="Who may ask.", show_default=False)]
+DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.", show_default=False)]
+
+MIN_ID_LENGTH = 8
+"""Signs of an id's beginning, at least, that stand for it where no other begins so."""
+
+
+def run_token_create(
+    config: ConfigFile,
+    analyst: Analyst,
+    role: Role = "analyst",
+    days: Days = 30,
+    dataset: GrantedDatasets = None,
+    json: Json = False,
+) -> None:
+    """Make a token and print it: this once, for only its hash is kept."""
+    from discreet.cli import terminal
+    from discreet.service.store.tokens import create_token
+
+    with _open_store(config) as (settings, store):
+        for name in dataset or ():
+            _require_dataset(settings, name)
+        token, secret = create_token(store, analyst, role, days, tuple(dataset or ()))
+    if json:
+        terminal.print_json(_token_to_json(token) | {"token": secret})
+    else:
+        print(secret)
+        message = f"Token {token.id} of {token.analyst}, {token.role}, is good until {_format_time(token.expires)}."
+        print(escape_unprintable(message), "It is shown this once.", file=sys.stderr)
+
+
+def run_token_list(config: ConfigFile, json: Json = False) -> None:
+    """Show every token there ever was, without its secret, and who may ask what."""
+    from discreet.cli import terminal
+    from discreet.service.store.tokens import list_grants, list_tokens
+
+    with _open_store(config) as (_, store):
+        tokens, grants = list_tokens(store), list_grants(store)
+    if json:
+        granted = [{"dataset": dataset, "analyst": analyst} for dataset, analyst in grants]
+        terminal.print_json({"tokens": [_token_to_json(token) for token in tokens], "grants": granted})
+        return
+    token_table = terminal.build_table("id", "analyst", "role", "created", "good until", "state")
+    for token in tokens:
+        cells = (
+            token.id,
+            token.analyst,
+            token.role,
+            _format_time(token.created),
+            _format_time(token.expires),
+            _format_state(token),
+        )
+        token_table.add_row(*map(terminal.build_text, cells))
+    terminal.print_screen(token_table, "", *(f"{analyst} may ask {dataset}" for dataset, analyst in grants))
+
+
+def run_token_revoke(token: TokenId, config: ConfigFile) -> None:
+    """End a token, and every console session that it opened, at once."""
+    from discreet.cli import terminal
+    from discreet.service.store.tokens import revoke_token
+
+    with _open_store(config) as (_, store):
+        token_id = _find_token_id(store, token)
+        revoke_token(store, token_id)
+    terminal.print_screen(f"Token {token_id} is revoked.")
+
+
+def run_token_grant(analyst: AnalystName, dataset: DatasetName, config: ConfigFile) -> None:
+    """Let an analyst ask a data set."""
+    from discreet.cli import terminal
+    from discreet.service.store import tokens
+
+    with _open_store(config) as (settings, store):
+        _require_dataset(settings, dataset)
+        tokens.grant_dataset(store, dataset, analyst)
+        now = time.time()
+        has_token = any(token.analyst == analyst and token.is_valid(now) for token in tokens.list_tokens(store))
+    terminal.print_screen(f"{analyst} may ask {dataset}{'' if has_token else ', but has no valid token yet'}.")
+
+
+def run_token_ungrant(analyst: AnalystName, dataset: DatasetName, config: ConfigFile) -> None:
+    """Let an analyst ask a data set no more."""
+    from discreet.cli import terminal
+    from discreet.service.store import tokens
+
+    with _open_store(config) as (_, store):
+        if (dataset, analyst) not in tokens.list_grants(store):
+            raise InvalidInput(f"{analyst[:40]!r} may not ask {dataset[:40]!r} as it is; see: discreet token list")
+        tokens.revoke_grant(store, dataset, analyst)
+    terminal.print_screen(f"{analyst} may ask {dataset} no more.")
+
+
+@contextmanager
+def _open_store(file: str) -> Iterator[tuple[Config, Store]]:
+    """A service's configuration and its store."""
+    from discreet.service.config import read_config
+    from discreet.service.store import Store
+
+    config = read_config(file)
+    with Store.open(config.store) as store:
+        yield config, store
+
+
+def _find_token_id(store: Store, prefix: str) -> str:
+    """The id of the one token that is told of by it, or by how it begins."""
+    from discreet.service.store.tokens import list_tokens
+
+    ids = [candidate.id for candidate in list_tokens(store)]
+    matches = [
+        candidate
+        for candidate in ids
+        if candidate == prefix or (len(prefix) >= MIN_ID_LENGTH and candidate.startswith(prefix))
+    ]
+    if len(matches) > 1:
+        raise InvalidInput(
+            f"{len(matches)} tokens begin with {prefix[:40]!r}; give more of the id: discreet token list"
+        )
+    if not matches:
+        raise InvalidInput(
+            f"there is no token {prefix[:40]!r}; give its id, or {MIN_ID_LENGTH} signs or more of its beginning: "
+            "discreet token list"
+        )
+    return matches[0]
+
+
+def _require_dataset(config: Config, name: str) -> None:
+    """The service has such a data set."""
+    from discreet.schema import load_schema
+
+    names = [load_schema(dataset.schema).name for dataset in config.datasets]
+    if name not in names:
+        raise InvalidInput(f"the service has no data set {name[:40]!r}; it has {', '.join(names)}")
+
+
+def _token_to_json(token: Token) -> dict[str, object]:
+    """A token without its secret, as the service tells it."""
+    return token.to_json() | {"valid": token.is_valid(time.time())}
+
+
+def _format_state(token: Token) -> str:
+    if token.revoked is not None:
+        return f"revoked {_format_time(token.revoked)}"
+    return "valid" if token.is_valid(time.time()) else "expired"
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+TOKEN_COMMANDS: Mapping[str, Callable[..., None]] = {
+    "create": run_token_create,
+    "list": run_token_list,
+    "revoke": run_token_revoke,
+    "grant": run_token_grant,
+    "ungrant": run_token_ungrant,
+}
+"""By the word they are called with."""

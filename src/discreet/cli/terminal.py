@@ -1,0 +1,274 @@
+"""Options that commands share, and how output looks on a terminal.
+
+The words that several commands share, and what is read from them.
+
+How things look on a terminal: plain text and tables by Rich, without colours in a pipe; or one JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from discreet.errors import InvalidInput
+from discreet.formatting import format_budget_left, format_cost
+from discreet.ledger import Balance
+from discreet.numeric import parse_rational
+
+MAX_QUESTION_BYTES = 1_000_000
+"""In bytes, of what is read from standard input at all; a question may have far fewer characters."""
+
+SchemaFile = Annotated[
+    str, typer.Argument(metavar="SCHEMA", help="The schema file of the data set.", show_default=False)
+]
+Question = Annotated[
+    str,
+    typer.Argument(metavar="QUESTION", help="SQL, or - to read it from standard input.", show_default=False),
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        metavar="E",
+        help="Privacy budget for this answer, such as 0.1. It is never exceeded, but with --reuse any.",
+        show_default=False,
+    ),
+]
+Delta = Annotated[str | None, typer.Option(metavar="D", help="The delta of approx-dp, such as 1e-9.")]
+Accuracy = Annotated[
+    str | None,
+    typer.Option(metavar="A", help="How near it should be, such as '±50 at 95%', instead of an epsilon."),
+]
+NoiseScale = Annotated[
+    str | None,
+    typer.Option(metavar="S", help="The scale of Laplace noise instead of an epsilon; the sd with --model approx-dp."),
+]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P",
+        help="What you know already, such as 'normal(38, 6) on [17, 90]', or '{\"true\": 1, \"false\": 99}'.",
+    ),
+]
+DistanceName = Annotated[
+    str | None,
+    typer.Option(
+        "--distance", metavar="D", help="Refine the prior by this distance: continuous, nominal, ordinal, semantic."
+    ),
+]
+Interval = Annotated[
+    bool, typer.Option("--interval", help="Spend half of epsilon on two values around a quantile or median.")
+]
+Tail = Annotated[
+    bool | None,
+    typer.Option(
+        "--tail/--no-tail",
+        help="Give a tenth of the prior's weight to a heavy (Cauchy) tail, or none. Default: a tail, unless the answer "
+        "is drawn from a prior with ends.",
+        show_default=False,
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Fewest rows you expect to be selected; states the accuracy of a mean for it."),
+]
+Reuse = Annotated[
+    str | None,
+    typer.Option(
+        metavar="any",
+        help="Take another analyst's stored answer also if it costs more than --epsilon. Default: add noise to it, or "
+        "draw anew.",
+        show_default=False,
+    ),
+]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        metavar="C",
+        help="What you know to be true of a count's rows, such as 'total = 1000', 'each <= 50', 'rising'; repeatable.",
+    ),
+]
+WithPopulation = Annotated[
+    bool,
+    typer.Option("--population", help="Tell counts, means and proportions for the population of a random sample too."),
+]
+PopulationSize = Annotated[
+    str | None, typer.Option(metavar="N", help="The same, for a population of so many units; where theirs is public.")
+]
+Model = Annotated[str | None, typer.Option(metavar="M", help="dp, approx-dp or individual-dp.")]
+Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
+OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="L", help="The ledger's file or database address, if not the data set's own."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRequest:
+    """A question and its numbers, by their decimal text."""
+
+    question: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+    noise_scale: Fraction | None
+    accuracy: str | None
+    rows: int | None
+
+
+def parse_query_request(
+    question: str,
+    epsilon: str | None,
+    delta: str | None,
+    noise_scale: str | None = None,
+    accuracy: str | None = None,
+    rows: str | None = None,
+) -> QueryRequest:
+    """A question, from standard input where it is -, and its numbers by their decimal text."""
+    text = _read_standard_input() if question == "-" else question
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
+    if (epsilon, noise_scale, accuracy) == (None, None, None):
+        raise InvalidInput("say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'; see --help")
+    count = None if rows is None else parse_rational(rows, "--rows")
+    if count is not None and count.denominator != 1:
+        raise InvalidInput("--rows is a whole number, such as 5000")
+    return QueryRequest(
+        text,
+        None if epsilon is None else parse_rational(epsilon, "epsilon"),
+        None if delta is None else parse_rational(delta, "delta"),
+        None if noise_scale is None else parse_rational(noise_scale, "the noise scale"),
+        accuracy,
+        None if count is None else int(count),
+    )
+
+
+def _read_standard_input() -> str:
+    content = sys.stdin.buffer.read(MAX_QUESTION_BYTES + 1)
+    if len(content) > MAX_QUESTION_BYTES:
+        raise InvalidInput(f"the question is longer than {MAX_QUESTION_BYTES} bytes; ask a shorter one")
+    return content.decode(errors="surrogateescape")
+
+
+def escape_unprintable(text: str) -> str:
+    """A text that cannot move the cursor, change colours or ring: what does not print is written as its code."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
+PIPE_WIDTH = 240
+BAR_WIDTH = 24
+BAR_COLOR = "blue"
+
+
+def print_json(payload: object) -> None:
+    """Print one JSON document and nothing else."""
+    print(json.dumps(payload, indent=2))
+
+
+def print_screen(*parts: RenderableType) -> None:
+    """Print one part below another; no text is read as markup."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH  # nobody reads a cut number
+    for part in parts:
+        console.print(build_text(part) if isinstance(part, str) else part)
+
+
+def build_text(content: str, style: str = "") -> Text:
+    """A text that cannot move the cursor, whoever wrote it."""
+    return Text(escape_unprintable(content), style=style)
+
+
+def build_warning(message: str) -> Text:
+    """What must not be overlooked."""
+    return build_text(f"Warning: {message}", "bold yellow")
+
+
+def build_fields_table(pairs: Mapping[str, str]) -> Table:
+    """Names, and beside them what they are."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for name, value in pairs.items():
+        grid.add_row(build_text(name), build_text(value))
+    return grid
+
+
+def build_table(*names: str, right: Sequence[str] = ()) -> Table:
+    """A table without rows; the columns named in `right` hold numbers."""
+    new_table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for name in names:
+        new_table.add_column(build_text(name), justify="right" if name in right else "left")
+    return new_table
+
+
+def build_bar(part: float | Fraction, total: float | Fraction) -> ProgressBar:
+    """How much of a whole above 0 a part is."""
+    share = min(max(float(part / total), 0), 1)
+    return ProgressBar(total=1, completed=share, width=BAR_WIDTH, complete_style=BAR_COLOR, finished_style=BAR_COLOR)
+
+
+def format_owner(analyst: str | None) -> str:
+    """Whose account it is."""
+    return "the data set" if analyst is None else analyst
+
+
+def format_balances_left(balances: Sequence[Balance]) -> str:
+    """What is left to whom, in a line."""
+    several = len({balance.model for balance in balances}) > 1
+    parts = []
+    for balance in balances:
+        model = f" in {balance.model}" if several else ""
+        parts.append(
+            f"{format_budget_left(balance.left)} of {format_cost(balance.cap.epsilon)} for "
+            f"{format_owner(balance.analyst)}{model}"
+        )
+    return ", ".join(parts)
+
+
+@contextmanager
+def show_stages() -> Iterator[Callable[[str], None]]:
+    """Name on stderr the stage at work; the line is gone once all is done."""
+    with _build_progress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    ) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def show(stage: str) -> None:
+            """A stage that counts, as "trying: 3 of 12", has a bar that fills."""
+            counter = re.search(r"(\d+) of (\d+)$", stage)
+            done, total = (int(counter[1]), int(counter[2])) if counter else (0, None)
+            progress.update(task, description=stage, completed=done, total=total)
+
+        yield show
+
+
+@contextmanager
+def show_count(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how many are done of how many."""
+    with _build_progress(TextColumn(what), BarColumn(), TimeElapsedColumn()) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _build_progress(*columns: ProgressColumn) -> Progress:
+    console = Console(stderr=True)
+    return Progress(*columns, transient=True, console=console, disable=not console.is_terminal)

@@ -1,0 +1,171 @@
+"""Counting sessions over HTTP, and follow-up requests about an answer.
+
+What is asked of an answer afterwards: ranges, the population, its picture. Only where nothing is paid for it.
+
+Protocol 1 over HTTP: a session at the service, paid for on opening, that answers counts while they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from discreet.answers.answer import Answer, PopulationEstimate, RangeCount
+from discreet.client.decode_replies import (
+    AnswerCallbacks,
+    JsonObject,
+    decode_answer,
+    decode_population,
+    decode_range_count,
+    decode_reply,
+    require_95_confidence,
+)
+from discreet.client.encode_requests import encode_question, encode_range, make_request_key
+from discreet.client.remote_dataset import RemoteDataset, attach_retry_key, quote_path_part
+from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
+from discreet.numeric import as_int, as_positive
+
+if TYPE_CHECKING:
+    from discreet.query.validate import Question
+
+
+ANSWER_NOT_STORED = (
+    "the service has this answer stored no longer, as after a refresh of the data set: this would be charged; ask anew"
+)
+ANSWER_CHANGED = (
+    "by now the service tells another answer to this question, as a newer or nearer one; take this of that answer"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAnswer:
+    """An answer as it was told, and the request that it was told to."""
+
+    dataset: RemoteDataset
+    body: JsonObject
+    document: JsonObject
+
+    @property
+    def callbacks(self) -> AnswerCallbacks:
+        """What the answer offers."""
+        picture_callbacks = (self.save_picture, self.fetch_spec) if self.document.get("picture") else (None, None)
+        return AnswerCallbacks(self.count_range, self.estimate_population, *picture_callbacks)
+
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
+        """How many rows lie in a range."""
+        require_95_confidence(confidence)
+        return decode_reply(
+            lambda ranges: decode_range_count(ranges[0]), self._ask_again("ranges", [encode_range(low, high)])
+        )
+
+    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
+        """The numbers for the population."""
+        require_95_confidence(confidence)
+        size_field = {} if size is None else {"population_size": as_int(size, "the size of the population")}
+        return decode_reply(decode_population, self._ask_again("population", True, size_field))
+
+    def save_picture(self, path: str | Path) -> Path:
+        """The picture in a file."""
+        from discreet.charts import check_picture_path, save_spec
+
+        target = check_picture_path(path)
+        return save_spec(self.fetch_spec(), target)
+
+    def fetch_spec(self) -> dict[str, Any]:
+        """The picture as data."""
+        reply = self.dataset.fetch(f"/answers/{quote_path_part(self.document.get('id'))}/picture")
+        return decode_reply(lambda document: dict(document["spec"]), reply)
+
+    def _ask_again(self, name: str, addition: object, extra_fields: JsonObject | None = None) -> Any:
+        """The same question once more, from what is stored, with something beside it."""
+        repeated_body = {field_name: value for field_name, value in self.body.items() if field_name != "fresh"} | {
+            "stored_only": True
+        }
+        try:
+            reply = self.dataset.submit_question(
+                repeated_body | {name: addition} | dict(extra_fields or {}), make_request_key(None)
+            )
+        except BudgetExceeded:
+            raise InvalidInput(ANSWER_NOT_STORED) from None
+        if reply.get("rows") != self.document["rows"]:
+            raise InvalidInput(ANSWER_CHANGED)
+        return reply.get(name)
+
+
+NOT_IN_SESSION = "ranges and the population are told of answers outside a session; ask the question there"
+
+
+@dataclass(eq=False, slots=True)
+class RemoteSession:
+    """Make one with `Client.session`, and use it in a `with`; threads may share it."""
+
+    noise_scale: Fraction
+    epsilon: Fraction
+    """What all answers together cost; it was paid on opening."""
+    left: Fraction
+    """How much of epsilon no answer used yet, as of the last reply."""
+    _dataset: RemoteDataset = field(repr=False)
+    _subpath: str = field(repr=False)
+    _is_open: bool = field(default=True, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def answer(self, question: Question, noise_scale: object = None) -> Answer:
+        """Answer, or refuse before a row is read; after a refusal the session goes on.
+
+        The same question at the same noise scale gives the same answer for nothing.
+        """
+        if not self._is_open:
+            raise InvalidInput("the session is closed; open another")
+        body = encode_question(question, {"noise_scale": noise_scale})
+        reply = self._dataset.submit(f"{self._subpath}/answers", body, make_request_key(None))
+        left = decode_reply(lambda document: Fraction(document["left"]), reply)
+        with self._lock:
+            self.left = min(self.left, left)
+        callbacks = replace(
+            RemoteAnswer(self._dataset, {}, reply).callbacks,
+            count_range=_refuse_in_session,
+            estimate_population=_refuse_in_session,
+        )
+        return decode_reply(lambda document: decode_answer(document, callbacks, has_prior=False), reply)
+
+    def close(self) -> None:
+        """No more answers; what is left is lost, since there are no refunds."""
+        with self._lock:
+            was_open, self._is_open = self._is_open, False
+        if was_open:
+            try:
+                self._dataset.delete(self._subpath)
+            except (InvalidInput, Unavailable):  # it is gone already, or ends by itself: nothing more is paid
+                return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_remote_session(dataset: RemoteDataset, noise_scale: object, epsilon: object, key: str) -> RemoteSession:
+    """Pay, and open; with the same key never twice."""
+    scale, session_epsilon = as_positive(noise_scale, "noise_scale"), as_positive(epsilon, "epsilon")
+
+    def decode_session(document: JsonObject) -> RemoteSession:
+        subpath = f"/sessions/{quote_path_part(document['id'])}"
+        return RemoteSession(scale, Fraction(document["epsilon"]), Fraction(document["left"]), dataset, subpath)
+
+    with attach_retry_key(key):
+        return decode_reply(
+            decode_session,
+            dataset.submit("/sessions", {"noise_scale": str(scale), "epsilon": str(session_epsilon)}, key),
+        )
+
+
+def _refuse_in_session(*_: object) -> NoReturn:
+    raise InvalidInput(NOT_IN_SESSION)

@@ -1,0 +1,454 @@
+"""Preview a question or a prior: cost and accuracy from plan and ledger, never from a row.
+
+What a question would cost and be good for: from plan and ledger, never from a row.
+
+A prior as the planner reads it for a question: a law over what the answer can be. From public facts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.answers.decode import Decoder
+from discreet.answers.explain import (
+    AccuracyForRows,
+    compute_accuracy_by_rows,
+    describe_prior_distribution,
+    is_date,
+    state_accuracy,
+)
+from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.formatting import format_day, format_day_ends, format_number
+from discreet.ledger import Balance, Caps, Charge, Ledger
+from discreet.ledger.payment import Offer, build_unspent_owners, count_affordable_charges
+from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.measurements.selection import CandidateSelection
+from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
+from discreet.measurements.unit_query import OrderStatistic
+from discreet.numeric import date_from_days
+from discreet.planner.dp_comparison import DpComparison, compare_with_dp
+from discreet.planner.options import PriorInput, QueryOptions
+from discreet.planner.plan import Candidate, Plan
+from discreet.planner.planner import plan, plan_query
+from discreet.planner.workload import compute_mean_errors
+from discreet.priors.posterior import Posterior
+from discreet.privacy.guarantee import Guarantee
+from discreet.query import to_sql
+from discreet.query.query import Query
+from discreet.query.validate import Question, parse_question
+from discreet.schema import Schema
+from discreet.untrusted import copy_text
+
+if TYPE_CHECKING:
+    from discreet.ledger.charge import Model
+
+
+DEFAULT_ANALYST = "analyst"
+ANY_PRICE = "any"
+LITTLE_GAIN_RATIO = 0.95
+WEAK_EPSILON_WARNING = "an epsilon above 5 is weak formal protection"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a question would cost and be good for. It reads no row and charges nothing.
+
+    `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
+    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million being told.
+    """
+
+    question: str
+    mechanism: str
+    cost: Guarantee
+    expected_error: float | None
+    candidates: tuple[Candidate, ...]
+    accuracy: str
+    guarantee: Guarantee
+    reason: str = ""
+    stored: Fraction | None = None
+    """The epsilon of a stored answer that this analyst has paid for, and that would be told instead of a new draw."""
+    reuse: Literal["", "own", "shared", "degraded"] = ""
+    """Which stored answer would be told: your own, another analyst's, or another's with noise added to your epsilon.
+
+    The data set pays for none of them; you pay for what is not your own, and `cost` is all that is told of it."""
+    warnings: tuple[str, ...] = ()
+    prior_error: float | None = None
+    """The expected error of not asking: the standard deviation of the prior."""
+    pictured: bool = False
+    error_of: str = ""
+    """What `expected_error` is of; empty where it is 0 or not known."""
+    prior_use: str = ""
+    """How the prior would be used, in a sentence; empty where none would."""
+    balances: tuple[Balance, ...] = ()
+    times: int = 0
+    accuracy_by_rows: tuple[AccuracyForRows, ...] = ()
+    """How the accuracy of a mean or variance depends on the number of rows selected, where that is not public."""
+    compared_with_dp: DpComparison | None = None
+    """Of an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
+
+
+def build_plan_charge(
+    planned: Plan,
+    question: str,
+    snapshot: str,
+    analyst: str,
+    key: str | None = None,
+    fresh: bool = False,
+    any_price: bool = False,
+) -> Charge:
+    """What a plan asks of the ledger."""
+    return Charge(
+        dataset=planned.schema.name,
+        snapshot=snapshot,
+        analyst=analyst,
+        question=planned.build_question_key(),
+        query=question,
+        model=cast("Model", planned.account_model),
+        spend=planned.cost,
+        epsilon=planned.epsilon,
+        part=planned.get_sub_account(),
+        key=key,
+        fresh=fresh,
+        any_price=any_price,
+        degradable=planned.is_degradable,
+    )
+
+
+def is_any_price(reuse: object) -> bool:
+    """Whether an analyst takes another's stored answer at any price; left out, for what she offers at the most."""
+    if reuse is None:
+        return False
+    if copy_text(reuse, "reuse") != ANY_PRICE:
+        raise InvalidInput(
+            f'reuse is "{ANY_PRICE}", to take another analyst\'s stored answer also if it costs more than you offer; '
+            "otherwise leave it out"
+        )
+    return True
+
+
+def preview_from_schema(
+    schema: Schema,
+    question: Question,
+    epsilon: object = None,
+    prior: PriorInput = None,
+    delta: object = None,
+    model: str | None = None,
+    **options: Any,
+) -> Preview:
+    """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
+    max_epsilon = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
+    planned = plan(schema, parse_question(question, schema), epsilon, delta, prior, model, most=max_epsilon, **options)
+    result = build_preview(planned, to_sql(planned.query, schema))
+    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
+    charge = build_plan_charge(planned, result.question, "none yet", DEFAULT_ANALYST)
+    return replace(result, times=count_affordable_charges(charge, build_unspent_owners(charge, caps)))
+
+
+def build_preview(planned: Plan, question: str) -> Preview:
+    """A plan as a preview."""
+    no_cost = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
+    warnings = [WEAK_EPSILON_WARNING] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
+    prior_error, expected_error = planned.prior_error, planned.expected_error
+    if prior_error is not None and expected_error is not None and expected_error > LITTLE_GAIN_RATIO * prior_error:
+        warnings.append(
+            f"your prior alone has an expected error of about {format_number(prior_error)}: "
+            f"{_describe_little_gain(expected_error > prior_error)}"
+        )
+    return Preview(
+        question=question,
+        mechanism=planned.mechanism,
+        cost=no_cost if planned.is_free else planned.guarantee,
+        expected_error=planned.expected_error,
+        candidates=planned.candidates,
+        accuracy=state_accuracy(planned, planned.confidence),
+        accuracy_by_rows=compute_accuracy_by_rows(planned, planned.confidence),
+        guarantee=planned.guarantee,
+        reason=explain_mechanism(planned),
+        warnings=tuple(warnings),
+        prior_error=prior_error,
+        pictured=is_plan_plottable(planned),
+        error_of=describe_error_meaning(planned) if expected_error else "",
+        prior_use=planned.prior_description,
+        compared_with_dp=compare_with_dp(planned),
+    )
+
+
+def _describe_little_gain(is_worse: bool) -> str:
+    """What an answer is worth beside a prior that is nearly as good; worse only by the tail mixed into the prior."""
+    if not is_worse:
+        return "the answer would tell you hardly more"
+    return "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"
+
+
+def describe_error_meaning(planned: Plan) -> str:
+    """What the expected error is of: of nested counts it is a mean over all that they tell."""
+    if planned.grid_prior is not None or planned.prior is not None:
+        return f"of what you will know: your prior and the answer together{_describe_expected_rows(planned)}"
+    if not isinstance(planned.measurements[0], HierarchicalHistogram):
+        selection_clause = ", before rows are chosen by it" if planned.coverage.is_selective else ""
+        return f"of the raw answer{selection_clause}{_describe_expected_rows(planned)}"
+    is_histogram = planned.query.nesting == "ranges"
+    return "of a range, on average over all ranges" if is_histogram else "of a count, on average over all rows"
+
+
+def _describe_expected_rows(planned: Plan) -> str:
+    """The number of rows that an expected error is for, where it is not public."""
+    noisy_measurements = [measurement for measurement in planned.measurements if isinstance(measurement, AdditiveNoise)]
+    if not any(planned.build_estimator(measurement).depends_on_rows for measurement in noisy_measurements):
+        return ""
+    expected = planned.expected_rows
+    guess_note = "" if expected.source == "stated" else ", which is only a guess"
+    return f", if about {expected.number:,} rows are selected{guess_note}"
+
+
+def is_plan_plottable(planned: Plan) -> bool:
+    """Whether the answer can be drawn: a histogram, or one number with a law to show."""
+    if planned.query.nesting == "ranges":
+        return True
+    return not planned.query.keys and len(planned.measurements) == 1 and Decoder(planned).is_plottable(0)
+
+
+def explain_mechanism(planned: Plan) -> str:
+    """Why this mechanism."""
+    if sum(item.chosen for item in planned.candidates) > 1:
+        return _explain_joint_mechanism(planned)
+    expected_error, item = planned.expected_error, planned.measurements[0]
+    if isinstance(item, OrderStatistic):
+        return "the one that individual-dp has for order statistics"
+    by_rank = item.explain_rank_choice() if isinstance(item, CandidateSelection) else ""
+    if by_rank:
+        return by_rank
+    rivals = [
+        item
+        for item in planned.candidates
+        if not (item.chosen or _has_same_digits(item.expected_error, expected_error))
+    ]
+    known_rivals = [item for item in rivals if item.expected_error is not None]
+    if expected_error is None and not known_rivals:
+        return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
+    if expected_error is None:
+        return f"it uses all rows; a {known_rivals[0].mechanism} would tell hardly more than the prior does"
+    if not rivals:
+        return "the one that fits what was asked"
+    if not known_rivals and planned.mechanism.startswith(MEAN_OF_RANKS):
+        return f"of so few rows it is nearer than the {rivals[0].mechanism}, if they are spread evenly"
+    if not known_rivals:
+        return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
+    nearest = min(known_rivals, key=lambda item: item.expected_error or 0.0)
+    nearest_error = format_number(nearest.expected_error or 0.0)
+    return (
+        f"its expected error is about {format_number(expected_error)}, that of the "
+        f"{nearest.mechanism} is about {nearest_error}"
+    )
+
+
+def _has_same_digits(first: float | None, second: float | None) -> bool:
+    """Whether two errors are told by the same digits."""
+    return first is not None and second is not None and format_number(first) == format_number(second)
+
+
+def _explain_joint_mechanism(planned: Plan) -> str:
+    """Counts are measured by the strategy with the least mean variance, all else one by one."""
+    means = compute_mean_errors(planned.candidates)
+    if len(means) < 2:
+        return "each number by the mechanism that fits it best"
+    (first, least), (second, next_best) = sorted(means.items(), key=lambda pair: pair[1])[:2]
+    both = f"about {format_number(least)} by {first}, about {format_number(next_best)} by {second}"
+    return f"the counts together have an expected error of {both}"
+
+
+def apply_offer(preview: Preview, offer: Offer | None) -> Preview:
+    """A preview that knows of a stored answer; of another's that is degraded, only that there is one."""
+    if offer is None:
+        return preview
+    if offer.kind == "degraded":
+        return replace(preview, reuse=offer.kind)
+    price, guarantee = offer.price, preview.guarantee
+    if guarantee.model == "zcdp":
+        cost = replace(guarantee, rho=price.gaussian_rho)
+    elif price.gaussian_rho or price.delta:
+        cost = replace(guarantee, epsilon=offer.epsilon)
+    else:
+        cost = replace(guarantee, model="dp", epsilon=price.epsilon, delta=None)
+    stored_epsilon = offer.epsilon if offer.kind == "own" else None
+    extra_warnings = (
+        (WEAK_EPSILON_WARNING,) if price.epsilon > 5 and WEAK_EPSILON_WARNING not in preview.warnings else ()
+    )
+    return replace(
+        preview, stored=stored_epsilon, reuse=offer.kind, cost=cost, warnings=(*preview.warnings, *extra_warnings)
+    )
+
+
+def count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
+    """How many more new answers of the same cost the budgets hold; this one at least, where the analyst can pay it."""
+    if offer is None or offer.kind == "own":
+        return ledger.count_affordable(charge, caps)
+    priced_charge = replace(charge, spend=offer.price)
+    return max(
+        ledger.count_affordable(priced_charge, caps),
+        min(1, ledger.count_affordable(priced_charge, caps, analyst_only=True)),
+    )
+
+
+def plan_or_find_stored(
+    schema: Schema, query: Query, request: QueryOptions, find_offer: Callable[[Plan], Offer | None]
+) -> Plan:
+    """A plan; of an accuracy that what is left cannot reach, only where a stored answer has it."""
+    try:
+        return plan_query(schema, query, request)
+    except BudgetExceeded as refusal:
+        try:
+            uncapped_plan = plan_query(schema, query, replace(request, max_epsilon=None))
+        except BudgetExceeded:  # no epsilon reaches it; only the first refusal says what is left
+            raise refusal from None
+        if find_offer(uncapped_plan) is None:
+            raise
+        return uncapped_plan
+
+
+def get_min_left(balances: tuple[Balance, ...], model: str) -> Fraction:
+    """The least that is left among the accounts that an answer in a model is paid from: a pure one from all."""
+    return min((balance.left for balance in balances if model in ("dp", balance.model)), default=Fraction(0))
+
+
+MAX_CELLS = 512
+TAIL_MASS = 0.0005
+"""On either side: so much of a law of more cells is put into the outermost ones, or they would be nearly all empty."""
+NO_PRIOR = "a prior is of one number, or of one person's value; this question has none that a prior could be about"
+Array = NDArray[np.float64]
+Cells = tuple[Array, Array]
+"""Values, and their probabilities."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedPrior:
+    """A prior over numbers, or over names: `points` are the middles of even cells, or the values there are.
+
+    Dates are text such as 2024-02-29. `text` says in words what is believed.
+    """
+
+    points: tuple[float, ...] | tuple[str, ...]
+    probabilities: tuple[float, ...]
+    names: tuple[str, ...] | None
+    mean: float | str | None
+    interval_95: tuple[float, float] | tuple[str, str] | None
+    text: str
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is over numbers, or over dates."""
+        return self.names is None
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        ends = None if self.interval_95 is None else list(self.interval_95)
+        payload: dict[str, object] = {"numeric": self.numeric, "points": list(self.points)}
+        payload |= {
+            "probabilities": list(self.probabilities),
+            "names": None if self.names is None else list(self.names),
+        }
+        return payload | {"mean": self.mean, "interval_95": ends, "text": self.text}
+
+
+def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) -> StatedPrior:
+    """What someone who states this prior believes of the answer; refused from the prior alone, as in planning.
+
+    In groups it is believed of each of them. It does not depend on how much noise there will be.
+    """
+    if prior is None:
+        raise InvalidInput("a prior is wanted, such as normal(500, 20)")
+    planned = plan(schema, parse_question(question, schema), epsilon=1, prior=prior)
+    decoder = Decoder(planned)
+    distribution = decoder.get_prior(0)
+    if distribution is None:
+        raise InvalidInput(NO_PRIOR)
+    description = describe_prior_distribution(distribution, decoder, 0)
+    return (
+        _build_category_prior(distribution, description)
+        if distribution.names is not None
+        else _build_numeric_prior(distribution, description, is_date(decoder, 0))
+    )
+
+
+def _build_category_prior(distribution: Posterior, description: str) -> StatedPrior:
+    """The likeliest in their order, and all others together where there are too many."""
+    names, mass = list(distribution.names or ()), distribution.mass.tolist()
+    if len(names) > MAX_CELLS:
+        indices = sorted(np.argsort(-distribution.mass, kind="stable")[: MAX_CELLS - 1].tolist())
+        other_mass = 1 - float(distribution.mass[indices].sum())
+        names = [names[index] for index in indices] + [f"{len(names) - len(indices):,} others"]
+        mass = [mass[index] for index in indices] + [max(other_mass, 0.0)]
+    return StatedPrior((), tuple(mass), tuple(names), None, None, description)
+
+
+def _build_numeric_prior(distribution: Posterior, description: str, dates: bool) -> StatedPrior:
+    values, mass = _summarize_cells(distribution)
+    low, high = distribution.interval(0.95)
+    probabilities = tuple(mass.tolist())
+    if dates:
+        days = tuple(date_from_days(value).isoformat() for value in values.tolist())
+        return StatedPrior(days, probabilities, None, *_format_days(distribution.mean(), low, high), description)
+    return StatedPrior(tuple(values.tolist()), probabilities, None, distribution.mean(), (low, high), description)
+
+
+def _format_days(mean: float, low: float, high: float) -> tuple[str, tuple[str, str]]:
+    return format_day(mean), format_day_ends(low, high)
+
+
+def _summarize_cells(distribution: Posterior) -> Cells:
+    """The values of a law that has few; even cells over nearly all of one that has many, or has cells of its own."""
+    if distribution.points is not None:
+        return (
+            (distribution.points, distribution.mass)
+            if len(distribution.points) <= MAX_CELLS
+            else _group_neighbors(*_clip_tails(distribution))
+        )
+    return _regrid_evenly(distribution)
+
+
+def _clip_tails(distribution: Posterior) -> Cells:
+    """The values between the tails, which go into the outermost of them."""
+    first, last = (
+        int(np.searchsorted(distribution.centers, distribution.quantile(order))) for order in (TAIL_MASS, 1 - TAIL_MASS)
+    )
+    mass = distribution.mass[first : last + 1].copy()
+    mass[0] += distribution.mass[:first].sum()
+    mass[-1] += distribution.mass[last + 1 :].sum()
+    return distribution.centers[first : last + 1], mass
+
+
+def _group_neighbors(values: Array, mass: Array) -> Cells:
+    """Neighbours together, each group at its mean."""
+    firsts = np.arange(0, len(values), math.ceil(len(values) / MAX_CELLS))
+    shares, moments = np.add.reduceat(mass, firsts), np.add.reduceat(mass * values, firsts)
+    divisors = np.where(shares > 0, shares, 1.0)
+    return np.where(shares > 0, moments / divisors, values[firsts]), shares
+
+
+def _regrid_evenly(distribution: Posterior) -> Cells:
+    """Cells of one width, no narrower than the law's own, so that a taller one is a likelier value."""
+    edges = np.asarray(distribution.edges)
+    narrowest = float(np.diff(edges).min())
+    low, high = float(edges[0]), float(edges[-1])
+    if round((high - low) / narrowest) > MAX_CELLS:
+        low, high = _find_central_range(distribution, edges)
+    count = min(max(round((high - low) / narrowest), 1), MAX_CELLS)
+    cuts = np.linspace(low, high, count + 1)
+    sums = np.interp(cuts, edges, np.concatenate(([0.0], np.cumsum(distribution.mass))))
+    sums[0], sums[-1] = 0.0, 1.0
+    return (cuts[1:] + cuts[:-1]) / 2, np.diff(sums)
+
+
+def _find_central_range(distribution: Posterior, edges: Array) -> tuple[float, float]:
+    """The edges between which a law lies, but for its tails."""
+    first = int(np.searchsorted(edges, distribution.quantile(TAIL_MASS), side="right")) - 1
+    last = int(np.searchsorted(edges, distribution.quantile(1 - TAIL_MASS), side="left"))
+    return float(edges[max(first, 0)]), float(edges[min(last, len(edges) - 1)])

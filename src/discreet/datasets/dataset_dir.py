@@ -1,0 +1,313 @@
+"""The data set's own folder: identity, secret key, snapshots, recorded ledger heads, bound ledger.
+
+The custodian's own folder beside the schema: the data set's identity, its secret key, its snapshots, its ledger.
+
+Nothing in it is for analysts. What is written is written whole or not at all.
+
+The last head of a data set's ledger, recorded in the data set's own folder.
+
+A ledger elsewhere that is set back, and a back-up that is put in its place, are then noticed by commands and the
+library too. Whoever sets the whole folder back sets the record back with it: a service has another in its store.
+
+Which ledger keeps a data set's spend: the first it was opened with, and no other from then on.
+
+An empty ledger in its place would be a new budget, and an older copy would be one that was spent already.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
+
+from discreet.errors import DiscreetError, InvalidInput, Unavailable
+from discreet.ledger import Ledger
+from discreet.ledger.verify import RecordedHead
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.schema import Schema
+
+SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+FIRST_SNAPSHOT = "1"
+MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
+SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
+"""What a manifest has, and each of its snapshots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One registration: where it is, the layout it has, and what was seen, for the custodian's eyes only."""
+
+    name: str
+    engine: str
+    target: str
+    layout: str
+    made: str
+    disjoint: bool
+    report: Mapping[str, object]
+    sha256: str | None = None
+    """Of its bytes, where it is in files of ours; None of a table, and of snapshots made before this was kept."""
+    stamp: str | None = None
+    """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
+
+    def to_json(self) -> dict[str, object]:
+        """As the manifest has it."""
+        return {
+            "name": self.name,
+            "engine": self.engine,
+            "target": self.target,
+            "layout": self.layout,
+            "made": self.made,
+            "disjoint": self.disjoint,
+            "report": dict(self.report),
+            "sha256": self.sha256,
+            "stamp": self.stamp,
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Snapshot:
+        """The same, read back; KeyError or ValueError where it is none."""
+        _require_known(document, SNAPSHOT)
+        return Snapshot(
+            name=document["name"],
+            engine=document["engine"],
+            target=document["target"],
+            layout=document["layout"],
+            made=document["made"],
+            disjoint=document["disjoint"],
+            report=document["report"],
+            sha256=document.get("sha256"),
+            stamp=document.get("stamp"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetManifest:
+    """A data set: made once, with a secret key that chooses which rows of a unit are kept."""
+
+    identity: str
+    key: str
+    promise: str
+    ledger: str | None = None
+    snapshots: tuple[Snapshot, ...] = ()
+
+    @staticmethod
+    def new(schema: Schema) -> DatasetManifest:
+        """A new data set."""
+        return DatasetManifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex(), describe_promise(schema))
+
+    def to_json(self) -> dict[str, object]:
+        """As it is kept."""
+        document: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
+        return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> DatasetManifest:
+        """The same, read back; KeyError, TypeError or ValueError where it is none."""
+        _require_known(document, MANIFEST)
+        return DatasetManifest(
+            identity=document["identity"],
+            key=document["key"],
+            promise=document["promise"],
+            ledger=document.get("ledger"),
+            snapshots=tuple(map(Snapshot.from_json, document["snapshots"])),
+        )
+
+    def require_promise(self, schema: Schema) -> None:
+        """What was spent was promised to a unit, under a relation: another of either would be another sum."""
+        if self.promise != describe_promise(schema):
+            raise InvalidInput(
+                f"what {schema.name} has spent was promised for {self.promise}, not for {describe_promise(schema)}; "
+                "go back to that, or give the data set another name"
+            )
+
+    def with_snapshot(self, snapshot: Snapshot) -> DatasetManifest:
+        """The same, with one more snapshot, which is the current one."""
+        return replace(self, snapshots=(*self.snapshots, snapshot))
+
+
+def _require_known(document: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    """Refuse what a later discreet may have written, and we would lose."""
+    if not set(document) <= set(names):
+        raise ValueError
+
+
+class DatasetDir:
+    """The folder `<name>.discreet` beside the schema file."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.folder = schema.folder / f"{schema.name}.discreet"
+        self._file = self.folder / "manifest.json"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One process at a time registers or binds."""
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            raise Unavailable(
+                f"the folder {self.folder.name} cannot be written; check its owner and the disk"
+            ) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def read_manifest(self) -> DatasetManifest | None:
+        """The manifest, if the data set was registered."""
+        try:
+            return DatasetManifest.from_json(json.loads(self._file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except PermissionError:
+            raise Unavailable(f"the folder {self.folder.name} may not be read; check its owner and rights") from None
+        except (OSError, ValueError, TypeError, KeyError):
+            raise Unavailable(f"the manifest in {self.folder.name} cannot be read; restore it from a backup") from None
+
+    def write_manifest(self, manifest: DatasetManifest) -> None:
+        """Replace the manifest, durably and at once."""
+        temporary_file = self._file.with_suffix(".new")
+        try:
+            handle = os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(manifest.to_json(), file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary_file.replace(self._file)
+        except OSError:
+            raise Unavailable(
+                f"the manifest in {self.folder.name} cannot be written; check its owner and the disk"
+            ) from None
+
+
+def describe_promise(schema: Schema) -> str:
+    """Whom the promises of a data set are made to."""
+    return f"{schema.unit_name} under {schema.neighbours}"
+
+
+def check_snapshot_name(name: str) -> str:
+    """A name for a snapshot that is safe in a file name and a table name."""
+    if not SNAPSHOT_NAME.fullmatch(name):
+        raise InvalidInput(f"a snapshot is named with letters, digits, _ . or -, at most 40, got {name[:40]!r}")
+    return name
+
+
+def hash_layout(schema: Schema) -> str:
+    """A digest of all that decides what a snapshot holds; a schema with another one needs another snapshot."""
+    columns = []
+    for column in schema.columns.values():
+        derived = None if column.derived is None else [column.derived.key, column.derived.codes]
+        bounds = [column.lower, column.upper, str(column.step), column.categories, column.missing]
+        columns.append([column.name, column.kind, bounds, column.missing_values, column.private_keys, derived])
+    text = json.dumps([columns, schema.unit, schema.rows, schema.partition], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+HEAD_FILE = "ledger-head.json"
+
+
+class FolderHeads:
+    """A small file that is replaced whole after each entry.
+
+    It is not flushed to the disk: one that is lost with the power, or cannot be written, is behind the ledger, which
+    is harmless.
+    """
+
+    def __init__(self, dataset_dir: DatasetDir) -> None:
+        self._file: Path = dataset_dir.folder / HEAD_FILE
+
+    def read(self, dataset: str) -> RecordedHead | None:
+        """The last head that was recorded; None where there is none that can be read."""
+        try:
+            payload = json.loads(self._file.read_text(encoding="utf-8"))
+            if payload.pop("dataset") != dataset:
+                return None
+            if not set(payload) <= {"ledger", "entry", "hash", "restores"}:
+                return None
+            return RecordedHead(
+                ledger=payload["ledger"],
+                entry=payload["entry"],
+                hash=payload["hash"],
+                restores=tuple(payload["restores"]),
+            )
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def advance(self, dataset: str, head: RecordedHead) -> None:
+        """Replace the record, if that can be. Of two at once the last one stays, which may be the earlier head."""
+        with suppress(OSError):
+            handle, name = mkstemp(prefix=f".{HEAD_FILE}-", dir=self._file.parent)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    document = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
+                    json.dump(document | {"restores": head.restores}, file)
+                os.replace(name, self._file)
+            except OSError:
+                os.unlink(name)
+                raise
+
+    def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:  # noqa: ARG002
+        """The same; nothing else in the folder names an entry."""
+        self.advance(dataset, head)
+
+
+def open_bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 10) -> Ledger:
+    """The data set's ledger, told of all its snapshots; bound to it now if it is the first."""
+    dataset_dir, address = DatasetDir(schema), get_ledger_address(schema, where)
+    manifest = dataset_dir.read_manifest()
+    if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
+        return _record_heads(schema, _register_snapshots(schema, manifest, open_existing_ledger(address, wait)))
+    with dataset_dir.lock():
+        manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
+        if manifest.ledger is not None:
+            return _record_heads(schema, _register_snapshots(schema, manifest, open_existing_ledger(address, wait)))
+        ledger = _register_snapshots(schema, manifest, Ledger.open(address, wait))
+        try:
+            dataset_dir.write_manifest(replace(manifest, ledger=ledger.id))
+        except DiscreetError:
+            ledger.close()
+            raise
+        return _record_heads(schema, ledger)
+
+
+def _register_snapshots(schema: Schema, manifest: DatasetManifest, ledger: Ledger) -> Ledger:
+    """The same ledger, if it is the data set's, with all its snapshots; to enter one again changes nothing."""
+    try:
+        if manifest.ledger not in (None, ledger.id):
+            raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
+        ledger.compare(schema.name, FolderHeads(DatasetDir(schema)))  # first: nothing is entered in an older copy
+        for snapshot in manifest.snapshots:
+            ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
+    except DiscreetError:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _record_heads(schema: Schema, ledger: Ledger) -> Ledger:
+    """Record the heads of a ledger once it is the data set's: a refused ledger leaves nothing in the folder."""
+    try:
+        ledger.record_heads(schema.name, FolderHeads(DatasetDir(schema)))
+    except DiscreetError:
+        ledger.close()
+        raise
+    return ledger
+
+
+def get_ledger_address(schema: Schema, where: str | Path | None = None) -> str | Path:
+    """Where the ledger of a data set is: as told, or in its own folder."""
+    return where if where is not None else DatasetDir(schema).folder / "ledger.db"
+
+
+def open_existing_ledger(where: str | Path, wait: float = 10) -> Ledger:
+    """A ledger that is there already; none is made."""
+    return Ledger.existing(where, wait)

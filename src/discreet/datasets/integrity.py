@@ -1,0 +1,237 @@
+"""Snapshots that are checked before they are read, and sources that are opened late.
+
+Whether a snapshot's files are those that were registered: by a digest on opening, then by what the system tells.
+
+A PostgreSQL table has no files here; its database answers for it.
+
+A source that is opened when it is first read: for who plans and looks, and for engines that are dear to start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.datasets.dataset_dir import DatasetDir, Snapshot
+from discreet.errors import Unavailable
+from discreet.query.scan import Amounts, Cell, HistogramScan, ReleaseBatch, ReleasePlan, TotalsScan
+from discreet.schema import Schema
+from discreet.sources.protocol import Source
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """One file as the system tells of it, by a glance."""
+
+    name: str
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+
+def stat_files(path: Path) -> tuple[FileStat, ...]:
+    """Every file of a snapshot, which is a file or a folder; none where it is gone."""
+    try:
+        return tuple(_stat_file(file, path) for file in _list_files(path))
+    except OSError:  # gone, or going
+        return ()
+
+
+def _list_files(path: Path) -> list[Path]:
+    """Spark reads no file of a folder whose name begins with . or _, so that those are none of the snapshot's."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
+
+
+def _stat_file(file: Path, path: Path) -> FileStat:
+    status = file.stat()
+    return FileStat(str(file.relative_to(path)), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def compute_stamp(files: tuple[FileStat, ...]) -> str:
+    """A digest of names, sizes and times: what stays when a file is moved, or copied with its time."""
+    return _hash_lines(f"{file.name} {file.size} {file.changed}" for file in files)
+
+
+def fingerprint_files(path: Path) -> tuple[str, str]:
+    """What is kept of a snapshot's files when it is registered: the digest of their bytes, and their stamp."""
+    return hash_contents(path), compute_stamp(stat_files(path))
+
+
+def hash_contents(path: Path) -> str:
+    """The SHA-256 of a file; of a folder, that of its files' as sha256sum lists them."""
+    if path.is_dir():
+        return _hash_lines(f"{_hash_file(file)}  {file.relative_to(path)}" for file in _list_files(path))
+    return _hash_file(path)
+
+
+def _hash_file(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _hash_lines(lines: Iterator[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedFiles:
+    """The files of an open snapshot, as they were when they were found to be those that were registered."""
+
+    description: str
+    path: Path
+    stats: tuple[FileStat, ...]
+
+    @staticmethod
+    def open_registered(schema: Schema, snapshot: Snapshot, path: Path) -> TrackedFiles:
+        """The files, or a refusal; they are read only where their stamp is not the one that is kept."""
+        description = f"the snapshot {snapshot.name!r} of {schema.name}"
+        files = TrackedFiles(description, path, stat_files(path))
+        if not files.stats:
+            raise Unavailable(f"{description} is gone; register a new one")
+        if snapshot.sha256 is not None and compute_stamp(files.stats) != snapshot.stamp:
+            files.require_contents(snapshot.sha256)
+            files.require_unchanged()
+            _update_stamp(schema, snapshot, compute_stamp(files.stats))
+        return files
+
+    def require_contents(self, sha256: str) -> None:
+        """Refuse files of other bytes."""
+        try:
+            is_same = hash_contents(self.path) == sha256
+        except OSError:
+            raise Unavailable(f"{self.description} cannot be read; check its files and the disk") from None
+        if not is_same:
+            raise Unavailable(
+                f"{self.description} is not the file that was registered; put that back, or register a new one: "
+                "discreet check --refresh"
+            )
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether they are still those that were opened, as far as a glance tells."""
+        return stat_files(self.path) == self.stats
+
+    def require_unchanged(self) -> None:
+        """Refuse files that were changed, replaced or taken away since."""
+        if not self.is_unchanged:
+            raise Unavailable(
+                f"{self.description} was changed or taken away since it was opened; open the data set again"
+            )
+
+
+def _update_stamp(schema: Schema, snapshot: Snapshot, new: str) -> None:
+    """Write down how files of the same bytes look now, if that can be, so that they are not read on every opening."""
+    dataset_dir = DatasetDir(schema)
+    with suppress(Unavailable), dataset_dir.lock():
+        manifest = dataset_dir.read_manifest()
+        if manifest is not None:
+            snapshots = (
+                replace(entry, stamp=new) if entry.name == snapshot.name else entry for entry in manifest.snapshots
+            )
+            dataset_dir.write_manifest(replace(manifest, snapshots=tuple(snapshots)))
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityCheckedSource:
+    """A source of which nothing is told that was read while its files were changed: even in place, under an engine."""
+
+    source: Source
+    files: TrackedFiles
+
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
+        return self._check_unchanged(self.source.totals(plan))
+
+    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
+        return self._check_unchanged(self.source.histogram(plan))
+
+    def individual(self, column: str, unit: str) -> int | None:
+        return self._check_unchanged(self.source.individual(column, unit))
+
+    def count(self) -> int:
+        return self._check_unchanged(self.source.count())
+
+    def records(self) -> Iterator[ReleaseBatch]:
+        yield from self.source.records()
+        self.files.require_unchanged()
+
+    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
+        yield from self.source.release_rows(plan, key)
+        self.files.require_unchanged()
+
+    def close(self) -> None:
+        self.source.close()
+
+    def _check_unchanged(self, result: Found) -> Found:
+        self.files.require_unchanged()
+        return result
+
+
+def is_current(schema: Schema, snapshot: Snapshot) -> bool:
+    """Whether a snapshot is the last that was registered."""
+    manifest = DatasetDir(schema).read_manifest()
+    last = None if manifest is None or not manifest.snapshots else manifest.snapshots[-1]
+    return last is not None and (last.name, last.target, last.made) == (snapshot.name, snapshot.target, snapshot.made)
+
+
+def require_current(schema: Schema, snapshot: Snapshot, source: Source | None) -> None:
+    """Refuse to answer from what is not, or no longer, the data set; of rows that are not open yet, by its name."""
+    if isinstance(source, IntegrityCheckedSource):
+        source.files.require_unchanged()
+    if not is_current(schema, snapshot):
+        raise Unavailable(f"{schema.name} has another snapshot by now; open the data set again")
+
+
+@dataclass(slots=True)
+class LazySource:
+    """What `opening` opens, once; threads may share it."""
+
+    opener: Callable[[], Source]
+    _source: Source | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
+        return self.ensure_open().totals(plan)
+
+    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
+        return self.ensure_open().histogram(plan)
+
+    def individual(self, column: str, unit: str) -> int | None:
+        return self.ensure_open().individual(column, unit)
+
+    def count(self) -> int:
+        return self.ensure_open().count()
+
+    def records(self) -> Iterator[ReleaseBatch]:
+        return self.ensure_open().records()
+
+    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
+        return self.ensure_open().release_rows(plan, key)
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    @property
+    def source(self) -> Source | None:
+        """What is open, if it is."""
+        return self._source
+
+    def ensure_open(self) -> Source:
+        """Open it, unless it is open."""
+        with self._lock:
+            if self._source is None:
+                self._source = self.opener()
+            return self._source

@@ -1,0 +1,457 @@
+"""Constraints that answers must satisfy, and all of them gathered into one set.
+
+What must be true of several answers: totals, bounds, order, nesting. A constraint is structural or a fact.
+
+Structural: it holds for every data set that could be there, so using it is free. A fact was taken from this data set;
+using it is not post-processing (rho.md). Cells are counted from 0, in the order of the answers.
+
+All constraints on one list of answers, side by side: equalities, bounds and order, each with its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.estimation.least_squares import (
+    Array,
+    Places,
+    Sparse,
+    format_constraint_names,
+    freeze_array,
+    parse_constants,
+    parse_floats,
+    parse_matrix,
+    parse_vector,
+)
+from discreet.formatting import AMOUNT_DIGITS, format_number
+from discreet.untrusted import copy_list, copy_text, has_type, require_exact_class
+
+MAX_CELLS_SHOWN = 4
+"""So many cells are named in words, no more."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Equalities:
+    """matrix' mu = constants, a column for each."""
+
+    matrix: Sparse
+    constants: Array
+    name: Callable[[int], str]
+    floating: bool = False
+    """Whether the constants are the noisy answers' own, hence as noisy as they are."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bounds:
+    """low <= mu <= high, infinite where nothing is said."""
+
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Chain:
+    """mu does not fall along these places."""
+
+    places: Places
+
+
+Terms = Equalities | Bounds | Chain
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Constraint:
+    """Something true of the exact answers. Make one with `total`, `at_least` and the others here.
+
+    It is data and no code, the name of a rule and what that rule takes: counts are made to fit it after they are drawn,
+    so a caller's function would run beside secrets.
+    """
+
+    name: str
+    rule: str
+    arguments: tuple[object, ...] = field(repr=False)
+    structural: bool = True
+
+    def __post_init__(self) -> None:
+        """Copy what the rule takes as plain arrays and numbers."""
+        object.__setattr__(self, "name", copy_text(self.name, "the name of a constraint"))
+        object.__setattr__(self, "rule", copy_text(self.rule, "the rule of a constraint"))
+        object.__setattr__(self, "structural", bool(self.structural))
+        object.__setattr__(
+            self, "arguments", tuple(map(_copy_argument, copy_list(self.arguments, "what a rule takes")))
+        )
+        if self.rule not in RULES or len(self.arguments) != RULES[self.rule][0]:
+            raise InvalidInput(f"make a constraint with one of {', '.join(RULES)}, such as total(1000)")
+
+    def bind(self, noisy: Array) -> Terms:
+        """Written out for a list of noisy answers."""
+        return RULES[self.rule][1](noisy, self.name, *self.arguments)
+
+    def fact(self) -> Constraint:
+        """The same, declared to be taken from this data set; reconcile refuses it without accept_facts=True."""
+        return replace(self, structural=False)
+
+
+def total(value: object, of: object = None) -> Constraint:
+    """These cells (all where none are named) add up to the value."""
+    wanted, places = _parse_number(value, "the total"), _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'add', 'adds')} up to {format_number(wanted, AMOUNT_DIGITS)}"
+    return Constraint(name, "total", (places, wanted))
+
+
+def same_total(of: object = None) -> Constraint:
+    """These cells add up to what the noisy ones do; no answers fit where that is beyond other constraints."""
+    places = _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'keep their', 'keeps its')} total"
+    return Constraint(name, "same_total", (places,))
+
+
+def at_least(low: object, of: object = None) -> Constraint:
+    """Each of these cells is at least this: one number, or one for each."""
+    least, places = _parse_level(low, of, "the least value")
+    name = f"{_format_cells(places, each=True)} at least {_format_level(least)}"
+    return Constraint(name, "at_least", (places, least))
+
+
+def at_most(high: object, of: object = None) -> Constraint:
+    """Each of these cells is at most this: one number, or one for each."""
+    most, places = _parse_level(high, of, "the greatest value")
+    name = f"{_format_cells(places, each=True)} at most {_format_level(most)}"
+    return Constraint(name, "at_most", (places, most))
+
+
+def increasing(of: object = None) -> Constraint:
+    """These cells do not fall, in the order they are named."""
+    places = _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not fall"
+    return Constraint(name, "increasing", (places,))
+
+
+def decreasing(of: object = None) -> Constraint:
+    """These cells do not rise, in the order they are named."""
+    places = _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not rise"
+    return Constraint(name, "decreasing", (places,))
+
+
+def fixed(value: object, of: object) -> Constraint:
+    """Each of these cells is exactly this: 0 for cells that cannot occur."""
+    exact, places = _parse_level(value, of, "the fixed value")
+    if places is None or not np.isfinite(exact).all():
+        raise InvalidInput("fixed cells are named and have finite values, such as fixed(0, [3, 5])")
+    name = f"{_format_cells(places, each=True)} {_format_level(exact)}"
+    return Constraint(name, "fixed", (places, np.array(np.broadcast_to(exact, places.shape))))
+
+
+def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> Constraint:
+    """The cell `parent` is the sum of the cells `parts`; or many such at once, as {parent: parts, ...}."""
+    family = list(parent.items()) if isinstance(parent, Mapping) else [(parent, parts)]
+    if not family or (isinstance(parent, Mapping) and parts is not None):
+        raise InvalidInput("nesting is nested(parent, parts), or nested({parent: parts, ...}) with at least one parent")
+    heads = _parse_distinct_places([head for head, _ in family], "the parents of a nesting")
+    lists = [_parse_distinct_places(children, "the parts of a cell") for _, children in family]
+    if any(head in children for head, children in zip(heads.tolist(), map(np.ndarray.tolist, lists), strict=True)):
+        raise InvalidInput("a cell cannot be a part of itself; name its parts without it")
+
+    single_name = f"cell {heads[0]} is the sum of {_format_cells(lists[0])}"
+    name = single_name if len(heads) == 1 else f"{len(heads)} cells are the sums of their parts"
+    return Constraint(name, "nested", (heads, tuple(lists)))
+
+
+def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
+    """Any linear facts of the exact answers.
+
+    B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse.
+    """
+    columns = parse_matrix(B, (None, None), "B")
+    right = parse_constants(c, columns.shape[1])
+    name = f"{len(right)} linear constraints" if len(right) != 1 else "a linear constraint"
+    return Constraint(name, "linear", (columns, right))
+
+
+def copy_constraint(constraint: object) -> Constraint:
+    """A new constraint made of plain data; refuses what is not exactly a Constraint."""
+    original = require_exact_class(constraint, Constraint, "a constraint is made with total, at_least and their like")
+    return Constraint(original.name, original.rule, original.arguments, original.structural)
+
+
+def _copy_argument(argument: Any) -> Any:
+    """A copy of what a rule takes, of builtin types, numpy's arrays and scipy's matrices alone."""
+    kind = type(argument)
+    if argument is None or kind is float:
+        return argument
+    if kind is tuple:
+        return tuple(map(_copy_argument, argument))
+    if has_type(argument, np.ndarray):
+        copied: Array = np.array(argument, subok=False)
+        if copied.dtype.kind in "if":
+            return freeze_array(copied)
+    if kind.__name__ == "csc_array":
+        from scipy import sparse
+
+        if kind is sparse.csc_array:
+            return sparse.csc_array(
+                tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr))), shape=argument.shape
+            )
+    raise InvalidInput(f"a constraint is of numbers and cells, got {kind.__name__}; make it with total and its like")
+
+
+def _bind_total(noisy: Array, name: str, places: Places | None, value: float) -> Equalities:
+    return _build_sum(_resolve_places(places, noisy, name), noisy, value, name)
+
+
+def _bind_same_total(noisy: Array, name: str, places: Places | None) -> Equalities:
+    cells = _resolve_places(places, noisy, name)
+    return replace(_build_sum(cells, noisy, float(noisy[cells].sum()), name), floating=True)
+
+
+def _bind_at_least(noisy: Array, name: str, places: Places | None, least: Array) -> Bounds:
+    return _build_bounds(noisy, _resolve_places(places, noisy, name), least, np.inf, name)
+
+
+def _bind_at_most(noisy: Array, name: str, places: Places | None, most: Array) -> Bounds:
+    return _build_bounds(noisy, _resolve_places(places, noisy, name), -np.inf, most, name)
+
+
+def _bind_increasing(noisy: Array, name: str, places: Places | None) -> Chain:
+    return Chain(_resolve_places(places, noisy, name))
+
+
+def _bind_decreasing(noisy: Array, name: str, places: Places | None) -> Chain:
+    return Chain(_resolve_places(places, noisy, name)[::-1])
+
+
+def _bind_fixed(noisy: Array, name: str, places: Places, values: Array) -> Equalities:
+    cells = _resolve_places(places, noisy, name)
+    picked = _build_columns(cells, np.arange(len(cells)), np.ones(len(cells)), (len(noisy), len(cells)))
+    return Equalities(
+        picked,
+        np.array(values),
+        lambda column: f"cell {cells[column]} is {format_number(values[column], AMOUNT_DIGITS)}",
+    )
+
+
+def _bind_linear(noisy: Array, name: str, columns: Sparse, right: Array) -> Equalities:  # noqa: ARG001 (each has its own)
+    if columns.shape[0] != len(noisy):
+        raise InvalidInput(f"B has {columns.shape[0]} rows but there are {len(noisy)} answers; give one row for each")
+    return Equalities(columns, right, lambda column: f"linear constraint {column}")
+
+
+def _build_sum(cells: Places, noisy: Array, value: float, name: str) -> Equalities:
+    ones = _build_columns(cells, np.zeros(len(cells), dtype=np.int64), np.ones(len(cells)), (len(noisy), 1))
+    return Equalities(ones, np.array([value]), lambda _: name)
+
+
+def _bind_nested(noisy: Array, name: str, heads: Places, lists: tuple[Places, ...]) -> Equalities:
+    def column_name(column: int) -> str:
+        return f"cell {heads[column]} is the sum of {_format_cells(lists[column])}"
+
+    sizes = [len(children) for children in lists]
+    indices = np.arange(len(heads))
+    rows = _resolve_places(np.concatenate([*lists, heads]), noisy, name)
+    columns = np.concatenate([np.repeat(indices, sizes), indices])
+    signs = np.concatenate([np.ones(sum(sizes)), -np.ones(len(heads))])
+    return Equalities(_build_columns(rows, columns, signs, (len(noisy), len(heads))), np.zeros(len(heads)), column_name)
+
+
+RULES: Mapping[str, tuple[int, Callable[..., Terms]]] = {
+    "total": (2, _bind_total),
+    "same_total": (1, _bind_same_total),
+    "at_least": (2, _bind_at_least),
+    "at_most": (2, _bind_at_most),
+    "increasing": (1, _bind_increasing),
+    "decreasing": (1, _bind_decreasing),
+    "fixed": (2, _bind_fixed),
+    "nested": (2, _bind_nested),
+    "linear": (2, _bind_linear),
+}
+"""Every rule by its name, with how many things it takes."""
+
+
+def _build_bounds(noisy: Array, cells: Places, low: Array | float, high: Array | float, name: str) -> Bounds:
+    for level in (low, high):
+        if np.ndim(level) and np.shape(level) != cells.shape:
+            raise InvalidInput(
+                f"the bound of {len(cells)} cells is one number or one for each, got {np.size(level)}: {name}"
+            )
+    bounds = Bounds(np.full(len(noisy), -np.inf), np.full(len(noisy), np.inf))
+    bounds.low[cells], bounds.high[cells] = low, high
+    return bounds
+
+
+def _build_columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, int]) -> Sparse:
+    from scipy import sparse
+
+    return sparse.csc_array((entries, (rows, columns)), shape=shape)
+
+
+def _parse_number(value: object, what: str) -> float:
+    if np.iterable(value):
+        got = "a text" if isinstance(value, str | bytes) else "a list"
+        raise InvalidInput(f"{what} must be one number, such as 10, got {got}")
+    return float(parse_vector([value], what)[0])
+
+
+def _parse_level(value: object, of: object, what: str) -> tuple[Array, Places | None]:
+    """One number or one for each cell; infinite where there is no bound, but never NaN."""
+    level, places = parse_floats(value, what), _parse_places(of)
+    if level.ndim > 1 or np.isnan(level).any() or (level.ndim and places is not None and level.shape != places.shape):
+        raise InvalidInput(f"{what} must be a number, or a list with one for each cell, none of them NaN")
+    return level, places
+
+
+def _parse_places(of: object) -> Places | None:
+    return None if of is None else _parse_distinct_places(of if np.iterable(of) else [of], "the cells of a constraint")
+
+
+def _parse_distinct_places(of: object, what: str) -> Places:
+    """Distinct places, at least one."""
+    try:
+        numbers = np.asarray(list(of) if isinstance(of, Iterable) else of)
+    except ValueError:  # lists in it of unequal length
+        numbers = np.zeros(0)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers) or int(numbers.min()) < 0:
+        raise InvalidInput(f"{what} are a list of whole numbers, counted from 0, at least one")
+    if len(np.unique(numbers)) != len(numbers):
+        raise InvalidInput(f"{what} name a cell twice; name each once")
+    return numbers.astype(np.int64)
+
+
+def _resolve_places(places: Places | None, noisy: Array, name: str) -> Places:
+    """The places among so many answers."""
+    if places is None:
+        return np.arange(len(noisy))
+    if int(places.max()) >= len(noisy):
+        raise InvalidInput(
+            f"there is no cell {places.max()} among {len(noisy)} answers, counted from 0; mend the cells of: {name}"
+        )
+    return places
+
+
+def _format_cells(places: Places | None, *, each: bool = False) -> str:
+    if places is None:
+        return "every cell is" if each else "all cells"
+    numbers = ", ".join(map(str, places[:MAX_CELLS_SHOWN].tolist()))
+    suffix = f" and {len(places) - MAX_CELLS_SHOWN} more" if len(places) > MAX_CELLS_SHOWN else ""
+    is_plural = len(places) > 1
+    return f"cell{'s' if is_plural else ''} {numbers}{suffix}{(' are' if is_plural else ' is') if each else ''}"
+
+
+def _choose_verb(places: Places | None, plural: str, singular: str) -> str:
+    return singular if places is not None and len(places) == 1 else plural
+
+
+def _format_level(level: Array) -> str:
+    return "their own values" if level.size > 1 else format_number(float(level.reshape(-1)[0]), AMOUNT_DIGITS)
+
+
+NO_OWNER = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ConstraintSet:
+    """matrix' mu = constants; low <= mu <= high; mu does not fall along a chain.
+
+    `low_by`, `high_by` and `chained_by` say which constraint each came from.
+    """
+
+    constraints: Sequence[Constraint]
+    equalities: Sequence[Equalities]
+    matrix: Sparse
+    constants: Array
+    is_fact: NDArray[np.bool_]
+    floating: tuple[int, ...]
+    low: Array
+    high: Array
+    low_owners: Places
+    high_owners: Places
+    chains: Sequence[Places]
+    chain_owners: Sequence[int]
+
+    def describe_equality(self, column: int) -> str:
+        """An equality in words."""
+        starts = [0, *accumulate(len(equality.constants) for equality in self.equalities)]
+        for equality, (start, end) in zip(self.equalities, pairwise(starts), strict=True):
+            if column < end:
+                return equality.name(column - start)
+        raise IndexError(column)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The constraints that were taken from this data set."""
+        return tuple(constraint.name for constraint in self.constraints if not constraint.structural)
+
+    @property
+    def has_inequalities(self) -> bool:
+        """Whether there are any."""
+        return bool(self.chains) or bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
+
+    def build_contradiction(self, columns: Iterable[int], owners: Iterable[int]) -> InvalidInput:
+        """These equalities and these constraints cannot all hold."""
+        names = [self.describe_equality(column) for column in columns] + [
+            self.constraints[owner].name for owner in owners
+        ]
+        return InvalidInput(
+            f"these constraints contradict each other: {format_constraint_names(list(dict.fromkeys(names)))}; "
+            "change one of them or leave it out"
+        )
+
+
+def gather_constraints(noisy: Array, constraints: object) -> ConstraintSet:
+    """Write every constraint out for these answers."""
+    from scipy import sparse
+
+    constraint_list = _list_constraints(constraints)
+    terms = [constraint.bind(noisy) for constraint in constraint_list]
+    equal_terms = [
+        (constraint, term)
+        for constraint, term in zip(constraint_list, terms, strict=True)
+        if isinstance(term, Equalities)
+    ]
+    low, low_by = _find_tightest([term.low if isinstance(term, Bounds) else None for term in terms], len(noisy))
+    high, high_by = _find_tightest([-term.high if isinstance(term, Bounds) else None for term in terms], len(noisy))
+    no_columns = sparse.csc_array((len(noisy), 0))
+    flags = [(len(term.constants), not constraint.structural, term.floating) for constraint, term in equal_terms]
+    constraint_set = ConstraintSet(
+        constraint_list,
+        [term for _, term in equal_terms],
+        sparse.hstack([no_columns, *(term.matrix for _, term in equal_terms)]).tocsc(),
+        np.concatenate([np.zeros(0), *(term.constants for _, term in equal_terms)]),
+        np.repeat([fact for _, fact, _ in flags], [count for count, *_ in flags]).astype(bool),
+        tuple(np.flatnonzero(np.repeat([floats for *_, floats in flags], [count for count, *_ in flags])).tolist()),
+        low,
+        -high,
+        low_by,
+        high_by,
+        [term.places for term in terms if isinstance(term, Chain)],
+        [place for place, term in enumerate(terms) if isinstance(term, Chain)],
+    )
+    crossed = np.flatnonzero(constraint_set.low > constraint_set.high)
+    if len(crossed):
+        raise constraint_set.build_contradiction((), (int(low_by[crossed[0]]), int(high_by[crossed[0]])))
+    return constraint_set
+
+
+def _list_constraints(constraints: object) -> list[Constraint]:
+    entries = list(constraints) if isinstance(constraints, Iterable) else [constraints]
+    copies = [copy_constraint(entry) for entry in entries if has_type(entry, Constraint)]
+    if len(copies) < len(entries):
+        raise InvalidInput("constraints are a list of what total, at_least, nested and their sisters return")
+    return copies
+
+
+def _find_tightest(lows: Sequence[Array | None], count: int) -> tuple[Array, Places]:
+    """For every cell the greatest lower bound, and which constraint says it."""
+    best, owner = np.full(count, -np.inf), np.full(count, NO_OWNER)
+    for place, low in enumerate(lows):
+        if low is not None:
+            tighter = low > best
+            best[tighter], owner[tighter] = low[tighter], place
+    return best, owner

@@ -1,0 +1,576 @@
+"""What the analyst believes of a number, on cells of the line: as stated, and as used, with a tail for being wrong.
+
+A prior that is wrong must not ruin an answer. So where it only weighs noise afterwards, what is used is nine tenths of
+what was stated and one tenth of a Cauchy law of its own centre and scale on the support: where the answer lies far out,
+the tail lets it speak. Where the answer is drawn from the prior, one with ends is used as stated: what lies beyond them
+is impossible, and never returned.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.formatting import format_ends
+from discreet.numeric import format_exact
+from discreet.priors.posterior import Posterior
+from discreet.priors.prior import Grid, Prior
+from discreet.priors.syntax import GRAMMAR, ShapeMixture, parse_shapes
+
+Array = NDArray[np.float64]
+Knot = tuple[float, float]
+"""A place where a law has its detail, and the scale of it."""
+TAIL_WEIGHT = 0.1
+MIN_MASS_INSIDE = 1e-3
+FINE_RESOLUTION, COARSE_RESOLUTION = 480, 100
+MAX_POINTS = 600
+MAX_CODE = 2**62
+"""Codes are counted up to here."""
+COARSE_GRID_RULES = (8, 9)
+"""The rules of `PriorUse` for shapes that were given on a coarser grid, without and with a tail."""
+ONLY_POINTS = (
+    "Only the values that it gives a weight to are possible, but {} can lie between them; "
+    "to allow that, state a shape such as normal(mean, sd) or uniform(low, high) instead of weights."
+)
+
+
+def should_mix_tail(tail: bool | None, heavy: bool, is_bounded: bool, is_sampled: bool) -> bool:
+    """Whether a tail is mixed into a prior: never into one that is heavy already, else as the analyst says.
+
+    Where she does not say it is mixed in, but for one with ends that the answer is drawn from or chosen by.
+    """
+    if heavy:
+        return False
+    return not (is_sampled and is_bounded) if tail is None else tail
+
+
+def get_prior_rule(tail: bool, heavy: bool, has_moved_values: bool) -> int:
+    """The rule of `PriorUse` that a law was made by: another one for every law that a prior may lead to.
+
+    `tail` is whether one was mixed in, `moved` whether numbers went elsewhere than to the nearest values there are.
+    """
+    if heavy:  # no tail is ever mixed in
+        return 5 if has_moved_values else 1
+    if has_moved_values:
+        return 4 if tail else 3
+    return 1 if tail else 2
+
+
+def get_coarse_grid_rule(tail: bool) -> int:
+    """The rule of `PriorUse` for shapes that were given on a coarser grid than the values have."""
+    return COARSE_GRID_RULES[tail]
+
+
+@dataclass(frozen=True, slots=True)
+class PriorUse:
+    """How a prior was used: with a tenth of its weight in a heavy tail, or as stated; and the ends it stays within."""
+
+    tail: bool
+    ends: tuple[str, str] | None = None
+    excludes: bool = False
+    """Whether names have no weight, so that they are impossible; of a prior over names."""
+    rule: int = 1
+    """How the law that answers are drawn from follows from what was stated, for the names of stored answers.
+
+    By rule 1 numbers go to the nearest values there are, and a tail is mixed in unless there is one. By rule 2 there is
+    none beside what was stated. By rules 3 and 4, without and with a tail, some numbers are no values there are, and go
+    to other values between the ends or are left out; rule 5 is the same of a prior that is heavy itself. These were
+    called 2 once, so no answer of them is found by 2. By rules 6 and 7, without and with a tail mixed in, a mean of a
+    public number of rows has its own values; answers were drawn once from places counted from the prior's own ends. By
+    rules 8 and 9, without and with a tail, shapes that were given on a coarser grid are laid on the values themselves;
+    answers were drawn once from the points of that grid.
+    """
+    quantity_between: str = ""
+    """The number that may lie between the values of the prior, which alone are possible, such as "AVG of age"."""
+
+    @property
+    def words(self) -> str:
+        """One sentence; a second where the number may lie between the values that the prior names."""
+        return f"{self._usage} {ONLY_POINTS.format(self.quantity_between)}" if self.quantity_between else self._usage
+
+    @property
+    def _usage(self) -> str:
+        if self.tail:
+            within = "" if self.ends is None else f", between {self.ends[0]} and {self.ends[1]}"
+            return f"A tenth of the prior's weight is given to a heavy tail{within}."
+        if self.ends is None and not self.excludes:
+            return "The prior is used as stated."
+        what = "values without a weight" if self.ends is None else f"values outside {self.ends[0]} to {self.ends[1]}"
+        return f"The prior is used as stated: {what} are impossible, also if the truth is one of them."
+
+
+def format_prior_ends(hull: tuple[Fraction, Fraction] | None, low: Fraction, high: Fraction) -> tuple[str, str] | None:
+    """The ends of a prior as people read them, rounded outwards, as far as they lie between low and high."""
+    return None if hull is None else format_ends(max(hull[0], low), min(hull[1], high))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PriorCells:
+    """Places on the line, the edges between them, and their probabilities, stated and used."""
+
+    values: Array
+    edges: Array
+    stated: Array
+    used: Array
+    has_atoms: bool = False
+    """Whether the values are all there is, rather than the middles of cells."""
+
+    @property
+    def points(self) -> Array | None:
+        """The values, where they are not the middles of the cells."""
+        return self.values if self.has_atoms else None
+
+    def posterior(self, log_likelihood: Array) -> Posterior:
+        """Bayes' rule."""
+        possible = self.used > 0
+        highest = float(log_likelihood[possible].max())
+        weight = np.where(possible, self.used * np.exp(np.minimum(log_likelihood - highest, 0.0)), 0.0)
+        return Posterior(weight / weight.sum(), self.edges, None, self.points)
+
+    def get_stated_distribution(self) -> Posterior:
+        """What was stated."""
+        return Posterior(self.stated / self.stated.sum(), self.edges, None, self.points)
+
+
+class GridPrior(ABC):
+    """A law on the line between two ends."""
+
+    step: float
+    """How near two values can be."""
+    tail: bool | None
+    """Whether a tail is mixed in, where the analyst says so."""
+    heavy: bool
+    """Whether it has heavy tails of its own."""
+    is_bounded: bool
+    """Whether it holds nothing possible beyond the ends of what was stated."""
+    ends: tuple[str, str] | None
+    """The ends that nothing lies beyond, as people read them; of one that is ended, or is stated between two."""
+    has_moved_values: bool = False
+    """Whether numbers that were stated are left out or moved to others, since the number cannot be them."""
+
+    def has_tail(self, is_sampled: bool) -> bool:
+        """Whether a tail is mixed in: where the answer is drawn from it, or where it only weighs noise."""
+        return should_mix_tail(self.tail, self.heavy, self.is_bounded, is_sampled)
+
+    def get_use(self, is_sampled: bool) -> PriorUse:
+        """How it is used there."""
+        has_tail = self.has_tail(is_sampled)
+        ends = None if has_tail and self.is_bounded else self.ends
+        return PriorUse(has_tail, ends, rule=get_prior_rule(has_tail, self.heavy, self.has_moved_values))
+
+    @abstractmethod
+    def build_cells(
+        self, knots: Sequence[Knot] = (), resolution: int = FINE_RESOLUTION, edges: Array | None = None
+    ) -> PriorCells:
+        """The line in cells, small where this law or one of the knots has detail, and cut at some more edges."""
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation of what was stated."""
+        cells = self.build_cells()
+        mean = float(cells.stated @ cells.values)
+        return mean, math.sqrt(float(cells.stated @ (cells.values - mean) ** 2))
+
+    @property
+    def mean(self) -> float:
+        """The mean of what was stated."""
+        return self.moments[0]
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of what was stated."""
+        return self.moments[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedGridPrior(GridPrior):
+    """Shapes on a grid of so many points, each a value that the number can have."""
+
+    shapes: ShapeMixture
+    grid: Grid
+    count: int
+    ends: tuple[str, str] | None = None
+    tail: bool | None = None
+    top: Fraction | None = None
+    """The greatest value of a number that is not always on the grid, a mean or a variance; None where it is."""
+    has_new_names: bool = False
+    """Whether it was laid once on other places than values of the number, so that its answers have new names."""
+    has_new_names_if_bounded: bool = False
+    """The same, but only where what lies beyond the ends of its shapes is impossible."""
+    from_coarse_grid: bool = False
+    """Whether the shapes were given on a coarser grid: its ends hold, as those of every `Prior` do."""
+
+    @cached_property
+    def low(self) -> float:
+        """The least value."""
+        return float(self.grid.origin)
+
+    @cached_property
+    def high(self) -> float:
+        """The greatest value."""
+        return float(self.grid.value(self.count - 1))
+
+    @cached_property
+    def step(self) -> float:  # type: ignore[override] # worked out from the grid
+        """How near two values can be."""
+        return float(self.grid.step)
+
+    @property
+    def heavy(self) -> bool:  # type: ignore[override] # worked out from the shapes
+        """Whether a shape has heavy tails."""
+        return self.shapes.is_heavy_tailed
+
+    @property
+    def is_bounded(self) -> bool:  # type: ignore[override] # worked out from the shapes
+        """Whether all shapes have ends, or the grid that they were given on has."""
+        return self.from_coarse_grid or self.shapes.is_bounded
+
+    def get_use(self, is_sampled: bool) -> PriorUse:
+        use = super().get_use(is_sampled)
+        if self.from_coarse_grid:
+            return replace(use, ends=self.ends, rule=get_coarse_grid_rule(use.tail))
+        if self.has_new_names or (self.has_new_names_if_bounded and self.is_bounded and not use.tail):
+            return replace(use, rule=7 if use.tail else 6)
+        return use
+
+    def build_cells(
+        self, knots: Sequence[Knot] = (), resolution: int = FINE_RESOLUTION, edges: Array | None = None
+    ) -> PriorCells:
+        cuts = self._build_edges((*self._knots, *knots), resolution, edges)
+        stated = self._compute_mass(cuts)
+        used = (
+            (1 - TAIL_WEIGHT) * stated + TAIL_WEIGHT * self.compute_tail_mass(cuts)
+            if self.has_tail(is_sampled=False)
+            else stated
+        )
+        return PriorCells((cuts[1:] + cuts[:-1]) / 2, cuts, stated, used)
+
+    @cached_property
+    def _knots(self) -> tuple[Knot, ...]:
+        return tuple((min(max(term.center, self.low), self.high), term.scale) for term in self.shapes.possible_terms)
+
+    @cached_property
+    def _center_and_scale(self) -> Knot:
+        """Centre and scale of the whole: the tail's."""
+        edges = self._build_edges(self._knots, FINE_RESOLUTION)
+        stated, values = self._compute_mass(edges), (edges[1:] + edges[:-1]) / 2
+        mean = float(stated @ values)
+        return mean, max(math.sqrt(float(stated @ (values - mean) ** 2)), self.step)
+
+    def _build_edges(self, knots: Sequence[Knot], resolution: int, extra_edges: Array | None = None) -> Array:
+        """Edges half way between grid points, ever wider away from every knot."""
+        low, high = self.low - self.step / 2, self.high + self.step / 2
+        if (high - low) / self.step <= resolution:
+            return low + self.step * np.arange(round((high - low) / self.step) + 1, dtype=np.float64)
+        edge_parts = [np.array([low, high]), *(() if extra_edges is None else (extra_edges,))]
+        for centre, scale in knots:
+            size = max(scale, self.step)
+            farthest = math.asinh(max(high - centre, centre - low, size) / size)
+            offsets = size * np.sinh(np.linspace(0, farthest, resolution))
+            edge_parts += [centre + offsets, centre - offsets]
+        places = np.concatenate(edge_parts)
+        inside = np.clip(places, low, high)
+        steps: Array = np.unique(np.floor((inside - low) / self.step + 0.5))
+        return low + self.step * steps
+
+    def _compute_mass(self, edges: Array) -> Array:
+        """The probability of every cell: each shape cut to the ends, then by their weights."""
+        mass = np.zeros(len(edges) - 1)
+        for term in self.shapes.possible_terms:
+            term_mass = term.compute_cell_masses(edges)
+            if (inside := float(term_mass.sum())) > 0:
+                mass += float(term.share) * term_mass / inside
+        return _normalize_mass(mass)
+
+    def compute_tail_mass(self, edges: Array) -> Array:
+        """The heavy tail alone: how likely every cell between some edges is."""
+        centre, scale = self._center_and_scale
+        return _normalize_mass(np.diff(np.arctan((edges - centre) / scale)))
+
+
+@dataclass(frozen=True, eq=False)
+class PointGridPrior(GridPrior):
+    """Numbers and their probabilities, as given one by one; no other number is held possible.
+
+    Each is a value that the number can have. Where it is `moved` some that were given are none: of a grid that is finer
+    than the values they went to the nearest ones, of weights they were left out.
+    """
+
+    prior: Prior
+    tail: bool | None = None
+    has_moved_values: bool = False
+    quantity_between: str = ""
+    """The number that may lie between these, by name; empty where it may not."""
+    heavy: bool = False
+    is_bounded: bool = True
+
+    def get_use(self, is_sampled: bool) -> PriorUse:
+        return replace(super().get_use(is_sampled), quantity_between=self.quantity_between)
+
+    @cached_property
+    def ends(self) -> tuple[str, str] | None:  # type: ignore[override] # worked out from the points
+        """The least and the greatest of the numbers."""
+        return format_ends(*self.prior.ends)
+
+    @cached_property
+    def values(self) -> Array:
+        """The numbers."""
+        return self.prior.floats()
+
+    @cached_property
+    def mass(self) -> Array:
+        """Their probabilities."""
+        return self.prior.mass / self.prior.total
+
+    @cached_property
+    def step(self) -> float:  # type: ignore[override] # worked out from the points
+        """How near two of them can be."""
+        return float(self.prior.grid.step) if self.prior.grid else 1.0
+
+    def build_cells(
+        self,
+        knots: Sequence[Knot] = (),  # noqa: ARG002 (its points are its cells)
+        resolution: int = FINE_RESOLUTION,
+        edges: Array | None = None,
+    ) -> PriorCells:
+        values, stated, used = (
+            self.values,
+            self.mass,
+            self.mass_with_tail if self.has_tail(is_sampled=False) else self.mass,
+        )
+        if resolution < FINE_RESOLUTION and len(values) > MAX_POINTS:
+            values, stated, used = self._merge_points(used)
+        middle = (values[1:] + values[:-1]) / 2
+        edges = np.concatenate(([values[0] - self.step / 2], middle, [values[-1] + self.step / 2]))
+        return PriorCells(values, edges, stated, used, has_atoms=True)
+
+    @cached_property
+    def mass_with_tail(self) -> Array:
+        """Their probabilities with a tail on the same numbers."""
+        mean = float(self.mass @ self.values)
+        scale = max(math.sqrt(float(self.mass @ (self.values - mean) ** 2)), self.step)
+        tail: Array = 1 / (1 + ((self.values - mean) / scale) ** 2)
+        return (1 - TAIL_WEIGHT) * self.mass + TAIL_WEIGHT * _normalize_mass(tail)
+
+    def _merge_points(self, used: Array) -> tuple[Array, Array, Array]:
+        """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
+        place = np.floor(np.linspace(0, MAX_POINTS, len(self.values), endpoint=False)).astype(np.int64)
+        sums = [_sum_by_place(place, mass) for mass in (self.mass, used, self.values * used)]
+        return sums[2] / sums[1], sums[0], sums[1]
+
+
+def _sum_by_place(place: NDArray[np.int64], mass: Array) -> Array:
+    return np.bincount(place, mass).astype(np.float64)
+
+
+def _normalize_mass(mass: Array) -> Array:
+    """Probabilities in proportion to the masses."""
+    probabilities: Array = mass / mass.sum()
+    return probabilities
+
+
+def parse_grid_prior(
+    prior_input: str | Prior,
+    low: Fraction,
+    high: Fraction,
+    step: Fraction,
+    what: str,
+    tail: bool | None = None,
+    dense: bool = False,
+    former_step: Fraction | None = None,
+) -> GridPrior:
+    """What an analyst gave, as a belief about a number between low and high; refused from it alone.
+
+    With `dense` the number can have values between the steps too. A mean of a public number of rows cannot, but its law
+    was once laid as if it could, at steps of `once`: names of answers tell the two laws apart. Numbers that are given
+    one by one for a mean stay what they are. Shapes on a grid that does not hold all values are laid on the values.
+    """
+    if isinstance(prior_input, str) and not prior_input.lstrip().startswith("{"):
+        shapes = parse_shapes(prior_input)
+        shaped_prior = _build_shaped_prior(shapes, low, high, step, what, dense)
+        return replace(
+            shaped_prior
+            if former_step is None
+            else _mark_renamed_answers(shaped_prior, shapes, low, high, step, former_step),
+            tail=tail,
+        )
+    prior = Prior.parse(prior_input) if isinstance(prior_input, str) else prior_input
+    if not isinstance(prior, Prior):
+        raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
+    if prior.grid is None:
+        raise InvalidInput(f"{what} is a number; its prior must be over numbers; {GRAMMAR}")
+    first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
+    finer = isinstance(prior_input, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
+    if prior.shape and (dense or former_step is not None or not finer):
+        return replace(_rebuild_on_values(parse_shapes(prior.shape), low, high, step, what, dense), tail=tail)
+    values, mass = prior.floats(), prior.mass / prior.total
+    inside = (values >= float(low)) & (values <= float(high))
+    if float(mass[inside].sum()) < MIN_MASS_INSIDE:
+        raise build_outside_error(low, high, what)
+    if dense or former_step is not None:
+        return PointGridPrior(
+            Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail, quantity_between=what
+        )
+    not_codes = inside & _are_not_codes(prior.index, first, stride)
+    usable = inside & ~not_codes
+    usable_prior = Prior(prior.mass[usable], prior.index[usable], prior.grid, None) if usable.any() else None
+    if finer and not_codes.any():
+        usable_prior = _move_to_nearest(prior, prior.grid, inside, low, high, step)
+    if usable_prior is None or usable_prior.total < MIN_MASS_INSIDE * prior.total:
+        raise build_no_value_error(step, what, "give weights to such values")
+    return PointGridPrior(usable_prior, tail, has_moved_values=bool(not_codes.any()))
+
+
+def _move_to_nearest(
+    prior: Prior, finer: Grid, inside: NDArray[np.bool_], low: Fraction, high: Fraction, step: Fraction
+) -> Prior | None:
+    """A prior on a grid finer than the values, its points at the values nearest to them between the ends of their run.
+
+    Codes are counted from a value near the first point, so that they are small wherever the grid lies.
+    """
+    near = math.floor((finer.value(int(prior.index[0])) - low) / step)
+    grid = Grid(low + near * step, step)
+    first, stride = (finer.origin - grid.origin) / step, finer.step / step
+    least, most = bound_runs(prior.index, first, stride, -near, math.floor((high - low) / step) - near, joined=True)
+    movable = np.flatnonzero(inside & (least <= most))
+    if not len(movable):
+        return None
+    scale = 2 * math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale) + scale // 2, int(stride * scale)
+    nearest = (offset + slope * prior.index[movable].astype(object)) // scale  # of two, the upper one
+    codes = np.clip(nearest.astype(np.int64), least[movable], most[movable])
+    starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+    return Prior(np.add.reduceat(prior.mass[movable], starts), codes[starts], grid, None)
+
+
+def bound_runs(
+    index: NDArray[np.int64], first: Fraction, stride: Fraction, lowest: int, highest: int, joined: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every point, the least and the greatest code between the ends of its run; none where these are swapped.
+
+    A point is first + stride * index, in codes, of which there are those from the lowest to the highest. Where points
+    are joined, those that follow one another are one run, and hold all between them possible; else each is a run of
+    its own.
+    """
+    fresh = np.diff(index, prepend=index[0] - 2) != 1 if joined else np.ones(len(index), dtype=bool)
+    starts = np.flatnonzero(fresh)
+    lasts = np.append(starts[1:], len(index)) - 1
+    scale = math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale), int(stride * scale)
+    lowest, highest = max(lowest, -MAX_CODE), min(highest, MAX_CODE)
+    # Whole numbers of any size: a code beyond an end by rounding would be an impossible answer.
+    low, high = (offset + slope * index[ends].astype(object) for ends in (starts, lasts))
+    least, most = np.clip(-(-low // scale), lowest, highest + 1), np.clip(high // scale, lowest - 1, highest)
+    sizes = lasts - starts + 1
+    return np.repeat(least.astype(np.int64), sizes), np.repeat(most.astype(np.int64), sizes)
+
+
+def _are_not_codes(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.bool_]:
+    """Which points first + stride * index are no codes. In whole numbers: one that is off by little is impossible."""
+    scale = math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale) % scale, int(stride * scale) % scale
+    if slope == 0:
+        return np.full(len(index), offset != 0)
+    return np.asarray((offset + slope * index.astype(object)) % scale != 0, dtype=bool)
+
+
+def _build_shaped_prior(
+    shapes: ShapeMixture, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool
+) -> ShapedGridPrior:
+    lower, upper = shapes.ends or (low, high)
+    first = max(math.ceil((lower - low) / step), 0)
+    last = min(math.floor((upper - low) / step), math.floor((high - low) / step))
+    ends = low + first * step, low + last * step
+    if dense:
+        ends = max(lower, low), min(upper, high)
+    if ends[1] < ends[0]:
+        raise (
+            build_outside_error(low, high, what)
+            if upper < low or high < lower
+            else build_no_value_error(step, what, "widen it")
+        )
+    inner_shapes = shapes.fill_uniform_ends(*ends)
+    whole_range = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
+    mass_inside = sum(
+        float(term.share) * float(term.compute_cell_masses(whole_range)[0]) for term in inner_shapes.possible_terms
+    )
+    if mass_inside < MIN_MASS_INSIDE * float(inner_shapes.total_weight):
+        raise build_outside_error(low, high, what)
+    hull = format_prior_ends(inner_shapes.hull if shapes.is_bounded else shapes.ends, *ends)
+    return ShapedGridPrior(
+        inner_shapes,
+        Grid(ends[0], step),
+        math.floor((ends[1] - ends[0]) / step) + 1,
+        hull,
+        None,
+        ends[1] if dense else None,
+    )
+
+
+def _rebuild_on_values(
+    shapes: ShapeMixture, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool
+) -> ShapedGridPrior:
+    """The shapes of a `Prior`, which has ends, on the values of the number."""
+    require_mass_within(shapes)
+    return replace(_build_shaped_prior(shapes, low, high, step, what, dense), from_coarse_grid=True)
+
+
+def require_mass_within(shapes: ShapeMixture) -> None:
+    """Refuse shapes of which nearly nothing lies between the ends of their own grid."""
+    lower, upper = shapes.ends or (Fraction(0), Fraction(0))
+    half = (shapes.step or Fraction(1)) / 2
+    edges = np.array([float(lower - half), float(upper + half)])
+    mass_inside = sum(
+        float(term.share / shapes.total_weight) * float(term.compute_cell_masses(edges)[0])
+        for term in shapes.possible_terms
+    )
+    if mass_inside < MIN_MASS_INSIDE:
+        raise InvalidInput(
+            f"less than a thousandth of the prior lies between its own ends, {format_exact(lower)} and "
+            f"{format_exact(upper)}; "
+            "widen the ends, or move the shapes between them"
+        )
+
+
+def _mark_renamed_answers(
+    shaped_prior: ShapedGridPrior,
+    shapes: ShapeMixture,
+    low: Fraction,
+    high: Fraction,
+    step: Fraction,
+    former_step: Fraction,
+) -> ShapedGridPrior:
+    """The same, and whether its law was another when places went by steps of `once` from the lower end of the prior.
+
+    Where nothing beyond the ends of shapes is possible these were places too, however fine that made the others.
+    """
+    lower, upper = (min(max(end, low), high) for end in shapes.ends or (low, high))
+    bare = any(not term.numbers for term in shapes.possible_terms)
+    places = {lower, upper} if bare else {lower}
+    cuts = {end for term in shaped_prior.shapes.possible_terms for end in term.ends if lower <= end <= upper}
+    has_moved, is_cut = (any((end - low) % step for end in ends) for ends in (places, cuts))
+    return replace(shaped_prior, has_new_names=has_moved or former_step != step, has_new_names_if_bounded=is_cut)
+
+
+def build_no_value_error(step: Fraction, what: str, advice: str) -> InvalidInput:
+    """Why a prior cannot be used: it lies between the values that the number can have."""
+    return InvalidInput(
+        f"the prior gives no probability to any value that {what} can have; these are "
+        f"{format_exact(step)} apart; {advice}"
+    )
+
+
+def build_outside_error(low: Fraction, high: Fraction, what: str) -> InvalidInput:
+    """Why a prior cannot be used: nearly nothing of it lies where the number can be."""
+    return InvalidInput(
+        f"the prior lies outside what {what} can be, {format_exact(low)} to {format_exact(high)}; "
+        "give one of which at least a thousandth lies inside"
+    )

@@ -1,0 +1,230 @@
+"""Open a ledger from its address, and upgrade its tables.
+
+From the tables that an older discreet made to those of this one, by Alembic, inside the caller's transaction.
+
+A set of tables has a folder of versions, and a table that says which of them it has. SQLite and PostgreSQL undo changes
+of tables with the rest of a transaction, so that a set has its old form or its new one, whatever happens.
+
+From an address to an open database that holds a ledger of this format.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, column, insert, inspect, select, text
+from sqlalchemy import table as named
+
+from discreet.errors import InvalidInput, Unavailable
+from discreet.ledger.database import LEDGER_DAMAGED, Database
+from discreet.ledger.postgres import Postgres
+from discreet.ledger.sqlite import SQLite, find_inode, format_file_identity
+from discreet.ledger.storage import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE, about
+from discreet.mechanisms.entropy import SYSTEM
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
+
+
+LATEST_REVISION = "head"
+
+_migration_lock = threading.Lock()  # a version finds its connection in a global of Alembic's
+
+
+def find_revision(connection: Connection, table: str) -> str | None:
+    """The version that a set of tables has; None where nobody has said. Alembic, which takes long to load, is not."""
+    if not inspect(connection).has_table(table):
+        return None
+    revision: str | None = connection.scalar(select(named(table, column("version_num")).c.version_num))
+    return revision
+
+
+def stamp_revision(connection: Connection, versions: Path, table: str, revision: str = LATEST_REVISION) -> None:
+    """Say which version a set of tables has; nothing else changes."""
+    from alembic.runtime.migration import MigrationContext
+
+    with _refuse_unknown_revision(table):
+        MigrationContext.configure(connection, opts={"version_table": table}).stamp(_open_scripts(versions), revision)
+
+
+def run_migrations(connection: Connection, versions: Path, table: str, to: str = LATEST_REVISION) -> None:
+    """Take every step from the version that the tables have, or from no tables, to a later one."""
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    scripts = _open_scripts(versions)
+    steps = {"fn": lambda revision, _: scripts._upgrade_revs(to, revision)}
+    context = MigrationContext.configure(connection, opts={"version_table": table, **steps})
+    with _refuse_unknown_revision(table), _migration_lock, Operations.context(context):
+        context.run_migrations()
+
+
+def _open_scripts(versions: Path) -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory(versions, version_locations=[versions])
+
+
+@contextmanager
+def _refuse_unknown_revision(table: str) -> Iterator[None]:
+    from alembic.util import CommandError
+
+    try:
+        yield
+    except CommandError:
+        raise InvalidInput(f"{table} names a version that this discreet does not know; update discreet") from None
+
+
+POSTGRES_PREFIXES = ("postgresql://", "postgres://", "postgresql+psycopg://")
+CREATION_LOCK = 0x64697363  # any number that others of the same database do not use
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """What a ledger says of itself."""
+
+    id: str
+    format: int
+
+
+def open_database(where: str | Path, timeout: float, lasting: bool = True, make: bool = True) -> Database:
+    """The database that an address names: a file's path, sqlite:///path or postgresql://...
+
+    Without `lasting` a commit may be lost with the power: for what can be asked for again. Without `make` no file is
+    made where there is none.
+    """
+    path = parse_ledger_path(where)
+    if path is None:
+        return Postgres("postgresql://" + str(where).partition("://")[2], timeout, lasting)
+    return SQLite(path, timeout, lasting, make)
+
+
+def open_ledger_database(where: str | Path, timeout: float, make: bool = True) -> Database:
+    """The same for a ledger."""
+    with name_damaged_file(parse_ledger_path(where)):
+        return open_database(where, timeout, make=make)
+
+
+def open_existing_database(where: str | Path, timeout: float) -> Database:
+    """The same, where there is one: no file is made, nor is an empty one filled."""
+    path = parse_ledger_path(where)
+    if path is not None and not (path.is_file() and path.stat().st_size):
+        raise _build_no_ledger_error(f"{path.name[:40]!r} there")
+    return open_ledger_database(where, timeout, make=False)
+
+
+def find_file_identity(where: str | Path) -> str | None:
+    """The identity of the file that an address names, without opening it; None of a database in PostgreSQL."""
+    path = parse_ledger_path(where)
+    return None if path is None else format_file_identity(find_inode(path.resolve()))
+
+
+@contextmanager
+def name_damaged_file(path: Path | None) -> Iterator[None]:
+    """A file that is damaged, or that somebody took for a ledger, is called by its name."""
+    try:
+        yield
+    except Unavailable as error:
+        if path is None or str(error) != LEDGER_DAMAGED:
+            raise
+        raise Unavailable(
+            f"{path.name[:40]!r} is damaged, or is not a ledger; name the file the spend is kept in, or restore a copy"
+        ) from None
+
+
+def parse_ledger_path(where: str | Path) -> Path | None:
+    """The file that an address names; None of a database in PostgreSQL."""
+    address = str(where)
+    if isinstance(where, str) and address.startswith(POSTGRES_PREFIXES):
+        return None
+    path = address.removeprefix("sqlite:///")
+    if isinstance(where, str) and ("://" in path or path in {"", ":memory:"} or "\0" in path):
+        raise InvalidInput("a ledger is kept in a file, such as ledger.db, or at an address postgresql://...")
+    return Path(path)
+
+
+def find_or_create_ledger(database: Database) -> str:
+    """The id of the ledger that a database holds; it is made where there is none."""
+    with database.begin_read() as connection:
+        info = find_ledger_info(connection)
+    if info is None:
+        with database.begin_write() as connection:
+            lock_ledger_creation(connection)
+            info = find_ledger_info(connection) or _create_ledger(connection)
+    return require_format(info).id
+
+
+def find_existing_ledger(database: Database) -> str:
+    """The id of the ledger that a database holds; none is made."""
+    with database.begin_read() as connection:
+        return require_format(read_ledger_info(connection)).id
+
+
+def upgrade_format(database: Database) -> int:
+    """Give a ledger the present format, or leave it as it is; the format it had. Entries and hashes stay."""
+    pass
+
+    with database.begin_write() as connection:
+        read_ledger_info(connection)
+        connection.execute(select(about).with_for_update())  # no other upgrade now, and no registration
+        info = read_ledger_info(connection)
+        if info.format < FORMAT_VERSION:
+            stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE, str(info.format))
+            run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
+    return info.format
+
+
+def lock_ledger_creation(connection: Connection) -> None:
+    """Wait until nobody else makes a ledger here; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
+
+
+def read_ledger_info(connection: Connection) -> LedgerInfo:
+    """What the ledger that is there says of itself."""
+    info = find_ledger_info(connection)
+    if info is None:
+        raise _build_no_ledger_error("in that database")
+    return info
+
+
+def find_ledger_info(connection: Connection) -> LedgerInfo | None:
+    """The same; None where there is no ledger. One of a newer discreet is not touched."""
+    if not inspect(connection).has_table(about.name):
+        return None
+    row = connection.execute(select(about)).one()
+    if row.version > FORMAT_VERSION:
+        raise InvalidInput(
+            f"the ledger was made by a newer discreet (format {row.version}); update discreet to open it"
+        )
+    return LedgerInfo(str(row.id), row.version)
+
+
+def require_format(info: LedgerInfo) -> LedgerInfo:
+    """A ledger of the present format; to change an older one is the custodian's act."""
+    if info.format < FORMAT_VERSION:
+        raise InvalidInput(
+            f"the ledger has format {info.format}, this discreet needs {FORMAT_VERSION}; copy it (discreet "
+            "ledger backup) "
+            "and run: discreet ledger upgrade"
+        )
+    return info
+
+
+def _build_no_ledger_error(where: str) -> InvalidInput:
+    return InvalidInput(f"there is no ledger {where}; name the one the spend is kept in")
+
+
+def _create_ledger(connection: Connection) -> LedgerInfo:
+    pass
+
+    METADATA.create_all(connection)
+    stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)
+    ledger_id = SYSTEM.take(16).hex()
+    connection.execute(insert(about), {"one": 1, "id": ledger_id, "version": FORMAT_VERSION})
+    return LedgerInfo(ledger_id, FORMAT_VERSION)

@@ -1,0 +1,262 @@
+"""A total by refinement: a draw from the analyst's prior, moved towards the exact number.
+
+Proof: mechanisms/refinement.md.
+
+It is independent of how far one unit moves the total, so it is the choice where that is about as far as the prior
+reaches, and where the analyst brings a distance of her own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.estimation.grid_prior import (
+    MIN_MASS_INSIDE,
+    TAIL_WEIGHT,
+    GridPrior,
+    PointGridPrior,
+    PriorUse,
+    ShapedGridPrior,
+)
+from discreet.estimation.refinement_posterior import (
+    TruthRuns,
+    compute_run_posterior,
+    estimate_run_error,
+    find_best_alpha_up,
+)
+from discreet.measurements.additive import LinearQuery
+from discreet.measurements.prior_on_grid import GridCells, PlacedShapes, place_shapes
+from discreet.mechanisms.refinement import Refinement
+from discreet.priors.distance import ContinuousDistance, Distance
+from discreet.priors.posterior import Posterior, distribution_from_runs
+from discreet.priors.prior import Grid, Prior
+from discreet.query.scan import Amounts
+
+MAX_POINTS = 2048
+CELL_PARTS = 8
+"""What a point of many values stands for is told apart in at least so many parts, where a truth is weighed."""
+GRID_DEVIATIONS = 64
+"""The grid of a prior reaches so many of its standard deviations out."""
+MASS_SCALE = 2.0**58
+MAX_GRID_INDEX = 2**58
+"""Places on a grid are whole numbers below this, so that four times one fits into 64 bits."""
+MEAN_ROUNDING = 2.0**-40
+"""The mean of a prior may be off by this share of it."""
+NO_POSSIBLE_VALUE = "the prior gives no probability to any value that the answer can have; widen it, or give another"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RefinementPrior:
+    """A belief about a number: the prior that an answer is drawn from, what was stated there, and where a truth can be.
+
+    Few points are drawn, each of which may stand for many values; `truths` are these. With `ends` the number can also
+    have values between two places of the grid, and from the outermost ones to the ends.
+    """
+
+    prior: Prior
+    stated_mass: NDArray[np.float64]
+    truths: TruthRuns
+    ends: tuple[float, float] | None = None
+
+    def build_distribution(self, mass: NDArray[np.float64]) -> Posterior:
+        """Probabilities of the truths as a law over values."""
+        grid = self.prior.grid or Grid(Fraction(0), Fraction(1))
+        return distribution_from_runs(self.truths.lows, self.truths.spans, mass, grid, self.ends)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RefinedTotal:
+    """The exact number of a form, told by a refinement of a prior over numbers."""
+
+    linear_query: LinearQuery
+    refinement: Refinement
+    refinement_prior: RefinementPrior
+    prior_use: PriorUse
+    name: str = "refinement of your prior"
+
+    @property
+    def distance_name(self) -> str:
+        """What names the distance in a stored question: numbers have no other than these two."""
+        return self.refinement.distance.stored_name
+
+    def compute_inputs(self, amounts: Amounts) -> tuple[int, ...]:
+        """The exact totals of one cell, from its measures. Secret."""
+        return tuple(component.compute_total(amounts) for component in self.linear_query.components)
+
+    def measure(self, totals: Sequence[int]) -> tuple[int, ...]:
+        """The place of one draw on the prior's grid."""
+        sample = cast(Fraction, self.refinement.answer(self.linear_query.estimate.value(totals)))
+        grid = self.refinement.prior.grid or Grid(Fraction(0), Fraction(1))
+        return (int((sample - grid.origin) / grid.step),)
+
+    def value(self, outputs: Sequence[int]) -> Fraction:
+        """What a place stands for."""
+        grid = self.refinement.prior.grid or Grid(Fraction(0), Fraction(1))
+        return Fraction(grid.value(outputs[0]))
+
+    def get_stated_distribution(self) -> Posterior:
+        """The prior as it was stated."""
+        return self.refinement_prior.build_distribution(self.refinement_prior.truths.stated)
+
+    def posterior(self, outputs: Sequence[int]) -> Posterior:
+        """What is known after the draw: its law is public."""
+        index = int(np.searchsorted(self.refinement.prior.index, outputs[0]))
+        return self.refinement_prior.build_distribution(
+            compute_run_posterior(self.refinement, index, self.refinement_prior.truths)
+        )
+
+    def expected_error(self) -> float:
+        """The root mean square error of the posterior mean, the prior being right, with what a point stands for."""
+        return estimate_run_error(self.refinement, self.refinement_prior.truths)
+
+    def describe_accuracy(self, confidence: float, likely: str = "") -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
+        """What may be said of it without looking."""
+        return "a draw shaped by your prior; the posterior is what it means"
+
+
+def build_refined_total(
+    linear_query: LinearQuery, grid_prior: GridPrior, epsilon: Fraction, neighbors: str, distance: Distance | None
+) -> RefinedTotal:
+    """The refinement of a belief on a grid of at most a few thousand points."""
+    number_distance, refinement_prior = distance or ContinuousDistance(), build_refinement_prior(grid_prior)
+    base_refinement = Refinement.of(refinement_prior.prior, epsilon, "statistic", neighbors, number_distance)
+    up = find_best_alpha_up(base_refinement, refinement_prior.stated_mass)
+    refinement = Refinement.of(refinement_prior.prior, epsilon, "statistic", neighbors, number_distance, up=up)
+    return RefinedTotal(linear_query, refinement, refinement_prior, grid_prior.get_use(is_sampled=True))
+
+
+def build_refinement_prior(grid_prior: GridPrior) -> RefinementPrior:
+    """What the answer is drawn from, as whole masses on a few thousand points; what was stated, and of which values.
+
+    Every point is a value that the number can have. Without a tail none lies beyond the ends of a prior that has some:
+    which points those are is decided in exact arithmetic, and the others have no mass at all.
+    """
+    if isinstance(grid_prior, PointGridPrior):
+        prior = grid_prior.prior
+        if grid_prior.has_tail(is_sampled=True):
+            prior = Prior(_scale_to_masses(grid_prior.mass_with_tail), prior.index, prior.grid, None)
+        return RefinementPrior(prior, grid_prior.mass, TruthRuns.from_points(prior, grid_prior.mass))
+    shaped, has_tail = cast(ShapedGridPrior, grid_prior), grid_prior.has_tail(is_sampled=True)
+    exclude = shaped.is_bounded and not has_tail
+    value_range = _find_value_range(shaped, exclude)
+    cells = _build_cells(shaped, exclude, *value_range)
+    placed_shapes = place_shapes(shaped.shapes, cells, exclude)
+    if placed_shapes.mass_inside < MIN_MASS_INSIDE:
+        raise InvalidInput(NO_POSSIBLE_VALUE)
+    possible = np.flatnonzero(placed_shapes.place_counts)
+    stated_mass = _normalize(placed_shapes.shares[possible])
+    prior = Prior(
+        _scale_to_masses(_mix_tail(shaped, cells, stated_mass)),
+        placed_shapes.representatives[possible],
+        cells.grid,
+        None,
+    )
+    truths = _build_truths(shaped, cells, placed_shapes, prior, stated_mass)
+    has_values_between = shaped.top is not None or cells.grid.step > shaped.grid.step
+    return RefinementPrior(
+        prior, stated_mass, truths, _find_ends(cells, truths, *value_range) if has_values_between else None
+    )
+
+
+def _find_ends(cells: GridCells, truths: TruthRuns, low: Fraction, high: Fraction) -> tuple[float, float]:
+    """The least and the greatest of values that need be on no grid: beyond its outermost places, where truths are."""
+    first, last = int(truths.lows[0]), int(truths.lows[-1] + truths.spans[-1] - 1)
+    least = low if first == cells.value_range[0] else cells.grid.value(first)
+    return float(least), float(high if last == cells.value_range[1] else cells.grid.value(last))
+
+
+def _mix_tail(shaped: ShapedGridPrior, cells: GridCells, stated_mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With the tail, where there is one; all cells are possible then."""
+    if not shaped.has_tail(is_sampled=True):
+        return stated_mass
+    return (1 - TAIL_WEIGHT) * stated_mass + TAIL_WEIGHT * shaped.compute_tail_mass(cells.compute_edges())
+
+
+def _build_truths(
+    shaped: ShapedGridPrior,
+    cells: GridCells,
+    placed_shapes: PlacedShapes,
+    prior: Prior,
+    stated_mass: NDArray[np.float64],
+) -> TruthRuns:
+    """The values that the points of some cells stand for, in parts of the cells: these have values of every likelihood.
+
+    The first and the last value of a cell and the point itself are apart: half way to the next point a truth makes both
+    as likely, and by equality only the point is known.
+    """
+    widths = np.diff(cells.cuts)
+    if (widths == 1).all():
+        return TruthRuns.from_points(prior, stated_mass)
+    firsts, points = cells.cuts[:-1], placed_shapes.representatives[placed_shapes.place_counts > 0]
+    parts = [firsts + widths * part // CELL_PARTS for part in range(CELL_PARTS)]
+    cuts = np.unique(np.concatenate((cells.cuts, firsts + 1, cells.cuts[1:] - 1, points, points + 1, *parts)))
+    finer = GridCells(cells.grid, cuts, (cuts[:-1] + cuts[1:] - 1) // 2, cells.value_range)
+    exclude = shaped.is_bounded and not shaped.has_tail(is_sampled=True)
+    finer_shapes = place_shapes(shaped.shapes, finer, exclude)
+    of_cell = np.searchsorted(cells.cuts, cuts[:-1], side="right") - 1
+    possible = np.flatnonzero((finer_shapes.place_counts > 0) & (placed_shapes.place_counts[of_cell] > 0))
+    shares = _normalize(finer_shapes.shares[possible])
+    owners = np.searchsorted(np.flatnonzero(placed_shapes.place_counts), of_cell[possible])
+    return TruthRuns(
+        finer_shapes.first_places[possible],
+        finer_shapes.place_counts[possible],
+        owners,
+        shares,
+        _mix_tail(shaped, finer, shares),
+    )
+
+
+def _normalize(mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(mass / mass.sum(), dtype=np.float64)
+
+
+def _find_value_range(grid_prior: ShapedGridPrior, exclude: bool) -> tuple[Fraction, Fraction]:
+    """From where to where values are weighed: all there are, or as far out as a prior matters."""
+    mean, away = (
+        Fraction(grid_prior.mean),
+        GRID_DEVIATIONS * Fraction(max(grid_prior.sd, grid_prior.step, abs(grid_prior.mean) * MEAN_ROUNDING)),
+    )
+    top = Fraction(grid_prior.grid.value(grid_prior.count - 1)) if grid_prior.top is None else grid_prior.top
+    lows, highs = [grid_prior.grid.origin, mean - away], [top, mean + away]
+    if exclude and grid_prior.shapes.hull is not None:
+        lows.append(grid_prior.shapes.hull[0])
+        highs.append(grid_prior.shapes.hull[1])
+    return max(lows), min(highs)
+
+
+def _build_cells(grid_prior: ShapedGridPrior, exclude: bool, low: Fraction, high: Fraction) -> GridCells:
+    """Cells of equal numbers of values, from low to high."""
+    grid = grid_prior.grid if grid_prior.top is None or not exclude else _refine_grid(grid_prior, grid_prior.top)
+    first, last = math.ceil((low - grid.origin) / grid.step), math.floor((high - grid.origin) / grid.step)
+    if last < first:
+        raise InvalidInput(NO_POSSIBLE_VALUE)
+    stride = -(-(last + 1 - first) // MAX_GRID_INDEX)
+    count = (last - first) // stride + 1
+    size = min(count, MAX_POINTS)
+    cuts = np.array([count * index // size for index in range(size + 1)], dtype=np.int64)
+    cell_grid = Grid(Fraction(grid.value(first)), grid.step * stride)
+    return GridCells(cell_grid, cuts, (cuts[:-1] + cuts[1:] - 1) // 2, (0, count - 1))
+
+
+def _refine_grid(grid_prior: ShapedGridPrior, top: Fraction) -> Grid:
+    """The grid of a number that is not always on it, made so fine that the ends of all its shapes are, if it can be."""
+    origin, step = grid_prior.grid.origin, grid_prior.grid.step
+    ended_terms = [term for term in grid_prior.shapes.possible_terms if not term.is_spread]
+    ends = [end - origin for term in ended_terms for end in term.ends if origin <= end <= top]
+    scale = math.lcm(step.denominator, *(end.denominator for end in ends))
+    fine_step = Fraction(math.gcd(int(step * scale), *(int(end * scale) for end in ends)), scale)
+    count = math.floor((top - origin) / fine_step) + 1
+    return Grid(origin, fine_step) if count <= MAX_GRID_INDEX else grid_prior.grid
+
+
+def _scale_to_masses(mass: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Probabilities of what is possible as whole masses, none 0."""
+    return np.maximum(np.rint(mass * MASS_SCALE), 1).astype(np.int64)

@@ -1,0 +1,510 @@
+"""Quantiles, extremes and modes: a choice among public candidates, by counts. Proofs: chosen.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput, Unsupported
+from discreet.estimation.grid_prior import PriorUse
+from discreet.formatting import format_confidence, format_whole_upper
+from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid, PositionRefinement
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.prior_on_grid import PositionPrior, build_even_prior, place_prior
+from discreet.measurements.trimmed_mean import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
+from discreet.mechanisms.selection_scores import Selection
+from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
+from discreet.priors.posterior import Posterior
+from discreet.priors.prior import Prior
+from discreet.query.query import Aggregate
+from discreet.schema import Column
+from discreet.schema.column import Value
+from discreet.untrusted import has_exact_type
+
+MAX_COUNTS = 2**22
+MIN_CANDIDATES = 256
+"""Over many cells the candidates are fewer, so that all counts together stay within memory."""
+MAX_REFINED_ERROR_RATIO = 0.95
+PRIOR_UNHELPFUL = "a draw from it would hardly tell more than it does, and a choice by rank uses all rows"
+EXTREME_PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
+EXTREME_PLACES |= {"min": (1, "bottom")}
+CandidateCounts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The most frequent candidate: permute-and-flip on counts, or the exponential mechanism with a prior."""
+
+    selection: Selection
+    count: int
+    prior: Prior | None
+
+    def answer_counts(self, counts: CandidateCounts) -> int:
+        """The position of one candidate."""
+        if self.prior is None:
+            return _cast_position(PermuteAndFlip(self.selection).answer(counts))
+        return _cast_position(Exponential(self.selection, self.prior).answer(counts[self.prior.index]))
+
+    def score_bound(self, confidence: float) -> float:
+        """How many rows fewer than the most frequent one the chosen value may have."""
+        share = 1 / self.count if self.prior is None else int(self.prior.mass.min()) / self.prior.total
+        return self.selection.compute_score_bound(confidence, share)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RefinedStatistic:
+    """A quantile, an extreme or a mode refined from a prior: independent of sensitivity."""
+
+    aggregate: Aggregate
+    position_refinement: PositionRefinement
+    is_even_prior: bool
+
+    def find_truth(self, counts: CandidateCounts) -> int | None:
+        """The position of the statistic itself; None where there are too few rows. Secret."""
+        if self.aggregate.function == "mode":
+            return int(counts.argmax()) if counts.any() else None
+        if self.aggregate.function == "quantile":
+            q = self.aggregate.orders[0]
+            place, end = max(1, -(-q.numerator * int(counts.sum()) // q.denominator)), "bottom"
+        else:
+            place, end = EXTREME_PLACES[self.aggregate.function]
+        cumulative = np.cumsum(counts[::-1])[::-1] if end == "top" else np.cumsum(counts)
+        positions = np.flatnonzero(cumulative >= place)
+        if not len(positions):
+            return None
+        return int(positions[-1] if end == "top" else positions[0])
+
+    def answer_counts(self, counts: CandidateCounts) -> int:
+        """The position of one draw."""
+        return self.position_refinement.sample(self.find_truth(counts))
+
+
+SelectionMechanism = Quantile | Quantiles | Extreme | Mode | RefinedStatistic | RankMean
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CandidateSelection:
+    """A choice among candidates, from how many rows each has; with `around`, an interval drawn about it."""
+
+    candidates: CandidateGrid
+    mechanism: SelectionMechanism
+    name: str
+    bracket_mechanism: Bracket | None = None
+    stated_prior: Prior | None = None
+    rival: CandidateSelection | None = None
+    """What was weighed beside it: for an extreme with a prior, and where a mean of ranks could stand for one rank."""
+    prior_use: PriorUse | None = None
+    """How the analyst's prior was used; None where there is none, or the mechanism does not use it."""
+    prior_unused_reason: str = ""
+    """Why the analyst's prior was not used, where there is one that was not."""
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether the mechanism itself used the analyst's prior, so that the answer is shaped by it."""
+        if isinstance(self.mechanism, RefinedStatistic):
+            return not self.mechanism.is_even_prior
+        return self._base_prior is not None
+
+    @property
+    def distance_name(self) -> str | None:
+        """The distance that shaped the answer, for its name in the store."""
+        return (
+            self.mechanism.position_refinement.distance_name if isinstance(self.mechanism, RefinedStatistic) else None
+        )
+
+    @property
+    def _base_prior(self) -> Prior | None:
+        """The prior over positions that a choice by score has as its base measure."""
+        match self.mechanism:
+            case Quantile() | Quantiles():
+                return self.mechanism.candidates.prior
+            case Mode():
+                return self.mechanism.prior
+        return None
+
+    def measure(self, counts: CandidateCounts) -> tuple[int, ...]:
+        """Positions, one for each order that was asked; then the two ends of the interval, if there is one.
+
+        Of a mean of ranks the noisy sum of their positions.
+        """
+        sample = self.mechanism.answer_counts(counts)
+        ends = () if self.bracket_mechanism is None else self.bracket_mechanism.answer_counts(counts)
+        return (*(int(position) for position in (sample if isinstance(sample, list) else [sample])), *ends)
+
+    def values(self, outputs: Sequence[int]) -> tuple[Value, ...]:
+        """What the positions of the orders, or the sum, stand for."""
+        if isinstance(self.mechanism, RankMean):
+            return (self.mechanism.value(outputs[0]),)
+        positions = outputs if self.bracket_mechanism is None else outputs[:1]
+        return tuple(self.candidates.get_value(position) for position in positions)
+
+    def bracket_values(self, outputs: Sequence[int]) -> tuple[Value, Value] | None:
+        """The values that the quantile lies between, from end to end of their bins; never without the point itself."""
+        if self.bracket_mechanism is None:
+            return None
+        codes = [code for position in outputs for code in self.candidates.get_code_range(position)]
+        return self.candidates.column.decode(min(codes)), self.candidates.column.decode(max(codes))
+
+    def expected_error(self) -> float | None:
+        """The root mean square error of the refined value, the prior being right; None where it depends on the rows.
+
+        Of a mean of ranks, for rows that are spread evenly.
+        """
+        if isinstance(self.mechanism, RankMean):
+            return self.mechanism.expected_error()
+        return (
+            self.mechanism.position_refinement.expected_error()
+            if isinstance(self.mechanism, RefinedStatistic)
+            else None
+        )
+
+    def compute_even_row_error(self, target_rank: int, rows: int) -> float | None:
+        """The expected error for the value of one rank, if so many rows are spread evenly; None where it is no rank."""
+        if isinstance(self.mechanism, RankMean):
+            return self.mechanism.expected_error()
+        if not isinstance(self.mechanism, Quantile | Extreme):
+            return None
+        within = (self.candidates.width - 1) * float(self.candidates.column.step) / math.sqrt(12)
+        return math.hypot(
+            compute_rank_error(self.candidates, target_rank, rows, *_get_selection_rule(self.mechanism)), within
+        )
+
+    def explain_rank_choice(self) -> str:
+        """Why not the mean of ranks that was weighed beside a choice by rank; nothing where none was."""
+        rank_mean = None if self.rival is None else self.rival.mechanism
+        if not isinstance(rank_mean, RankMean) or not isinstance(self.mechanism, Quantile | Extreme):
+            return ""
+        return rank_mean.explain_rejection(*_get_selection_rule(self.mechanism))
+
+    def get_stated_distribution(self) -> Posterior | None:
+        """The prior in units of the answer, where there is one."""
+        if isinstance(self.mechanism, RefinedStatistic):
+            return self.mechanism.position_refinement.get_stated_distribution()
+        prior = self.stated_prior or self._base_prior
+        return None if prior is None else self.candidates.build_distribution(prior.index, prior.mass / prior.total)
+
+    def is_surprising(self, outputs: Sequence[int], tail: float) -> bool:
+        """Whether a value chosen by score lies in the tails, so small on either side, of what was stated."""
+        prior = self.stated_prior
+        if prior is None or isinstance(self.mechanism, RefinedStatistic) or self.candidates.column.categories:
+            return False
+        share = prior.mass / prior.total
+        below, above = (float(share[side].sum()) for side in (prior.index <= outputs[0], prior.index >= outputs[0]))
+        return min(below, above) < tail
+
+    def posterior(self, outputs: Sequence[int]) -> Posterior | None:
+        """What is known after a refinement's draw; None for the other choices, whose laws depend on all rows."""
+        return (
+            self.mechanism.position_refinement.posterior(outputs[0])
+            if isinstance(self.mechanism, RefinedStatistic)
+            else None
+        )
+
+    def describe_accuracy(self, confidence: float, likely: str = "") -> str:
+        """What may be said of its accuracy without looking, and with which probability."""
+        description = self._describe_mechanism_accuracy(confidence, likely or format_confidence(confidence))
+        if self.bracket_mechanism is None:
+            return description
+        if confidence > self.bracket_mechanism.confidence:
+            return f"{description}; the two values are not shown, since they are drawn for one group by itself"
+        return (
+            f"{description}; it lies between the two values "
+            f"{likely or format_confidence(self.bracket_mechanism.confidence)}"
+        )
+
+    def _describe_mechanism_accuracy(self, confidence: float, likely: str) -> str:
+        subject = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.width_text} wide,"
+        match self.mechanism:
+            case Quantile():
+                off = self.mechanism.rank_bound(confidence)
+                if self.uses_prior:
+                    return (
+                        f"fewer than {format_whole_upper(off)} rows lie between {subject} and the exact value "
+                        f"{likely}; "
+                        "where your prior holds that value impossible, the rows up to the nearest possible one come on "
+                        "top"
+                    )
+                return f"{subject} has a rank that is off by less than {format_whole_upper(off)} rows {likely}"
+            case Extreme():
+                off = self.mechanism.rank_bound(confidence)
+                return (
+                    f"{subject} has a rank that is off by less than {format_whole_upper(off)} rows {likely}; "
+                    "it may lie beyond all rows where the bounds do"
+                )
+            case Mode():
+                off = self.mechanism.score_bound(confidence)
+                if self.uses_prior:
+                    most = "the most frequent value that your prior holds possible"
+                    return f"it has fewer rows than {most} by less than {format_whole_upper(off)} {likely}"
+                return f"it has fewer rows than the most frequent value by less than {format_whole_upper(off)} {likely}"
+            case RefinedStatistic(is_even_prior=is_even):
+                return f"a draw shaped by {describe_prior_owner(is_even)} prior"
+            case RankMean():
+                return self.mechanism.describe_accuracy(likely, confidence)
+        return "how far it is off in values depends on the rows and is not told"
+
+
+def build_selection(
+    aggregate: Aggregate,
+    column: Column,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    prior: str | Prior | None,
+    distance: Distance | str | None = None,
+    interval: bool = False,
+    stored_mechanism: str = "",
+    tail: bool | None = None,
+) -> CandidateSelection:
+    """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
+
+    `like` is the mechanism that a stored answer was drawn by.
+    """
+    if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
+        raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
+    candidates = CandidateGrid.of(column, max(MIN_CANDIDATES, min(MAX_CANDIDATES, MAX_COUNTS // (bounds.cells or 1))))
+    position_prior = None if prior is None else place_prior(column, candidates.width, candidates.count, prior, tail)
+    # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
+    share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)
+    neighbors = "add-remove" if bounds.is_grouped else bounds.schema.neighbours
+    if aggregate.function == "mode" and candidates.width > 1:
+        raise Unsupported(f"MODE is of at most {MAX_CANDIDATES:,} values; ask for a histogram with BIN instead")
+    if distance is not None:
+        return _build_refinement(aggregate, candidates, share, neighbors, position_prior, distance)
+    if position_prior is not None and aggregate.function in EXTREME_PLACES:
+        refinement_selection = _build_refinement(aggregate, candidates, share, neighbors, position_prior, None)
+        rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
+        if _has_excluded_values(candidates, position_prior) or _is_informative(refinement_selection):
+            return replace(refinement_selection, rival=rank_selection)
+        return replace(rank_selection, rival=refinement_selection, prior_unused_reason=PRIOR_UNHELPFUL)
+    match aggregate.function:
+        case "quantile" if interval:
+            point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)
+            bracket = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbors, rows)
+            return replace(
+                point_selection, name=f"{point_selection.name}, and two bracketing quantiles", bracket_mechanism=bracket
+            )
+        case "quantile":
+            rank_selection = _build_quantile(aggregate, candidates, share, neighbors, rows, position_prior)
+            return (
+                rank_selection
+                if prior is not None
+                else _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
+            )
+        case "mode":
+            return _build_mode(candidates, share, neighbors, rows, position_prior)
+        case "max" | "second_max" | "min":
+            return _weigh_rank_mean(
+                aggregate, _build_rank_selection(aggregate, candidates, share, rows), bounds, epsilon, stored_mechanism
+            )
+    raise InvalidInput(f"{aggregate.function} is not a choice among values")
+
+
+def resolve_distance(column: Column, distance: Distance | str) -> Distance:
+    """The distance that was named or brought, where it can measure the column's values."""
+    resolved_distance = _find_named_distance(column, distance) if isinstance(distance, str) else distance
+    # Only our own: another's would be handed the truth.
+    is_known = has_exact_type(
+        resolved_distance,
+        *(
+            (NominalDistance, OrdinalDistance, SemanticDistance)
+            if column.categories
+            else (ContinuousDistance, NominalDistance)
+        ),
+    )
+    if resolved_distance is None or not is_known:
+        got = f"{distance[:40]!r}" if isinstance(distance, str) else type(distance).__name__
+        raise InvalidInput(f"the distance of {column.name} is {_format_offered_distances(column)}, got {got}")
+    if not all(map(resolved_distance.knows, column.categories)):
+        raise InvalidInput(f"the distance does not know every category of {column.name}; give it all of them")
+    return resolved_distance
+
+
+def select_column_distance(column: Column) -> Distance:
+    """How near values are if nobody says otherwise: by number or place, by taxonomy, or equal or not."""
+    if not column.categories:
+        return ContinuousDistance()
+    if column.is_ordered:
+        return Distance.ordinal(column.categories)
+    return NominalDistance() if column.taxonomy is None else Distance.semantic(column.taxonomy)
+
+
+def describe_prior_owner(is_even: bool) -> str:
+    """Whether a prior is the analyst's."""
+    return "an even" if is_even else "your"
+
+
+def format_refinement_name(is_even: bool, distance: Distance | str | None) -> str:
+    """A refinement as people call it; with the distance, if one was brought."""
+    if distance is None:
+        return f"refinement of {describe_prior_owner(is_even)} prior"
+    distance_name = distance if isinstance(distance, str) else distance.stored_name
+    return f"refinement of {describe_prior_owner(is_even)} prior, {distance_name} distance"
+
+
+def _find_named_distance(column: Column, name: str) -> Distance | None:
+    """A distance by its name, where the column has what it takes."""
+    match name:
+        case "continuous":
+            return ContinuousDistance()
+        case "nominal":
+            return NominalDistance()
+        case "ordinal" if column.categories and column.is_ordered:
+            return Distance.ordinal(column.categories)
+        case "semantic" if column.taxonomy is not None:
+            return Distance.semantic(column.taxonomy)
+    return None
+
+
+def _format_offered_distances(column: Column) -> str:
+    if not column.categories:
+        return "'continuous' or 'nominal'"
+    if column.is_ordered:
+        return "'ordinal' or 'nominal'"
+    return "'nominal', since it has no taxonomy" if column.taxonomy is None else "'semantic' or 'nominal'"
+
+
+def _cast_position(sample: object) -> int:
+    """What was drawn, as the position it is."""
+    return int(cast(int, sample))
+
+
+def _build_quantile(
+    aggregate: Aggregate,
+    candidates: CandidateGrid,
+    epsilon: Fraction,
+    neighbors: str,
+    rows: int,
+    position_prior: PositionPrior | None,
+) -> CandidateSelection:
+    name = "permute-and-flip on ranks" if position_prior is None else "exponential mechanism on ranks"
+    arguments = (
+        0,
+        candidates.count - 1,
+        epsilon,
+        1,
+        neighbors,
+        None if position_prior is None else position_prior.used_prior,
+        rows,
+    )
+    if len(aggregate.orders) == 1:
+        return _attach_prior(
+            position_prior, CandidateSelection(candidates, Quantile.of(aggregate.orders[0], *arguments), name)
+        )
+    return _attach_prior(
+        position_prior, CandidateSelection(candidates, Quantiles.of(aggregate.orders, *arguments), name)
+    )
+
+
+def _attach_prior(position_prior: PositionPrior | None, selection: CandidateSelection) -> CandidateSelection:
+    """A choice with the prior that is its base measure, if there is one."""
+    if position_prior is None:
+        return selection
+    return replace(
+        selection,
+        candidates=selection.candidates.restrict_to_prior(position_prior),
+        stated_prior=position_prior.stated_prior,
+        prior_use=position_prior.prior_use,
+    )
+
+
+def _has_excluded_values(candidates: CandidateGrid, position_prior: PositionPrior) -> bool:
+    """Whether a prior holds a value impossible that a choice by rank could return."""
+    return (
+        len(position_prior.used_prior) < candidates.count
+        or candidates.restrict_to_prior(position_prior) is not candidates
+    )
+
+
+def _is_informative(selection: CandidateSelection) -> bool:
+    """Whether a refinement would leave clearly less open than its prior; by rank an extreme uses all rows instead."""
+    stated_distribution, error = selection.get_stated_distribution(), selection.expected_error()
+    if stated_distribution is None or error is None or not stated_distribution.numeric:
+        return True
+    return error**2 < MAX_REFINED_ERROR_RATIO**2 * stated_distribution.variance()
+
+
+def _build_rank_selection(
+    aggregate: Aggregate, candidates: CandidateGrid, epsilon: Fraction, rows: int
+) -> CandidateSelection:
+    return CandidateSelection(candidates, _build_extreme(aggregate, candidates, epsilon, rows), "extreme by rank")
+
+
+def _weigh_rank_mean(
+    aggregate: Aggregate,
+    rank_selection: CandidateSelection,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    stored_mechanism: str,
+) -> CandidateSelection:
+    """A choice by rank with the mean of the ranks round it as its rival; where that mean is nearer, the other way."""
+    candidates, public_rows = rank_selection.candidates, bounds.get_public_rows(rank_selection.candidates.column)
+    if public_rows is None or public_rows > MAX_RANKED_ROWS or aggregate.function == "second_max":
+        return rank_selection
+    if not isinstance(rank_selection.mechanism, Quantile | Extreme):
+        return rank_selection
+    mean = select_rank_mean(aggregate, candidates, public_rows, epsilon, stored_mechanism)
+    rival = CandidateSelection(candidates, mean, mean.name)
+    prefers_mean = (
+        stored_mechanism == mean.name
+        if stored_mechanism
+        else mean.is_better(*_get_selection_rule(rank_selection.mechanism))
+    )
+    return replace(rival, rival=rank_selection) if prefers_mean else replace(rank_selection, rival=rival)
+
+
+def _get_selection_rule(mechanism: Quantile | Extreme) -> tuple[Selection, int]:
+    """By what a choice by rank is drawn, and how far one row is in its scores."""
+    if isinstance(mechanism, Extreme):
+        return mechanism.mechanism.selection, 1
+    return mechanism.selection, mechanism.q.denominator
+
+
+def _build_extreme(aggregate: Aggregate, candidates: CandidateGrid, epsilon: Fraction, rows: int) -> Extreme:
+    place, end = EXTREME_PLACES[aggregate.function]
+    return Extreme.of(place, candidates.count, epsilon, rows, end)
+
+
+def _build_refinement(
+    aggregate: Aggregate,
+    candidates: CandidateGrid,
+    epsilon: Fraction,
+    neighbors: str,
+    position_prior: PositionPrior | None,
+    distance: Distance | str | None,
+) -> CandidateSelection:
+    if len(aggregate.orders) > 1:
+        raise InvalidInput("a distance is for one quantile at a time; ask for each order in a question of its own")
+    column = candidates.column
+    base_prior = position_prior or build_even_prior(column, candidates.width, candidates.count)
+    column_distance = select_column_distance(column) if distance is None else resolve_distance(column, distance)
+    position_refinement = PositionRefinement.of(
+        candidates, base_prior, epsilon, "statistic", neighbors, column_distance
+    )
+    statistic = RefinedStatistic(aggregate, position_refinement, position_prior is None)
+    name = format_refinement_name(position_prior is None, distance)
+    return CandidateSelection(
+        position_refinement.candidates,
+        statistic,
+        name,
+        prior_use=None if position_prior is None else position_prior.prior_use,
+    )
+
+
+def _build_mode(
+    candidates: CandidateGrid, epsilon: Fraction, neighbors: str, rows: int, position_prior: PositionPrior | None
+) -> CandidateSelection:
+    # Rows that come only raise counts, so no two counts move apart by more than r.
+    bounded_range = rows if neighbors == "add-remove" else 2 * rows
+    selection = Selection.of(epsilon, rows, bounded_range)
+    name = "permute-and-flip on counts" if position_prior is None else "exponential mechanism on counts"
+    prior = None if position_prior is None else position_prior.used_prior
+    return _attach_prior(position_prior, CandidateSelection(candidates, Mode(selection, candidates.count, prior), name))

@@ -1,0 +1,436 @@
+"""The box staircase, noise for several numbers at once, drawn exactly. Proof: box_staircase.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.mechanisms.noise import (
+    NoiseValues,
+    as_grid_units,
+    compute_grid_units,
+    find_least,
+    round_to_grid,
+    to_answer_units_array,
+)
+from discreet.mechanisms.samplers import (
+    MAX_WORD_DIGITS,
+    Chance,
+    build_rational_chance,
+    flip_coin,
+    flip_coins,
+    sample_uniform_array,
+    sample_uniform_int,
+)
+from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
+from discreet.numeric import as_int, as_number_between, as_positive, format_exact
+from discreet.privacy.guarantee import Guarantee, parse_neighbor_relation
+
+Units = NDArray[np.int64] | NDArray[np.object_]
+LinearFactors = Sequence[tuple[Fraction | int, Fraction | int]]
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class NestedBoxes:
+    """Boxes |x_a| <= reach_a + i width_a, i = 0, 1, ...: a box with weight fall^i times its points, then a point.
+
+    So the law of the point is proportional to fall^i, i the first box that holds it.
+    """
+
+    half_widths: tuple[int, ...]
+    widths: tuple[int, ...]
+    fall: Fraction
+
+    def compute_factors(self, start: int = 0) -> list[tuple[int, int]]:
+        """The points of box start + i are the product of the a + b i."""
+        pairs = zip(self.half_widths, self.widths, strict=True)
+        return [(2 * (half_width + start * width) + 1, 2 * width) for half_width, width in pairs]
+
+    @cached_property
+    def total(self) -> Fraction:
+        """The sum of fall^i times the points of box i."""
+        return sum_series(self.compute_factors(), self.fall)
+
+    def compute_tail(self, index: int) -> float:
+        """The chance of box `index` or a later one."""
+        return math.exp(-compute_rate(self.fall) * index) * float(
+            sum_series(self.compute_factors(index), self.fall) / self.total
+        )
+
+    def compute_outside(self, limits: Mapping[int, int]) -> float:
+        """P(|x_a| > limit_a for some a), for the components named; limits at least 0.
+
+        Box i sticks out in component a from i = start_a on; between two starts the points inside are a polynomial.
+        """
+        starts = {a: max(0, (k - self.half_widths[a]) // self.widths[a] + 1) for a, k in limits.items()}
+        marks = sorted(set(starts.values()))
+        total = 0.0
+        for index, mark in enumerate(marks):
+            component_caps = {a: limits[a] for a, start in starts.items() if start <= mark}
+            total += self._compute_share_outside(mark, component_caps)
+            total -= self._compute_share_outside(marks[index + 1], component_caps) if index + 1 < len(marks) else 0.0
+        return total
+
+    def _compute_share_outside(self, start: int, component_caps: Mapping[int, int]) -> float:
+        """The share of points beyond the caps in the boxes from `start` on; the difference is taken exactly."""
+        box_factors = self.compute_factors(start)
+        inner_factors = [
+            (2 * component_caps[a] + 1, 0) if a in component_caps else factor for a, factor in enumerate(box_factors)
+        ]
+        share = (sum_series(box_factors, self.fall) - sum_series(inner_factors, self.fall)) / self.total
+        return math.exp(-compute_rate(self.fall) * start) * float(share)
+
+    def sample(self, size: int, entropy: Entropy) -> tuple[Units, Units]:
+        """`size` independent boxes and a point of each: shapes (size,) and (size, components)."""
+        digits = len(build_fall_geometric(self.fall).digits) + max(self.widths).bit_length() + len(self.widths)
+        if digits > MAX_WORD_DIGITS:
+            rows = [self._sample_one(entropy) for _ in range(size)]
+            return np.array([row[0] for row in rows], dtype=np.object_), np.array(
+                [row[1] for row in rows], dtype=np.object_
+            )
+        index = self._sample_indices(size, entropy)
+        columns = []
+        for half_width, width in zip(self.half_widths, self.widths, strict=True):
+            edge = half_width + width * index
+            columns.append(sample_uniform_array(2 * edge + 1, entropy) - edge)
+        return index, np.stack(columns, axis=1)
+
+    def _sample_indices(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """The boxes: j more than a sum of j + 1 geometrics, j by coins; all are drawn whatever j is."""
+        is_open, index = np.ones(size, dtype=np.bool_), np.zeros(size, dtype=np.int64)
+        for position, chance in enumerate(_build_order_chances(self)):
+            index += is_open * (build_fall_geometric(self.fall).sample_many(size, entropy) + (1 if position else 0))
+            is_open &= ~flip_coins(chance, size, entropy)
+        return index
+
+    def _sample_one(self, entropy: Entropy) -> tuple[int, list[int]]:
+        """The same with Python's integers."""
+        is_open, index = True, 0
+        for position, chance in enumerate(_build_order_chances(self)):
+            index += is_open * (build_fall_geometric(self.fall).sample(entropy) + (1 if position else 0))
+            is_open &= not flip_coin(chance, entropy)
+        edges = [half_width + width * index for half_width, width in zip(self.half_widths, self.widths, strict=True)]
+        return index, [sample_uniform_int(2 * edge + 1, entropy) - edge for edge in edges]
+
+
+@lru_cache(maxsize=256)
+def _build_order_chances(boxes: NestedBoxes) -> tuple[Chance, ...]:
+    """The chance that j is 0, that it is 1 where it is not 0, and so on; the last is sure."""
+    return tuple(build_rational_chance(chance) for chance in compute_order_odds(boxes))
+
+
+def compute_order_odds(boxes: NestedBoxes) -> list[Fraction]:
+    """P(J = j | J >= j), where the box drawn is J more than a sum of J + 1 geometrics."""
+    weights = [
+        c * sum_binomial_series(j, boxes.fall) for j, c in enumerate(expand_in_binomials(boxes.compute_factors()))
+    ]
+    return [weight / sum(weights[j:]) for j, weight in enumerate(weights)]
+
+
+def expand_in_binomials(factors: LinearFactors) -> list[Fraction | int]:
+    """The c with product of (a + b i) = sum of c_j C(i, j); none is negative where no a and no b is.
+
+    i C(i, j) = j C(i, j) + (j+1) C(i, j+1).
+    """
+    form: list[Fraction | int] = [1]
+    for a, b in factors:
+        next_form: list[Fraction | int] = [0] * (len(form) + 1)
+        for j, c in enumerate(form):
+            next_form[j] += c * (a + b * j)
+            next_form[j + 1] += c * b * (j + 1)
+        form = next_form
+    return form
+
+
+def sum_binomial_series(j: int, fall: Fraction) -> Fraction:
+    """Sum over i of C(i, j) fall^i."""
+    return fall**j / (1 - fall) ** (j + 1)
+
+
+def sum_series(factors: LinearFactors, fall: Fraction) -> Fraction:
+    """Sum over i = 0, 1, ... of fall^i times the product of the (a + b i), exactly."""
+    return sum((c * sum_binomial_series(j, fall) for j, c in enumerate(expand_in_binomials(factors))), Fraction(0))
+
+
+@lru_cache(maxsize=256)
+def find_best_core(fall: Fraction, components: int) -> float:
+    """The core, as a share of the widths, that makes the variances least on a fine grid.
+
+    It minimises sum fall^i (c+i)^(d+2) / sum fall^i (c+i)^d, the same for all widths. The value at 0 is that at 1
+    (the same boxes), so a scan finds the valley and golden section its floor. Floats: any core is private.
+    """
+    mean_square = partial(_compute_mean_square, components=components, fall=float(fall), complement=float(1 - fall))
+    valley = min(range(1, 33), key=lambda place: mean_square(place / 32))
+    low, high = (valley - 1) / 32, min((valley + 1) / 32, 1.0)
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(40):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if mean_square(left) <= mean_square(right) else (left, high)
+    return (low + high) / 2
+
+
+def _compute_mean_square(core: float, components: int, fall: float, complement: float) -> float:
+    """The mean of (c+i)^2 over boxes, box i with weight fall^i (c+i)^d, times rest^2, rest = 1 - fall.
+
+    `series` by floats, none of them negative: after d factors the terms are made to add up to 1, two more follow.
+    """
+    form = np.ones(1)
+    places = np.arange(components + 2.0)
+    for power in range(components + 2):
+        form = form / form.sum() if power <= components else form
+        next_form = np.zeros(power + 2)
+        next_form[:-1] = form * (core + places[: power + 1]) * complement
+        next_form[1:] += form * (places[: power + 1] + 1) * fall
+        form = next_form
+    return float(form.sum())
+
+
+@dataclass(frozen=True, init=False)
+class BoxStaircase:
+    """Noise for answers whose components move by at most `widths`, all at once: P(x) as fall^level(x).
+
+    Level 0 is the core |x_a| <= core_a; level i is what one more width in every component adds. epsilon-DP for any
+    set of differences inside the box. Widths, core and step are in units of the answers; a core of None is the one
+    whose variances over squared widths sum to the least; one that is given holds the points nearer 0 than its half
+    widths, and `core` says where its cells end.
+    """
+
+    epsilon: Fraction
+    widths: tuple[Fraction, ...]
+    steps: tuple[Fraction, ...]
+    boxes: NestedBoxes
+
+    def __init__(
+        self, epsilon: object, widths: Sequence[object], core: Sequence[object] | None = None, step: object = 1
+    ) -> None:
+        exact_epsilon = as_positive(epsilon, "epsilon")
+        exact_widths, steps, units = _parse_grid(widths, step)
+        fall = compute_fall(exact_epsilon)
+        half_widths = (
+            _find_best_half_widths(units, fall) if core is None else _parse_core_half_widths(core, steps, units)
+        )
+        for name, value in zip(
+            self.__dataclass_fields__,
+            (exact_epsilon, exact_widths, steps, NestedBoxes(half_widths, units, fall)),
+            strict=True,
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def core(self) -> tuple[Fraction, ...]:
+        """The half widths of the core."""
+        return tuple(
+            (half_width + HALF) * step for half_width, step in zip(self.boxes.half_widths, self.steps, strict=True)
+        )
+
+    @property
+    def density_at_zero(self) -> float:
+        """The probability of the origin over the size of a grid cell: the height of the core."""
+        return float(self.probability([0] * len(self.steps)) / math.prod(self.steps))
+
+    def probability(self, units: Sequence[int]) -> Fraction:
+        """P(N = x), x given in grid units, exactly."""
+        return self.boxes.fall ** self.level(units) / ((1 - self.boxes.fall) * self.boxes.total)
+
+    def level(self, units: Sequence[int]) -> int:
+        """The first box that holds the point."""
+        places = zip(units, self.boxes.half_widths, self.boxes.widths, strict=True)
+        return max(max(0, -((half_width - abs(x)) // width)) for x, half_width, width in places)
+
+    def variance(self) -> tuple[float, ...]:
+        """The variance of each component."""
+        return tuple(float(value) for value in self.exact_variance())
+
+    def exact_variance(self) -> tuple[Fraction, ...]:
+        """The variances as rationals: a uniform number in -m..m has variance m(m+1)/3."""
+        return tuple(
+            mean * step**2 / 3 for mean, step in zip(_compute_mean_squares(self.boxes), self.steps, strict=True)
+        )
+
+    def expected_error(self) -> tuple[float, ...]:
+        """The mean of each component's absolute value: m(m+1)/(2m+1) for a uniform number in -m..m."""
+        factors = self.boxes.compute_factors()
+        return tuple(
+            float(_compute_box_mean(self.boxes, factors[:a] + factors[a + 1 :], a) * step)
+            for a, step in enumerate(self.steps)
+        )
+
+    def tail_units(self, component: int, units: int) -> float:
+        """P(|N_a| > units * step_a)."""
+        return self.boxes.compute_outside({component: units}) if units >= 0 else 1.0
+
+    def interval(self, confidence: object) -> tuple[tuple[float, float], ...]:
+        """For each component by itself the shortest symmetric interval of at least that probability."""
+        miss = 1 - float(as_number_between(confidence, 0, 1, "confidence"))
+        ends = [
+            float(step * find_least(lambda width, a=a: self.tail_units(a, width) <= miss))  # type: ignore[misc]
+            for a, step in enumerate(self.steps)
+        ]
+        return tuple((-end, end) for end in ends)
+
+    def useful(self, alpha: object, answers: int = 1) -> float:
+        """The beta of (alpha, beta)-usefulness: the chance that some component of some answer is off by over alpha."""
+        distance, count = as_positive(alpha, "alpha"), as_int(answers, "answers")
+        miss = self.boxes.compute_outside({a: math.floor(distance / step) for a, step in enumerate(self.steps)})
+        return -math.expm1(count * math.log1p(-miss)) if miss < 1 else 1.0
+
+    def region(self, confidence: object) -> tuple[float, float]:
+        """(beta, size) of the least box core + beta widths of that probability, each point spread over its cell."""
+        miss = 1 - float(as_number_between(confidence, 0, 1, "confidence"))
+        index = find_least(lambda i: i >= 0 and self._compute_outside_box(i) <= miss)
+        points = math.prod(a for a, _ in self.boxes.compute_factors(index))
+        excess = (miss - self._compute_outside_box(index)) * math.exp(compute_rate(self.boxes.fall) * index)
+        size = points - excess * float((1 - self.boxes.fall) * self.boxes.total)
+        return self._find_beta(size, index), size * float(math.prod(self.steps))
+
+    def _compute_outside_box(self, index: int) -> float:
+        return self.boxes.compute_outside(
+            {a: (points - 1) // 2 for a, (points, _) in enumerate(self.boxes.compute_factors(index))}
+        )
+
+    def _find_beta(self, size: float, index: int) -> float:
+        """The beta of a size between those of box index - 1 (or nothing) and box index, by bisection."""
+        factors = self.boxes.compute_factors()
+        least_beta = -min(a / b for a, b in factors)
+        return _bisect_value(
+            lambda beta: math.prod(a + b * beta for a, b in factors), size, max(index - 1, least_beta), index
+        )
+
+    def epsilon_at(self, units: Sequence[int]) -> Fraction:
+        """The pure loss of a shift by that many grid units in each component."""
+        return max(-(-abs(x) // width) for x, width in zip(units, self.boxes.widths, strict=True)) * self.epsilon
+
+    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+        """The cost of one answer, all components together."""
+        return Guarantee.dp(self.epsilon, neighbours=parse_neighbor_relation(neighbours))
+
+    def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """The answers rounded to the grid plus one draw, in units of the answers."""
+        return to_exact_values(self.answer_units(round_to_grid_points(exact, self.steps), entropy), self.steps)
+
+    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
+        """The same in grid units, for answers that are already on the grid."""
+        noise = self.sample_units(1, get_entropy(entropy))[0]
+        return tuple(as_grid_units(value) + int(shift) for value, shift in zip(units, noise, strict=True))
+
+    def sample_units(self, size: int, entropy: Entropy) -> Units:
+        """`size` independent draws in grid units, one row each."""
+        return self.boxes.sample(size, entropy)[1]
+
+    def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """One draw, exact multiples of the steps."""
+        return to_exact_values(self.sample_units(1, get_entropy(entropy))[0], self.steps)
+
+    def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
+        """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
+        return to_answer_rows(
+            self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy)), self.steps
+        )
+
+
+def to_exact_values(units: Sequence[int] | Units, steps: Sequence[Fraction]) -> tuple[int | Fraction, ...]:
+    """Grid units as exact values: whole numbers where the step is whole."""
+    return tuple(
+        int(x) * int(step) if step.denominator == 1 else int(x) * step for x, step in zip(units, steps, strict=True)
+    )
+
+
+def to_answer_rows(units: Units, steps: Sequence[Fraction]) -> NoiseValues:
+    """Rows of grid units as values, column by column."""
+    columns = [to_answer_units_array(units[:, a], step) for a, step in enumerate(steps)]
+    return cast(NoiseValues, np.stack(columns, axis=1))
+
+
+def round_to_grid_points(exact: Sequence[object], steps: Sequence[Fraction]) -> list[int]:
+    """One secret answer per component, each rounded to its grid; how many there are is public."""
+    answers = as_item_list(exact, "the answers")
+    if len(answers) != len(steps):
+        raise InvalidInput(f"give {len(steps)} answers, one per component, got {len(answers)}")
+    return [round_to_grid(answer, step) for answer, step in zip(answers, steps, strict=True)]
+
+
+def as_item_list(items: object, name: str) -> list[object]:
+    """A list from a list, a tuple or a one-dimensional array."""
+    if isinstance(items, np.ndarray) and items.ndim == 1:
+        return list(items.tolist())
+    if isinstance(items, Sequence) and not isinstance(items, str | bytes):
+        return list(items)
+    raise InvalidInput(f"{name} must be a list of numbers, one per component, got {type(items).__name__}")
+
+
+def _parse_grid(
+    widths: Sequence[object], step: object
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...], tuple[int, ...]]:
+    """Widths, steps and widths in grid units, one each per component."""
+    width_list = as_item_list(widths, "the widths")
+    steps = as_item_list(step, "the steps") if isinstance(step, Sequence | np.ndarray) else [step] * len(width_list)
+    if not width_list or len(steps) != len(width_list):
+        raise InvalidInput(
+            f"give at least one width, and one step or one per width; got {len(width_list)} and {len(steps)}"
+        )
+    rows = [
+        compute_grid_units(as_positive(width, "a width"), grid) for width, grid in zip(width_list, steps, strict=True)
+    ]
+    return tuple(row[0] for row in rows), tuple(row[1] for row in rows), tuple(row[2] for row in rows)
+
+
+def _parse_core_half_widths(core: Sequence[object], steps: Sequence[Fraction], units: Sequence[int]) -> tuple[int, ...]:
+    core_values = as_item_list(core, "the core")
+    if len(core_values) != len(units):
+        raise InvalidInput(f"give the core one half width per component, {len(units)}, got {len(core_values)}")
+    exact_half_widths = [
+        as_positive(half_width, "the core's half width") / step
+        for half_width, step in zip(core_values, steps, strict=True)
+    ]
+    for half_width, step, width in zip(exact_half_widths, steps, units, strict=True):
+        if half_width > width:
+            raise InvalidInput(
+                f"the core is at most as wide as the widths, {format_exact(width * step)}, got "
+                f"{format_exact(half_width * step)}"
+            )
+    return tuple(math.ceil(half_width) - 1 for half_width in exact_half_widths)
+
+
+@lru_cache(maxsize=1024)
+def _compute_mean_squares(boxes: NestedBoxes) -> tuple[Fraction, ...]:
+    """The mean of m (m+1) of each component; the same law is asked for again and again."""
+    return tuple(_compute_box_mean(boxes, boxes.compute_factors(), a) for a in range(len(boxes.widths)))
+
+
+@lru_cache(maxsize=1024)
+def _find_best_half_widths(units: tuple[int, ...], fall: Fraction) -> tuple[int, ...]:
+    """Of the cores near the best share of the widths, the one whose variances over squared widths sum to the least."""
+    widest = max(units)
+    middle = math.floor(find_best_core(fall, len(units)) * widest)
+    candidates = sorted({min(max(middle + shift, 0), widest - 1) for shift in range(-3, 4)})
+    cores = [tuple(width * (2 * half_width + 1) // (2 * widest) for width in units) for half_width in candidates]
+
+    def compute_cost(half_widths: tuple[int, ...]) -> Fraction:
+        means = _compute_mean_squares(NestedBoxes(half_widths, units, fall))
+        return sum((mean / width**2 for mean, width in zip(means, units, strict=True)), Fraction(0))
+
+    return min(cores, key=compute_cost)
+
+
+def _compute_box_mean(boxes: NestedBoxes, factors: LinearFactors, component: int) -> Fraction:
+    """Sum over boxes of fall^i times the factors times m (m+1), m the reach of a component, over the sum of points."""
+    half_width, width = boxes.half_widths[component], boxes.widths[component]
+    return sum_series([*factors, (half_width, width), (half_width + 1, width)], boxes.fall) / boxes.total
+
+
+def _bisect_value(rising_function: Callable[[float], float], value: float, low: float, high: float) -> float:
+    """Where a rising function takes a value, by bisection."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising_function(middle) >= value else (middle, high)
+    return (low + high) / 2

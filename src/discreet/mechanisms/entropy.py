@@ -1,0 +1,79 @@
+"""The one door to randomness, and the secrets and identifiers that come through it.
+
+The one door to randomness: bits from the operating system's generator, or from a script in tests.
+
+Nothing else in discreet touches a generator. The system's has no seed and no buffer: a forked worker shares no state
+with its parent, so the two draw apart. A release alone draws one secret key and then all else from that.
+
+Secrets and names that nobody can guess: the service's only door to randomness.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from typing import Protocol
+
+from discreet.errors import InvalidInput
+
+
+class Entropy(Protocol):
+    """Where random bytes come from."""
+
+    def take(self, count: int) -> bytes:
+        """`count` fresh bytes, uniform and independent of all others."""
+        ...
+
+
+class SystemEntropy:
+    """The operating system's cryptographic generator."""
+
+    def take(self, count: int) -> bytes:
+        return os.urandom(count)
+
+
+SYSTEM = SystemEntropy()
+
+
+def get_entropy(entropy: Entropy | None) -> Entropy:
+    """The entropy handed in, or the system's."""
+    if entropy is not None and not hasattr(entropy, "take"):
+        raise InvalidInput(f"entropy must have take(count), like SystemEntropy; got {type(entropy).__name__}")
+    return SYSTEM if entropy is None else entropy
+
+
+def sample_bits(count: int, entropy: Entropy) -> int:
+    """A uniform integer of `count` bits."""
+    size = -(-count // 8)
+    return int.from_bytes(entropy.take(size), "big") >> (8 * size - count)
+
+
+class KeyedEntropy:
+    """Bytes that follow from a secret key drawn through the door: SHAKE-256 of the key, what it is for, and a count.
+
+    The same key gives the same bytes, in any engine and any process; who does not have it cannot tell them from fresh
+    ones. A release draws one key, uses it for all its parts, and forgets it.
+    """
+
+    def __init__(self, key: bytes, purpose: str) -> None:
+        self._prefix = key + purpose.encode() + b"\0"
+        self._call_count = 0
+
+    def take(self, count: int) -> bytes:
+        self._call_count += 1
+        return hashlib.shake_256(self._prefix + self._call_count.to_bytes(8, "big")).digest(count)
+
+
+IDENTIFIER_BYTES = 16
+"""Bytes of an identifier: two alike are not to be expected."""
+
+
+def generate_secret(count: int = 32) -> str:
+    """`count` fresh bytes as base64url text without padding."""
+    return base64.urlsafe_b64encode(SYSTEM.take(count)).rstrip(b"=").decode()
+
+
+def generate_identifier() -> str:
+    """A fresh name of 32 hexadecimal digits."""
+    return SYSTEM.take(IDENTIFIER_BYTES).hex()

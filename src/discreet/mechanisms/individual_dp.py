@@ -1,0 +1,157 @@
+"""Individual DP (document 004): noise at the local sensitivity. Weaker than DP and labelled so. Proof: individual.md.
+
+It protects the table that is there against one change, not neighbouring tables against each other: its noise scale
+says something about the data. A floor under the scale keeps a pure DP promise as well, at the epsilon E of the label.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.mechanisms.smooth_sensitivity import (
+    BoundedGrid,
+    ColumnValues,
+    OrderStatisticName,
+    find_rank,
+    local_sensitivity,
+)
+from discreet.numeric import as_int, as_positive, ln_above
+from discreet.privacy.guarantee import Guarantee
+from discreet.untrusted import copy_list, copy_value
+
+
+@dataclass(frozen=True, init=False)
+class IndividualVector:
+    """Several order statistics of one column at once, each plus discrete Laplace noise of one scale, then clamped.
+
+    Scale in grid units: max(sum of local sensitivities / epsilon, d W / E), d answers over W units. `group` = g takes
+    the local sensitivity at g replaced values, so the individual promise covers g values at once. Under replace-one;
+    the number of values is public; the scale stays inside.
+    """
+
+    whats: tuple[OrderStatisticName, ...]
+    epsilon: Fraction
+    grid: BoundedGrid
+    group: int
+    floor: Fraction
+
+    def __init__(
+        self,
+        whats: Sequence[OrderStatisticName],
+        lower: object,
+        upper: object,
+        epsilon: object,
+        step: object = 1,
+        group: object = 1,
+        pure_epsilon: object = 20,
+    ) -> None:
+        whats = tuple(copy_value(what, "an order statistic") for what in copy_list(whats, "order statistics"))
+        for what in whats:
+            find_rank(what, 1)
+        if not whats:
+            raise InvalidInput("ask for at least one order statistic")
+        parts = (whats, as_positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
+        sizes = (as_int(group, "group"), as_positive(pure_epsilon, "E"))
+        for name, value in zip(("whats", "epsilon", "grid", "group", "floor"), parts + sizes, strict=True):
+            object.__setattr__(self, name, value)
+
+    def cost(self) -> Guarantee:
+        """Individual DP at epsilon, and DP at what the floor under the noise really gives."""
+        unit = "row" if self.group == 1 else f"group of {self.group} rows"
+        return Guarantee.individual_dp(
+            self.epsilon, pure_epsilon=self.compute_pure_epsilon(), neighbours="replace-one", unit=unit
+        )
+
+    def compute_pure_epsilon(self) -> Fraction:
+        """The epsilon of the DP promise: max(E, d ln(E / epsilon) + epsilon), rounded up; E where epsilon >= E.
+
+        Not E alone: two tables may differ in scale by E / epsilon, and a narrow law is that much higher at its peak.
+        """
+        if self.epsilon >= self.floor:
+            return self.floor
+        return max(self.floor, len(self.whats) * ln_above(self.floor / self.epsilon) + self.epsilon)
+
+    def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """One draw around each exact order statistic, clamped to the bounds."""
+        units = self.grid.to_units(values)
+        noise = build_local_noise(self, units).sample_units(len(self.whats), get_entropy(entropy))
+        exact = np.sort(units)[[find_rank(what, len(units)) - 1 for what in self.whats]]
+        return tuple(
+            self.grid.value(int(statistic_units) + int(shift))
+            for statistic_units, shift in zip(exact, noise, strict=True)
+        )
+
+
+def build_local_noise(mechanism: IndividualVector, units: NDArray[np.int64]) -> DiscreteLaplace:
+    """The noise this table gets, in grid units: rate min(epsilon / LS, E / (d W)). Secret."""
+    grid = mechanism.grid
+    width = len(mechanism.whats) * grid.width
+    sensitivities = [local_sensitivity(units, what, grid.low, grid.high, mechanism.group) for what in mechanism.whats]
+    total = sum(sensitivities)
+    if total * mechanism.floor > mechanism.epsilon * width:
+        return DiscreteLaplace(mechanism.epsilon, total)
+    return DiscreteLaplace(mechanism.floor, width)
+
+
+@dataclass(frozen=True, init=False)
+class IndividualOrderStatistic:
+    """One order statistic under individual DP: an `IndividualVector` of length 1."""
+
+    vector: IndividualVector
+
+    def __init__(
+        self,
+        what: OrderStatisticName,
+        lower: object,
+        upper: object,
+        epsilon: object,
+        step: object = 1,
+        group: object = 1,
+        pure_epsilon: object = 20,
+    ) -> None:
+        vector = IndividualVector([what], lower, upper, epsilon, step, group, pure_epsilon)
+        object.__setattr__(self, "vector", vector)
+
+    def cost(self) -> Guarantee:
+        """Individual DP at epsilon, and DP at max(E, ln(E / epsilon) + epsilon)."""
+        return self.vector.cost()
+
+    def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> int | Fraction:
+        """One draw around the exact order statistic, clamped to the bounds."""
+        return self.vector.answer(values, entropy)[0]
+
+
+@dataclass(frozen=True, init=False)
+class TruncatedRangeCount:
+    """Document 004's range count: the count plus discrete Laplace noise cut to -1, 0 or 1. It DISCLOSES the count.
+
+    Whoever sees the answer knows the count to within 1, with certainty, whatever epsilon; tables whose counts differ by
+    more than 2 share no answer. It exists to reproduce Table 2 of the document, not to be released.
+    """
+
+    noise: DiscreteLaplace
+
+    def __init__(self, epsilon: object) -> None:
+        object.__setattr__(self, "noise", DiscreteLaplace(epsilon, 1))
+
+    def cost(self) -> Guarantee:
+        """No promise: the document's figure, so labelled."""
+        return Guarantee.nominal(self.noise.epsilon, "the noise is cut to one count, which publishes the table's count")
+
+    def expected_error(self) -> float:
+        """P(N is not 0) = 2a / (1+a), a = e^-epsilon."""
+        return 2 / (1 + math.exp(self.noise.rate)) if self.noise.rate < 700 else 0.0
+
+    def answer(self, count: int, entropy: Entropy | None = None) -> int:
+        """The count, one less or one more."""
+        shift = int(self.noise.sample_units(1, get_entropy(entropy))[0])
+        return count + min(max(shift, -1), 1)

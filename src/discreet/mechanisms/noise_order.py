@@ -1,0 +1,209 @@
+"""When one noise is better than another, decided exactly on finite laws. Proof: order.md.
+
+A law is a mapping from grid points (whole numbers, or tuples of them) to exact probabilities; mass that is not
+listed lies farther out than every listed point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+from discreet.errors import InvalidInput
+from discreet.mechanisms.noise import compute_grid_units
+from discreet.mechanisms.staircase import Staircase
+
+Point = tuple[int, ...]
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class DensityCheck:
+    """What a check of the density condition saw.
+
+    worst is the greatest p(x)/p(x + d), None where p(x + d) is 0 and p(x) is not; compared counts the pairs, left
+    those that left the window and were not compared.
+    """
+
+    worst_ratio: Fraction | None
+    compared_pairs: int
+    skipped_pairs: int
+
+
+def check_density(
+    distribution: Mapping[int, Fraction] | Mapping[Point, Fraction],
+    differences: Iterable[int | Point],
+    inside: Callable[[Point], bool] = lambda _: True,
+) -> DensityCheck:
+    """Condition (4.2) on a grid: p(x) against p(x + d) for all listed x and all differences d.
+
+    A law given on a window only is compared where x + d is `inside` it; a point inside and not listed has
+    probability 0.
+    """
+    probabilities = _as_points(distribution)
+    shifts = [_as_point(shift) for shift in differences]
+    worst_ratio: Fraction | None = Fraction(1)
+    compared_pairs = skipped_pairs = 0
+    for x, p in probabilities.items():
+        for shift in shifts:
+            shifted_point = tuple(a + b for a, b in zip(x, shift, strict=True))
+            compared_pairs, skipped_pairs = (
+                (compared_pairs + 1, skipped_pairs) if inside(shifted_point) else (compared_pairs, skipped_pairs + 1)
+            )
+            if inside(shifted_point) and p:
+                shifted_probability = probabilities.get(shifted_point, ZERO)
+                worst_ratio = (
+                    max(worst_ratio, p / shifted_probability)
+                    if shifted_probability and worst_ratio is not None
+                    else None
+                )
+    return DensityCheck(worst_ratio, compared_pairs, skipped_pairs)
+
+
+def satisfies_density(
+    distribution: Mapping[int, Fraction] | Mapping[Point, Fraction],
+    differences: Iterable[int | Point],
+    ratio: Fraction,
+    inside: Callable[[Point], bool] = lambda _: True,
+) -> bool:
+    """Whether a noise on a grid is private.
+
+    Whether p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside the window.
+    """
+    worst_ratio = check_density(distribution, differences, inside).worst_ratio
+    return worst_ratio is not None and worst_ratio <= ratio
+
+
+def smaller(
+    first: Mapping[int, Fraction] | Mapping[Point, Fraction], second: Mapping[int, Fraction] | Mapping[Point, Fraction]
+) -> bool:
+    """Which of two noises is smaller.
+
+    Whether the first law is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
+
+    Definition 6 looks at 0..a and -b..0 apart: the same where 0 has no mass, but on a grid it counts 0 twice; on
+    the line the sets here are all -b..a (order.md). In more dimensions it is so exactly where moving mass of the
+    second towards 0, component by component, can make the first (Strassen); a greatest flow decides that.
+    """
+    sources, sinks = _as_points(second), _as_points(first)
+    if all(len(point) == 1 for point in (*sources, *sinks)):
+        return _is_smaller_on_line(sinks, sources)
+    scale = math.lcm(*(p.denominator for p in (*sources.values(), *sinks.values())))
+    supply = [int(p * scale) for p in sources.values()]
+    demand = [int(p * scale) for p in sinks.values()]
+    reachable_sinks = [[j for j, x in enumerate(sinks) if _is_towards_zero(x, y)] for y in sources]
+    return compute_max_flow(supply, demand, reachable_sinks) == sum(supply)
+
+
+def _is_smaller_on_line(first: Mapping[Point, Fraction], second: Mapping[Point, Fraction]) -> bool:
+    """The closed sets are -b..a: the gain at 0, the worst on some 1..a and the worst on some -b..-1 decide."""
+    gain = {x: first.get((x,), ZERO) - second.get((x,), ZERO) for (x,) in {*first, *second}}
+    right, left = ([gain[x * side] for x in sorted(x * side for x in gain if x * side > 0)] for side in (1, -1))
+    return gain.get(0, ZERO) + min(accumulate(right, initial=ZERO)) + min(accumulate(left, initial=ZERO)) >= 0
+
+
+def _is_towards_zero(x: Point, y: Point) -> bool:
+    """Whether x lies in the box spanned by 0 and y."""
+    return all(0 <= a <= b or b <= a <= 0 for a, b in zip(x, y, strict=True))
+
+
+def compute_max_flow(supply: Sequence[int], demand: Sequence[int], reachable_sinks: Sequence[Sequence[int]]) -> int:
+    """The most that can be moved from sources to the sinks each reaches: augmenting paths, shortest first."""
+    open_supply, open_demand = list(supply), list(demand)
+    flow: list[dict[int, int]] = [{} for _ in demand]
+    total = 0
+    while path := _find_augmenting_path(open_supply, open_demand, reachable_sinks, flow):
+        amount = min(open_supply[path[0][0]], open_demand[path[-1][1]])
+        amount = min([amount, *(flow[sink][next_source] for (_, sink), (next_source, _) in pairwise(path))])
+        for (source, sink), (next_source, _) in zip(path, [*path[1:], (-1, -1)], strict=True):
+            flow[sink][source] = flow[sink].get(source, 0) + amount
+            if next_source >= 0:
+                flow[sink][next_source] -= amount
+        open_supply[path[0][0]] -= amount
+        open_demand[path[-1][1]] -= amount
+        total += amount
+    return total
+
+
+def _find_augmenting_path(
+    open_supply: Sequence[int],
+    open_demand: Sequence[int],
+    reachable_sinks: Sequence[Sequence[int]],
+    flow: Sequence[Mapping[int, int]],
+) -> list[tuple[int, int]]:
+    """The shortest path from a source with something to spare to a sink that wants more, as (source, sink) pairs.
+
+    From a sink the path goes on to a source that already sends there, and could send elsewhere instead.
+    """
+    predecessors: dict[int, tuple[int, int] | None] = dict.fromkeys(
+        s for s, supply_left in enumerate(open_supply) if supply_left
+    )
+    visited_sinks: set[int] = set()
+    queue = deque(predecessors)
+    while queue:
+        source = queue.popleft()
+        for sink in reachable_sinks[source]:
+            if sink in visited_sinks:
+                continue
+            visited_sinks.add(sink)
+            if open_demand[sink]:
+                return _trace_path(predecessors, source, sink)
+            new_sources = [other for other, amount in flow[sink].items() if amount and other not in predecessors]
+            predecessors |= dict.fromkeys(new_sources, (source, sink))
+            queue.extend(new_sources)
+    return []
+
+
+def _trace_path(predecessors: Mapping[int, tuple[int, int] | None], source: int, sink: int) -> list[tuple[int, int]]:
+    path = [(source, sink)]
+    while (previous_pair := predecessors[path[0][0]]) is not None:
+        path.insert(0, previous_pair)
+    return path
+
+
+def staircase_from(half: Sequence[Fraction], epsilon: object, sensitivity: object, step: object = 1) -> Staircase:
+    """Theorem 1: a staircase that is smaller than the given private noise.
+
+    The noise is symmetric: half lists p(0), p(1), ..., p(n) up to a common factor, and beyond n the law falls by
+    the staircase's own factor every `units` points, units the sensitivity in grid steps; n is at least units.
+    """
+    _, grid, units = compute_grid_units(sensitivity, step)
+    fall = Staircase(epsilon, sensitivity, grid / 2, step).fall
+    if len(half) <= units or min(half) <= 0:
+        raise InvalidInput(f"give p(0) to p({units}) at least, all above 0")
+    if not _is_private(half, units, fall):
+        raise InvalidInput("the noise given is not private: two points within the sensitivity differ too much")
+    period = fold_distribution(half, units, fall)
+    mass = (period[0] + period[-1]) / 2 + sum(period[1:-1])
+    top = min(min(period) / fall, mass / (Fraction(1, 2) + fall * (units - Fraction(1, 2))))
+    core = (mass - fall * top * units) / (top * (1 - fall))
+    return Staircase(epsilon, sensitivity, core * grid, step)
+
+
+def fold_distribution(half: Sequence[Fraction], units: int, fall: Fraction) -> list[Fraction]:
+    """The sums over i of p(k + i units), for k = 0..units: the period of the geometric law in the same place.
+
+    Cell 0 and cell `units` count by half, the outer half of the one and the inner half of the other.
+    """
+    chains = [half[k::units] for k in range(units + 1)]
+    return [sum(chain, ZERO) + chain[-1] * fall / (1 - fall) for chain in chains]
+
+
+def _is_private(half: Sequence[Fraction], units: int, fall: Fraction) -> bool:
+    """The density condition on the window and one period more; beyond it every pair is a smaller copy of one here."""
+    half_width = len(half) + units
+    extended_half = [*half, *(fall * p for p in half[-units:])]
+    distribution = {k: extended_half[abs(k)] for k in range(1 - half_width, half_width)}
+    return satisfies_density(distribution, range(-units, units + 1), 1 / fall, lambda point: abs(point[0]) < half_width)
+
+
+def _as_points(distribution: Mapping[int, Fraction] | Mapping[Point, Fraction]) -> dict[Point, Fraction]:
+    return {_as_point(point): p for point, p in distribution.items()}
+
+
+def _as_point(point: int | Point) -> Point:
+    return point if isinstance(point, tuple) else (int(point),)

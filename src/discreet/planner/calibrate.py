@@ -1,0 +1,230 @@
+"""The smallest epsilon whose answer is as near as asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import chain, repeat
+
+from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
+from discreet.formatting import format_budget_left, format_upper
+from discreet.measurements.additive import AdditiveNoise, build_gaussian, build_laplace
+from discreet.measurements.contribution_bounds import ContributionBounds, estimate_rows
+from discreet.measurements.estimator import Estimator
+from discreet.numeric import format_exact
+from discreet.planner.candidates import (
+    TOTAL_FUNCTIONS,
+    TotalMeasurement,
+    build_linear_query,
+    find_public_count,
+    list_measurements,
+    split_rho,
+)
+from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, QueryOptions
+from discreet.query.query import Aggregate, Query
+from discreet.schema import Schema
+
+MIN_DISTANCE = 1e-100
+"""Of a distance as a float: no noise is told so finely, and what is nearer divides by nothing."""
+
+BRACKET_STEPS = (Fraction(26, 25), Fraction(26, 25), Fraction(11, 10), Fraction(5, 4), Fraction(2), Fraction(4))
+"""From one epsilon to the next, while a bracket is searched."""
+
+WIDENING_FACTOR, MAX_TRIES = 1.0002, 100
+"""An advised accuracy that would be refused is widened by this factor, so many times at most."""
+
+
+def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Fraction:
+    """The smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
+    accuracy = request.accuracy or Accuracy(Fraction(1), Fraction(95, 100))
+    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
+    if (
+        query.unit is not None
+        or private_keys
+        or query.aggregates[0].function not in TOTAL_FUNCTIONS
+        or request.distance
+    ):
+        raise Unsupported(
+            "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys, and of TRIMMED_MEAN; "
+            "ask for this with an epsilon"
+        )
+    if find_public_count(query.aggregates[0], schema, bounds) is not None:
+        return Fraction(1)
+    linear_query = build_linear_query(query.aggregates[0], schema, bounds)
+    if request.expected_rows is None and Estimator(build_laplace(linear_query, Fraction(1)), 1.0).depends_on_rows:
+        name, column = query.aggregates[0].function.upper(), query.aggregates[0].column
+        raise InvalidInput(
+            f"the accuracy of {name} depends on how many of the selected rows have a value, and that number is not "
+            "public here; give rows, the fewest such rows you expect (the lower end of a noisy "
+            f"COUNT({column}) with the same condition is a safe choice), or ask with an epsilon"
+        )
+    max_epsilon = MAX_QUERY_EPSILON if request.max_epsilon is None else min(request.max_epsilon, MAX_QUERY_EPSILON)
+    confidence = _adjust_confidence(accuracy, bounds)
+
+    @cache
+    def half_width_at(epsilon: Fraction) -> float:
+        return _find_half_width(query.aggregates[0], bounds, epsilon, request, confidence)
+
+    needed_epsilon = _find_needed_epsilon(half_width_at, _get_float_distance(accuracy))
+    if needed_epsilon is not None and needed_epsilon <= max_epsilon:
+        return needed_epsilon
+    raise BudgetExceeded(
+        _format_refusal(
+            accuracy, request, needed_epsilon, _find_reachable_accuracy(half_width_at, accuracy, max_epsilon)
+        )
+    )
+
+
+def _find_needed_epsilon(half_width_at: Callable[[Fraction], float], distance: float) -> Fraction | None:
+    """The smallest epsilon, to four digits, with which nothing is farther off; None where no epsilon will do."""
+    if half_width_at(MAX_QUERY_EPSILON) > distance:
+        return None
+    epsilon = min(_round_up_digits(_find_min_epsilon(half_width_at, distance)), MAX_QUERY_EPSILON)
+    while (
+        half_width_at(epsilon) > distance and epsilon < MAX_QUERY_EPSILON
+    ):  # an accuracy may fall a little where epsilon rises a little
+        epsilon = min(_round_up_digits(epsilon + _find_digit_unit(epsilon)), MAX_QUERY_EPSILON)
+    return epsilon
+
+
+def _find_reachable_accuracy(
+    half_width_at: Callable[[Fraction], float], accuracy: Accuracy, max_epsilon: Fraction
+) -> str | None:
+    """The accuracy, as it is printed, that is not refused where this epsilon is left; None where none was found."""
+    if max_epsilon < MIN_QUERY_EPSILON:
+        return None
+    # The epsilon needed is found to a few parts in 100,000 and rounded up, and may be a little above what is left.
+    half_width = max(half_width_at(_round_down_digits(max_epsilon)), _get_float_distance(accuracy))
+    for _ in range(MAX_TRIES):
+        printed = format_upper(half_width)
+        distance = float(Accuracy.parse(printed).distance)
+        needed_epsilon = _find_needed_epsilon(half_width_at, distance)
+        if needed_epsilon is not None and needed_epsilon <= max_epsilon:
+            return f"±{printed} at {format_exact(accuracy.confidence * 100)}%"
+        half_width = max(half_width, distance) * WIDENING_FACTOR
+    return None
+
+
+def _format_refusal(
+    accuracy: Accuracy, request: QueryOptions, needed_epsilon: Fraction | None, reachable_accuracy: str | None
+) -> str:
+    """What cannot be reached, with what epsilon, and what can."""
+    if request.max_epsilon is not None and request.max_epsilon < MIN_QUERY_EPSILON:
+        return f"{accuracy} cannot be reached: nothing is left of the budget, and only stored answers can be returned"
+    is_limited = request.max_epsilon is not None and request.max_epsilon <= MAX_QUERY_EPSILON
+    remaining = (
+        f"the epsilon of {format_budget_left(request.max_epsilon or MAX_QUERY_EPSILON)} that is left"
+        if is_limited
+        else "epsilon 10,000"
+    )
+    if needed_epsilon is not None:
+        advice = "" if reachable_accuracy is None else f"; {reachable_accuracy} is what that can reach"
+        return f"{accuracy} cannot be reached with {remaining}{advice}"
+    rows = (
+        ""
+        if request.expected_rows is None
+        else f" from {request.expected_rows:,} row{'s' * (request.expected_rows != 1)}"
+    )
+    advice = "" if reachable_accuracy is None else f"; {reachable_accuracy} is what {remaining} can reach"
+    return f"no epsilon reaches {accuracy}{rows}{advice}"
+
+
+def _find_min_epsilon(half_width_at: Callable[[Fraction], float], distance: float) -> Fraction:
+    """The least epsilon that will do, to a few parts in a hundred thousand: noise falls about as epsilon rises.
+
+    Nothing in it follows what is left of a budget: the same question has the same epsilon, before and after it is paid.
+    """
+    low, high = _bracket_epsilon(half_width_at, distance)
+    uses_secant = True
+    while high > low * Fraction(100_003, 100_000):
+        middle = (low + high) / 2
+        if uses_secant:  # where noise falls smoothly this is next to the end; where it falls in steps the middle is
+            guess = high * Fraction(half_width_at(high) / distance) * Fraction(100_001, 100_000)
+            middle = guess if low < guess < high else middle
+        low, high = (low, middle) if half_width_at(middle) <= distance else (middle, high)
+        uses_secant = not uses_secant
+    return high
+
+
+def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float) -> tuple[Fraction, Fraction]:
+    """An epsilon too small, or the least, and one that will do, some hundredths apart where noise falls smoothly."""
+    guess = Fraction(1)
+    for _ in range(8):
+        half_width = half_width_at(guess)
+        if abs(half_width / distance - 1) < 0.02:
+            break
+        guess = min(max(guess * Fraction(half_width / distance), MIN_QUERY_EPSILON), MAX_QUERY_EPSILON)
+    low, high = guess, guess
+    steps = chain(
+        BRACKET_STEPS, repeat(BRACKET_STEPS[-1])
+    )  # longer ones where the domain bounds the error, whatever the epsilon
+    while high < MAX_QUERY_EPSILON and half_width_at(high) > distance:
+        low, high = high, min(high * next(steps), MAX_QUERY_EPSILON)
+    while low > MIN_QUERY_EPSILON and half_width_at(low) <= distance:
+        low, high = max(low / next(steps), MIN_QUERY_EPSILON), low
+    return low, high
+
+
+def _find_half_width(
+    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, confidence: float
+) -> float:
+    """How far off the nearest mechanism may be."""
+    schema, rows = bounds.schema, estimate_rows(bounds, request.expected_rows).number
+    column = None if aggregate.column is None else schema.column(aggregate.column)
+    linear_query = build_linear_query(aggregate, schema, bounds)
+    rho, gaussian_aggregates = split_rho({aggregate: linear_query}, epsilon, request.delta)
+    if gaussian_aggregates:
+        return _bound_half_width(build_gaussian(linear_query, rho), rows, confidence)
+    measurements = list_measurements(aggregate, column, bounds, epsilon, None, None)
+    return min(
+        _bound_half_width(measurement, rows, confidence)
+        for measurement in measurements
+        if isinstance(measurement, AdditiveNoise)
+    )
+
+
+def _bound_half_width(measurement: AdditiveNoise, rows: int, confidence: float) -> float:
+    """The larger of the error and the distance to the ends of the interval, for at least so many rows with a value."""
+    estimator = Estimator(measurement, float(rows))
+    return max(estimator.half_width(confidence), estimator.interval_bound(confidence))
+
+
+def _round_up_digits(number: Fraction) -> Fraction:
+    """At least the number, to four digits."""
+    return math.ceil(number / _find_digit_unit(number)) * _find_digit_unit(number)
+
+
+def _round_down_digits(number: Fraction) -> Fraction:
+    """At most the number, to four digits."""
+    return math.floor(number / _find_digit_unit(number)) * _find_digit_unit(number)
+
+
+def _find_digit_unit(number: Fraction) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(number)) - 3)
+
+
+def is_accurate_enough(
+    measurement: TotalMeasurement, accuracy: Accuracy, bounds: ContributionBounds, rows: int
+) -> bool:
+    """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
+    return isinstance(measurement, AdditiveNoise) and _bound_half_width(
+        measurement, rows, _adjust_confidence(accuracy, bounds)
+    ) <= _get_float_distance(accuracy)
+
+
+def _adjust_confidence(accuracy: Accuracy, bounds: ContributionBounds) -> float:
+    """The confidence of each number; where rows are chosen by noisy numbers, all are to be as near at once."""
+    each_confidence = bounds.coverage.adjust_confidence(float(accuracy.confidence))
+    if each_confidence is None:
+        raise Unsupported(
+            "rows are chosen by their noisy numbers among too many groups for this probability; "
+            "request a lower one, or ask with an epsilon"
+        )
+    return each_confidence
+
+
+def _get_float_distance(accuracy: Accuracy) -> float:
+    """The distance as a float, the same wherever an error is compared with it."""
+    return max(float(accuracy.distance), MIN_DISTANCE)

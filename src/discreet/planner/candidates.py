@@ -1,0 +1,275 @@
+"""Candidate mechanisms for a total, and how aggregates share the budget.
+
+How aggregates share what may be lost: which totals get Gaussian noise, and which are public already.
+
+The mechanisms that can answer a total, and the best of them for what the analyst believes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet.errors import InvalidInput, Unsupported
+from discreet.estimation.grid_prior import GridPrior, parse_grid_prior
+from discreet.estimation.noise_distributions import compute_deviations
+from discreet.measurements.additive import (
+    AdditiveNoise,
+    LinearQuery,
+    build_laplace,
+    build_linear_queries,
+    build_staircase,
+)
+from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.estimates import Linear
+from discreet.measurements.estimator import Estimator
+from discreet.measurements.refined_total import RefinedTotal, build_refined_total
+from discreet.measurements.selection import resolve_distance
+from discreet.measurements.trimmed_mean import build_trimmed_ranks
+from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
+from discreet.planner.plan import PublicConstant
+from discreet.priors.distance import Distance
+from discreet.priors.prior import Prior
+from discreet.privacy.guarantee import Guarantee
+from discreet.query.predicates import TRUE
+from discreet.query.query import Aggregate
+from discreet.schema import Column, Schema
+
+TOTAL_FUNCTIONS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev", "trimmed_mean"})
+
+
+def build_linear_query(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> LinearQuery:
+    """What is measured where the noise is Laplace or Gaussian."""
+    return build_linear_queries(
+        aggregate, None if aggregate.column is None else schema.column(aggregate.column), bounds
+    )[0]
+
+
+def split_rho(
+    linear_queries: Mapping[Aggregate, LinearQuery], share: Fraction, delta: Fraction | None
+) -> tuple[Fraction, list[Aggregate]]:
+    """The rho of each total that gets Gaussian noise, and those totals: their shares of epsilon pay for it, no others.
+
+    What is too wide to be drawn, or less noisy if pure, keeps its own share; the rest begin again without it.
+    """
+    gaussian_aggregates = list(linear_queries) if delta is not None else []
+    while gaussian_aggregates and delta is not None:
+        rho = find_rho(share * len(gaussian_aggregates), delta) / len(gaussian_aggregates)
+        fitting = [
+            aggregate
+            for aggregate in gaussian_aggregates
+            if rho and _is_gaussian_better(linear_queries[aggregate], rho, share)
+        ]
+        if fitting == gaussian_aggregates:
+            return rho, gaussian_aggregates
+        gaussian_aggregates = fitting
+    return Fraction(0), []
+
+
+def find_public_count(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> PublicConstant | None:
+    """A count that the schema itself tells: of all rows or units, so without a filter."""
+    rows = None
+    if aggregate.where != TRUE:
+        return None
+    if aggregate.function == "count":
+        rows = bounds.get_public_rows(None if aggregate.column is None else schema.column(aggregate.column))
+    elif aggregate.function == "count_distinct":
+        rows = bounds.get_public_units()
+    return None if rows is None else PublicConstant(rows)
+
+
+def _is_gaussian_better(linear_query: LinearQuery, rho: Fraction, epsilon: Fraction) -> bool:
+    """Whether Gaussian noise is drawn that wide, and is less than pure noise of the same share."""
+    gaussian_variances = [component.l2_sensitivity_sq / (2 * rho) for component in linear_query.components]
+    pure_variances = [2 * (component.l1_sensitivity / epsilon) ** 2 for component in linear_query.components]
+    staircase_noise = build_staircase(linear_query, epsilon)
+    if staircase_noise is not None:
+        pure_variances = [
+            min(variance, Fraction(sd**2))
+            for variance, sd in zip(pure_variances, compute_deviations(staircase_noise.noise), strict=True)
+        ]
+    is_samplable = max(gaussian_variances) <= Fraction(MAX_SIGMA) ** 2
+    return is_samplable and sum(
+        variance / pure_variance for variance, pure_variance in zip(gaussian_variances, pure_variances, strict=True)
+    ) < len(pure_variances)
+
+
+@lru_cache(maxsize=256)
+def find_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """A rho, nearly the largest, that implies (epsilon, delta); 0 where epsilon is too small for any."""
+    low, high = Fraction(0), Fraction(1, 2**20)
+    while compute_implied_epsilon(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if compute_implied_epsilon(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+def compute_implied_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """The epsilon that a rho implies at a delta."""
+    return Guarantee.zcdp(rho).approximate(delta).epsilon or Fraction(0)
+
+
+TotalMeasurement = AdditiveNoise | RefinedTotal
+NUMBER_COLUMN = Column("a number", "number")
+UNBOUNDED_ROWS = 2**40
+GRID_STEPS = 2**40
+MEAN_FUNCTIONS = {"avg", "trimmed_mean"}
+BETTER_RATIO = 0.97
+"""A mechanism that is the best for one prior alone must be better by this, so that one draw serves all priors."""
+MAX_SD_RATIO = 1.0
+"""Refinement can only be better where the prior is narrower than the noise: tests show where the two cross."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedMeasurement:
+    """A mechanism and the root mean square error of the refined value."""
+
+    measurement: TotalMeasurement
+    expected_error: float
+
+
+def build_aggregate_prior(
+    aggregate: Aggregate,
+    column: Column | None,
+    bounds: ContributionBounds,
+    prior: str | Prior | None,
+    tail: bool | None = None,
+) -> GridPrior | None:
+    """The analyst's prior over what the aggregate can be, from public facts."""
+    if prior is None:
+        return None
+    schema = bounds.schema
+    rows = UNBOUNDED_ROWS if schema.units is None else schema.units * schema.rows
+    label = aggregate.function.upper().replace("_", " ") + ("" if column is None else f" of {column.name}")
+    low, high, step = _find_value_range(aggregate, column, bounds, rows)
+    public_rows = bounds.get_public_rows(column) if aggregate.function in MEAN_FUNCTIONS else None
+    mean_step = None if column is None or public_rows is None else column.step / public_rows
+    dense = aggregate.function not in {"count", "count_distinct", "sum"} and mean_step is None
+    return parse_grid_prior(prior, low, high, step, label, tail, dense, mean_step)
+
+
+def _find_value_range(
+    aggregate: Aggregate, column: Column | None, bounds: ContributionBounds, rows: int
+) -> tuple[Fraction, Fraction, Fraction]:
+    if aggregate.function in {"count", "count_distinct"} or column is None:
+        return Fraction(0), Fraction(rows), Fraction(1)
+    low, high, step = column.lower * column.step, column.upper * column.step, column.step
+    public_rows = bounds.get_public_rows(column)
+    if aggregate.function == "sum":
+        least, most = (public_rows * low, public_rows * high) if public_rows is not None else (Fraction(0), Fraction(0))
+        if public_rows is None:
+            least, most = rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
+        return least, max(most, least + step), step
+    width = max(high - low, step)
+    if aggregate.function in MEAN_FUNCTIONS:
+        return (
+            low,
+            low + width,
+            width / GRID_STEPS if public_rows is None else _find_mean_step(aggregate, column, bounds, public_rows),
+        )
+    largest = width**2 / 2
+    root = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)
+    return (
+        (Fraction(0), root, root / GRID_STEPS)
+        if aggregate.function == "stddev"
+        else (Fraction(0), largest, largest / GRID_STEPS)
+    )
+
+
+def _find_mean_step(aggregate: Aggregate, column: Column, bounds: ContributionBounds, rows: int) -> Fraction:
+    """How far apart the means of a public number of rows are, or of their ranks: a sum of codes over how many they are.
+
+    Of ranks in wide bins it is half of that, since a bin stands for its middle (ranks.md).
+    """
+    if aggregate.function == "avg":
+        return column.step / rows
+    ranks = build_trimmed_ranks(aggregate, column, bounds)
+    return column.step / (ranks.count if ranks.candidates.width == 1 else 2 * ranks.count)
+
+
+def list_measurements(
+    aggregate: Aggregate,
+    column: Column | None,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    grid_prior: GridPrior | None,
+    distance: Distance | str | None,
+) -> tuple[TotalMeasurement, ...]:
+    """What could answer: noise of every fitting law; refinement where it may win, or where a distance asks for it."""
+    linear_queries = build_linear_queries(aggregate, column, bounds)
+    if distance is not None:
+        return (_build_distance_refinement(linear_queries[0], bounds, epsilon, grid_prior, distance),)
+    measurements: list[TotalMeasurement] = [build_laplace(linear_queries[0], epsilon)]
+    staircase_noise = build_staircase(linear_queries[-1], epsilon)
+    if staircase_noise is not None:
+        measurements.append(staircase_noise)
+    if grid_prior is not None and _can_refine(aggregate, linear_queries[0], bounds, grid_prior, measurements):
+        measurements.append(build_refined_total(linear_queries[0], grid_prior, epsilon, bounds.schema.neighbours, None))
+    return tuple(measurements)
+
+
+def _can_refine(
+    aggregate: Aggregate,
+    linear_query: LinearQuery,
+    bounds: ContributionBounds,
+    grid_prior: GridPrior,
+    measurements: list[TotalMeasurement],
+) -> bool:
+    """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums, where narrow."""
+    if aggregate.function != "sum" or bounds.is_grouped or not isinstance(linear_query.estimate, Linear):
+        return False
+    additive = measurements[0]
+    return (
+        isinstance(additive, AdditiveNoise)
+        and grid_prior.sd < MAX_SD_RATIO * Estimator(additive, 1.0).build_line_noise().sd
+    )
+
+
+def _build_distance_refinement(
+    linear_query: LinearQuery,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    grid_prior: GridPrior | None,
+    distance: Distance | str,
+) -> RefinedTotal:
+    if grid_prior is None:
+        raise InvalidInput("a distance says how your prior is refined; give the prior too")
+    if bounds.is_grouped:
+        raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
+    return build_refined_total(
+        linear_query, grid_prior, epsilon, bounds.schema.neighbours, resolve_distance(NUMBER_COLUMN, distance)
+    )
+
+
+def rate_measurements(
+    measurements: tuple[TotalMeasurement, ...], grid_prior: GridPrior | None, rows: int
+) -> list[RatedMeasurement]:
+    """Every mechanism with the error of what it leads to."""
+    return [
+        RatedMeasurement(measurement, _estimate_error(measurement, grid_prior, rows)) for measurement in measurements
+    ]
+
+
+def _estimate_error(measurement: TotalMeasurement, grid_prior: GridPrior | None, rows: int) -> float:
+    return (
+        measurement.expected_error()
+        if isinstance(measurement, RefinedTotal)
+        else Estimator(measurement, float(rows)).expected_error(grid_prior)
+    )
+
+
+def select_best_measurement(
+    ratings: list[RatedMeasurement], grid_prior: GridPrior | None, rows: int
+) -> RatedMeasurement:
+    """The least error; among noises the one that is best without a prior, unless another is clearly better."""
+    additive_ratings = [rating for rating in ratings if isinstance(rating.measurement, AdditiveNoise)]
+    best_rating = min(ratings, key=lambda rating: rating.expected_error)
+    if grid_prior is None or not additive_ratings:
+        return best_rating
+    default_rating = min(additive_ratings, key=lambda rating: _estimate_error(rating.measurement, None, rows))
+    return best_rating if best_rating.expected_error < BETTER_RATIO * default_rating.expected_error else default_rating

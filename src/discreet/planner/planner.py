@@ -1,0 +1,598 @@
+"""The choice of a mechanism for each aggregate, from public facts alone: the least expected error of what is refined.
+
+Epsilon is shared evenly among the aggregates of a question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, cast
+
+from discreet.errors import Internal, InvalidInput, Unsupported
+from discreet.estimation.grid_prior import GridPrior
+from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, LinearQuery, build_gaussian, build_laplace
+from discreet.measurements.candidate_grid import MAX_CANDIDATES
+from discreet.measurements.contribution_bounds import (
+    ONE_ROW,
+    ContributionBounds,
+    ExpectedRows,
+    estimate_rows,
+    find_coverage,
+)
+from discreet.measurements.estimates import Linear
+from discreet.measurements.estimator import Estimator
+from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.measurements.selection import CandidateSelection, Mode, build_selection
+from discreet.measurements.threshold import Threshold
+from discreet.measurements.trimmed_mean import RankMean, check_better_than_guess
+from discreet.measurements.unit_query import UnitQuery, build_order_statistic, build_unit_query
+from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.noise import IndependentNoises
+from discreet.mechanisms.quantile import Quantile, Quantiles
+from discreet.planner.calibrate import find_epsilon, is_accurate_enough
+from discreet.planner.candidates import (
+    TOTAL_FUNCTIONS,
+    TotalMeasurement,
+    build_aggregate_prior,
+    build_linear_query,
+    compute_implied_epsilon,
+    find_public_count,
+    list_measurements,
+    rate_measurements,
+    select_best_measurement,
+    split_rho,
+)
+from discreet.planner.hierarchy_plan import check_hierarchical, list_hierarchies
+from discreet.planner.options import QueryOptions, build_query_options
+from discreet.planner.plan import Candidate, Measurement, Plan, ThresholdedCount, list_key_cells
+from discreet.planner.public_facts import describe_published
+from discreet.planner.workload import JointCounts, get_single_mechanism, plan_joint_counts
+from discreet.privacy.cost import PrivacyCost
+from discreet.privacy.guarantee import Guarantee
+from discreet.query.predicates import FALSE, TRUE
+from discreet.query.query import Aggregate, Query
+from discreet.query.validate import validate_query
+from discreet.schema import Schema
+
+PRIVATE_KEY_CELLS = 4096
+
+
+def plan(schema: Schema, query: Query, *positional: Any, **options: Any) -> Plan:
+    """From public facts alone, and what goes with the question as `asked` reads it; refuses what cannot be promised."""
+    return plan_query(schema, query, build_query_options(*positional, **options))
+
+
+def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
+    """The same, from what was read already; the query passes the checks of its text here, whoever made it."""
+    query = validate_query(query, schema)
+    _check_request(schema, query, request)
+    check_hierarchical(schema, query, request)
+    if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
+        raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
+    cells = _count_cells(schema, query)
+    bounds = ContributionBounds(
+        schema, query.where, cells, find_coverage(query, cells or 1, range(len(query.aggregates)))
+    )
+    if request.noise_scale is not None or request.rho is not None:
+        return _plan_by_noise_scale(schema, query, bounds, request)
+    if request.accuracy is not None:
+        epsilon = find_epsilon(schema, query, bounds, request)
+        request = replace(request, epsilon=epsilon, accuracy=None, target_accuracy=request.accuracy)
+    return _plan_with_epsilon(schema, query, bounds, request)
+
+
+def replan_query(base_plan: Plan, request: QueryOptions) -> Plan:
+    """The plan of the same mechanisms with another epsilon, or rho."""
+    stored_mechanisms = tuple(measurement.name for measurement in base_plan.measurements)
+    return plan_query(base_plan.schema, base_plan.query, replace(request, stored_mechanisms=stored_mechanisms))
+
+
+def _plan_with_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+    """With an epsilon."""
+    epsilon = request.epsilon or Fraction(1)
+    if query.unit is not None:
+        return _plan_unit_query(schema, query, epsilon, request)
+    if request.requested_model == "individual-dp":
+        return _plan_individual_dp(schema, query, epsilon)
+    if any(schema.column(key.column).private_keys for key in query.keys):
+        return _plan_thresholded(schema, query, bounds, epsilon, request)
+    if query.nesting and request.prior is None and request.target_accuracy is None:
+        hierarchical = _plan_hierarchical(query, bounds, epsilon, request)
+        if hierarchical is not None:
+            return _build_plan(schema, query, epsilon, hierarchical, request)
+    planned = _plan_measurements(query, query.aggregates, bounds, epsilon, request)
+    return _build_plan(schema, query, epsilon, planned, request)
+
+
+def _plan_hierarchical(
+    query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions
+) -> PlannedMeasurements | None:
+    """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
+    hierarchies = list_hierarchies(query, bounds, epsilon, request.delta)
+    usable = [
+        hierarchy
+        for hierarchy in hierarchies
+        if hierarchy.measurement is not None and hierarchy.name in (request.stored_mechanisms or (hierarchy.name,))
+    ]
+    if not usable:
+        return None
+    best_hierarchy = min(usable, key=lambda hierarchy: hierarchy.expected_error)
+    label = _get_label(query, query.aggregates[0])
+    candidates = [
+        Candidate(label, hierarchy.name, hierarchy.noises.cost(), hierarchy.expected_error, hierarchy is best_hierarchy)
+        for hierarchy in hierarchies
+    ]
+    rho, rows = best_hierarchy.noises.rho, estimate_rows(bounds, request.expected_rows)
+    cost = PrivacyCost(gaussian_rho=rho) if rho else _compute_pure_cost(epsilon)
+    return PlannedMeasurements(
+        (cast(HierarchicalHistogram, best_hierarchy.measurement),), cost, tuple(candidates), None, rows
+    )
+
+
+def _count_cells(schema: Schema, query: Query) -> int | None:
+    """How many cells a question has; with private keys that is not public, and many are allowed for."""
+    if not query.keys:
+        return None
+    columns = [(schema.column(key.column), key.width) for key in query.keys]
+    return math.prod(
+        PRIVATE_KEY_CELLS if column.private_keys else len(list_key_cells(column, width)) for column, width in columns
+    )
+
+
+def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
+    """Pure differential privacy is always allowed: it implies every other model of a schema."""
+    model, delta = request.requested_model, request.delta
+    if model not in {"dp", *schema.models}:
+        hint = "; leave out delta" if delta is not None else ""
+        allowed = ", ".join(dict.fromkeys(("dp", *schema.models)))
+        raise InvalidInput(f"{model[:40]} is not allowed for {schema.name}; its models are {allowed}{hint}")
+    if model != "approx-dp" and delta is not None:
+        raise InvalidInput(f"delta belongs to approx-dp, and {model} was asked; leave one of them out")
+    if model == "approx-dp" and delta is None and request.noise_scale is None and request.rho is None:
+        raise InvalidInput("approx-dp needs a delta, such as 1e-9")
+    several = len(query.aggregates) > 1
+    single_options = (("a prior", request.prior), ("a distance", request.distance), ("an accuracy", request.accuracy))
+    for name, value in single_options:
+        if several and value is not None:
+            raise InvalidInput(f"{name} belongs to one aggregate; ask for the others in questions of their own")
+    has_noise_size = request.noise_scale is not None or request.rho is not None
+    if model == "individual-dp" and (request.prior is not None or has_noise_size or request.accuracy is not None):
+        raise InvalidInput(
+            "individual-dp is asked with an epsilon alone; leave out the prior, accuracy and noise scale"
+        )
+    if request.interval and (several or has_noise_size or query.unit is not None or model == "individual-dp"):
+        raise InvalidInput("an interval is drawn for one quantile; leave it out, or ask for the quantile alone")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMeasurements:
+    """Measurements with what they cost, what they were chosen from, and what the analyst believes."""
+
+    measurements: tuple[Measurement, ...]
+    cost: PrivacyCost
+    candidates: tuple[Candidate, ...] = ()
+    grid_prior: GridPrior | None = None
+    expected_rows: ExpectedRows = ONE_ROW
+
+
+def _plan_measurements(
+    query: Query,
+    aggregates: tuple[Aggregate, ...],
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    request: QueryOptions,
+) -> PlannedMeasurements:
+    """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
+    schema = bounds.schema
+    expected_rows = estimate_rows(bounds, request.expected_rows)
+    rows = expected_rows.number
+    public = {aggregate: find_public_count(aggregate, schema, bounds) for aggregate in aggregates}
+    private = [aggregate for aggregate in aggregates if public[aggregate] is None]
+    share = epsilon / max(1, len(private))
+    linear_queries = {
+        aggregate: build_linear_query(aggregate, schema, bounds)
+        for aggregate in private
+        if aggregate.function in TOTAL_FUNCTIONS
+    }
+    rho, gaussian_aggregates = split_rho(_filter_gaussian(linear_queries, query, request), share, request.delta)
+    measurements, cost, candidates = [], PrivacyCost(), []
+    grid_prior: GridPrior | None = None
+    for aggregate in aggregates:
+        label = _get_label(query, aggregate)
+        measurement: Measurement | None = public[aggregate]
+        if measurement is not None:
+            candidates.append(Candidate(label, measurement.name, _build_free_guarantee(schema), 0.0, chosen=True))
+        elif aggregate in gaussian_aggregates:
+            grid_prior = _build_request_prior(aggregate, bounds, request)
+            measurement, cost = build_gaussian(linear_queries[aggregate], rho), cost + PrivacyCost(gaussian_rho=rho)
+            error = Estimator(measurement, float(rows)).expected_error(grid_prior)
+            candidates.append(
+                Candidate(label, measurement.name, Guarantee.zcdp(rho, schema.neighbours), error, chosen=True)
+            )
+        elif aggregate in linear_queries:
+            grid_prior = _build_request_prior(aggregate, bounds, request)
+            stored_mechanism = (
+                get_single_mechanism(request.stored_mechanisms[query.aggregates.index(aggregate)])
+                if request.stored_mechanisms
+                else None
+            )
+            measurement, total_candidates = _select_total(
+                aggregate, label, bounds, share, grid_prior, request, rows, stored_mechanism
+            )
+            cost, candidates = cost + _compute_pure_cost(share), candidates + total_candidates
+        else:
+            stored_mechanism = (
+                request.stored_mechanisms[query.aggregates.index(aggregate)] if request.stored_mechanisms else None
+            )
+            measurement, choice_cost = _plan_selection(aggregate, bounds, share, request, stored_mechanism or "")
+            cost = cost + choice_cost
+            candidates.append(_build_candidate(label, measurement, schema, share))
+            if measurement.rival is not None:
+                candidates.append(_build_rival_candidate(label, measurement.rival, schema, share))
+        if (
+            grid_prior is None
+            and not request.stored_mechanisms
+            and isinstance(measurement, AdditiveNoise)
+            and measurement.linear_query.ranks is not None
+        ):
+            check_better_than_guess(
+                measurement.linear_query.ranks, Estimator(measurement, float(rows)).expected_error(None)
+            )
+        measurements.append(measurement)
+    _check_interval_use(request, private, linear_queries)
+    planned_separately = PlannedMeasurements(tuple(measurements), cost, tuple(candidates), grid_prior, expected_rows)
+    return _plan_jointly(query, aggregates, planned_separately, bounds, share, request)
+
+
+def _filter_gaussian(
+    linear_queries: Mapping[Aggregate, LinearQuery], query: Query, request: QueryOptions
+) -> Mapping[Aggregate, LinearQuery]:
+    """The totals that may get Gaussian noise: where a stored answer is read, those that have it there."""
+    if not request.stored_mechanisms:
+        return linear_queries
+    gaussian_name = NOISE_NAMES[DiscreteGaussian]
+    return {
+        aggregate: linear_query
+        for aggregate, linear_query in linear_queries.items()
+        if gaussian_name in request.stored_mechanisms[query.aggregates.index(aggregate)]
+    }
+
+
+def _plan_jointly(
+    query: Query,
+    aggregates: tuple[Aggregate, ...],
+    planned: PlannedMeasurements,
+    bounds: ContributionBounds,
+    share: Fraction,
+    request: QueryOptions,
+) -> PlannedMeasurements:
+    """The counts with all their shares at once, where two or more have pure noise and no prior is at work."""
+    pairs = [*zip(aggregates, planned.measurements, strict=True)]
+    noisy_counts = {
+        entry: measurement
+        for entry, measurement in pairs
+        if entry.function == "count" and isinstance(measurement, AdditiveNoise)
+    }
+    if len(noisy_counts) < 2 or request.delta is not None or request.prior is not None:
+        return planned
+    labels = tuple(_get_label(query, entry) for entry in noisy_counts)
+    stored_mechanisms = (
+        [request.stored_mechanisms[query.aggregates.index(entry)] for entry in noisy_counts]
+        if request.stored_mechanisms
+        else []
+    )
+    joint_counts = JointCounts(bounds, tuple(noisy_counts), labels, share * len(noisy_counts))
+    joint = plan_joint_counts(joint_counts, tuple(noisy_counts.values()), stored_mechanisms)
+    joint_measurements = dict(zip(noisy_counts, joint.measurements, strict=True))
+    candidates = [entry for entry in planned.candidates if entry.aggregate not in labels] + [*joint.candidates]
+    order = [_get_label(query, entry) for entry in aggregates]
+    return replace(
+        planned,
+        measurements=tuple(joint_measurements.get(entry, other) for entry, other in pairs),
+        cost=replace(planned.cost, rho=planned.cost.rho - len(joint_measurements) * share**2 / 2 + joint.rho),
+        candidates=tuple(sorted(candidates, key=lambda entry: order.index(entry.aggregate))),
+    )
+
+
+def _check_interval_use(
+    request: QueryOptions, private: list[Aggregate], totals: Mapping[Aggregate, LinearQuery]
+) -> None:
+    """What was given must have been of use."""
+    if request.interval and any(aggregate in totals for aggregate in private):
+        raise InvalidInput(
+            "an interval is drawn for quantiles; the other answers have one of their own, so leave it out"
+        )
+
+
+def _get_label(query: Query, aggregate: Aggregate) -> str:
+    """What the aggregate is called in the reply."""
+    index = query.aggregates.index(aggregate)
+    return next(
+        (output.label for output in query.presentation.outputs if output.aggregate == index), aggregate.function
+    )
+
+
+def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, request: QueryOptions) -> GridPrior | None:
+    column = None if aggregate.column is None else bounds.schema.column(aggregate.column)
+    return build_aggregate_prior(aggregate, column, bounds, request.prior, request.tail)
+
+
+def _select_total(
+    aggregate: Aggregate,
+    label: str,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    grid_prior: GridPrior | None,
+    request: QueryOptions,
+    rows: int,
+    stored_mechanism: str | None,
+) -> tuple[TotalMeasurement, list[Candidate]]:
+    """The best of the mechanisms for a total; with an accuracy, of those that are as near as asked."""
+    column = None if aggregate.column is None else bounds.schema.column(aggregate.column)
+    measurements = list_measurements(aggregate, column, bounds, epsilon, grid_prior, request.distance)
+    if stored_mechanism is not None:
+        measurements = tuple(candidate for candidate in measurements if candidate.name == stored_mechanism)
+    ratings = rate_measurements(measurements, grid_prior, rows)
+    accurate = [
+        candidate
+        for candidate in ratings
+        if request.target_accuracy is None
+        or is_accurate_enough(candidate.measurement, request.target_accuracy, bounds, rows)
+    ]
+    best_rating = select_best_measurement(accurate, grid_prior, rows)
+    cost = Guarantee.dp(epsilon, bounds.schema.neighbours, bounds.schema.unit_name)
+    candidates = [
+        Candidate(
+            label,
+            candidate.measurement.name,
+            cost,
+            candidate.expected_error,
+            candidate.measurement is best_rating.measurement,
+        )
+        for candidate in ratings
+    ]
+    return best_rating.measurement, candidates
+
+
+def _build_candidate(
+    label: str, measurement: CandidateSelection | UnitQuery, schema: Schema, epsilon: Fraction
+) -> Candidate:
+    cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
+    return Candidate(label, measurement.name, cost, measurement.expected_error(), chosen=True)
+
+
+def _build_rival_candidate(label: str, rival: CandidateSelection, schema: Schema, epsilon: Fraction) -> Candidate:
+    """What was not chosen; the error of a mean of ranks depends on the rows as much as that of a choice by rank."""
+    candidate = replace(_build_candidate(label, rival, schema, epsilon), chosen=False)
+    return replace(candidate, expected_error=None) if isinstance(rival.mechanism, RankMean) else candidate
+
+
+def _build_free_guarantee(schema: Schema) -> Guarantee:
+    return Guarantee.dp(0, schema.neighbours, schema.unit_name)
+
+
+def _plan_selection(
+    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, stored_mechanism: str
+) -> tuple[CandidateSelection, PrivacyCost]:
+    column = bounds.schema.column(aggregate.column or "")
+    selection_options = request.prior, request.distance, request.interval, stored_mechanism, request.tail
+    selection = build_selection(aggregate, column, bounds, epsilon, *selection_options)
+    # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (chosen.md).
+    exponential = request.prior is not None and isinstance(selection.mechanism, Quantile | Quantiles | Mode)
+    return selection, PrivacyCost(
+        epsilon, epsilon**2 / 8
+    ) if exponential and not request.interval else _compute_pure_cost(epsilon)
+
+
+def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
+    """One person's value."""
+    column = schema.column(query.column or "")
+    measurement = build_unit_query(schema, column, epsilon, request.prior, request.distance, request.tail)
+    candidate = _build_candidate(column.name, measurement, schema, epsilon)
+    return _build_plan(
+        schema, query, epsilon, PlannedMeasurements((measurement,), _compute_pure_cost(epsilon), (candidate,)), request
+    )
+
+
+def _plan_by_noise_scale(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+    """Noise of a size that is named: Laplace noise by its scale; under approx-dp Gaussian noise by its deviation."""
+    if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTAL_FUNCTIONS:
+        raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
+    aggregate = query.aggregates[0]
+    linear_query, estimate = (
+        build_linear_query(aggregate, schema, bounds),
+        build_linear_query(aggregate, schema, bounds).estimate,
+    )
+    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
+    if not isinstance(estimate, Linear) or private_keys or request.distance is not None:
+        raise InvalidInput("a noise scale is of a count or a sum over public keys; ask with an epsilon")
+    unit = abs(estimate.slope)
+    if request.requested_model != "approx-dp":
+        epsilon = linear_query.components[0].l1_sensitivity * unit / (request.noise_scale or Fraction(1))
+        epsilon_request = replace(request, noise_scale=None, epsilon=epsilon)
+        return _plan_single_noise(
+            schema, query, bounds, build_laplace(linear_query, epsilon), _compute_pure_cost(epsilon), epsilon_request
+        )
+    rho = request.rho or linear_query.components[0].l2_sensitivity_sq * unit**2 / (
+        2 * (request.noise_scale or Fraction(1)) ** 2
+    )
+    if not rho > 0 or linear_query.components[0].l2_sensitivity_sq / (2 * rho) > Fraction(MAX_SIGMA) ** 2:
+        raise InvalidInput("this noise scale is too large to be drawn; ask with a smaller one")
+    return _plan_single_noise(
+        schema, query, bounds, build_gaussian(linear_query, rho), PrivacyCost(gaussian_rho=rho), request
+    )
+
+
+def _plan_single_noise(
+    schema: Schema,
+    query: Query,
+    bounds: ContributionBounds,
+    measurement: AdditiveNoise,
+    cost: PrivacyCost,
+    request: QueryOptions,
+) -> Plan:
+    """A plan with the one noise that was asked for."""
+    public_count = find_public_count(query.aggregates[0], schema, bounds)
+    if public_count is not None:
+        free_candidate = Candidate(
+            _get_label(query, query.aggregates[0]), public_count.name, _build_free_guarantee(schema), 0.0, chosen=True
+        )
+        return _build_plan(
+            schema,
+            query,
+            Fraction(1),
+            PlannedMeasurements((public_count,), PrivacyCost(), (free_candidate,)),
+            replace(request, delta=None),
+        )
+    grid_prior, rows = (
+        _build_request_prior(query.aggregates[0], bounds, request),
+        estimate_rows(bounds, request.expected_rows),
+    )
+    error = Estimator(measurement, float(rows.number)).expected_error(grid_prior)
+    rho = cost.gaussian_rho
+    label = (
+        Guarantee.zcdp(rho, schema.neighbours, schema.unit_name) if rho else _build_dp_guarantee(schema, cost.epsilon)
+    )
+    candidate = Candidate(_get_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
+    epsilon = cost.epsilon or _approximate_root(2 * rho)
+    return Plan(
+        schema,
+        query,
+        epsilon,
+        (measurement,),
+        None,
+        _add_published_assumptions(label, schema, query, (measurement,)),
+        cost,
+        request.prior,
+        grid_prior,
+        (candidate,),
+        rho or None,
+        rows,
+    )
+
+
+def _approximate_root(square: Fraction) -> Fraction:
+    """About the root, above 0: it only says which of two answers is the more accurate."""
+    return Fraction(max(1, math.isqrt(int(square * 10**24))), 10**12)
+
+
+def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
+    """A counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
+    query = validate_query(query, schema)
+    if query.nesting == "rollup":
+        raise Unsupported("a session counts cells, not their totals too; write GROUP BY a, b instead of ROLLUP (a, b)")
+    bounds = ContributionBounds(schema, query.where, _count_cells(schema, query))
+    measurements: list[Measurement] = []
+    for aggregate in query.aggregates:
+        if aggregate.function not in {"count", "count_distinct"}:
+            raise InvalidInput("a session answers counting questions; ask for the others by themselves")
+        noise = IndependentNoises((DiscreteLaplace(1 / scale, 1),))
+        public_count = find_public_count(aggregate, schema, bounds)
+        measurements.append(public_count or AdditiveNoise(build_linear_query(aggregate, schema, bounds), noise))
+    question_epsilon = min(epsilon, len(measurements) * bounds.l0_bound / scale)
+    assumptions = _add_published_assumptions(
+        _build_dp_guarantee(schema, question_epsilon), schema, query, measurements
+    ).assumptions
+    label = replace(_build_dp_guarantee(schema, epsilon), assumptions=assumptions)
+    return Plan(schema, query, epsilon, tuple(measurements), None, label, _compute_pure_cost(epsilon), None)
+
+
+def _plan_thresholded(
+    schema: Schema, query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions
+) -> Plan:
+    """First the keys, then their aggregates; at once where all that is asked is the number of units."""
+    if request.delta is None:
+        name = query.keys[0].column
+        raise InvalidInput(f"the values of {name} are not public; to group by it give a delta too, such as 1e-9")
+    other_aggregates = tuple(aggregate for aggregate in query.aggregates if not _is_unit_count(aggregate, schema))
+    if request.prior is not None and not other_aggregates:
+        raise Unsupported("a count of units that chose a key uses no prior; ask for it without one")
+    threshold_epsilon = epsilon / 2 if other_aggregates else epsilon
+    threshold = Threshold.of(bounds, threshold_epsilon, request.delta)
+    pure_request = replace(request, delta=None, model="dp")
+    planned = (
+        _plan_measurements(query, other_aggregates, bounds, epsilon - threshold_epsilon, pure_request)
+        if other_aggregates
+        else PlannedMeasurements((), PrivacyCost())
+    )
+    others = iter(planned.measurements)
+    measurements = tuple(
+        ThresholdedCount(threshold) if _is_unit_count(aggregate, schema) else next(others)
+        for aggregate in query.aggregates
+    )
+    total_cost = planned.cost + replace(_compute_pure_cost(threshold_epsilon), delta=request.delta)
+    combined = replace(planned, measurements=measurements, cost=total_cost)
+    return _build_plan(schema, query, epsilon, combined, request, threshold)
+
+
+def _is_unit_count(aggregate: Aggregate, schema: Schema) -> bool:
+    is_row_count = aggregate.function == "count" and aggregate.column is None and schema.rows == 1
+    return aggregate.where == TRUE and (is_row_count or aggregate.function == "count_distinct")
+
+
+def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction) -> Plan:
+    """Individual DP, with its own label."""
+    if len(query.aggregates) != 1:
+        raise Unsupported("individual-dp answers one order statistic at a time")
+    aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, _count_cells(schema, query))
+    column = schema.column(aggregate.column or "")
+    measurement = build_order_statistic(aggregate, column, bounds, epsilon, 16 * MAX_CANDIDATES)
+    guarantee = replace(measurement.mechanism.cost(), unit=schema.unit_name)
+    label = _add_published_assumptions(guarantee, schema, query, (measurement,))
+    candidate = Candidate(_get_label(query, aggregate), measurement.name, label, None, chosen=True)
+    return Plan(
+        schema, query, epsilon, (measurement,), None, label, _compute_pure_cost(epsilon), None, None, (candidate,)
+    )
+
+
+def _build_plan(
+    schema: Schema,
+    query: Query,
+    epsilon: Fraction,
+    planned: PlannedMeasurements,
+    request: QueryOptions,
+    threshold: Threshold | None = None,
+) -> Plan:
+    """With its label: pure where every mechanism is; else what the costs imply is at most what was asked."""
+    cost, delta, label = planned.cost, request.delta, _build_dp_guarantee(schema, planned.cost.epsilon)
+    if delta is not None and (cost.gaussian_rho or cost.delta):
+        if cost.epsilon + (compute_implied_epsilon(cost.gaussian_rho, delta) if cost.gaussian_rho else 0) > epsilon or (
+            cost.gaussian_rho and cost.delta
+        ):
+            raise Internal("a plan costs more than was asked")
+        label = Guarantee.approx_dp(epsilon, delta, schema.neighbours, schema.unit_name)
+    return Plan(
+        schema,
+        query,
+        epsilon,
+        planned.measurements,
+        threshold,
+        _add_published_assumptions(label, schema, query, planned.measurements),
+        cost,
+        request.prior,
+        planned.grid_prior,
+        planned.candidates,
+        None,
+        planned.expected_rows,
+        request.target_accuracy,
+    )
+
+
+def _build_dp_guarantee(schema: Schema, epsilon: Fraction) -> Guarantee:
+    return Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
+
+
+def _add_published_assumptions(
+    label: Guarantee, schema: Schema, query: Query, measurements: Sequence[Measurement]
+) -> Guarantee:
+    """What was published exactly before stands outside every promise made here, and the label says so."""
+    epsilon = label.epsilon if label.model == "dp" else None
+    return replace(label, assumptions=describe_published(schema, query, measurements, epsilon))
+
+
+def _compute_pure_cost(epsilon: Fraction) -> PrivacyCost:
+    return PrivacyCost(epsilon, epsilon**2 / 2)

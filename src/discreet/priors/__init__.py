@@ -1,0 +1,1 @@
+"""What analysts know: priors, distances between values, taxonomies, and posteriors."""

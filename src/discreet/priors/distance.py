@@ -1,0 +1,295 @@
+"""Distances between values, for refinement and for groups: what "near the truth" means.
+
+A distance is public and only orders outcomes; privacy never depends on it (refinement.md). `keys` gives whole numbers
+in the same order, so that ties are exact. A distance measures the truth itself, so it is one of the classes here and is
+made of plain values: `plain_distance` copies one that comes from a caller, and refuses a subclass.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar
+
+from discreet.errors import InvalidInput
+from discreet.numeric import MAX_EXPONENT, as_positive, is_hashable, read_clamped
+from discreet.priors.taxonomy import Taxonomy, copy_taxonomy
+from discreet.untrusted import copy_list, copy_text, copy_value, has_type, require_exact_class
+
+KEY_RESOLUTION = 2**40
+"""Distances that are irrational are compared after rounding up to 1/FINE; ceilings keep the triangle inequality."""
+
+MAX_MAGNITUDE = Fraction(10**MAX_EXPONENT)
+"""A number beyond this counts as this."""
+
+
+class Distance(ABC):
+    """A way to say how far apart two values are."""
+
+    stored_name: ClassVar[str]
+    """What it is called in the names of stored answers: never changed, whatever the class is called."""
+
+    @abstractmethod
+    def between(self, first: Hashable, second: Hashable) -> float:
+        """The distance."""
+
+    @abstractmethod
+    def key(self, first: Hashable, second: Hashable) -> int | Fraction:
+        """The distance as an exact number, equal only where the distances are."""
+
+    @abstractmethod
+    def knows(self, value: Hashable) -> bool:
+        """Whether the value can be measured. It never raises, whatever comes: the value may be secret."""
+
+    def squared_distance(self, first: Hashable, second: Hashable) -> Fraction:
+        """The square of the distance, as exactly as it is known."""
+        return Fraction(self.between(first, second)) ** 2
+
+    def keys(self, truth: Hashable, values: Sequence[Hashable]) -> list[int | Fraction]:
+        """The distance of every value from the truth, exact."""
+        return [self.key(truth, value) for value in values]
+
+    @staticmethod
+    def continuous() -> Distance:
+        """|x - y|."""
+        return ContinuousDistance()
+
+    @staticmethod
+    def nominal() -> Distance:
+        """0 for equal values, 1 for others."""
+        return NominalDistance()
+
+    @staticmethod
+    def ordinal(categories: Sequence[Hashable]) -> Distance:
+        """How many places apart, in the given order."""
+        return OrdinalDistance(tuple(copy_list(categories, "the categories of an ordinal distance")))
+
+    @staticmethod
+    def semantic(taxonomy: Taxonomy) -> Distance:
+        """Formula 6.6 of the thesis: log2(1 + share of ancestors not in common)."""
+        return SemanticDistance(taxonomy)
+
+    @staticmethod
+    def product(parts: Sequence[Distance], weights: Sequence[object] | None = None) -> Distance:
+        """sqrt(sum of weight times squared distance) over components; formula 6.7 has weights 1 / width^2."""
+        components = copy_list(parts, "the components of a product distance")
+        component_weights = (
+            [Fraction(1)] * len(components) if weights is None else copy_list(weights, "the weights of a product")
+        )
+        return ProductDistance(tuple(components), tuple(component_weights))
+
+
+class _RationalDistance(Distance):
+    """A distance that is a rational, its own key."""
+
+    def between(self, first: Hashable, second: Hashable) -> float:
+        return float(self.key(first, second))
+
+    def squared_distance(self, first: Hashable, second: Hashable) -> Fraction:
+        return Fraction(self.key(first, second)) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousDistance(_RationalDistance):
+    """|x - y|."""
+
+    stored_name = "continuous"
+
+    def key(self, first: Hashable, second: Hashable) -> Fraction:
+        return abs(_require_number(first) - _require_number(second))
+
+    def knows(self, value: Hashable) -> bool:
+        return is_hashable(value) and read_clamped(value, -MAX_MAGNITUDE, MAX_MAGNITUDE) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class NominalDistance(_RationalDistance):
+    """0 or 1."""
+
+    stored_name = "nominal"
+
+    def key(self, first: Hashable, second: Hashable) -> int:
+        """1 also where two values refuse to be compared, as a number too large for a float with a float may."""
+        try:
+            return int(bool(first != second))
+        except (TypeError, ValueError, ArithmeticError):
+            return 1
+
+    def knows(self, value: Hashable) -> bool:
+        return is_hashable(value)
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalDistance(_RationalDistance):
+    """Places apart."""
+
+    stored_name = "ordinal"
+    categories: tuple[Hashable, ...]
+    places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Copy the categories as plain values; each stands once."""
+        categories = tuple(copy_value(category, "a category") for category in copy_list(self.categories, "categories"))
+        places = {category: place for place, category in enumerate(categories)}
+        if not categories or len(places) < len(categories):
+            raise InvalidInput("an ordinal distance needs its categories in order, each once")
+        object.__setattr__(self, "categories", categories)
+        object.__setattr__(self, "places", MappingProxyType(places))
+
+    def key(self, first: Hashable, second: Hashable) -> int:
+        if not (self.knows(first) and self.knows(second)):
+            raise InvalidInput(f"an ordinal distance measures its own {len(self.categories)} categories only")
+        return abs(self.places[first] - self.places[second])
+
+    def knows(self, value: Hashable) -> bool:
+        return is_hashable(value) and value in self.places
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticDistance(Distance):
+    """Formula 6.6, a metric. Ordered by its rational argument, so ties are exact."""
+
+    stored_name = "semantic"
+    taxonomy: Taxonomy
+
+    def __post_init__(self) -> None:
+        """Copy the taxonomy: it is asked about the truth."""
+        object.__setattr__(self, "taxonomy", copy_taxonomy(self.taxonomy))
+
+    def between(self, first: Hashable, second: Hashable) -> float:
+        return math.log2(1 + self.key(first, second))
+
+    def key(self, first: Hashable, second: Hashable) -> Fraction:
+        return self.taxonomy.compute_dissimilarity(str(first), str(second))
+
+    def knows(self, value: Hashable) -> bool:
+        return is_hashable(value) and value in self.taxonomy.ancestors
+
+
+@dataclass(frozen=True, slots=True)
+class ProductDistance(Distance):
+    """Root of the weighted sum of squares over components; values are tuples."""
+
+    stored_name = "product"
+    parts: tuple[Distance, ...]
+    weights: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        """Copy the components; each has one weight above 0."""
+        parts = tuple(map(copy_distance, copy_list(self.parts, "the components of a product distance")))
+        weights = tuple(as_positive(weight, "a weight") for weight in copy_list(self.weights, "the weights"))
+        if not parts:
+            raise InvalidInput("a product distance is made of a list of distances, such as [Distance.nominal(), ...]")
+        if len(weights) != len(parts):
+            raise InvalidInput(f"a product distance needs one weight for each of its {len(parts)} components")
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "weights", weights)
+
+    def between(self, first: Hashable, second: Hashable) -> float:
+        """The root; infinite where no float is as large."""
+        return _compute_root(self.squared_distance(first, second))
+
+    def squared_distance(self, first: Hashable, second: Hashable) -> Fraction:
+        return Fraction(self.key(first, second), KEY_RESOLUTION)
+
+    def key(self, first: Hashable, second: Hashable) -> int:
+        """The weighted sum of squares in units of 1/FINE, each term rounded up."""
+        return int(self.keys(first, [second])[0])
+
+    def keys(self, truth: Hashable, values: Sequence[Hashable]) -> list[int | Fraction]:
+        """As `key`, but every component is measured once per distinct value."""
+        truth_components = _require_components(truth, self.parts)
+        columns = list(zip(*(_require_components(value, self.parts) for value in values), strict=True))
+        total: list[int | Fraction] = [0] * len(values)
+        for part, weight, truth_component, column in zip(
+            self.parts, self.weights, truth_components, columns, strict=True
+        ):
+            squares = {
+                v: math.ceil(weight * KEY_RESOLUTION * part.squared_distance(truth_component, v)) for v in set(column)
+            }
+            total = [subtotal + squares[v] for subtotal, v in zip(total, column, strict=True)]
+        return total
+
+    def knows(self, value: Hashable) -> bool:
+        if not isinstance(value, tuple) or len(value) != len(self.parts):
+            return False
+        return all(part.knows(component) for part, component in zip(self.parts, value, strict=True))
+
+
+DISTANCE_CLASSES: tuple[type[Distance], ...] = (
+    ContinuousDistance,
+    NominalDistance,
+    OrdinalDistance,
+    SemanticDistance,
+    ProductDistance,
+)
+"""All there are: any other class would be told the truth."""
+
+
+def _require_components(value: Hashable, parts: Sequence[Distance]) -> tuple[Hashable, ...]:
+    if not isinstance(value, tuple) or len(value) != len(parts):
+        raise InvalidInput(f"a product distance of {len(parts)} components measures tuples of that length")
+    return value
+
+
+def copy_distance(distance: object) -> Distance:
+    """A new distance made of plain values; refuses what is not exactly one of ours, since it is told the truth."""
+    original = require_exact_class(
+        distance, DISTANCE_CLASSES, "a distance is Distance.continuous(), .nominal(), .ordinal, .semantic or .product"
+    )
+    match original:
+        case OrdinalDistance(categories=categories):
+            return OrdinalDistance(categories)
+        case SemanticDistance(taxonomy=taxonomy):
+            return SemanticDistance(taxonomy)
+        case ProductDistance(parts=parts, weights=weights):
+            return ProductDistance(parts, weights)
+    return ContinuousDistance() if type(original) is ContinuousDistance else NominalDistance()
+
+
+def _require_number(value: object) -> Fraction:
+    number = read_clamped(value, -MAX_MAGNITUDE, MAX_MAGNITUDE)
+    if number is None:
+        raise InvalidInput("the continuous distance measures numbers only")
+    return number
+
+
+def _compute_root(square: Fraction) -> float:
+    """The square root; of a number too large for a float by way of whole numbers."""
+    try:
+        return math.sqrt(square) if square < 2**1000 else float(math.isqrt(math.floor(square)))
+    except OverflowError:
+        return math.inf
+
+
+def parse_distance(name: object) -> Distance:
+    """A distance given as such or by its name."""
+    if has_type(name, Distance):
+        return copy_distance(name)
+    if has_type(name, str) and (distance_name := copy_text(name, "a distance")) in ("continuous", "nominal"):
+        return ContinuousDistance() if distance_name == "continuous" else NominalDistance()
+    if has_type(name, Taxonomy):
+        raise InvalidInput("a taxonomy is not itself a distance; use Distance.semantic(taxonomy)")
+    raise InvalidInput(
+        f"unknown distance {repr(name)[:40]}; use 'continuous', 'nominal', Distance.ordinal, .semantic or .product"
+    )
+
+
+def marginality(distance: Distance, values: Sequence[Hashable], candidate: Hashable) -> float:
+    """Formula 6.1: the sum of the candidate's distances to the values."""
+    return math.fsum(distance.between(candidate, value) for value in values)
+
+
+def boundary(distance: Distance, values: Sequence[Hashable]) -> tuple[Hashable, Hashable]:
+    """Formulas 6.2 and 6.3: the most marginal value, and the one farthest from it. Not always the diameter's ends."""
+    first = max(values, key=lambda value: marginality(distance, values, value))
+    return first, max(values, key=lambda value: distance.between(first, value))
+
+
+def diameter(distance: Distance, values: Sequence[Hashable]) -> float:
+    """The greatest distance between two of the values."""
+    return max(distance.between(first, second) for first in values for second in values)

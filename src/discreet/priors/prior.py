@@ -1,0 +1,360 @@
+"""What the analyst knows: a finite support with whole-number weights.
+
+The weights add up to less than 2^62, so that sums of them are exact in 64 bits; what does not fit is rounded, and what
+the analyst holds possible keeps a weight of at least 1. A prior is public: it is made before any data are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from itertools import product as cartesian
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.numeric import as_positive, as_rational, format_exact, read_clamped
+from discreet.untrusted import (
+    copy_exact_number,
+    copy_items,
+    copy_list,
+    copy_text,
+    copy_value,
+    has_type,
+    require_exact_class,
+)
+
+MAX_POINTS = 2**20
+MAX_TOTAL_MASS = 2**61
+MASS_LIMIT = 2**62
+MASS_SHAPE_ERROR = "a prior has one 64-bit mass and one 64-bit index for each of its points"
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Numbers origin + index * step."""
+
+    origin: Fraction
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        """Copy two exact numbers; the step is above 0."""
+        object.__setattr__(self, "origin", copy_exact_number(self.origin, "the origin of a grid"))
+        object.__setattr__(self, "step", copy_exact_number(self.step, "the step of a grid"))
+        if self.step <= 0:
+            raise InvalidInput("the step of a grid must be above 0")
+
+    def value(self, index: int) -> int | Fraction:
+        """The number at an index: an int where origin and step are whole."""
+        value = self.origin + self.step * index
+        return int(value) if self.origin.denominator == self.step.denominator == 1 else value
+
+    def find_quarter_index(self, value: object, low: int, high: int) -> int | None:
+        """A whole number m with |4 index - m| in the order of |grid value - value|, ties included; clamped.
+
+        Which of two grid points is nearer depends only on how twice the value compares with whole numbers. None where
+        the value is not a number. Neither that nor what lies outside is ever reported.
+        """
+        number = read_clamped(value, self.origin + self.step * low, self.origin + self.step * high)
+        if number is None:
+            return None
+        doubled_index = 2 * (number - self.origin) / self.step
+        return 2 * math.floor(doubled_index) + (doubled_index.denominator != 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prior:
+    """What the analyst knows before she asks.
+
+    Points and their integer masses: numbers on a grid, in rising order, or values of any other kind.
+
+    A prior made of shapes keeps their text in `shape`, so that it can be laid on a finer grid, such as that of a mean.
+    A prior of weights has no shape: its values alone are possible.
+
+    Make one with `Prior.uniform`, `.normal`, `.weights`, `.independent` or `.parse`.
+    """
+
+    mass: NDArray[np.int64]
+    index: NDArray[np.int64]
+    grid: Grid | None
+    values: tuple[Hashable, ...] | None
+    shape: str = ""
+
+    def __post_init__(self) -> None:
+        """Copy whole masses of at least 1 that add up to less than 2^62; one index each, rising for numbers.
+
+        The copies are read-only arrays and plain values: a mechanism compares the values with the truth.
+        """
+        object.__setattr__(self, "mass", _copy_row(self.mass))
+        object.__setattr__(self, "index", _copy_row(self.index))
+        object.__setattr__(self, "shape", copy_text(self.shape, "the shape of a prior"))
+        if not 0 < len(self.mass) == len(self.index):
+            raise InvalidInput(MASS_SHAPE_ERROR)
+        if (self.grid is None) == (self.values is None):
+            raise InvalidInput("a prior is either of numbers on a grid or of other values")
+        if self.grid is not None:
+            grid = require_exact_class(self.grid, Grid, "the grid of a prior must be a Grid")
+            object.__setattr__(self, "grid", Grid(grid.origin, grid.step))
+        else:
+            values = copy_list(self.values, "the values of a prior")
+            object.__setattr__(self, "values", tuple(copy_value(value, "a value of a prior") for value in values))
+        if self.mass.min() < 1 or self.mass.sum(dtype=np.float64) > 1.5 * MASS_LIMIT or self.total >= MASS_LIMIT:
+            raise InvalidInput("a prior's masses are at least 1 and add up to less than 2^62")
+        if self.values is not None and len(self.values) != len(self.mass):
+            raise InvalidInput(f"a prior has one mass for each value, got {len(self.mass)} for {len(self.values)}")
+        if self.grid is not None and not (self.index[1:] > self.index[:-1]).all():
+            raise InvalidInput("the numbers of a prior are in rising order, each once")
+
+    @staticmethod
+    def uniform(lower: object, upper: object, step: object = 1) -> Prior:
+        """Every point of the grid from lower to upper alike."""
+        grid, count = build_grid(lower, upper, step)
+        low, high = grid.origin, grid.origin + grid.step * (count - 1)
+        shape = f"uniform({low}, {high}) on [{low}, {high}] step {grid.step}"
+        return build_grid_prior(grid, np.ones(count, dtype=np.int64), shape)
+
+    @staticmethod
+    def normal(mean: object, sd: object, lower: object, upper: object, step: object = 1) -> Prior:
+        """A normal law cut to the grid from lower to upper."""
+        from discreet.priors.syntax import ShapeMixture, ShapeTerm
+
+        numbers = as_rational(mean, "the mean"), as_positive(sd, "the sd")
+        return ShapeMixture((ShapeTerm(Fraction(1), "normal", numbers),)).build_prior(lower, upper, step)
+
+    @staticmethod
+    def weights(weights: Mapping[Hashable, object]) -> Prior:
+        """Values and their relative weights; numbers, categories, or tuples for several components.
+
+        A weight of 0 makes a value, or a combination, impossible: no answer is ever drawn there.
+        """
+        if not isinstance(weights, Mapping):
+            raise InvalidInput(
+                f"a prior's weights are a mapping from values to weights such as {{'a': 1, 'b': 2}}, "
+                f"got {type(weights).__name__}"
+            )
+        pairs = copy_items(weights, "a prior's weights")
+        _check_point_count(len(pairs))
+        weighted_values = [(value, _parse_weight(weight)) for value, weight in pairs]
+        possible = [(value, weight) for value, weight in weighted_values if weight]
+        if not possible:
+            raise InvalidInput("a prior needs at least one value of positive weight")
+        values, mass = [value for value, _ in possible], _scale_to_integers([weight for _, weight in possible])
+        return (
+            _build_common_grid_prior(values, mass) if all(map(_is_number, values)) else _build_value_prior(values, mass)
+        )
+
+    @staticmethod
+    def independent(parts: Sequence[Prior], impossible: Iterable[tuple[Hashable, ...]] = ()) -> Prior:
+        """Several components with independent marginals, less the combinations that cannot occur.
+
+        Every impossible combination must be one of the components' values; another is refused as a slip of the pen.
+        """
+        components = copy_list(parts, "the components of a joint prior")
+        priors = [copy_prior(part, "a component of a joint prior must be a Prior") for part in components]
+        count = math.prod(len(part) for part in priors)
+        if not priors or count > MAX_POINTS:
+            raise InvalidInput(f"a joint prior has 1 to {MAX_POINTS} combinations, got {count if priors else 0}")
+        pairs = cartesian(*(zip(part.support, part.probabilities, strict=True) for part in priors))
+        joint: dict[Hashable, Fraction] = {
+            tuple(value for value, _ in pair): math.prod((p for _, p in pair), start=Fraction(1)) for pair in pairs
+        }
+        excluded_combinations = {
+            _find_combination(combination, joint)
+            for combination in copy_list(impossible, "the impossible combinations")
+        }
+        return Prior.weights({value: weight for value, weight in joint.items() if value not in excluded_combinations})
+
+    @staticmethod
+    def parse(text: str, lower: object = None, upper: object = None, step: object = None) -> Prior:
+        """Read a prior from text; the grid from the text, or from the arguments where the text is silent.
+
+        Weights such as '{"yes": 1, "no": 99}' are of numbers where all names are numbers.
+        """
+        from discreet.priors.syntax import is_weights_text, parse_shapes, parse_weighted_prior
+
+        return (
+            parse_weighted_prior(text) if is_weights_text(text) else parse_shapes(text).build_prior(lower, upper, step)
+        )
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers on a grid."""
+        return self.grid is not None
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of all masses."""
+        return int(self.mass.sum())
+
+    @cached_property
+    def support(self) -> tuple[Hashable, ...]:
+        """The values of positive weight."""
+        if self.grid is None:
+            return self.values or ()
+        return tuple(self.grid.value(int(index)) for index in self.index)
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest of its numbers."""
+        if self.grid is None:
+            raise InvalidInput("ends are of numbers; this prior is over categories")
+        low, high = (self.grid.origin + self.grid.step * int(self.index[position]) for position in (0, -1))
+        return low, high
+
+    @cached_property
+    def probabilities(self) -> tuple[Fraction, ...]:
+        """The exact probability of each value of the support."""
+        return tuple(Fraction(int(mass), self.total) for mass in self.mass)
+
+    def floats(self) -> Array:
+        """The values as floats, for what may be approximate."""
+        if self.grid is None:
+            raise InvalidInput("the mean and variance are of numbers; this prior is over categories")
+        return float(self.grid.origin) + float(self.grid.step) * self.index.astype(np.float64)
+
+    def mean(self) -> float:
+        """The prior mean."""
+        return float((self.floats() * (self.mass / self.total)).sum())
+
+    def variance(self) -> float:
+        """The prior variance."""
+        return float(((self.floats() - self.mean()) ** 2 * (self.mass / self.total)).sum())
+
+    def __len__(self) -> int:
+        return len(self.mass)
+
+    def __repr__(self) -> str:
+        return f"Prior({_format_values(self)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prior) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[object, ...]:
+        return self.grid, self.values, self.index.tobytes(), (self.mass // np.gcd.reduce(self.mass)).tobytes()
+
+
+def build_grid(lower: object, upper: object, step: object) -> tuple[Grid, int]:
+    """The grid from lower to upper, both on it, and how many points it has."""
+    low, high = as_rational(lower, "the lower end"), as_rational(upper, "the upper end")
+    size = as_positive(step, "the step")
+    if high < low:
+        raise InvalidInput(f"the lower end {format_exact(low)} is above the upper end {format_exact(high)}; swap them")
+    steps = (high - low) / size
+    if steps.denominator != 1:
+        raise InvalidInput(
+            f"the prior is off its own grid: {format_exact(high)} is not {format_exact(low)} plus "
+            f"whole steps of {format_exact(size)}"
+        )
+    return Grid(low, size), _check_point_count(int(steps) + 1)
+
+
+def _check_point_count(count: int) -> int:
+    if count > MAX_POINTS:
+        raise InvalidInput(f"a prior has at most {MAX_POINTS} points, got {count}; use a coarser step")
+    return count
+
+
+def _copy_row(array: object) -> NDArray[np.int64]:
+    """A read-only copy of one row of 64-bit numbers."""
+    plain: NDArray[Any] = np.array(array, subok=False) if has_type(array, np.ndarray) else np.zeros(0)
+    if plain.dtype != np.int64 or plain.ndim != 1:
+        raise InvalidInput(MASS_SHAPE_ERROR)
+    return make_read_only(plain)
+
+
+def copy_prior(prior: object, refusal: str = "the prior must be a Prior") -> Prior:
+    """A new prior made of plain values; refuses what is not exactly a Prior, since it is compared with the truth."""
+    original = require_exact_class(prior, Prior, f"{refusal}, such as Prior.uniform(0, 9)")
+    return Prior(original.mass, original.index, original.grid, original.values, original.shape)
+
+
+def _find_combination(combination: object, joint: Mapping[Hashable, Fraction]) -> Hashable:
+    """The combination as the joint prior spells it, whose numbers are exact."""
+    try:
+        plain_combination = copy_value(combination, "an impossible combination")
+        exact = tuple(as_rational(v, "a value") if _is_number(v) else v for v in plain_combination)
+        return next(key for key in (plain_combination, exact) if key in joint)
+    except (TypeError, StopIteration):
+        raise InvalidInput(
+            f"an impossible combination must be a tuple of one value of each component, one of {len(joint)}"
+        ) from None
+
+
+def _format_values(prior: Prior, max_values: int = 5) -> str:
+    """How many values, and which: the ends of numbers, the first few of others."""
+    count = f"{len(prior)} value{'s' if len(prior) > 1 else ''}"
+    if prior.grid is None:
+        first = ", ".join(repr(value)[:40] for value in prior.support[:max_values])
+        return f"{count}: {first}{', ...' if len(prior) > max_values else ''}"
+    low, high = (format_exact(Fraction(prior.grid.value(int(index)))) for index in prior.index[[0, -1]])
+    return f"{count} from {low} to {high}" if len(prior) > 1 else f"{count}: {low}"
+
+
+def build_grid_prior(grid: Grid, mass: NDArray[np.int64], shape: str = "") -> Prior:
+    """The points of the grid that have a mass."""
+    index = np.flatnonzero(mass)
+    return Prior(make_read_only(mass[index]), make_read_only(index.astype(np.int64)), grid, None, shape)
+
+
+def _build_value_prior(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:
+    return Prior(make_read_only(mass), make_read_only(np.arange(len(values), dtype=np.int64)), None, tuple(values))
+
+
+def _build_common_grid_prior(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:
+    """The coarsest grid that holds all the numbers."""
+    numbers = [as_rational(value, "a value") for value in values]
+    origin = min(numbers)
+    scale = math.lcm(*(number.denominator for number in numbers))
+    offsets = [int((number - origin) * scale) for number in numbers]
+    common = math.gcd(*offsets) or scale
+    if max(offsets) // common >= 2**60:
+        raise InvalidInput("the prior's values are too far apart for a common grid; round them to a coarser one")
+    index = np.array([offset // common for offset in offsets], dtype=np.int64)
+    order = np.argsort(index)
+    if len(np.unique(index)) < len(index):
+        raise InvalidInput("the prior names the same number twice; add up its weights")
+    return Prior(make_read_only(mass[order]), make_read_only(index[order]), Grid(origin, Fraction(common, scale)), None)
+
+
+def make_read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The array, made read-only."""
+    array.flags.writeable = False
+    return array
+
+
+def _is_number(value: object) -> bool:
+    numbers = (int, float, Fraction, Decimal, np.integer, np.floating)
+    return isinstance(value, numbers) and not isinstance(value, bool)
+
+
+def _parse_weight(weight: object) -> Fraction:
+    value = as_rational(weight, "a prior's weight")
+    if value < 0:
+        raise InvalidInput(f"a prior's weight must be at least 0, got {format_exact(value)}")
+    return value
+
+
+def _scale_to_integers(weights: Sequence[Fraction]) -> NDArray[np.int64]:
+    """The weights over their common denominator where they fit; else rounded, none to 0."""
+    scale = math.lcm(*(weight.denominator for weight in weights))
+    exact = [int(weight * scale) for weight in weights]
+    common = math.gcd(*exact)
+    if sum(exact) // common <= MAX_TOTAL_MASS:
+        return np.array([weight // common for weight in exact], dtype=np.int64)
+    total = sum(exact)
+    return np.array([max(1, weight * MAX_TOTAL_MASS // total) for weight in exact], dtype=np.int64)
+
+
+def convert_to_masses(probabilities: Array) -> NDArray[np.int64]:
+    """Probabilities in units of about 2^-60, none 0."""
+    return np.maximum(np.rint(probabilities * 2.0**60), 1).astype(np.int64)

@@ -1,0 +1,129 @@
+"""A taxonomy: concepts with their parents under one root, and what two concepts have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+
+from discreet.errors import InvalidInput
+from discreet.untrusted import copy_items, copy_list, copy_text, has_type, require_exact_class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taxonomy:
+    """What unordered values have in common.
+
+    Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`.
+    """
+
+    ancestors: Mapping[str, frozenset[str]]
+    root: str
+
+    def __post_init__(self) -> None:
+        """Copy the concepts as plain text, and refuse ancestors that do not fit together."""
+        root, ancestors = copy_text(self.root, "the root of a taxonomy"), {}
+        for concept, concept_ancestors in copy_items(self.ancestors, "the ancestors of a taxonomy"):
+            ancestors[_copy_name(concept)] = frozenset(_copy_names(concept_ancestors, "the ancestors of a concept"))
+        for concept, concept_ancestors in ancestors.items():
+            if not ({concept, root} <= concept_ancestors <= ancestors.keys()) or any(
+                not ancestors[ancestor] <= concept_ancestors for ancestor in concept_ancestors
+            ):
+                raise InvalidInput(
+                    f"the ancestors of {concept[:40]!r} are not itself, the root and all of their ancestors; "
+                    "make a taxonomy with Taxonomy.of"
+                )
+        if not ancestors:
+            raise InvalidInput("a taxonomy has at least one concept; make it with Taxonomy.of")
+        object.__setattr__(self, "ancestors", MappingProxyType(ancestors))
+        object.__setattr__(self, "root", root)
+
+    @staticmethod
+    def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:
+        """From child -> parent, or child -> parents where a concept has several; exactly one root, no cycle."""
+        if not isinstance(parents, Mapping):
+            raise InvalidInput(
+                f"a taxonomy is a mapping such as {{'child': 'parent'}}, got {type(parents).__name__}; "
+                "for a plain list use Taxonomy.flat"
+            )
+        pairs = copy_items(parents, "the parents of a taxonomy")
+        parents_by_child = {
+            _copy_name(child): _copy_names(parent, "the parents of a concept") for child, parent in pairs
+        }
+        concepts = {
+            *parents_by_child,
+            *(parent for concept_parents in parents_by_child.values() for parent in concept_parents),
+        }
+        roots = sorted(concept for concept in concepts if not parents_by_child.get(concept))
+        if len(roots) != 1:
+            raise InvalidInput(
+                f"a taxonomy has exactly one root, this one has {len(roots)}; give every other concept a parent"
+            )
+        return Taxonomy(
+            {concept: _collect_ancestors(concept, parents_by_child) for concept in sorted(concepts)}, roots[0]
+        )
+
+    @staticmethod
+    def flat(categories: Iterable[str], root: str = "any") -> Taxonomy:
+        """A list of categories without structure, under one root."""
+        names, root = _copy_names(categories, "the categories of a flat taxonomy"), copy_text(root, "the root's name")
+        if root in names:
+            raise InvalidInput(f"the root's name {root!r} is also a category; name the root otherwise with root=...")
+        return Taxonomy.of(dict.fromkeys(names, root))
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The concepts that are nobody's ancestor."""
+        inner_concepts = {
+            ancestor
+            for concept, concept_ancestors in self.ancestors.items()
+            for ancestor in concept_ancestors
+            if ancestor != concept
+        }
+        return tuple(concept for concept in self.ancestors if concept not in inner_concepts)
+
+    def get_ancestors(self, concept: str) -> frozenset[str]:
+        """The concept's ancestors, itself included."""
+        if concept not in self.ancestors:
+            raise InvalidInput(
+                f"{concept!r} is not in the taxonomy; it has {len(self.ancestors)} concepts under {self.root!r}"
+            )
+        return self.ancestors[concept]
+
+    def compute_dissimilarity(self, concept: str, other: str) -> Fraction:
+        """The share of the two concepts' ancestors that they do not have in common."""
+        first, second = self.get_ancestors(concept), self.get_ancestors(other)
+        union = len(first | second)
+        return Fraction(union - len(first & second), union)
+
+
+def copy_taxonomy(taxonomy: object) -> Taxonomy:
+    """A new taxonomy made of plain text; refuses what is not exactly a Taxonomy."""
+    original = require_exact_class(taxonomy, Taxonomy, "a semantic distance needs a Taxonomy")
+    return Taxonomy(original.ancestors, original.root)
+
+
+def _copy_name(concept: object) -> str:
+    return copy_text(concept, "a concept of a taxonomy")
+
+
+def _copy_names(concepts: object, subject: str) -> tuple[str, ...]:
+    """One name or several."""
+    if has_type(concepts, str):
+        return (_copy_name(concepts),)
+    if not isinstance(concepts, Iterable):
+        raise InvalidInput(f"{subject} are a name or a list of names, got {type(concepts).__name__}")
+    return tuple(_copy_name(concept) for concept in copy_list(concepts, subject))
+
+
+def _collect_ancestors(concept: str, parents_by_child: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    ancestors, pending = {concept}, list(parents_by_child.get(concept, ()))
+    while pending:
+        ancestor = pending.pop()
+        if ancestor == concept:
+            raise InvalidInput(f"the taxonomy goes round in a circle through {concept!r}")
+        if ancestor not in ancestors:
+            ancestors.add(ancestor)
+            pending.extend(parents_by_child.get(ancestor, ()))
+    return frozenset(ancestors)

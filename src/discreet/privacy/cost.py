@@ -1,0 +1,95 @@
+"""What a promise costs, and the part of the data it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+from discreet.errors import InvalidInput
+from discreet.numeric import format_exact
+from discreet.untrusted import copy_exact_number, copy_text, has_type
+
+AccountKind = Literal["partition", "individual"]
+ACCOUNT_KINDS: tuple[AccountKind, ...] = get_args(AccountKind)
+ZERO = Fraction(0)
+MIN_AMOUNT = Fraction(1, 10**40)
+MAX_AMOUNT = 10**9
+"""The most one amount may be; totals have eleven digits more."""
+MAX_NAME_LENGTH = 200
+EPSILON_DECIMALS = 9
+MIN_EPSILON, MIN_DELTA = Fraction(1, 10**EPSILON_DECIMALS), Fraction(1, 10**30)
+"""The least that may be asked for: a refusal advises nothing below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyCost:
+    """What one answer costs.
+
+    `epsilon` is its pure loss and `rho` the zCDP of that same loss (epsilon^2/2, or epsilon^2/8 for the exponential
+    mechanism); `other` the zCDP of what is not pure, as of Gaussian noise; `delta` the chance that all this fails.
+    """
+
+    epsilon: Fraction = ZERO
+    rho: Fraction = ZERO
+    gaussian_rho: Fraction = ZERO
+    delta: Fraction = ZERO
+
+    def __post_init__(self) -> None:
+        """Every part is an amount, and delta below 1."""
+        for name in ("epsilon", "rho", "gaussian_rho", "delta"):
+            object.__setattr__(self, name, require_amount(getattr(self, name), name))
+        if self.delta >= 1:
+            raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
+
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        """Sequential composition."""
+        epsilon, rho = self.epsilon + other.epsilon, self.rho + other.rho
+        return PrivacyCost(epsilon, rho, self.gaussian_rho + other.gaussian_rho, self.delta + other.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class SubAccount:
+    """An account of its own for one partition or one individual; one unit touches at most `reach` of a kind.
+
+    `name` is in one spelling: two names are two accounts.
+    """
+
+    kind: AccountKind
+    name: str
+    max_accounts: int
+
+    def __post_init__(self) -> None:
+        """The kind is known, the name is text, and a unit reaches at least one account."""
+        if type(self.kind) is not str or self.kind not in ACCOUNT_KINDS:
+            raise InvalidInput(f"a part is a partition or an individual, got {self.kind!r:.40}")
+        object.__setattr__(self, "name", require_storable_text(self.name, "a part's name"))
+        if type(self.max_accounts) is not int or self.max_accounts < 1:
+            raise InvalidInput("a part's reach must be a whole number of at least 1")
+
+
+def require_amount(value: object, name: str) -> Fraction:
+    """An exact number that can be charged: 0, or between 10^-40 and 10^9."""
+    exact_amount = copy_exact_number(value, name)
+    if exact_amount < 0 or exact_amount > MAX_AMOUNT or 0 < exact_amount < MIN_AMOUNT:
+        raise InvalidInput(f"{name} must be 0 or between 10^-40 and 10^9, got {format_exact(exact_amount)}")
+    return exact_amount
+
+
+def require_storable_text(value: object, name: str, max_length: int | None = MAX_NAME_LENGTH) -> str:
+    """Text that every engine keeps as it is: not empty, valid Unicode, without the character 0."""
+    plain_value = copy_text(value, name) if has_type(value, str) else ""
+    if not plain_value or (max_length is not None and len(plain_value) > max_length):
+        limit = f" of at most {max_length} characters" if max_length is not None else ""
+        raise InvalidInput(f"{name} must be text{limit}, and not empty")
+    if "\0" in plain_value or not _is_encodable(plain_value):
+        raise InvalidInput(f"{name} must be plain text: no character 0, no half of a character")
+    return plain_value
+
+
+def _is_encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,238 @@
+"""The one check that every question passes before it is planned.
+
+The one check that every query passes before it is planned, whoever made it.
+
+A `Query` is a value that anyone can make or change. What it means for privacy rests on rules that reading a text
+enforces: columns exist and suit the aggregate, cells are not too many, ranges of codes are in order, nested cells are
+those of one count. So a query is copied, turned back into the question that asks for it, and that question is resolved
+against the schema by the same code that resolves a text. The query is accepted if the result equals it. Conditions are
+the exception: they are resolved already, so their columns, codes and texts are checked here.
+
+A question as people write it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from discreet.errors import InvalidInput
+from discreet.query import parse_sql
+from discreet.query.ast import (
+    MAX_TOKENS,
+    FunctionCall,
+    HavingBound,
+    Join,
+    OutputReference,
+    ParsedQuestion,
+    QualifiedName,
+    ResolvedCondition,
+    SelectItem,
+    check_question_text,
+)
+from discreet.query.predicates import PREDICATES, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.query import (
+    Aggregate,
+    GroupKey,
+    HavingCondition,
+    OutputColumn,
+    Presentation,
+    Query,
+    format_aggregate_label,
+    format_key_label,
+    list_spellings,
+)
+from discreet.query.resolve import resolve_question
+from discreet.query.to_sql import format_filter, quote_column_name
+from discreet.schema import Schema
+from discreet.untrusted import copy_fraction, copy_text, has_exact_type, has_type, require_exact_class
+
+QUERY_CLASSES = (Query, Presentation, OutputColumn, HavingCondition, GroupKey, Aggregate, *PREDICATES)
+BUILTIN_CLASSES = (str, int, bool, type(None))
+MAX_QUERY_DEPTH = 200
+"""Parts within parts: text nests 32 brackets, each can hold an AND and an OR, and each of these is two deep."""
+NOT_A_SQL_QUERY = "no question in SQL is read as this query; write the question as text, or make the query with read"
+
+
+def validate_query(query: Query, schema: Schema) -> Query:
+    """A copy of the query; refuses one that is not what some question asks of this table, in canonical form."""
+    copied_query = _copy_part(require_exact_class(query, Query, "a query must be a Query"), 0)
+    for where in (copied_query.where, *(aggregate.where for aggregate in copied_query.aggregates)):
+        _check_conditions(where, schema)
+    resolved_query = resolve_question(_build_question(copied_query, schema), schema)
+    if resolved_query != copied_query:
+        raise InvalidInput(NOT_A_SQL_QUERY)
+    return resolved_query
+
+
+def _copy_part(value: Any, depth: int) -> Any:
+    """The same value, made anew of exactly our classes and of builtin types, so that each part is checked again."""
+    kind = type(value)
+    if has_exact_type(value, *BUILTIN_CLASSES):
+        return value
+    if depth > MAX_QUERY_DEPTH:
+        raise InvalidInput(f"a query nests at most {MAX_QUERY_DEPTH} deep; ask a simpler question")
+    if kind is tuple:
+        return tuple([_copy_part(part, depth + 1) for part in value])
+    if kind is Fraction:
+        return copy_fraction(value)
+    if not has_exact_type(value, *QUERY_CLASSES):
+        raise InvalidInput(
+            f"a query is made of texts, whole numbers and fractions, got {kind.__name__}; {NOT_A_SQL_QUERY}"
+        )
+    return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fields(kind)])
+
+
+def _check_conditions(where: Predicate, schema: Schema) -> None:
+    """Columns can be asked about, and the values of each condition are its column's own, in order and apart."""
+    conditions = list(_iterate_conditions(where))
+    if len(conditions) > 2 * MAX_TOKENS:  # a BETWEEN is two
+        raise InvalidInput(f"a question has at most {2 * MAX_TOKENS} conditions; ask a simpler one")
+    for condition in conditions:
+        column = schema.column(condition.column)
+        if column.role == "identifier":
+            raise InvalidInput(f"{column.name} identifies people, so it cannot be asked about")
+        if column.private_keys != isinstance(condition, InTexts):
+            raise InvalidInput(f"the values of {column.name} are {'texts' if column.private_keys else 'codes'}")
+        if isinstance(condition, InTexts):
+            _check_texts(condition)
+        elif not _are_ranges_valid(condition.ranges, column.lower, column.upper):
+            raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
+
+
+def _iterate_conditions(where: Predicate) -> Iterator[InRanges | InTexts]:
+    if isinstance(where, AllOf | AnyOf):
+        for part in where.parts:
+            yield from _iterate_conditions(part)
+    else:
+        yield where
+
+
+def _check_texts(condition: InTexts) -> None:
+    if not all(type(text) is str for text in condition.texts) or list(condition.texts) != sorted(set(condition.texts)):
+        raise InvalidInput(f"a condition on {condition.column} has a list of texts, in order, each once")
+    for text in condition.texts:
+        check_question_text(text)
+
+
+def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
+    """Whether these are pairs of whole numbers that rise within the bounds, with a gap between any two."""
+    if not all(type(span) is tuple and len(span) == 2 and type(span[0]) is type(span[1]) is int for span in ranges):
+        return False
+    are_inside = all(lower <= low <= high <= upper for low, high in ranges)
+    return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
+
+
+def _build_question(query: Query, schema: Schema) -> ParsedQuestion:
+    """The question that asks for a query; places that are not there are refused here."""
+    if query.table != schema.name:
+        raise InvalidInput(f"there is no table {query.table[:40]!r}; ask FROM {schema.name}")
+    layout = query.presentation
+    if query.unit is not None:
+        check_question_text(query.unit)
+        items = tuple(SelectItem(_qualify_name(query.column or "", schema), entry.label) for entry in layout.outputs)
+        return ParsedQuestion(query.table, items, unit=query.unit)
+    builder = _QuestionBuilder(query, schema)
+    histogram = query.nesting == "ranges"
+    return ParsedQuestion(
+        table=query.table,
+        items=(SelectItem(builder.build_histogram()),) if histogram else tuple(map(builder.build_item, layout.outputs)),
+        joins=tuple(Join(lookup, "left") for lookup in schema.lookups),
+        where=ResolvedCondition(query.where),
+        group=() if histogram else tuple(map(builder.build_key, query.keys)),
+        rollup=query.nesting == "rollup",
+        having=tuple(
+            HavingBound(QualifiedName(_get_part(layout.outputs, entry.output).label), entry.comparison, entry.constant)
+            for entry in layout.having
+        ),
+        order=tuple((position + 1, is_descending) for position, is_descending in layout.order),
+        limit=None if layout.limit is None else Fraction(layout.limit),
+    )
+
+
+def _qualify_name(column: str, schema: Schema) -> QualifiedName:
+    """A column with its table."""
+    lookup, dot, name = column.rpartition(".")
+    return QualifiedName(name, lookup) if dot else QualifiedName(column, schema.name)
+
+
+def _get_part(parts: tuple[Any, ...], position: int) -> Any:
+    if position >= len(parts):
+        raise InvalidInput(f"a query names a place that is not there; {NOT_A_SQL_QUERY}")
+    return parts[position]
+
+
+class _QuestionBuilder:
+    """How the parts of one query are asked for."""
+
+    def __init__(self, query: Query, schema: Schema) -> None:
+        self.query, self.schema = query, schema
+
+    def build_key(self, key: GroupKey) -> OutputReference:
+        """A column, or its bins by their width in the column's own units."""
+        column = self.schema.column(key.column)
+        name = _qualify_name(key.column, self.schema)
+        return name if key.width == 1 else FunctionCall("BIN", name, (key.width * column.step,))
+
+    def build_histogram(self) -> FunctionCall:
+        """HISTOGRAM of the one key, by its number of bins."""
+        (key,) = self.query.keys
+        bins = -(-self.schema.column(key.column).size // key.width)
+        return FunctionCall("HISTOGRAM", _qualify_name(key.column, self.schema), (Fraction(bins),))
+
+    def build_item(self, output: OutputColumn) -> SelectItem:
+        """An output, by a name of its own where that is not what it is called anyway."""
+        if output.key is not None:
+            key = _get_part(self.query.keys, output.key)
+            expression, label = self.build_key(key), format_key_label(key, self.schema)
+        elif output.aggregate is not None:
+            expression, label = self.build_aggregate(_get_part(self.query.aggregates, output.aggregate), output)
+        else:
+            raise InvalidInput(f"a column of the reply is a key or an aggregate; {NOT_A_SQL_QUERY}")
+        if isinstance(expression, int):
+            raise InvalidInput(NOT_A_SQL_QUERY)
+        return SelectItem(expression, "" if label == output.label else output.label)
+
+    def build_aggregate(self, aggregate: Aggregate, output: OutputColumn) -> tuple[FunctionCall, str]:
+        """A function as its label spells it, if one of its spellings is the label; else as it is usually spelt."""
+        order = _get_part(aggregate.orders, output.order) if aggregate.orders else None
+        filter_suffix = format_filter(aggregate.where, self.schema, quote_column_name)
+        candidates = [
+            (spelling, argument, format_aggregate_label(spelling, argument, order) + filter_suffix)
+            for spelling, argument in list_spellings(aggregate, self.schema)
+            if spelling != "MEDIAN" or order == Fraction(1, 2)
+        ]
+        function, argument, label = next(
+            (candidate for candidate in candidates if candidate[2] == output.label), candidates[0]
+        )
+        column = None if argument == "*" else _qualify_name(argument, self.schema)
+        numbers = () if order is None or function == "MEDIAN" else (order,)
+        where = True if aggregate.where == TRUE else ResolvedCondition(aggregate.where)
+        return FunctionCall(function, column, numbers, where), label
+
+
+Question = str | Query
+
+
+def parse_question(question: Question, schema: Schema) -> Query:
+    """A question from SQL text; a query passes the same checks as its text would."""
+    if has_type(question, Query):
+        return validate_query(question, schema)  # type: ignore[arg-type]
+    if not has_type(question, str):
+        raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
+    return parse_sql(copy_text(question, "a question"), schema)
+
+
+def count_answer_numbers(query: Query, schema: Schema) -> int:
+    """How many numbers the reply has at most, over all its rows, from public facts."""
+    columns = [(schema.column(key.column), key.width) for key in query.keys]
+    sizes = [-(-column.size // width) + column.is_nullable for column, width in columns]
+    totals = range(len(sizes)) if query.nesting == "rollup" else ()
+    rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
+    aggregate_numbers = sum(max(1, len(item.orders)) for item in query.aggregates)
+    output_numbers = sum(item.key is None for item in query.presentation.outputs)
+    return rows * max(1, aggregate_numbers, output_numbers)

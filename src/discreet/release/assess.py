@@ -1,0 +1,402 @@
+"""Assess, sweep and verify releases for their custodian.
+
+Utility and risk of a released file beside its original, whoever made it; for the custodian alone.
+
+Which k and which method: tried on the records, weighed, and recommended; nothing leaves.
+
+Whether a released file is what it says: measured from the file alone, or beside the records it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.datasets.registration import Progress, ignore_stage
+from discreet.errors import ClaimFailed, InvalidInput, Unsupported
+from discreet.formatting import format_value
+from discreet.numeric import as_int, format_exact, parse_rational
+from discreet.priors.taxonomy import Taxonomy
+from discreet.privacy.guarantee import DP_MODELS, Guarantee, format_privacy_bound
+from discreet.release.files import check_report_target, get_manifest_path, hash_file, write_private_json
+from discreet.release.manifest import (
+    Labels,
+    ReleaseManifest,
+    check_table_file,
+    read_manifest,
+    read_released_table,
+    read_second_table,
+    read_table_file,
+    require_matching_files,
+)
+from discreet.release.methods import get_column_roles
+from discreet.release.original_records import (
+    AlignedOriginal,
+    align_original,
+    find_earlier_releases,
+    read_snapshot_records,
+)
+from discreet.release.protect import read_records
+from discreet.release.publish import DatasetHandle
+from discreet.sdc.table import Table
+
+if TYPE_CHECKING:
+    from discreet.sdc.compare import SweepResult, SweepTrial
+    from discreet.sdc.comparison import Comparison
+    from discreet.sdc.verify.anonymity import Anonymity
+    from discreet.sdc.verify.evidence import CheckedClaim
+
+
+ColumnNames = tuple[str, ...]
+EarlierReleases = list[tuple[str, Labels]]
+SCHEMA_SUFFIXES = {".yaml", ".yml"}
+
+
+def assess_release(
+    original: str | Path,
+    released: str | Path,
+    aligned: bool = False,
+    quasi: ColumnNames = (),
+    confidential: ColumnNames = (),
+    report: str | Path | None = None,
+    force: bool = False,
+    progress: Progress = ignore_stage,
+) -> Comparison:
+    """Compare a released file with the records it was made of: those of a schema, row for row, or those of a file.
+
+    Rows of a file stand side by side only where `aligned` says so; without, what needs that is not measured.
+    """
+    from discreet.sdc.compare import compare_release
+
+    file = check_table_file(released)
+    report_path = None if report is None else check_report_target(report, force)
+    manifest = read_manifest(file)
+    progress("reading")
+    tables = _read_tables(original, file, manifest, aligned, progress)
+    original_table, released_table = tables.original, tables.released
+    common_columns = [name for name in original_table if name in released_table.attributes]
+    if quasi or confidential:
+        original_table.select((*quasi, *confidential))  # refuses a name that is not there
+    if not common_columns:
+        raise InvalidInput("the two files have no column in common; compare a release with its own original")
+    if tables.aligned and original_table.rows != released_table.rows:
+        raise InvalidInput("aligned files have as many rows; these have not, so leave --aligned out")
+    progress("assessing")
+    quasi_columns = quasi or (manifest.quasi if manifest else ())
+    confidential_columns = confidential or (manifest.confidential if manifest else ())
+    confidential_columns = tuple(name for name in confidential_columns if name in original_table.attributes)
+    original_table = original_table.select(tuple(dict.fromkeys((*common_columns, *confidential_columns))))
+    options: dict[str, Any] = {
+        "groups": tables.groups,
+        "aligned": tables.aligned,
+        "k": tables.k,
+        "earlier": tables.earlier,
+    }
+    options["second"] = read_second_table(file, manifest)
+    comparison = compare_release(
+        original_table,
+        released_table,
+        tuple(name for name in quasi_columns if name in common_columns),
+        confidential_columns,
+        **options,
+    )
+    if manifest is not None and manifest.guarantee.model in DP_MODELS:
+        comparison = replace(comparison, bounded=format_privacy_bound(manifest.guarantee))
+    if report_path is not None:
+        _write_comparison(report_path, comparison, original_table, released_table, file.name)
+    return comparison
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ComparedTables:
+    """The records and what was released of them, and what a custodian knows besides."""
+
+    original: Table
+    released: Table
+    aligned: bool
+    groups: Labels | None = None
+    k: int | None = None
+    earlier: EarlierReleases = field(default_factory=list)
+
+
+def _read_tables(
+    original: str | Path, file: Path, manifest: ReleaseManifest | None, aligned: bool, progress: Progress
+) -> _ComparedTables:
+    """Beside a schema's records row for row, but for private files, which no row of belongs to anybody; or a file's."""
+    if Path(original).suffix.lower() not in SCHEMA_SUFFIXES:
+        released_table = _read_released(file, manifest)
+        kinds = {name: attribute.kind for name, attribute in released_table.attributes.items()}
+        return _ComparedTables(_read_original(check_table_file(original), kinds), released_table, aligned)
+    if manifest is not None and manifest.guarantee.model in DP_MODELS:
+        require_matching_files(file, manifest)
+        return _ComparedTables(read_snapshot_records(original), _read_released(file, manifest), aligned=False)
+    aligned_original = align_original(original, file, progress)
+    original_table = aligned_original.original
+    taxonomies = {
+        name: attribute.taxonomy
+        for name, attribute in original_table.attributes.items()
+        if attribute.taxonomy is not None
+    }
+    released_table = _read_released(file, manifest, taxonomies)
+    return _ComparedTables(
+        original_table,
+        released_table,
+        True,
+        aligned_original.groups,
+        aligned_original.record.k,
+        find_earlier_releases(aligned_original),
+    )
+
+
+def _read_released(
+    file: Path, manifest: ReleaseManifest | None, taxonomies: Mapping[str, Taxonomy] | None = None
+) -> Table:
+    return (
+        read_table_file(file)
+        if manifest is None
+        else read_released_table(file, manifest.get_file_columns(file), taxonomies)
+    )
+
+
+def _read_original(file: Path, kinds: Mapping[str, str]) -> Table:
+    try:
+        return read_table_file(file, kinds)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{file.name[:60]!r} does not fit the release: {error}; or compare with the schema of the data set"
+        ) from None
+
+
+def _write_comparison(path: Path, comparison: Comparison, original: Table, released: Table, name: str) -> None:
+    from discreet.sdc.report import build_report_json, write_report
+
+    facts: Mapping[str, object] = {"title": f"{name} beside its original"}
+    if path.suffix.lower() == ".json":
+        write_private_json(path, build_report_json(facts, comparison))
+    else:
+        write_report(path, facts, comparison, original, released)
+
+
+def run_sweep(
+    handle: DatasetHandle,
+    ks: str | Sequence[int],
+    methods: str | Sequence[str],
+    t: object,
+    report: str | Path | None,
+    force: bool,
+    progress: Progress,
+) -> SweepResult:
+    """Every method at every k; with a report, the page shows the recommended one."""
+    from discreet.sdc.compare import DEFAULT_METHODS, SweepTrial, check_ks, check_methods, parse_ks, sweep_parameters
+
+    method_names = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or DEFAULT_METHODS)
+    k_values = parse_ks(ks) if isinstance(ks, str) else check_ks(ks)
+    quasi, confidential = get_column_roles(handle.schema)
+    if not quasi or not confidential:
+        raise InvalidInput("a sweep needs columns with the roles quasi-identifier and confidential; add role: to some")
+    report_path = None if report is None else check_report_target(report, force)
+    progress("reading")
+    table = read_records(handle.schema, handle.source).select((*quasi, *confidential))
+    sweep_result = sweep_parameters(
+        table,
+        quasi,
+        confidential,
+        k_values,
+        method_names,
+        t=t,
+        progress=lambda done, of: progress(f"trying: {done} of {of}"),
+    )
+    if report_path is not None:
+        _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, "domain", t, None))
+    return sweep_result
+
+
+def _write_sweep(path: Path, sweep_result: SweepResult, trial: SweepTrial) -> None:
+    """The page shows the recommended point, made once more."""
+    from discreet.sdc.report import build_report_json, write_report
+
+    best = sweep_result.recommended
+    protected = trial.protect(best.method, best.k)
+    comparison = trial.compare(protected, best.k)
+    verdict = "recommended" if sweep_result.useful else "nearest to safe and useful"
+    title = f"{best.method} with k = {best.k}, {verdict}; nothing was released"
+    facts: dict[str, object] = {"title": title, "method": best.method}
+    facts |= {"guarantee": protected.guarantee.words(), "assumptions": protected.guarantee.assumptions}
+    if path.suffix.lower() == ".json":
+        write_private_json(path, build_report_json(facts, comparison, sweep_result))
+    else:
+        write_report(path, facts, comparison, trial.table.take(protected.source_rows), protected.table, sweep_result)
+
+
+RoleColumns = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VerifiedRelease:
+    """What was claimed and what was measured; a claim that does not hold has been raised."""
+
+    claims: tuple[CheckedClaim, ...]
+    measured: Anonymity | None
+    roles: tuple[RoleColumns, RoleColumns]
+    """The columns taken as known to an intruder, and as confidential."""
+    unshown: str | None = None
+    """Why a claim can be neither shown nor refuted from what is there, and what to add."""
+
+    @property
+    def words(self) -> str:
+        """What was found, in a sentence or two."""
+        text = " ".join(sentence for claim in self.claims for sentence in claim.words)
+        reason = "No claim was made" if self.unshown is None else "The claim could not be checked"
+        return text or f"{reason}; this was measured:"
+
+    @property
+    def measured_texts(self) -> dict[str, str]:
+        """What was measured, for people to read."""
+        measured = self.measured
+        named_columns = {"taken as known": ", ".join(self.roles[0]), "confidential": ", ".join(self.roles[1])}
+        if measured is None:
+            return named_columns
+        values: dict[str, object] = {
+            "k": measured.k,
+            "classes": measured.classes,
+            "l (distinct)": measured.l,
+            "l (entropy)": measured.l_entropy,
+        }
+        values |= {
+            "recursive (c, 2)": measured.recursive,
+            "t (ratio)": measured.t_ratio,
+            "t (earth mover's)": measured.t_emd,
+        }
+        return named_columns | {name: _format_measure(value) for name, value in values.items() if value is not None}
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        measured = None if self.measured is None else self.measured.to_json()
+        return {
+            "claims": [claim.to_json() for claim in self.claims],
+            "measured": measured,
+            "words": self.words,
+            "quasi_identifiers": list(self.roles[0]),
+            "confidential": list(self.roles[1]),
+            "unshown": self.unshown,
+        }
+
+
+def verify_release(
+    out: str | Path,
+    original: str | Path | None = None,
+    quasi: RoleColumns = (),
+    confidential: RoleColumns = (),
+    k: object = None,
+    t: str | None = None,
+    progress: Progress = ignore_stage,
+) -> VerifiedRelease:
+    """Measure a released table and check what its manifest claims, or what is claimed here; ClaimFailed if not so."""
+    file = check_table_file(out)
+    manifest = read_manifest(file)
+    progress("reading")
+    if manifest is not None:
+        require_matching_files(file, manifest)
+        _refuse_differential(manifest)
+    aligned_original = None if original is None else align_original(original, file, progress)
+    if (
+        aligned_original is not None
+        and manifest is not None
+        and hash_file(get_manifest_path(file)) != aligned_original.record.manifest
+    ):
+        raise ClaimFailed("the manifest is not the one that was written with this release; get the release again")
+    roles = _choose_roles(manifest, aligned_original, quasi, confidential)
+    claims = _list_claims(manifest, k, t)
+    released = read_table_file(file) if manifest is None else read_released_table(file, manifest.columns)
+    second = read_second_table(file, manifest)
+    progress("measuring")
+    measured = _measure_release(released, second, roles)
+    unchanged_columns = () if manifest is None else manifest.unchanged
+    try:
+        checked_claims = tuple(
+            _check_single_claim(claim, released, second, roles, aligned_original, unchanged_columns) for claim in claims
+        )
+    except Unsupported as error:
+        if aligned_original is not None:
+            raise
+        reason = f"{error}; the custodian can, with --original and the schema"
+        return VerifiedRelease((), measured, roles, reason)
+    if manifest is not None and manifest.guarantee in claims:
+        _require_k(manifest, checked_claims)
+    return VerifiedRelease(checked_claims, measured, roles)
+
+
+def _refuse_differential(manifest: ReleaseManifest) -> None:
+    if manifest.guarantee.model in DP_MODELS:
+        raise Unsupported(
+            f"{manifest.release} is as it was written, and claims differential privacy: that lies in how it was made, "
+            "which no file shows; its custodian's ledger has the charge, as discreet history tells"
+        )
+
+
+def _choose_roles(
+    manifest: ReleaseManifest | None,
+    aligned_original: AlignedOriginal | None,
+    quasi: RoleColumns,
+    confidential: RoleColumns,
+) -> tuple[RoleColumns, RoleColumns]:
+    """Which columns are taken as known and as confidential: as said, as in the manifest, or as in the schema."""
+    declared_roles: tuple[RoleColumns, RoleColumns] = ((), ())
+    if manifest is not None:
+        declared_roles = manifest.quasi, manifest.confidential
+    elif aligned_original is not None:
+        declared_roles = get_column_roles(aligned_original.schema)
+    roles = quasi or declared_roles[0], confidential or declared_roles[1]
+    if not roles[0] and manifest is None:
+        raise InvalidInput("there is no manifest beside the file; say which columns are known: --quasi age --quasi sex")
+    return roles
+
+
+def _require_k(manifest: ReleaseManifest, checked_claims: tuple[CheckedClaim, ...]) -> None:
+    """The groups of t-closeness have at least the k that the release was made with."""
+    for claim in checked_claims:
+        anonymity = claim.measured.get("anonymity")
+        k = anonymity.get("k") if isinstance(anonymity, dict) else None
+        if isinstance(k, int) and k < manifest.k:
+            raise ClaimFailed(f"the release was made with groups of at least {manifest.k}, and its smallest has {k}")
+
+
+def _list_claims(manifest: ReleaseManifest | None, k: object, t: str | None) -> list[Guarantee]:
+    """What is to be checked: what is asked for, and what the file says of itself."""
+    claims = [Guarantee.k_anonymity(as_int(k, "k", 2))] if k is not None else []
+    if t is not None:
+        t_value = parse_rational(t, "t")
+        if t_value < 1:
+            raise InvalidInput(f"t must be at least 1, got {format_exact(t_value)}; at 1 every group is like the whole")
+        claims.append(Guarantee.t_closeness(t_value, "ratio"))
+    return claims + ([] if manifest is None else [manifest.guarantee])
+
+
+def _check_single_claim(
+    claim: Guarantee,
+    released: Table,
+    second: Table | None,
+    roles: tuple[RoleColumns, RoleColumns],
+    aligned_original: AlignedOriginal | None,
+    unchanged_columns: RoleColumns,
+) -> CheckedClaim:
+    from discreet.sdc.verify.claims import check_claim
+
+    original = None if aligned_original is None else aligned_original.original
+    groups = None if aligned_original is None else aligned_original.groups
+    return check_claim(claim, released, *roles, original=original, groups=groups, second=second, kept=unchanged_columns)
+
+
+def _measure_release(released: Table, second: Table | None, roles: tuple[RoleColumns, RoleColumns]) -> Anonymity | None:
+    from discreet.sdc.verify.anonymity import measure_anatomy, measure_anonymity
+
+    if second is not None:
+        return measure_anatomy(released, second)
+    present_roles = [tuple(name for name in names if name in released.attributes) for names in roles]
+    return measure_anonymity(released, *present_roles) if present_roles[0] else None
+
+
+def _format_measure(value: object) -> str:
+    return format_value(value)

@@ -1,0 +1,345 @@
+"""Files that leave: written whole beside their places and then moved, columns spooled on disk.
+
+Columns on disk, so that a table may be larger than memory: what is worked on is one column, or a few.
+
+The files are in the custodian's own folder and have no names, so that nothing is left of them however the process ends.
+
+Files that leave: written whole beside their places, then all moved there, or none.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import resource
+import shutil
+import tempfile
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.charts import MISSING_PACKAGES as NO_PICTURES
+from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.sdc.table import Attribute, Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+Name = TypeVar("Name", bound=Hashable)
+Array = NDArray[Any]
+ITEM_BYTES = 8
+"""Of a code or a number, in bytes."""
+
+
+class Spool:
+    """Arrays that are read from disk where they are used. Texts, which have no fixed size, stay in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        _, file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)  # every array that is on disk holds a file open
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, file_limit))
+
+    def store_array(self, values: Array) -> Array:
+        """The same values, on disk."""
+        with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
+            file.write(np.ascontiguousarray(values).data)
+            file.flush()
+            return np.memmap(file, values.dtype, mode="r").view(np.ndarray)
+
+    def store_attribute(self, attribute: Attribute) -> Attribute:
+        """The same attribute, its values on disk."""
+        return replace(attribute, values=self.store_array(attribute.values))
+
+    def gather_columns(self, parts: Iterable[Mapping[Name, Array]], rows: int) -> dict[Name, Array]:
+        """Parts of columns of whole numbers or texts one after another, all in one file; there are so many rows."""
+        texts: dict[Name, list[Array]] = {}
+        places: dict[Name, int] = {}
+        rows_done = 0
+        with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
+            for part in parts:
+                for name, values in part.items():
+                    if values.dtype.kind == "O":
+                        texts.setdefault(name, []).append(values)
+                        continue
+                    file.seek(ITEM_BYTES * (places.setdefault(name, len(places)) * rows + rows_done))
+                    file.write(np.ascontiguousarray(values, np.int64).data)
+                rows_done += len(next(iter(part.values())))
+            if rows_done != rows:
+                raise Unavailable("the source changed while it was read; try again")
+            file.flush()
+            numbers = np.memmap(file, np.int64, mode="r").view(np.ndarray).reshape(len(places), rows) if places else ()
+            text_columns = {name: np.concatenate(pieces) for name, pieces in texts.items()}
+            return text_columns | {name: numbers[place] for name, place in places.items()}
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as failure:
+            if failure.errno in {errno.EMFILE, errno.ENFILE}:
+                raise Unavailable(
+                    "so many columns need more open files than the system allows; raise the limit"
+                ) from None
+            raise Unavailable(f"the folder {self.folder} cannot be written; check its owner and the disk") from None
+
+
+MANIFEST_NAME = "manifest.json"
+"""Its name in a folder of columns."""
+RELEASE_FORMAT = "discreet release 1"
+"""What a manifest begins with."""
+COPY_OPTIONS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
+BATCH_ROWS = 100_000
+"""How many rows are written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTargets:
+    """Where a release goes: the table, the second table of Anatomy, what is told of them, and the report.
+
+    Columns that are kept apart go to a folder, in the table's place, and the manifest is in it.
+    """
+
+    table: Path
+    second: Path
+    manifest: Path
+    report: Path | None
+    force: bool = False
+    """Whether what is there may be overwritten."""
+    apart: bool = False
+
+    @staticmethod
+    def for_table(out: object, report: object, force: bool, has_second_table: bool = False) -> ReleaseTargets:
+        """Refused at once where nothing could be written; `two` tables are written by Anatomy."""
+        table = _check_target_path(out, tuple(COPY_OPTIONS), "the released table")
+        report_path = None if report is None else check_report_target(report, force)
+        second = table.with_name(f"{table.stem}-values{table.suffix}")
+        targets = ReleaseTargets(table, second, get_manifest_path(table), report_path, force)
+        targets.require_free(has_second_table)
+        if report_path in (table, second, targets.manifest):
+            raise InvalidInput("the report and the release must go to different files; name the report otherwise")
+        return targets
+
+    def require_free(self, has_second_table: bool) -> None:
+        """Refused where a file is there that may not be overwritten."""
+        tables = () if self.apart else (self.table, self.manifest, *([self.second] if has_second_table else []))
+        for path in (*tables, *([self.report] if self.report else [])):
+            _refuse_existing(path, self.force)
+        if self.apart:
+            _refuse_existing_folder(self.table, self.force)
+
+    @staticmethod
+    def for_folder(out: object, report: object, force: bool) -> ReleaseTargets:
+        """A folder of columns; refused at once where it could not be made."""
+        if Path(str(out)).suffix:
+            raise InvalidInput(f"columns that are kept apart go to a folder, not to a file; got {str(out)[-40:]!r}")
+        folder = _check_target_path(out, ("",), "a folder")
+        report_path = None if report is None else check_report_target(report, force)
+        targets = ReleaseTargets(folder, folder, folder / MANIFEST_NAME, report_path, force, apart=True)
+        targets.require_free(has_second_table=False)
+        return targets
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every path that may be written and moved to its place."""
+        tables = (self.table,) if self.apart else (self.table, self.second, self.manifest)
+        return (*tables, *([] if self.report is None else [self.report]))
+
+
+def check_report_target(report: object, force: bool) -> Path:
+    """Where a report goes, refused at once where none could be written."""
+    path = _check_target_path(report, (".html", ".json"), "a report")
+    if path.suffix.lower() == ".html" and find_spec("vl_convert") is None:
+        raise Unsupported(NO_PICTURES)
+    _refuse_existing(path, force)
+    return path
+
+
+def _refuse_existing(path: Path, force: bool) -> None:
+    if path.is_dir():
+        raise InvalidInput(f"{path.name[:60]!r} is a folder; name a file")
+    if path.exists() and not force:
+        raise InvalidInput(f"{path.name[:60]!r} is there already; name another, or overwrite it with --force")
+    if path.exists() and not _is_ours(path):
+        raise InvalidInput(f"{path.name[:60]!r} is there and is no release or report of ours; name another file")
+
+
+def _refuse_existing_folder(folder: Path, force: bool) -> None:
+    if folder.exists() and not force:
+        raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
+    if folder.exists() and RELEASE_FORMAT not in _read_start(folder / MANIFEST_NAME):
+        raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file was written here: only such files are ever overwritten."""
+    from discreet.sdc.report import CUSTODIAN_NOTICE
+
+    if path.name.endswith(".manifest.json"):
+        return RELEASE_FORMAT in _read_start(path)
+    if path.suffix.lower() in {".html", ".json"}:
+        return CUSTODIAN_NOTICE in _read_start(path)
+    manifests = [get_manifest_path(path), get_manifest_path(path.with_name(path.name.replace("-values.", ".")))]
+    return any(
+        RELEASE_FORMAT in _read_start(manifest) and path.name in _read_start(manifest, None) for manifest in manifests
+    )
+
+
+def _read_start(path: Path, length: int | None = 20_000) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(-1 if length is None else length)
+    except OSError:
+        return ""
+
+
+def get_manifest_path(table: Path) -> Path:
+    """Where the manifest of a released table is."""
+    return table.with_name(f"{table.name}.manifest.json")
+
+
+def _check_target_path(target: object, suffixes: Sequence[str], what: str) -> Path:
+    path = Path(str(target))
+    if path.suffix.lower() not in suffixes:
+        raise InvalidInput(f"{what} is named {' or '.join(suffixes)}, got {path.name[:40]!r}")
+    if not path.absolute().parent.is_dir():
+        raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
+    return path.absolute()
+
+
+@contextmanager
+def stage_targets(targets: ReleaseTargets) -> Iterator[Mapping[Path, Path]]:
+    """A place to write each target first, on the same disk; all that was written there is moved once nothing failed."""
+    folders: dict[Path, tempfile.TemporaryDirectory[str]] = {}
+    try:
+        for parent in {path.parent for path in targets.paths}:
+            folders[parent] = tempfile.TemporaryDirectory(prefix=".discreet-", dir=parent)
+    except OSError:
+        _remove_folders(folders)
+        raise Unavailable("the folder for the release cannot be written; check its owner and the disk") from None
+    try:
+        yield {path: Path(folders[path.parent].name) / path.name for path in targets.paths}
+    finally:
+        _remove_folders(folders)
+
+
+def _remove_folders(folders: Mapping[Path, tempfile.TemporaryDirectory[str]]) -> None:
+    for folder in folders.values():
+        folder.cleanup()
+
+
+def move_staged_files(staged: Mapping[Path, Path], force: bool, obsolete: Collection[Path] = ()) -> None:
+    """Put what was written in its place, the manifest first; where one cannot be, all is as it was before.
+
+    What is there is overwritten only by `force`, which also takes away the files that are `gone` from a release.
+    """
+    undo: list[tuple[Path, Path | None]] = []
+    files = {target: written for target, written in staged.items() if written.exists() or target in obsolete}
+    try:
+        for target, written in sorted(files.items(), key=lambda pair: pair[0].suffix != ".json"):
+            aside = written.with_name(f"{written.name}.before")
+            if force and target.exists():
+                os.replace(target, aside)
+                undo.append((target, aside))
+            if written.exists():
+                _put_file(written, target)
+                undo.append((target, None))
+    except BaseException as failure:
+        for target, before in reversed(undo):
+            if before is None and target.is_dir():
+                shutil.rmtree(target)
+            elif before is None:
+                target.unlink(missing_ok=True)
+            else:
+                os.replace(before, target)
+        if isinstance(failure, FileExistsError):
+            raise InvalidInput("a file was put there meanwhile; name another, or overwrite it with --force") from None
+        if isinstance(failure, OSError):
+            raise Unavailable("the release cannot be put in its place; check the disk and try again") from None
+        raise
+
+
+def _put_file(written: Path, target: Path) -> None:
+    """Never over a file that is there: two releases may come at once."""
+    if written.is_dir():
+        written.rename(target)  # over nothing but an empty folder
+        return
+    try:
+        os.link(written, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without links
+        if target.exists():
+            raise FileExistsError from None
+        os.replace(written, target)
+
+
+def write_json(path: Path, document: object) -> None:
+    """A document, as it will be kept."""
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_private_json(path: Path, document: object) -> None:
+    """A document that nobody else may read."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise Unavailable(f"{path.name[:60]!r} cannot be read; check who may read it") from None
+
+
+def write_released_table(path: Path, table: Table) -> None:
+    """A CSV or Parquet file of it, written some rows at a time."""
+    import duckdb
+
+    holds = {name: attribute.output_type for name, attribute in table.attributes.items()}
+    try:
+        with duckdb.connect(str(path.with_suffix(".duckdb"))) as engine:
+            for number, part in enumerate(table.split_batches(BATCH_ROWS)):
+                _insert_rows(engine, part, holds, "INSERT INTO released" if number else "CREATE TABLE released AS")
+            engine.execute(
+                f"COPY released TO '{str(path).replace(chr(39), chr(39) * 2)}' {COPY_OPTIONS[path.suffix.lower()]}"
+            )
+    except (duckdb.Error, OSError):
+        raise Unavailable("the released table cannot be written; check that the disk has room") from None
+    path.with_suffix(".duckdb").unlink()
+
+
+def _insert_rows(engine: duckdb.DuckDBPyConnection, part: Table, holds: Mapping[str, str], into: str) -> None:
+    columns = list(part.attributes.values())
+    category_lists = [list(attribute.categories) for attribute in columns if attribute.kind != "numeric"]
+    selected_columns = ", ".join(
+        _format_sql_column(f"v{i}", attribute, holds[attribute.name]) for i, attribute in enumerate(columns)
+    )
+    engine.register("part", {f"v{i}": attribute.values for i, attribute in enumerate(columns)})
+    engine.execute(f"{into} SELECT {selected_columns} FROM part", category_lists)
+    engine.unregister("part")
+
+
+def _format_sql_column(value: str, attribute: Attribute, holds: str) -> str:
+    """One column in SQL, missing values as NULL."""
+    name = '"' + attribute.name.replace('"', '""') + '"'
+    if attribute.kind != "numeric":
+        label = f"(?::VARCHAR[])[{value} + 1]"
+        label = f"{label} = 'true'" if holds == "truth" else label
+        return f"CASE WHEN {value} >= 0 THEN {label} END AS {name}"
+    number = f"CASE WHEN NOT isnan({value}) THEN {value} END"
+    if holds == "date":
+        return f"DATE '1970-01-01' + CAST(round({number}) AS INTEGER) AS {name}"
+    return f"CAST({number} AS BIGINT) AS {name}" if holds == "integer" else f"{number} + 0.0 AS {name}"  # one zero

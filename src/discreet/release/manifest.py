@@ -1,0 +1,426 @@
+"""Releases and their manifests: recorded in the data set's folder, and read back from files.
+
+What leaves as a file: where it is, what it promises, and for its custodian what it gives away and is good for.
+
+What a custodian keeps of each release, in the data set's own folder: how it was made, and which row is whose.
+
+None of it is for anybody else: with it every released row is its person's again.
+
+Tables and manifests read back from files: released ones, and originals that are compared with them.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.datasets.dataset_dir import DatasetDir
+from discreet.errors import ClaimFailed, InvalidInput, Unavailable
+from discreet.priors.taxonomy import Taxonomy
+from discreet.privacy.guarantee import DP_MODELS, Guarantee
+from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file
+from discreet.sdc.table import ABSENT, KINDS, Attribute, Integers, Kind, Table, build_coded_attribute, read_table
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release. `manifest` goes with the files; `measured`, `risk` and `utility` are for the custodian alone."""
+
+    name: str
+    method: str
+    guarantee: Guarantee
+    rows: int
+    files: tuple[Path, ...]
+    manifest: Mapping[str, object]
+    manifest_file: Path
+    entry: int
+    """Where the ledger tells of it."""
+    measured: Mapping[str, object]
+    """What an independent check of the claim found."""
+    report: Path | None = None
+    risk: str | None = None
+    utility: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable, for the custodian."""
+        payload: dict[str, object] = {"name": self.name, "method": self.method, "rows": self.rows, "entry": self.entry}
+        payload |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
+        payload |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
+        payload |= {"report": None if self.report is None else str(self.report)}
+        return payload | {
+            "risk": self.risk,
+            "utility": self.utility,
+            "warnings": list(self.warnings),
+            "manifest": dict(self.manifest),
+        }
+
+
+Labels = Mapping[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRecord:
+    """One release: its number, the snapshot it was made of, and the hashes of its table and of its manifest."""
+
+    number: int
+    name: str
+    snapshot: str
+    method: str
+    k: int
+    sha256: str
+    manifest: str
+
+    def to_json(self) -> dict[str, object]:
+        """As it is kept."""
+        document: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
+        return document | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> ReleaseRecord:
+        """The same, read back; ValueError where it is none."""
+        if set(document) != {"number", "name", "snapshot", "method", "k", "sha256", "manifest"}:
+            raise ValueError
+        return ReleaseRecord(
+            number=document["number"],
+            name=document["name"],
+            snapshot=document["snapshot"],
+            method=document["method"],
+            k=document["k"],
+            sha256=document["sha256"],
+            manifest=document["manifest"],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """Row i of the released table is row `rows[i]` of the snapshot sorted by all its codes; `groups` are by i."""
+
+    rows: NDArray[np.int64]
+    groups: Labels
+
+
+def read_release_records(dataset_dir: DatasetDir) -> list[ReleaseRecord]:
+    """All releases so far, the first one first."""
+    files = sorted((dataset_dir.folder / "releases").glob("*.json"))
+    try:
+        return sorted(
+            (ReleaseRecord.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files),
+            key=lambda record: record.number,
+        )
+    except (OSError, ValueError, TypeError):
+        raise Unavailable(
+            f"the record of a release in {dataset_dir.folder} cannot be read; restore it from a backup"
+        ) from None
+
+
+def find_next_release_number(dataset_dir: DatasetDir) -> int:
+    """A number that no release, and no trace of one, has."""
+    stems = (file.stem for file in (dataset_dir.folder / "releases").glob("*.*"))
+    return 1 + max((int(stem) for stem in stems if stem.isdecimal()), default=0)
+
+
+def reserve_release_number(dataset_dir: DatasetDir, number: int) -> None:
+    """A trace of a private file, which no row of belongs to anybody: its number is not given again."""
+    folder = dataset_dir.folder / "releases"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(folder / f"{number}.private", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        raise Unavailable(f"the folder {dataset_dir.folder} cannot be written; check its owner and the disk") from None
+
+
+def store_release(dataset_dir: DatasetDir, record: ReleaseRecord, alignment: Alignment) -> None:
+    """Write it down, durably; the description last, so that what it describes is there."""
+    folder = dataset_dir.folder / "releases"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _write_alignment(folder / f"{record.number}.npz", alignment)
+        handle = os.open(folder / f"{record.number}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(record.to_json(), file)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        raise Unavailable(f"the folder {dataset_dir.folder} cannot be written; check its owner and the disk") from None
+
+
+def _write_alignment(path: Path, alignment: Alignment) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        labels = {f"group {name}": values for name, values in alignment.groups.items()}
+        np.savez_compressed(file, allow_pickle=False, rows=alignment.rows, **labels)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_alignment(dataset_dir: DatasetDir, record: ReleaseRecord) -> Alignment:
+    """Which row of a release is which of the snapshot."""
+    try:
+        with np.load(dataset_dir.folder / "releases" / f"{record.number}.npz") as archive:
+            groups = {name.removeprefix("group "): archive[name] for name in archive.files if name != "rows"}
+            return Alignment(archive["rows"], groups)
+    except (OSError, ValueError, KeyError):
+        raise Unavailable(f"the record of release {record.number} cannot be read; restore it from a backup") from None
+
+
+def map_labels_to_rows(alignment: Alignment, rows: NDArray[np.int64]) -> Labels:
+    """The groups of an earlier release for other rows of its snapshot; rows that it left out stand alone."""
+    row_labels = {}
+    for name, labels in alignment.groups.items():
+        row_count = int(max(alignment.rows.max(initial=0), rows.max(initial=0))) + 1
+        all_labels = labels.max(initial=0) + 1 + np.arange(row_count)
+        all_labels[alignment.rows] = labels
+        row_labels[name] = all_labels[rows]
+    return row_labels
+
+
+READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
+RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
+    escape = '"', allow_quoted_nulls = false)"""
+"""A CSV file of ours: what a text looks like does not say what it is."""
+CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOLEAN", "text": "VARCHAR"}
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestColumn:
+    """What a manifest says of a column."""
+
+    name: str
+    kind: Kind
+    holds: str
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseManifest:
+    """What a released table says of itself."""
+
+    release: str
+    guarantee: Guarantee
+    k: int
+    quasi: tuple[str, ...]
+    confidential: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    columns: tuple[ManifestColumn, ...]
+    second_columns: tuple[ManifestColumn, ...]
+    files: tuple[tuple[str, str], ...]
+    """Names and hashes: the table, and Anatomy's other one."""
+
+    def get_file_columns(self, file: Path) -> tuple[ManifestColumn, ...]:
+        """The columns of one of the files: of those that are kept apart, its own."""
+        apart = len(self.files) > 1 and not self.second_columns
+        return tuple(column for column in self.columns if column.name == file.stem) if apart else self.columns
+
+    @property
+    def second_file(self) -> str | None:
+        """The name of the other table of Anatomy."""
+        return self.files[1][0] if self.second_columns else None
+
+
+def check_table_file(path: str | Path) -> Path:
+    """A file with a table, refused where there is none."""
+    file = Path(path).absolute()
+    if file.suffix.lower() not in READERS:
+        raise InvalidInput(f"a table's file is named .csv or .parquet, got {file.name[:40]!r}")
+    if not file.is_file():
+        raise InvalidInput(f"there is no file {file.name[:60]!r} there; check its name")
+    return file
+
+
+def read_released_table(
+    file: Path,
+    columns: Sequence[ManifestColumn],
+    taxonomies: Mapping[str, Taxonomy] | None = None,
+    spool: Spool | None = None,
+) -> Table:
+    """A table of ours, its columns as its manifest tells of them; one after another where there is a spool."""
+    import duckdb
+
+    column_taxonomies = taxonomies or {}
+    try:
+        parent_folder = None if spool is None else spool.folder
+        with duckdb.connect() as engine, TemporaryDirectory(prefix=".discreet-", dir=parent_folder) as folder:
+            source, types = _convert_to_parquet(engine, file, columns, Path(folder) / "released.parquet")
+            each = zip(columns, types, strict=True)
+            attributes = (
+                _read_column(engine, source, column, as_type, column_taxonomies.get(column.name))
+                for column, as_type in each
+            )
+            return Table({each.name: spool.store_attribute(each) if spool else each for each in attributes})
+    except duckdb.Error:
+        raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
+    except OSError:
+        raise Unavailable("there is no room for temporary files; check the disk") from None
+
+
+def _convert_to_parquet(
+    engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[ManifestColumn], target: Path
+) -> tuple[str, list[str]]:
+    """The columns of a file in a file that they can be read from one by one, and the type of each."""
+    is_csv = file.suffix.lower() == ".csv"
+    source, path = RELEASED_CSV_READER if is_csv else READERS[".parquet"], glob.escape(str(file))
+    described_columns = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
+    if [str(row[0]) for row in described_columns] != [column.name for column in columns]:
+        raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
+    types = [str(row[1]) for row in described_columns]
+    if not is_csv:
+        return path, types
+    quoted_target = str(target).replace("'", "''")
+    engine.execute(f"COPY (SELECT * FROM {source}) TO '{quoted_target}' (FORMAT parquet)", [path])
+    return glob.escape(str(target)), types
+
+
+def _read_column(
+    engine: duckdb.DuckDBPyConnection, path: str, column: ManifestColumn, as_type: str, taxonomy: Taxonomy | None
+) -> Attribute:
+    name, column_taxonomy, read_as = column.name, taxonomy if column.kind == "nominal" else None, CASTS[column.holds]
+    values = f"SELECT TRY_CAST({_quote_identifier(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
+    if as_type != read_as and not _is_lossless_cast(engine, name, read_as, path):  # nothing changes what it is already
+        raise ClaimFailed(f"the column {name[:40]!r} holds other values than its manifest tells of")
+    if column.holds == "text":
+        return build_coded_attribute(
+            name, column.kind, *_read_text_codes(engine, values, path), column.categories or None, column_taxonomy
+        )
+    array = engine.execute(values, [path]).fetchnumpy()["v"]
+    orders, taxonomies = (
+        {name: column.categories} if column.categories else {},
+        {name: column_taxonomy} if column_taxonomy else {},
+    )
+    return read_table({name: array}, {name: column.kind}, orders, taxonomies)[name]
+
+
+def _is_lossless_cast(engine: duckdb.DuckDBPyConnection, name: str, read_as: str, path: str) -> bool:
+    """Whether no value is lost and no two become one where they are read as what the manifest says they are."""
+    both_columns = (
+        f"SELECT {_quote_identifier(name)} AS r, TRY_CAST({_quote_identifier(name)} AS {read_as}) "
+        f"AS v FROM {READERS['.parquet']}"
+    )
+    counts = "count(r), count(DISTINCT r), count(v), count(DISTINCT v)"
+    [totals] = engine.execute(f"SELECT {counts} FROM ({both_columns})", [path]).fetchall()
+    return bool(totals[:2] == totals[2:])
+
+
+def _read_text_codes(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Integers]:
+    """The texts that there are, and their places: as many Python strings as rows would fill the memory."""
+    distinct_rows = engine.execute(f"SELECT DISTINCT v FROM ({values}) WHERE v IS NOT NULL", [path]).fetchall()
+    texts = sorted(str(text) for (text,) in distinct_rows)
+    if not texts:
+        [[rows]] = engine.execute(f"SELECT count(*) FROM ({values})", [path]).fetchall()
+        return texts, np.full(rows, ABSENT)
+    engine.execute("CREATE OR REPLACE TEMP TABLE seen AS SELECT unnest(?::VARCHAR[]) AS v", [texts])
+    engine.execute("DROP TYPE IF EXISTS seen_text")
+    engine.execute("CREATE TYPE seen_text AS ENUM (SELECT v FROM seen)")
+    places = engine.execute(f"SELECT enum_code(v::seen_text)::BIGINT AS v FROM ({values})", [path]).fetchnumpy()["v"]
+    return texts, np.ma.filled(places, ABSENT)
+
+
+def read_second_table(file: Path, manifest: ReleaseManifest | None) -> Table | None:
+    """The other table of an Anatomy, beside the first."""
+    if manifest is None or manifest.second_file is None:
+        return None
+    return read_released_table(file.with_name(manifest.second_file), manifest.second_columns)
+
+
+def read_table_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
+    """The table in any file; what its columns are is taken from how they look."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as engine:
+            relation = engine.sql(f"SELECT * FROM {READERS[file.suffix.lower()]}", params=[glob.escape(str(file))])
+            present_kinds = {name: kind for name, kind in (kinds or {}).items() if name in relation.columns}
+            return read_table(relation, present_kinds)
+    except duckdb.Error:
+        raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
+
+
+def _quote_identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def read_manifest(table: Path) -> ReleaseManifest | None:
+    """The manifest beside a released table, or in a folder of columns; None where there is none."""
+    file = get_manifest_path(table)
+    if not file.is_file():
+        file = table.with_name(MANIFEST_NAME)
+        if not file.is_file() or RELEASE_FORMAT not in file.read_text(encoding="utf-8", errors="replace"):
+            return None
+    try:
+        return parse_manifest(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise InvalidInput(f"the manifest {file.name[:60]!r} cannot be read; restore it, or move it away") from None
+
+
+def parse_manifest(document: object) -> ReleaseManifest:
+    """What a manifest says; ValueError where it is none."""
+    try:
+        payload = cast("dict[str, Any]", document)
+        recipe, files = (
+            payload["recipe"],
+            tuple((str(entry["name"]), str(entry["sha256"])) for entry in payload["files"]),
+        )
+        if not files or any(Path(name).name != name for name, _ in files):
+            raise ValueError
+        guarantee = _parse_guarantee(payload["guarantee"])
+        return ReleaseManifest(
+            str(payload["release"]),
+            guarantee,
+            int(recipe["k"]) if guarantee.model not in DP_MODELS else 0,
+            tuple(map(str, recipe.get("quasi_identifiers", ()))),
+            tuple(map(str, recipe.get("confidential", ()))),
+            tuple(map(str, recipe.get("kept_as_they_are", ()))),
+            tuple(map(_parse_column, payload["columns"])),
+            tuple(map(_parse_column, payload["second_columns"])),
+            files,
+        )
+    except (KeyError, TypeError, AttributeError, InvalidInput):
+        raise ValueError from None
+
+
+def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
+    if column["holds"] not in CASTS or column["kind"] not in KINDS:
+        raise ValueError
+    return ManifestColumn(
+        str(column["name"]), column["kind"], str(column["holds"]), tuple(column.get("categories", ()))
+    )
+
+
+def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
+    if payload["model"] == "t-closeness":
+        return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), str(payload["unit"]))
+    if payload["model"] == "dp":
+        return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), str(payload["unit"]))
+    if payload["model"] == "approx-dp":
+        exact = Fraction(payload["epsilon"]), Fraction(payload["delta"])
+        return Guarantee.approx_dp(*exact, str(payload["neighbours"]), str(payload["unit"]))
+    if payload["model"] not in {"k-anonymity", "probabilistic-k-anonymity"}:
+        raise ValueError
+    probabilistic = payload["model"] == "probabilistic-k-anonymity"
+    return Guarantee.k_anonymity(payload["k"], probabilistic=probabilistic, unit=str(payload["unit"]))
+
+
+def require_matching_files(table: Path, manifest: ReleaseManifest) -> None:
+    """The table is the one that the manifest was written for, under whatever name, and the other one is beside it."""
+    files = manifest.files
+    if len(files) > 1 and manifest.second_file is None:  # one of the columns that are kept apart
+        files = tuple(entry for entry in files if entry[0] == table.name) or files[:1]
+    paths = [table, *(table.with_name(name) for name, _ in files[1:])]
+    for path, (_, sha256) in zip(paths, files, strict=True):
+        if not path.is_file() or hash_file(path) != sha256:
+            raise ClaimFailed(
+                f"{path.name[:60]!r} is not the file that the manifest was written for; get the release again"
+            )

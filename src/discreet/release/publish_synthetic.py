@@ -1,0 +1,297 @@
+"""From a private recipe to a file: planned from what is public, charged, counted, drawn, written, then put there."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import discreet
+from discreet.datasets.dataset_dir import DatasetDir
+from discreet.datasets.registration import Progress
+from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.formatting import format_number, round_up
+from discreet.ledger import Caps
+from discreet.ledger.charge import Charge, Model, Receipt
+from discreet.ledger.payment import FILE_QUERY_PREFIX
+from discreet.mechanisms.entropy import SYSTEM
+from discreet.planner.public_facts import StructuralZeros, list_predicate_columns, read_structural_zeros
+from discreet.privacy.guarantee import Guarantee, format_privacy_bound
+from discreet.release.files import (
+    MANIFEST_NAME,
+    RELEASE_FORMAT,
+    ReleaseTargets,
+    move_staged_files,
+    stage_targets,
+    write_json,
+    write_private_json,
+    write_released_table,
+)
+from discreet.release.manifest import Release, find_next_release_number, reserve_release_number
+from discreet.release.methods import SyntheticRecipe
+from discreet.release.original_records import build_code_table
+from discreet.release.protect import read_records
+from discreet.release.publish import DatasetHandle, describe_column, describe_files
+from discreet.schema import Schema
+from discreet.sdc.table import Table
+from discreet.synthetic.file_plan import SyntheticPlan, plan_synthetic_file
+from discreet.synthetic.make import PublicRowFacts, synthesize_codes
+
+if TYPE_CHECKING:
+    from discreet.sdc.comparison import Comparison
+
+CUSTODIAN_PAYER = "custodian"
+"""Who pays for a file: within the budget of the data set, and no analyst's."""
+NO_REFUND = "what was charged stays charged"
+ROWS_ARE = {
+    "private-columns": "The columns are not linked: values of one row need not be of one person, not even nearly.",
+    "private-records": "A row is the centroid of a cluster of similar records, repeated for each of them.",
+    "private-linked": "Rows are drawn from noisy tables of pairs of columns; no row is copied from anybody's.",
+}
+ERRORS_MEANING = (
+    "mean distances between the released and the exact distribution of a column, stated before any row was counted: "
+    "of numbers and dates in widths of the domain (W1), of names the share of rows that would have to change, of pairs "
+    "the sum of differences of a table of two columns, in bins of the file's own, over the rows"
+)
+UNKNOWN_EFFECT = "what it adds to this file cannot be told"
+NOT_PRIVATE_NOTE = "for the custodian: itself not private"
+MAX_QUERY_LENGTH = 2000
+"""Of what the history tells of a release."""
+MAX_SHOWN_LENGTH = 80
+"""Of the same in a refusal."""
+
+
+def plan_synthetic_files(schema: Schema, recipes: Sequence[SyntheticRecipe]) -> tuple[SyntheticPlan, ...]:
+    """What each recipe would make and how far off it would be: from what is public, for nothing."""
+    structural_zeros = read_structural_zeros(schema)
+    plans = [
+        plan_synthetic_file(
+            *(recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k),
+            structural_zeros.restrict_to(recipe.names),
+            recipe.pairs,
+        )
+        for recipe in recipes
+    ]
+    return tuple(replace(plan, guarantee=_label_guarantee(plan.guarantee, schema)) for plan in plans)
+
+
+def publish_synthetic(
+    handle: DatasetHandle, recipe: SyntheticRecipe, targets: ReleaseTargets, progress: Progress, key: str | None = None
+) -> Release:
+    """Make one private file. All that can be refused is refused before the charge, which is never given back.
+
+    A `key` pays once: where it has paid, there was a file or a failure, and neither can be made again.
+    """
+    schema, dataset_dir = handle.schema, DatasetDir(handle.schema)
+    progress("planning")
+    [plan] = plan_synthetic_files(schema, [recipe])
+    public_facts = PublicRowFacts.from_schema(schema, recipe.columns, recipe.method != "private-records")
+    with stage_targets(targets) as staged:
+        with dataset_dir.lock():
+            targets.require_free(has_second_table=False)
+            number = find_next_release_number(dataset_dir)
+            name = f"{schema.name}-{number}"
+            receipt = _charge_release(handle, recipe, plan, name, key)
+            with _mark_failures_paid():
+                reserve_release_number(dataset_dir, number)
+        with _mark_failures_paid():
+            progress("counting and drawing")
+            released = build_code_table(schema, synthesize_codes(plan, handle.source, public_facts, SYSTEM))
+            progress("writing")
+            manifest = _write_files(handle, name, recipe, plan, released, targets, staged)
+            handle.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
+            move_staged_files(staged, targets.force)
+        report, utility, report_warnings = _assess_file(handle, plan, name, released, targets, staged, progress)
+    return Release(
+        name,
+        recipe.method,
+        plan.guarantee,
+        released.rows,
+        _list_files(recipe, targets),
+        manifest,
+        targets.manifest,
+        receipt.entry,
+        {},
+        report,
+        format_privacy_bound(plan.guarantee),
+        utility,
+        (
+            *handle.notes,
+            *_warn_of_unit_mismatch(handle),
+            *plan.warnings,
+            *_warn_of_unlinked_columns(recipe, public_facts.structural_zeros),
+            *report_warnings,
+        ),
+    )
+
+
+@contextmanager
+def _mark_failures_paid() -> Iterator[None]:
+    """What fails from here on is paid for."""
+    try:
+        yield
+    except (InvalidInput, Unavailable) as failure:
+        raise type(failure)(f"{failure}; {NO_REFUND}") from None
+
+
+def _warn_of_unit_mismatch(handle: DatasetHandle) -> tuple[str, ...]:
+    """For the custodian's eyes: the file has the declared number of rows, whatever there are."""
+    counted_units, declared_units = handle.snapshot.report.get("units"), handle.schema.units
+    if counted_units in (None, declared_units):
+        return ()
+    return (
+        f"{counted_units:,} units were found and {declared_units:,} are declared, as many as "
+        "the file has: mend the schema.",
+    )
+
+
+def _warn_of_unlinked_columns(recipe: SyntheticRecipe, structural_zeros: StructuralZeros) -> tuple[str, ...]:
+    """Columns that are not linked keep what is declared of one column, and nothing of several."""
+    joint_predicates = [
+        predicate for predicate in structural_zeros.predicates if len(list_predicate_columns(predicate)) > 1
+    ]
+    if recipe.method != "private-columns" or not joint_predicates:
+        return ()
+    return ("What is declared impossible of several columns together may appear: these columns are not linked.",)
+
+
+def _label_guarantee(guarantee: Guarantee, schema: Schema) -> Guarantee:
+    """Whom it is promised to, and what stands outside it: exact statistics that were published before."""
+    assumptions = tuple(
+        f"published exactly before: {statistic.statistic} = {statistic.value}; {UNKNOWN_EFFECT}"
+        for statistic in schema.published
+    )
+    return replace(guarantee, unit=schema.unit_name, assumptions=assumptions)
+
+
+def _charge_release(
+    handle: DatasetHandle, recipe: SyntheticRecipe, plan: SyntheticPlan, name: str, key: str | None
+) -> Receipt:
+    """Paid in the custodian's name: as much as the data set has left may be spent on a file."""
+    schema = handle.schema
+    caps = Caps(schema.budget, schema.budget, schema.models)
+    payload = recipe.to_json()
+    question = json.dumps({"publish": payload, "release": name}, sort_keys=True, ensure_ascii=False)
+    column_list = ", ".join(recipe.names)
+    query_text = f"{FILE_QUERY_PREFIX}{name} by {recipe.method}: {column_list}"[:MAX_QUERY_LENGTH]
+    model: Model = "dp" if plan.budget.is_pure else "approx-dp"
+    names = schema.name, handle.snapshot.name, CUSTODIAN_PAYER
+    charge = Charge(*names, question, query_text, model, plan.privacy_cost, recipe.epsilon, key=key, fresh=True)
+    earlier_entry = None if key is None else handle.ledger.find_by_key(schema.name, CUSTODIAN_PAYER, key)
+    if earlier_entry is not None:
+        raise _build_key_error(earlier_entry.entry, str(earlier_entry.query))
+    receipt = handle.ledger.charge(charge, caps)
+    if not receipt.charged:  # by somebody else with the key, since we looked
+        raise _build_key_error(receipt.entry, query_text)
+    return receipt
+
+
+def _build_key_error(entry: int, query_text: str) -> InvalidInput:
+    return InvalidInput(
+        f"this key was used before, for entry {entry}, {query_text[:MAX_SHOWN_LENGTH]!r}; {NO_REFUND}, and a "
+        "new key pays for a "
+        "new file"
+    )
+
+
+def _list_files(recipe: SyntheticRecipe, targets: ReleaseTargets) -> tuple[Path, ...]:
+    return tuple(targets.table / f"{name}.parquet" for name in recipe.names) if recipe.apart else (targets.table,)
+
+
+def _write_files(
+    handle: DatasetHandle,
+    name: str,
+    recipe: SyntheticRecipe,
+    plan: SyntheticPlan,
+    released: Table,
+    targets: ReleaseTargets,
+    staged: Mapping[Path, Path],
+) -> dict[str, object]:
+    """The files and what is told of them, not yet in their places."""
+    table = staged[targets.table]
+    if recipe.apart:
+        table.mkdir()
+        files = [table / f"{column}.parquet" for column in recipe.names]
+        for column, file in zip(recipe.names, files, strict=True):
+            write_released_table(file, released.select((column,)))
+    else:
+        files = [table]
+        write_released_table(table, released)
+    manifest = _build_manifest(handle, name, recipe, plan, released, files)
+    write_json(table / MANIFEST_NAME if recipe.apart else staged[targets.manifest], manifest)
+    return manifest
+
+
+def _round_error(error: float) -> float:
+    """An expected error in three digits, rounded up."""
+    return float(round_up(error, 3)) if math.isfinite(error) else error
+
+
+def _build_manifest(
+    handle: DatasetHandle, name: str, recipe: SyntheticRecipe, plan: SyntheticPlan, released: Table, files: list[Path]
+) -> dict[str, object]:
+    document: dict[str, object] = {
+        "format": RELEASE_FORMAT,
+        "release": name,
+        "dataset": handle.schema.name,
+    } | handle.note_fields
+    document |= {"made_by": f"discreet {discreet.__version__}", "guarantee": plan.guarantee.to_json()}
+    document |= {"recipe": recipe.to_json(), "rows_are": ROWS_ARE[recipe.method], "made": dict(plan.column_methods)}
+    document |= {"expected_error": {column: _round_error(error) for column, error in plan.errors.items()}}
+    document["expected_error_is"] = ERRORS_MEANING
+    document["columns"] = [describe_column(attribute) for attribute in released.attributes.values()]
+    document["second_columns"] = []
+    return document | {"files": describe_files(files)}
+
+
+def _assess_file(
+    handle: DatasetHandle,
+    plan: SyntheticPlan,
+    name: str,
+    released: Table,
+    targets: ReleaseTargets,
+    staged: Mapping[Path, Path],
+    progress: Progress,
+) -> tuple[Path | None, str | None, tuple[str, ...]]:
+    """A report where one is asked for: it looks at the records again, and what it says is not private.
+
+    The file is in its place and paid for by now, so that nothing here fails it.
+    """
+    if targets.report is None:
+        return None, None, ()
+    from discreet.sdc.compare import compare_release
+
+    progress("assessing")
+    try:
+        original = read_records(handle.schema, handle.source).select(tuple(released))
+        comparison = replace(
+            compare_release(original, released, aligned=False), bounded=format_privacy_bound(plan.guarantee)
+        )
+        _write_report(staged[targets.report], name, plan, comparison, original, released)
+        move_staged_files({targets.report: staged[targets.report]}, targets.force)
+    except (InvalidInput, Unavailable, Unsupported) as failure:
+        return None, None, (f"The file is released, and its report could not be made: {failure}.",)
+    return targets.report, f"{comparison.utility} (For you alone: this sentence is itself not private.)", ()
+
+
+def _write_report(
+    path: Path, name: str, plan: SyntheticPlan, comparison: Comparison, original: Table, released: Table
+) -> None:
+    from discreet.sdc.report import build_report_json, write_report
+
+    facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
+    facts |= {"assumptions": list(plan.guarantee.assumptions)}
+    facts |= {"this report": NOT_PRIVATE_NOTE, "rows are": ROWS_ARE[plan.method]}
+    facts |= {
+        "expected errors": ", ".join(f"{column} {format_number(error, 2)}" for column, error in plan.errors.items())
+    }
+    facts |= {"expected errors are": ERRORS_MEANING}
+    facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
+    if path.suffix.lower() == ".json":
+        write_private_json(path, build_report_json(facts, comparison))
+    else:
+        write_report(path, facts, comparison, original, released)

@@ -1,0 +1,349 @@
+"""Compare one release, or sweep over methods and values of k.
+
+A release beside its original: every measure of utility and of risk.
+
+Which k, and which method: every pair of them tried on the records, and the one to take.
+
+The rule, in one sentence: among the points whose risk is at most the limit and whose loss is at most `GRAVE` take, of
+those that lose no more than `ALIKE` above the least, the one with the least risk; where there is none, the nearest to
+both bounds is named and not advised. Methods that hide by chance are tried once for each k, and two sweeps differ by
+that much.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from discreet.errors import InvalidInput
+from discreet.formatting import format_number, format_percent_at_most
+from discreet.numeric import as_int
+from discreet.sdc import utility
+from discreet.sdc.comparison import Comparison
+from discreet.sdc.disclosure_risk import Intruder, measure_intersections, read_group_labels
+from discreet.sdc.methods.record_distance import Scale
+from discreet.sdc.table import ProtectedTable, Table, read_table
+from discreet.sdc.utility import compute_association_change, compute_propensity, match_tables
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.entropy import Entropy
+    from discreet.sdc.comparison import Comparison
+    from discreet.sdc.methods.record_distance import Scale
+    from discreet.sdc.table import ProtectedTable, Table
+
+
+def compare_release(
+    original: object,
+    released: object,
+    quasi: Sequence[str] = (),
+    confidential: Sequence[str] = (),
+    groups: object = None,
+    aligned: bool = True,
+    scale: Scale = "domain",
+    tolerance: float = 0.05,
+    earlier: object = (),
+    k: int | None = None,
+    second: object = None,
+) -> Comparison:
+    """Utility and risk of a release, measured on the two files and not by the method that made it.
+
+    `aligned`: row i of the release was made of row i of the original, of those that were kept; otherwise what needs
+    that is None. Without quasi-identifiers all columns that both have, and that are not confidential, are. `groups` are
+    labels of the released rows that hide one another, for all columns or by column; a protected table brings its own.
+    `earlier` are such labels of earlier releases of the same rows, by name; `k` is what they are held to. Distances are
+    divided by `scale`; a number is near another within `tolerance` standard deviations. `second` is Anatomy's other
+    table, which a protected table brings too.
+    """
+    tables = match_tables(original, released, aligned)
+    min_size = None if k is None else as_int(k, "k")
+    confidential_names = _check_names(tables.before, confidential)
+    quasi_names = _check_names(tables.before, quasi) or tuple(
+        name for name in tables.common if name not in confidential_names
+    )
+    if isinstance(released, ProtectedTable):
+        groups, second = released.groups if groups is None else groups, released.second
+    labels = read_group_labels(groups, tables.after.rows)
+    other = None if second is None else read_table(second)
+    intruder = Intruder(tables, quasi_names, labels, aligned, scale, _check_tolerance(tolerance), other)
+    errors = utility.compute_squared_errors(tables) if aligned else {}
+    before, after = (utility.compute_correlations(table, tables.numeric) for table in (tables.before, tables.after))
+    change, deviation = utility.compute_correlation_change(before, after) if len(tables.numeric) > 1 else (None, None)
+    gone = tuple(
+        name for name in tables.common if tables.after[name].is_constant and not tables.before[name].is_constant
+    )
+    disclosures = intruder.measure_disclosures(confidential_names)
+    return Comparison(
+        rows=tables.after.rows,
+        numeric=tables.numeric,
+        sse=math.fsum(errors.values()) if errors else None,
+        sse_of=errors,
+        il1s=utility.compute_il1s(tables) if aligned else None,
+        means=utility.compute_means(tables),
+        variances=utility.compute_variances(tables),
+        quantiles=utility.compute_quantiles(tables),
+        correlations=(before, after),
+        correlation_change=change,
+        correlation_change_sd=deviation,
+        association_change=compute_association_change(tables)
+        if len(tables.comparable) > max(1, len(tables.numeric))
+        else None,
+        marginals=utility.measure_marginal_changes(tables),
+        propensity=compute_propensity(tables),
+        linkage=intruder.measure_linkage(),
+        linkage_by_chance=100 / tables.before.rows,
+        disclosure={name: disclosure.share for name, disclosure in disclosures.items()},
+        disclosure_by_chance={name: disclosure.by_chance for name, disclosure in disclosures.items()},
+        disclosure_excess={name: disclosure.compute_excess() for name, disclosure in disclosures.items()},
+        unique=intruder.measure_unique_shares(),
+        knows=intruder.measure_knowledge(confidential_names),
+        intersection=measure_intersections(labels, earlier, tables.after.rows, min_size),
+        k=min_size,
+        unmeasured=tuple(name for name in confidential_names if name not in disclosures),
+        changed=tuple(name for name in tables.common if name not in tables.comparable and name not in gone),
+        gone=gone,
+        apart=tuple(name for name in tables.before if name not in tables.common),
+        near=tuple(name for name in disclosures if tables.before[name].kind == "numeric"),
+    )
+
+
+def _check_names(table: Table, names: object) -> tuple[str, ...]:
+    given_names = (names,) if isinstance(names, str) else names
+    if not isinstance(given_names, Sequence) or not all(isinstance(name, str) for name in given_names):
+        raise InvalidInput("quasi-identifiers and confidential columns are given as lists of names of columns")
+    return tuple(table.select(given_names)) if given_names else ()
+
+
+def _check_tolerance(tolerance: object) -> float:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
+        raise InvalidInput("tolerance must be a number of standard deviations, 0 or more, such as 0.05")
+    return float(tolerance)
+
+
+DEFAULT_METHODS = ("mdav", "mdav-swap", "ir-swap")
+"""What is tried unless said otherwise: the methods of thesis 3.4."""
+SWEEP_METHODS = (*DEFAULT_METHODS, "t-closeness")
+"""What can be tried. Generalised values and Anatomy's two tables have no correlations to compare with these."""
+LOSS_TOLERANCE = 0.05
+"""Losses that differ by no more are held alike: so much, or more, is chance."""
+DEFAULT_RISK_LIMIT = 0.05
+"""The greatest risk above chance that is called small."""
+MAX_LOSS = 1.0
+"""A greater loss is of the worst grade: findings may well differ."""
+MIN_RISK_LIMIT = 1e-9
+"""A smaller limit measures how far off a risk is as this one does."""
+MAX_KS = 12
+"""How many k there is room for."""
+
+RANGE_PATTERN = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+LIST_PATTERN = re.compile(r"\s*[0-9]{1,9}(\s*,\s*[0-9]{1,9})*")
+
+Names = Sequence[str]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """One method at one k: what it costs and what it gives away, in the units of `Comparison`."""
+
+    method: str
+    k: int
+    loss: float
+    """The worst of all that a verdict on utility judges by (thesis 3.4: correlations), each over its upper bar."""
+    risk: float
+    """How much an intruder learns of what chance leaves open about a confidential value, in the worst column."""
+    il1s: float | None
+    linkage: float | None
+    score: float | None
+    """The thesis's Score (6.4) against the same method at its least k: above 1, more safety was won than use lost."""
+    lost: str = "correlations"
+    """What the loss is of."""
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        document: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
+        return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """The points that could be tried, by method and k, and the one to take, or the nearest where none is useful."""
+
+    points: tuple[SweepPoint, ...]
+    recommended: SweepPoint
+    limit: float
+    left_out: tuple[str, ...] = ()
+    """What could not be tried, a sentence each."""
+
+    @property
+    def useful(self) -> bool:
+        """Whether the point is one to take: both its risk and its loss are within their bounds."""
+        return _is_within_limits(self.recommended, self.limit)
+
+    @property
+    def words(self) -> str:
+        """The recommendation and its reason."""
+        best, limit = self.recommended, f"a risk of at most {format_percent_at_most(self.limit)} above chance"
+        point_text, risk_text = f"{best.method} with k = {best.k:,}", format_percent_at_most(best.risk, 3)
+        loss_note = f"most of it in {best.lost}"
+        if self.useful:
+            lowest = f"none loses clearly less than its {format_number(best.loss, 3)}"
+            reason = f"of all points with {limit} (its own is {risk_text}) {lowest}"
+            return f"Take {point_text}: {reason}, {loss_note}."
+        bounds = f"safe ({limit}) and useful (a loss of at most {format_number(MAX_LOSS)})"
+        nearest = f"{point_text} (risk {risk_text}, loss {format_number(best.loss, 3)}, {loss_note})"
+        return f"No point is both {bounds}: nearest is {nearest}; {self._format_shortcoming()}."
+
+    def _format_shortcoming(self) -> str:
+        """What is wrong with the nearest point, and what may help."""
+        gives_away = "it gives away too much" if self.recommended.risk > self.limit else ""
+        differs = "findings may well differ from those on the original" if self.recommended.loss > MAX_LOSS else ""
+        return f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        points = [point.to_json() for point in self.points]
+        summary = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
+        return {"points": points, "recommended": self.recommended.to_json(), **summary}
+
+
+def parse_ks(text: str) -> tuple[int, ...]:
+    """The k of "k=3..300", evenly by their ratios, or of "k=3,5,10"; at most twelve, ascending."""
+    plain = text.strip().removeprefix("k=")
+    if ends := RANGE_PATTERN.fullmatch(plain):
+        return check_ks(_space_geometrically(int(ends[1]), int(ends[2])))
+    if LIST_PATTERN.fullmatch(plain):
+        return check_ks([int(k) for k in plain.split(",")])
+    raise InvalidInput(f"a sweep is written k=3..300 or k=3,5,10, got {text[:40]!r}")
+
+
+def check_ks(ks: Sequence[object]) -> tuple[int, ...]:
+    """Whole k of at least 2, each once, ascending."""
+    ks_in_order = tuple(sorted({as_int(k, "k", 2) for k in ks}))
+    if not 1 <= len(ks_in_order) <= MAX_KS:
+        raise InvalidInput(
+            f"a sweep tries one to {MAX_KS} different k, got {len(ks_in_order)}; name fewer, or a range like k=3..300"
+        )
+    return ks_in_order
+
+
+def _space_geometrically(low: int, high: int) -> tuple[int, ...]:
+    if low > high:
+        raise InvalidInput(f"a sweep goes upwards, like k=3..300; {low} is above {high}")
+    if high - low < MAX_KS:
+        return tuple(range(low, high + 1))
+    return tuple(round(low * (high / max(low, 1)) ** (step / (MAX_KS - 1))) for step in range(MAX_KS))
+
+
+def check_methods(methods: Names) -> tuple[str, ...]:
+    """Methods that can be tried, each once."""
+    for method in methods:
+        if method not in SWEEP_METHODS:
+            raise InvalidInput(f"a sweep tries {', '.join(SWEEP_METHODS)}; {str(method)[:40]!r} is none of them")
+    if not methods:
+        raise InvalidInput(f"a sweep tries at least one method; name one of {', '.join(SWEEP_METHODS)}")
+    return tuple(dict.fromkeys(methods))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweepTrial:
+    """What is tried again and again: the records, their roles, and all that is not k."""
+
+    table: Table
+    quasi: tuple[str, ...]
+    confidential: tuple[str, ...]
+    scale: Scale
+    t: object
+    entropy: Entropy | None
+
+    def protect(self, method: str, k: int) -> ProtectedTable:
+        """The records under one method at one k."""
+        from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
+        from discreet.sdc.methods.t_closeness import t_close
+
+        if method == "mdav":
+            return mdav_id(self.table, k, self.quasi, scale=self.scale, entropy=self.entropy)
+        if method == "mdav-swap":
+            return mdav_swap(self.table, k, self.quasi, self.confidential, scale=self.scale, entropy=self.entropy)
+        if method == "ir-swap":
+            return ir_swap(self.table, k, self.confidential, entropy=self.entropy)
+        return t_close(self.table, self.t, k, self.quasi, self.confidential, entropy=self.entropy)
+
+    def compare(self, protected: ProtectedTable, k: int) -> Comparison:
+        """What the protected records cost and give away."""
+        pass
+
+        return compare_release(self.table, protected, self.quasi, self.confidential, scale=self.scale, k=k)
+
+
+def _build_point(method: str, k: int, comparison: Comparison, baseline: Comparison) -> SweepPoint:
+    from discreet.sdc.comparison import find_worst_loss
+
+    lost_measure, loss = find_worst_loss(comparison)
+    risk = max(comparison.disclosure_excess.values(), default=0.0)
+    return SweepPoint(
+        method, k, loss, risk, comparison.il1s, comparison.linkage, _compute_score(comparison, baseline), lost_measure
+    )
+
+
+def _compute_score(comparison: Comparison, baseline: Comparison) -> float | None:
+    """None where a factor is not measured, or nothing is left to divide by."""
+    from discreet.sdc.comparison import score
+
+    if baseline.sse is None or baseline.linkage is None or not comparison.sse or not comparison.linkage:
+        return None
+    return score(baseline.sse, baseline.linkage, comparison.sse, comparison.linkage)
+
+
+def sweep_parameters(
+    table: Table,
+    quasi: Names,
+    confidential: Names,
+    ks: Sequence[int],
+    methods: Names = DEFAULT_METHODS,
+    *,
+    entropy: Entropy | None = None,
+    progress: Progress | None = None,
+    scale: Scale = "domain",
+    t: object = 2,
+    limit: float = DEFAULT_RISK_LIMIT,
+) -> SweepResult:
+    """Try every method at every k and recommend; t-closeness is tried at `t`. `progress(done, of)` follows each try."""
+    from discreet.sdc.table import check_roles
+
+    quasi, confidential = check_roles(table, quasi, confidential, informed=False)
+    tries = [(method, k) for method in check_methods(methods) for k in check_ks(ks)]
+    trial = SweepTrial(table.select((*quasi, *confidential)), quasi, confidential, scale, t, entropy)
+    points: list[SweepPoint] = []
+    baselines: dict[str, Comparison] = {}
+    refused: dict[str, list[int]] = {}
+    for done, (method, k) in enumerate(tries, 1):
+        try:
+            comparison = trial.compare(trial.protect(method, k), k)
+            points.append(_build_point(method, k, comparison, baselines.setdefault(method, comparison)))
+        except InvalidInput as refusal:
+            refused.setdefault(f"{method}: {refusal}", []).append(k)
+        if progress is not None:
+            progress(done, len(tries))
+    if not points:
+        raise InvalidInput(f"nothing could be tried; {next(iter(refused))}")
+    left_out = tuple(f"{reason} (k = {', '.join(map(str, refused_ks))})" for reason, refused_ks in refused.items())
+    return SweepResult(tuple(points), recommend_point(points, limit), limit, left_out)
+
+
+def recommend_point(points: Sequence[SweepPoint], limit: float) -> SweepPoint:
+    """The point to take, by the rule above."""
+    eligible = [point for point in points if _is_within_limits(point, limit)]
+    if not eligible:
+        return min(points, key=lambda point: max(point.risk / max(limit, MIN_RISK_LIMIT), point.loss / MAX_LOSS))
+    least_loss = min(point.loss for point in eligible)
+    return min(
+        (point for point in eligible if point.loss <= least_loss + LOSS_TOLERANCE),
+        key=lambda point: (point.risk, point.loss),
+    )
+
+
+def _is_within_limits(point: SweepPoint, limit: float) -> bool:
+    return point.risk <= limit and point.loss <= MAX_LOSS

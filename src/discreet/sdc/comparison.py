@@ -1,0 +1,368 @@
+"""A release compared with its original: all measures, and a verdict in plain sentences.
+
+A plain sentence on risk and one on utility, and the thesis's balance of the two.
+
+What is called small or high is written here, once: a risk by how much is learnt of what chance leaves open; a loss by
+the mean change of correlations and of associations, by the greatest move of a distribution, by how well a model tells
+the files apart, and by columns of which nothing is left.
+
+What is measured of a release beside its original, all in one value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.formatting import format_decimals, format_number, format_percent
+from discreet.priors.posterior import Array
+
+RISK_BARS = (0.05, 0.2)
+CORRELATION_BARS = (0.02, 0.1)
+ASSOCIATION_BARS = (0.02, 0.1)
+MARGINAL_BARS = (0.05, 0.2)
+PROPENSITY_BARS = (0.05, 0.2)
+"""Up to the first it is little, above the second much."""
+LOST_COLUMN_BARS = (0.0, 0.5)
+"""One column that is gone is much."""
+
+JudgedFigure = tuple[float, tuple[float, float]]
+"""A figure and its two bars."""
+
+UNMEASURED_HINT = "give the rows side by side, or name confidential columns"
+RISK_GRADES = ("a small risk", "a moderate risk", "a high risk")
+LOSS_GRADES = (
+    "most analyses will come out much as on the original",
+    "broad findings will hold and fine ones may not",
+    "findings may well differ from those on the original",
+)
+
+
+def format_risk(comparison: Comparison) -> str:
+    """How many of 1,000 people an intruder who knows their quasi-identifiers reaches, and how many by chance.
+
+    It is judged by the confidential column of which he learns most beyond chance, and by the matched records where
+    there is none, or one that could not be measured; a match by itself gives away no value that was hidden.
+    """
+    parts, grades = [], [0]
+    if comparison.linkage is not None:
+        parts.append(
+            _format_people_reached(
+                "can be matched to their record", comparison.linkage / 100, comparison.linkage_by_chance / 100
+            )
+        )
+    if comparison.disclosure_excess:
+        column, excess = max(comparison.disclosure_excess.items(), key=lambda entry: entry[1])
+        grades.append(_grade_figure(excess, RISK_BARS))
+        parts.append(_format_disclosure(comparison, column, excess))
+    if not parts:
+        return f"The risk could not be measured{_format_unmeasured(comparison)}: {UNMEASURED_HINT}."
+    matched = _grade_linkage(comparison)
+    if comparison.unmeasured or not comparison.disclosure_excess:
+        grades.append(matched)
+    words = f"{RISK_GRADES[max(grades)]}{_format_linkage_note(matched > max(grades))}"
+    subject = "Of 1,000 people whose quasi-identifiers an intruder knows"
+    return (
+        f"{subject}, {' and '.join(parts)}{_format_unmeasured(comparison)}: {words}{_format_intersection(comparison)}."
+    )
+
+
+def _format_disclosure(comparison: Comparison, column: str, excess: float) -> str:
+    chances = comparison.disclosure[column], comparison.disclosure_by_chance[column]
+    what = f"a value near their {column[:40]}" if column in comparison.near else f"their {column[:40]}"
+    most = (
+        f"; where it is hidden worst, {_format_people(100, excess)} of every 100 whom chance would miss are found out"
+    )
+    return _format_people_reached(f"give away {what}", *chances) + (most if excess else "")
+
+
+def _grade_linkage(comparison: Comparison) -> int:
+    """The grade of the records that are led back to."""
+    by_chance = comparison.linkage_by_chance / 100
+    return (
+        0
+        if comparison.linkage is None
+        else _grade_figure(compute_excess_over_chance(comparison.linkage / 100, by_chance), RISK_BARS)
+    )
+
+
+def _format_linkage_note(is_graver: bool) -> str:
+    """What the grade is of where that of the records would be graver."""
+    return " for these values, though whose record is whose can be told" if is_graver else ""
+
+
+def _format_unmeasured(comparison: Comparison) -> str:
+    """The confidential columns that the figures say nothing of."""
+    return (
+        f"; what is given away of {_format_names(comparison.unmeasured)} could not be measured"
+        if comparison.unmeasured
+        else ""
+    )
+
+
+def format_utility(comparison: Comparison) -> str:
+    """How far values, correlations and distributions moved, and what that is likely to mean."""
+    uncompared = _format_uncompared(comparison)
+    if not comparison.marginals:
+        what = LOSS_GRADES[2] if comparison.gone else "the loss could not be measured"
+        return f"No column's values can be compared with those of the original{uncompared}: {what}."
+    name, most = max(comparison.marginals.items(), key=lambda entry: entry[1])
+    shape = (
+        f"the distribution of {name[:40]} changed most, by {format_percent(most, 2)}"
+        if most
+        else "no distribution changed"
+    )
+    propensity_text = f"a model tells the files apart to {format_percent(comparison.propensity, 2)}"
+    mean_changes = _format_mean_changes(comparison)
+    start = f"On average {mean_changes}; " if mean_changes else ""
+    worst = max(
+        [1 if uncompared else 0, *(_grade_figure(*measured) for measured in collect_losses(comparison).values())]
+    )
+    words = f"{start}{shape}, and {propensity_text}{uncompared}: {LOSS_GRADES[worst]}."
+    return words[0].upper() + words[1:]
+
+
+def _format_mean_changes(comparison: Comparison) -> str:
+    """Mean changes, one after the other."""
+    changes = []
+    if comparison.il1s is not None:
+        changes.append(("values", f"by {format_number(math.sqrt(2) * comparison.il1s, 2)} standard deviations"))
+    if comparison.correlation_change is not None:
+        changes.append(("correlations", f"by {format_number(comparison.correlation_change, 2)}"))
+    if comparison.association_change is not None:
+        changes.append(("associations of categories", f"by {format_number(comparison.association_change, 2)}"))
+    phrases = [f"{what} {'' if place else 'moved '}{much}" for place, (what, much) in enumerate(changes)]
+    return " and ".join([", ".join(phrases[:-1]), *phrases[-1:]] if len(phrases) > 1 else phrases)
+
+
+def collect_losses(comparison: Comparison) -> dict[str, JudgedFigure]:
+    """What a loss is judged by, of that which could be measured."""
+    figures = {
+        "correlations": (comparison.correlation_change, CORRELATION_BARS),
+        "associations of categories": (comparison.association_change, ASSOCIATION_BARS),
+        "distributions of columns": (max(comparison.marginals.values(), default=1.0), MARGINAL_BARS),
+        "how the files are told apart": (comparison.propensity, PROPENSITY_BARS),
+        "columns that are gone": (float(len(comparison.gone)), LOST_COLUMN_BARS),
+    }
+    return {name: (figure, bars) for name, (figure, bars) in figures.items() if figure is not None}
+
+
+def find_worst_loss(comparison: Comparison) -> tuple[str, float]:
+    """The gravest of the losses and how large it is, 1 being where findings may well differ."""
+    relative_losses = {name: figure / bars[1] for name, (figure, bars) in collect_losses(comparison).items()}
+    return max(relative_losses.items(), key=lambda entry: entry[1])
+
+
+def _format_uncompared(comparison: Comparison) -> str:
+    """What these figures do not see."""
+    are = "is" if len(comparison.gone) == 1 else "are"
+    text = f"; {_format_names(comparison.gone)} {are} gone (one value in every row)" if comparison.gone else ""
+    if comparison.changed:
+        text += f"; {_format_names(comparison.changed)} became coarser, which these figures do not count"
+    if comparison.apart:
+        text += f"; how {_format_names(comparison.apart)} goes with the rest is known only up to groups, if at all"
+    return text
+
+
+def _format_names(names: tuple[str, ...]) -> str:
+    return ", ".join(name[:40] for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def format_comparison(comparison: Comparison) -> dict[str, str]:
+    """The two sentences and the chief figures, as lines for a screen."""
+    lines = {"risk": format_risk(comparison), "utility": format_utility(comparison), "rows": f"{comparison.rows:,}"}
+    if comparison.linkage is not None:
+        lines["records matched"] = _format_beside_chance(comparison.linkage / 100, comparison.linkage_by_chance / 100)
+    for name, share in comparison.disclosure.items():
+        by_chance = comparison.disclosure_by_chance[name]
+        lines[f"{name[:40]} given away"] = _format_beside_chance(share, by_chance)
+        worst = f"{format_percent(comparison.disclosure_excess[name], 3)} of those whom chance would miss"
+        lines[f"{name[:40]} given away where hidden worst"] = worst
+    lines["unique rows"] = (
+        f"{format_percent(comparison.unique[0], 3)} before, {format_percent(comparison.unique[1], 3)} after"
+    )
+    if comparison.il1s is not None:
+        lines["information loss IL1s"] = format_number(comparison.il1s, 3)
+    if comparison.correlation_change is not None:
+        lines["correlations change by"] = format_number(comparison.correlation_change, 3)
+    if comparison.association_change is not None:
+        lines["associations change by"] = format_number(comparison.association_change, 3)
+    lines["files told apart"] = f"{format_number(comparison.propensity, 3)} (0 not at all, 1 wholly)"
+    return lines
+
+
+def score(sse_0: float, rl_0: float, sse: float, rl: float) -> float:
+    """The thesis's Score of a release against a baseline: above 1, what is won outweighs what is lost.
+
+    SSE_f = sqrt(SSE_0 / SSE) and RL_f = RL_0 / RL are both better when larger. The thesis prints Score = SSE_f / RL_f,
+    but its tables hold the product (Table 6.1, k = 2, epsilon 0.01: 0.014 and 386.92 give 5.37), and so does this.
+    """
+    if not all(0 <= figure < math.inf for figure in (sse_0, rl_0, sse, rl)) or sse == 0 or rl == 0:
+        raise InvalidInput("a score needs errors and linkages that are at least 0, and above 0 for the release")
+    return math.sqrt(sse_0 / sse) * (rl_0 / rl)
+
+
+def compute_excess_over_chance(share: float, by_chance: float) -> float:
+    """What is learnt of all that chance leaves open; 0 where it leaves nothing."""
+    return max(0.0, (share - by_chance) / (1 - by_chance)) if by_chance < 1 else 0.0
+
+
+def _format_beside_chance(share: float, by_chance: float) -> str:
+    return f"{format_percent(share, 3)} ({format_percent(by_chance, 2)} by chance)"
+
+
+def _format_people_reached(what: str, share: float, by_chance: float) -> str:
+    return f"{_format_people(1000, share, 'about ')} {what} ({_format_people(1000, by_chance)} by chance)"
+
+
+def _format_people(people: int, share: float, about: str = "") -> str:
+    many = people * share
+    if many == 0:
+        return "none"
+    if many < 1:
+        return "fewer than 1"
+    return f"{about if float(many).is_integer() else 'about '}{format_decimals(many, 0)}"
+
+
+def _format_intersection(comparison: Comparison) -> str:
+    """What the worst of the earlier releases leaves."""
+    worst = min(comparison.intersection, key=lambda line: line[1], default=None)
+    if worst is None:
+        return ""
+    effect = "leaves somebody alone" if worst[1] == 1 else f"hides somebody among only {worst[1]:,} rows"
+    return f"; laid over the release {worst[0][:40]!r} it {effect}"
+
+
+def _grade_figure(figure: float, bars: tuple[float, float]) -> int:
+    return sum(figure > bar for bar in bars)
+
+
+BeforeAfter = tuple[float, float]
+"""Before and after."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Utility and risk; None where it cannot be measured, as what needs the two files' rows side by side."""
+
+    rows: int
+    numeric: tuple[str, ...]
+    """The columns that correlations, means, variances and quantiles are of."""
+    sse: float | None
+    sse_of: Mapping[str, float]
+    il1s: float | None
+    """The mean change of numbers over sqrt(2) standard deviations; a number in one file only is one deviation off."""
+    means: Mapping[str, BeforeAfter]
+    variances: Mapping[str, BeforeAfter]
+    quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]
+    """Of each numeric column: the level, before, after."""
+    correlations: tuple[Array, Array]
+    correlation_change: float | None
+    """The mean of |after - before| over the pairs of numeric columns; `correlation_change_sd` is its deviation."""
+    correlation_change_sd: float | None
+    association_change: float | None
+    """The same with every categorical column: the mean change of correlation ratios and of Cramer's V."""
+    marginals: Mapping[str, float]
+    """Between 0 and 1: the greatest difference of the distribution functions, or half the sum for nominal columns."""
+    propensity: float
+    """How well a model tells the two files apart: 0 not at all, 1 wholly."""
+    linkage: float | None
+    """The share of original records, in percent, that the nearest released record leads back to; ties are shared."""
+    linkage_by_chance: float
+    disclosure: Mapping[str, float]
+    """For each confidential column: how likely an intruder who knows all quasi-identifiers comes near its value."""
+    disclosure_by_chance: Mapping[str, float]
+    disclosure_excess: Mapping[str, float]
+    """Of what chance leaves open, the share that he learns, (disclosure - chance) / (1 - chance): of everybody, or of
+    those who hold one value, whichever is most."""
+    unique: BeforeAfter
+    """The share of rows whose quasi-identifiers nobody else has."""
+    knows: Mapping[str, tuple[tuple[int, float], ...]]
+    """For each confidential column: j, and the chance that one who knows j others of a group has for the last value."""
+    intersection: tuple[tuple[str, int, float], ...]
+    """For each earlier release: its name, the least number of rows left in common, the share left with under k."""
+    k: int | None = None
+    unmeasured: tuple[str, ...] = ()
+    """Confidential columns of which nobody can tell what an intruder comes near."""
+    changed: tuple[str, ...] = ()
+    """Columns in both files whose values cannot be compared one by one, as numbers that became intervals."""
+    gone: tuple[str, ...] = ()
+    """Columns in both files that varied, and have one value in every released row."""
+    apart: tuple[str, ...] = ()
+    """Columns that are not on the released rows, as those of Anatomy's other table."""
+    near: tuple[str, ...] = ()
+    """Confidential numbers: a value near theirs counts as theirs, where of other columns only the same one does."""
+    bounded: str | None = None
+    """Where the risk is bounded by how the file was made, and so not measured: by what, in a sentence."""
+
+    @property
+    def risk(self) -> str:
+        """One plain sentence."""
+        pass
+
+        return self.bounded or format_risk(self)
+
+    @property
+    def utility(self) -> str:
+        """One plain sentence."""
+        pass
+
+        return format_utility(self)
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """The chief figures in words."""
+        pass
+
+        return format_comparison(self)
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable; null for what is not known."""
+        measured = {
+            "rows": self.rows,
+            "numeric": self.numeric,
+            "sse": self.sse,
+            "sse_of": self.sse_of,
+            "il1s": self.il1s,
+            "means": self.means,
+            "variances": self.variances,
+            "quantiles": self.quantiles,
+            "correlations": self.correlations,
+            "correlation_change": self.correlation_change,
+            "correlation_change_sd": self.correlation_change_sd,
+            "association_change": self.association_change,
+            "marginals": self.marginals,
+            "propensity": self.propensity,
+            "linkage": self.linkage,
+            "linkage_by_chance": self.linkage_by_chance,
+            "disclosure": self.disclosure,
+            "disclosure_by_chance": self.disclosure_by_chance,
+            "disclosure_excess": self.disclosure_excess,
+            "unique": self.unique,
+            "knows": self.knows,
+            "intersection": self.intersection,
+            "k": self.k,
+            "unmeasured": self.unmeasured,
+            "changed": self.changed,
+            "gone": self.gone,
+            "apart": self.apart,
+            "near": self.near,
+            "bounded": self.bounded,
+        }
+        document = {name: _to_json_value(value) for name, value in measured.items()}
+        return {**document, "verdict": {"risk": self.risk, "utility": self.utility}}
+
+
+def _to_json_value(value: object) -> object:
+    """As JSON holds it."""
+    if isinstance(value, Mapping):
+        return {str(name): _to_json_value(entry) for name, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return _to_json_value(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_to_json_value(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,1 @@
+"""Methods of statistical disclosure control: microaggregation, swapping, generalization, t-closeness."""

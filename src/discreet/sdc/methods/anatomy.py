@@ -1,0 +1,131 @@
+"""Anatomy: two tables, one of quasi-identifiers and one of confidential values, that share only a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.mechanisms.entropy import Entropy
+from discreet.privacy.guarantee import Guarantee
+from discreet.sdc.methods.partition import (
+    Groups,
+    group_by_confidential,
+    group_by_nearness,
+    parse_floors,
+    read_grouping_options,
+    summarize_group_sizes,
+)
+from discreet.sdc.methods.record_distance import Scale
+from discreet.sdc.table import (
+    Attribute,
+    ProtectedTable,
+    Table,
+    TableReadOptions,
+    check_informative,
+    check_k,
+    check_roles,
+    permute_within_groups,
+    read_table,
+)
+
+ASSUMPTIONS = (
+    "each value of a group is a member's with probability 1/(size of the group), for one who holds its members alike; "
+    "who knows the values of all others in a group knows the last",
+    "quasi-identifiers are as they were, so that rows can be linked; a value is disclosed up to those of its group",
+)
+
+
+def anatomy(
+    table: object,
+    k: int,
+    quasi: object,
+    confidential: object,
+    *,
+    partition: str = "confidential",
+    method: str = "mdav",
+    scale: Scale = "domain",
+    diversity: object = None,
+    weights: object = None,
+    strata: object = None,
+    entropy: Entropy | None = None,
+    **reading: Unpack[TableReadOptions],
+) -> ProtectedTable:
+    """Two tables: the quasi-identifiers with a `group`; and each `group`'s confidential values with their `count`.
+
+    Groups of at least k rows are near by the confidential values (Algorithm 7.1; several by microaggregation as one),
+    or by the quasi-identifiers. They are numbered at random, so that a number says nothing about where a group lies.
+    """
+    original = read_table(table, **reading)
+    quasi_names, confidential_names = check_roles(original, quasi, confidential, informed=False)
+    min_size = check_k(k, original.rows)
+    for name in (*quasi_names, *confidential_names):
+        check_anatomy_name(name)
+        check_informative(original[name])
+    if partition not in {"confidential", "quasi"}:
+        raise InvalidInput(f"partition is 'confidential' or 'quasi', got {str(partition)[:40]!r}")
+    options, floors = (
+        read_grouping_options(original, method, scale, weights, strata, entropy),
+        parse_floors(diversity, confidential_names),
+    )
+    if partition == "confidential":
+        groups = group_by_confidential(original, min_size, confidential_names, options, floors)
+    else:
+        groups = group_by_nearness(original, min_size, quasi_names, options, floors)
+    return anatomize_groups(original, quasi_names, confidential_names, min_size, groups, entropy)
+
+
+def anatomize_groups(
+    original: Table, quasi: Sequence[str], confidential: Sequence[str], k: int, groups: Groups, entropy: Entropy | None
+) -> ProtectedTable:
+    """The two tables of groups that are there already, each of at least k rows."""
+    numbers = renumber_groups(groups, entropy)
+    first = original.select(quasi).put(_build_integer_attribute("group", numbers))
+    guarantee = replace(Guarantee.k_anonymity(k, probabilistic=True), assumptions=ASSUMPTIONS)
+    return ProtectedTable(
+        first,
+        guarantee,
+        {"records": numbers},
+        np.arange(original.rows),
+        count_group_values(original.select(confidential), numbers),
+        summarize_group_sizes({"records": numbers}),
+    )
+
+
+def renumber_groups(groups: Groups, entropy: Entropy | None) -> Groups:
+    """The same groups under numbers drawn at random."""
+    numbers = permute_within_groups(np.zeros(int(groups.max()) + 1, dtype=np.int64), entropy)
+    return numbers[groups]
+
+
+def count_group_values(values: Table, groups: Groups) -> Table:
+    """One row for each group and each of its values, with how many of the group have it, in order."""
+    places = [np.unique(codes.values, return_inverse=True)[1] for codes in values.attributes.values()]
+    order = np.lexsort((*reversed(places), groups))
+    differ = np.any([np.diff(codes[order]) != 0 for codes in (groups, *places)], axis=0)
+    first = np.flatnonzero(np.concatenate([[True], differ]))
+    counts = np.diff(np.append(first, len(order)))
+    value_columns = values.take(order[first]).attributes
+    return Table(
+        {
+            "group": _build_integer_attribute("group", groups[order[first]]),
+            **value_columns,
+            "count": _build_integer_attribute("count", counts),
+        }
+    )
+
+
+def _build_integer_attribute(name: str, numbers: Groups) -> Attribute:
+    values = numbers.astype(np.float64)
+    return Attribute(
+        name, "numeric", values, lower=float(values.min()), upper=float(values.max()), value_type="integer"
+    )
+
+
+def check_anatomy_name(name: str) -> None:
+    """Refuse the names of the columns that Anatomy adds."""
+    if name in {"group", "count"}:
+        raise InvalidInput(f"Anatomy writes a column {name!r} of its own; rename that of the table")

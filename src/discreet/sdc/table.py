@@ -1,0 +1,498 @@
+"""Tables of records as the methods see them: how they are read, checked and protected.
+
+A table of records as the methods see it: one attribute after the other, in numbers, with what is public about each.
+
+A numeric attribute holds floats, NaN where a value is missing; an ordinal or nominal one holds places in its list of
+categories, -1 where a value is missing. What a missing value means to a distance and to a centroid is written once, in
+`sdc/methods/record_distance.py`.
+
+What a method gives: a table that can be released, beside the original row for row, and what it promises.
+
+Uniform random permutations inside groups.
+
+A table from what people hold: a DuckDB relation, an Arrow table, or a mapping of numpy arrays.
+
+What every method asks of its input before it looks for groups: a k, roles of columns, columns that say something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from types import MappingProxyType
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.numeric import as_int
+from discreet.priors.taxonomy import Taxonomy
+from discreet.privacy.guarantee import Guarantee
+
+Kind = Literal["numeric", "ordinal", "nominal"]
+ValueType = Literal["integer", "number", "date", "truth", "text"]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ABSENT = -1
+"""The place of a missing value."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:
+    """One column. `lower` and `upper` bound its domain: the declared one, or where none is, that of the values."""
+
+    name: str
+    kind: Kind
+    values: NDArray[Any]
+    categories: tuple[str, ...] = ()
+    taxonomy: Taxonomy | None = None
+    lower: float = 0.0
+    upper: float = 0.0
+    value_type: ValueType = "number"
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where there is no value."""
+        absent: NDArray[np.bool_] = self.values == ABSENT
+        return np.isnan(self.values) if self.kind == "numeric" else absent
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no two rows differ."""
+        present = self.values[~self.missing]
+        return len(present) in {0, len(self.values)} and (len(present) == 0 or bool(np.all(present == present[0])))
+
+    @property
+    def output_type(self) -> ValueType:
+        """What is written of it: whole numbers only where all are whole."""
+        is_whole = self.value_type != "integer" or bool((self.values % 1 == 0)[~self.missing].all())
+        return self.value_type if is_whole else "number"
+
+    def take(self, rows: NDArray[np.int64]) -> Attribute:
+        """The same attribute of these rows, in this order."""
+        return replace(self, values=self.values[rows])
+
+    def to_array(self) -> NDArray[Any]:
+        """The values as people write them: None, NaN or NaT where one is missing."""
+        absent = self.missing
+        if self.kind != "numeric":
+            return self._decode_labels(absent)
+        if self.value_type == "date":
+            days = np.where(absent, 0, self.values).round().astype("datetime64[D]")
+            return np.where(absent, np.datetime64("NaT"), days)
+        is_whole = (
+            self.value_type == "integer" and not absent.any() and bool(np.all(self.values == np.floor(self.values)))
+        )
+        return self.values.astype(np.int64) if is_whole else self.values
+
+    def _decode_labels(self, absent: NDArray[np.bool_]) -> NDArray[Any]:
+        labels: list[object] = [*self.categories, None]  # the place -1 is the last
+        if self.value_type == "truth":
+            labels = [*(label == "true" for label in self.categories), None]
+        decoded_labels: NDArray[Any] = np.array(labels, dtype=object)[self.values]
+        return decoded_labels.astype(bool) if self.value_type == "truth" and not absent.any() else decoded_labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Attributes of the same rows, by name."""
+
+    attributes: Mapping[str, Attribute]
+
+    def __post_init__(self) -> None:
+        """There is at least one attribute, and all have as many rows."""
+        if len({len(attribute.values) for attribute in self.attributes.values()}) != 1:
+            raise InvalidInput("a table has at least one column, and all its columns have as many rows")
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(next(iter(self.attributes.values())).values)
+
+    def __getitem__(self, name: str) -> Attribute:
+        if name not in self.attributes:
+            raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(self.attributes)}")
+        return self.attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.attributes)
+
+    def select(self, names: Sequence[str]) -> Table:
+        """These columns alone, in this order."""
+        return Table({name: self[name] for name in names})
+
+    def drop(self, names: Sequence[str]) -> Table:
+        """All columns but these."""
+        return Table({name: attribute for name, attribute in self.attributes.items() if name not in names})
+
+    def put(self, *attributes: Attribute) -> Table:
+        """The same table with these columns in the place of those of their names."""
+        return Table({**self.attributes, **{attribute.name: attribute for attribute in attributes}})
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """These rows alone, in this order."""
+        return Table({name: attribute.take(rows) for name, attribute in self.attributes.items()})
+
+    def split_batches(self, size: int) -> Iterator[Table]:
+        """The rows in their order, `size` at a time; nothing is copied."""
+        for first in range(0, self.rows, size):
+            batch = slice(first, first + size)
+            yield Table(
+                {
+                    name: replace(attribute, values=attribute.values[batch])
+                    for name, attribute in self.attributes.items()
+                }
+            )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Every column as people write it."""
+        return {name: attribute.to_array() for name, attribute in self.attributes.items()}
+
+
+NO_FACTS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProtectedTable(Mapping[str, NDArray[Any]]):
+    """A protected table; as a mapping, its columns as numpy arrays.
+
+    Row i was made of row `kept[i]` of the original, so that the two can be compared: whoever releases it must put the
+    rows in an order that tells nothing, as `Custodian.publish` does. `groups` says which rows hide one another, for
+    all columns ("records") or for one confidential column; it is released only where the method says so.
+    """
+
+    table: Table
+    guarantee: Guarantee
+    groups: Mapping[str, NDArray[np.int64]]
+    source_rows: NDArray[np.int64]
+    second: Table | None = None
+    """The other table of Anatomy: one row for each group and value, with how many of the group have it."""
+    facts: Mapping[str, object] = field(default_factory=lambda: NO_FACTS)
+    """What was measured on the way and may be told with the release, as JSON holds it."""
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.table[name].to_array()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table.attributes)
+
+
+def permute_within_groups(groups: NDArray[np.int64], entropy: Entropy | None) -> NDArray[np.int64]:
+    """p, where the value of row p[i] goes to row i: uniform over the permutations that keep every group, exactly.
+
+    Every row draws 64 bits and the rows of a group go by them. The rows' draws are alike and independent, so given
+    that no two in a group are equal all orders are equally likely; where two are equal all is drawn again.
+    """
+    generator = get_entropy(entropy)
+    members = np.argsort(groups, kind="stable")
+    while True:
+        bits = np.frombuffer(generator.take(8 * len(groups)), dtype="<u8")
+        order = np.lexsort((bits, groups))
+        equal = (bits[order[1:]] == bits[order[:-1]]) & (groups[order[1:]] == groups[order[:-1]])
+        if not equal.any():
+            permutation = np.empty(len(groups), dtype=np.int64)
+            permutation[members] = order
+            return permutation
+
+
+KINDS = ("numeric", "ordinal", "nominal")
+MAX_EXACT_INTEGER = 2**53
+"""Beyond it not every whole number is a float."""
+MAX_DECIMAL_DIGITS = 15
+"""Decimals of no more digits are floats apart."""
+WIDE_DUCKDB_TYPES = frozenset({"HUGEINT", "UHUGEINT", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID"})
+
+
+def read_table(
+    table: object,
+    kinds: Mapping[str, str] | None = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
+    taxonomies: Mapping[str, Taxonomy] | None = None,
+    domains: Mapping[str, tuple[float, float]] | None = None,
+) -> Table:
+    """The table; numbers and dates are numeric, all else nominal, unless `kinds` says otherwise.
+
+    `categories` lists the values of an ordinal column in order, `taxonomies` those of a nominal one with their
+    meaning; without them the values are a flat list. `domains` bounds numeric columns; without, their values do.
+    """
+    known = table if isinstance(table, Table) else getattr(table, "table", None)  # of a Protected
+    if isinstance(known, Table):
+        return known
+    options = (kinds or {}, categories or {}, taxonomies or {}, domains or {})
+    columns = _read_columns(table)
+    for name in {name for known in options for name in known} - set(columns):
+        raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(columns)}")
+    return Table({name: _build_attribute(name, values, *options) for name, values in columns.items()})
+
+
+def _read_columns(table: object) -> dict[str, NDArray[Any]]:
+    if isinstance(table, Mapping):
+        columns = {str(name): _read_one_dimensional(str(name), values) for name, values in table.items()}
+    elif hasattr(table, "fetchnumpy"):
+        columns = {name: _fill_masked(values) for name, values in _cast_wide_columns(table).fetchnumpy().items()}
+    elif hasattr(table, "column_names") and hasattr(table, "column"):
+        columns = {name: _read_arrow_column(table.column(name)) for name in table.column_names}
+    elif hasattr(table, "columns") and hasattr(table, "iloc" if hasattr(table, "iloc") else "get_column"):
+        columns = {str(name): _read_one_dimensional(str(name), table[name]) for name in table.columns}  # type: ignore[index]
+    else:
+        raise InvalidInput(
+            f"a table is a DuckDB relation, an Arrow, pandas or Polars table, or a mapping of numpy arrays, "
+            f"got {type(table).__name__}"
+        )
+    if not columns:
+        raise InvalidInput("the table has no columns; give it at least one")
+    return columns
+
+
+def _cast_wide_columns(relation: Any) -> Any:
+    """A DuckDB relation whose values come as they are: those that would be rounded to a float as text."""
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True)) if hasattr(relation, "types") else {}
+    wide = {name for name, kind in kinds.items() if _is_wide(kind)}
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
+    expressions = (
+        f"{identifier}::VARCHAR AS {identifier}" if name in wide else identifier for name, identifier in quoted.items()
+    )
+    return relation.project(", ".join(expressions)) if wide else relation
+
+
+def _is_wide(kind: str) -> bool:
+    """Whether numpy does not hold a type of DuckDB exactly; timestamps are looked at value by value."""
+    if kind.startswith("DECIMAL("):
+        return int(kind[8:].split(",", maxsplit=1)[0]) > MAX_DECIMAL_DIGITS
+    return kind in WIDE_DUCKDB_TYPES
+
+
+def _read_arrow_column(column: Any) -> NDArray[Any]:
+    """Whole numbers beside missing ones would come as floats."""
+    if column.null_count and str(column.type).startswith(("int", "uint")):
+        return np.array(column.to_pylist(), dtype=object)
+    return np.asarray(column.to_numpy())
+
+
+def _read_one_dimensional(name: str, values: object) -> NDArray[Any]:
+    array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidInput(f"the column {name[:40]!r} must have one value for each row")
+    return _fill_masked(array)
+
+
+def _fill_masked(array: NDArray[Any]) -> NDArray[Any]:
+    """Without a mask: what is masked is NaN, NaT or None."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    mask = np.ma.getmaskarray(array)
+    data: NDArray[Any] = np.asarray(array.data)
+    if not mask.any():
+        return data
+    if data.dtype.kind == "f" or (data.dtype.kind in "iu" and not _has_inexact_integers(data[~mask])):
+        return np.where(mask, np.nan, data.astype(np.float64))
+    if data.dtype.kind == "M":
+        return np.where(mask, np.datetime64("NaT"), data)
+    objects: NDArray[Any] = data.astype(object)
+    objects[mask] = None
+    return objects
+
+
+def _build_attribute(
+    name: str,
+    values: NDArray[Any],
+    kinds: Mapping[str, str],
+    categories: Mapping[str, Sequence[str]],
+    taxonomies: Mapping[str, Taxonomy],
+    domains: Mapping[str, tuple[float, float]],
+) -> Attribute:
+    values = _convert_inexact_to_text(_convert_objects_to_numbers(values))
+    natural = "numeric" if values.dtype.kind in "iufM" else "nominal"
+    kind = kinds.get(name, "ordinal" if name in categories else "nominal" if name in taxonomies else natural)
+    if kind not in KINDS:
+        raise InvalidInput(f"a column is numeric, ordinal or nominal; {name[:40]!r} is said to be {str(kind)[:40]!r}")
+    if kind == "numeric":
+        if natural != "numeric":
+            raise InvalidInput(
+                f"the column {name[:40]!r} is declared numeric and holds text; convert it, or declare it"
+            )
+        return _build_numeric(name, values, domains.get(name))
+    return _build_categorical(name, kind, values, categories.get(name), taxonomies.get(name))  # type: ignore[arg-type]
+
+
+def _convert_inexact_to_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers beyond 2^53 and times of day are no numbers here: rounded, different ones would be the same."""
+    if values.dtype.kind in "iu" and _has_inexact_integers(values):
+        return values.astype(str).astype(object)
+    if values.dtype.kind == "M":
+        days = values.astype("datetime64[D]")
+        if not np.all((days == values) | np.isnat(values)):
+            texts = values.astype(str).astype(object)
+            texts[np.isnat(values)] = None
+            return texts
+    return values
+
+
+def _has_inexact_integers(integers: NDArray[Any]) -> bool:
+    return len(integers) > 0 and max(abs(int(integers.min())), abs(int(integers.max()))) > MAX_EXACT_INTEGER
+
+
+def _convert_objects_to_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """A column of Python objects as numbers, where they are numbers or None."""
+    if values.dtype.kind != "O":
+        return values
+    present = [value for value in values.tolist() if not _is_missing(value)]
+    if present and all(isinstance(value, date) for value in present):
+        return np.array([None if _is_missing(value) else value for value in values.tolist()], dtype="datetime64[us]")
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return values
+    if any(isinstance(value, int) and abs(value) > MAX_EXACT_INTEGER for value in present):
+        return values
+    return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+
+
+def _build_numeric(name: str, values: NDArray[Any], domain: tuple[float, float] | None) -> Attribute:
+    value_type = "date" if values.dtype.kind == "M" else "integer" if values.dtype.kind in "iu" else "number"
+    if value_type == "date":
+        absent = np.isnat(values)
+        numbers = np.where(absent, np.nan, values.astype("datetime64[D]").astype(np.int64).astype(np.float64))
+    else:
+        numbers = values.astype(np.float64)
+    if np.isinf(numbers).any():
+        raise InvalidInput(f"the column {name[:40]!r} holds infinite numbers; clip them or leave them out")
+    present = numbers[~np.isnan(numbers)]
+    observed_range = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
+    lower, upper = domain or observed_range
+    return Attribute(name, "numeric", numbers, lower=float(lower), upper=float(upper), value_type=value_type)  # type: ignore[arg-type]
+
+
+def _build_categorical(
+    name: str, kind: Kind, values: NDArray[Any], order: Sequence[str] | None, taxonomy: Taxonomy | None
+) -> Attribute:
+    texts = [None if _is_missing(value) else _format_label(value) for value in values.tolist()]
+    labels = sorted({text for text in texts if text is not None})
+    places = {text: place for place, text in enumerate(labels)}
+    codes = np.array([ABSENT if text is None else places[text] for text in texts], dtype=np.int64)
+    is_boolean = set(labels) <= {"false", "true"} and values.dtype.kind == "b"
+    return build_coded_attribute(name, kind, labels, codes, order, taxonomy, "truth" if is_boolean else "text")
+
+
+def build_coded_attribute(
+    name: str,
+    kind: Kind,
+    labels: Sequence[str],
+    codes: Integers,
+    order: Sequence[str] | None = None,
+    taxonomy: Taxonomy | None = None,
+    value_type: ValueType = "text",
+) -> Attribute:
+    """A column of texts that are given as places among those `seen`, -1 where one is missing."""
+    categories = (
+        tuple(order) if order is not None else tuple(taxonomy.leaves) if taxonomy is not None else tuple(labels)
+    )
+    if taxonomy is not None:  # inner concepts may be values too
+        categories = (
+            *categories,
+            *(text for text in labels if text not in set(categories) and text in taxonomy.ancestors),
+        )
+    places = {text: place for place, text in enumerate(categories)}
+    if not set(labels) <= set(places):
+        raise InvalidInput(f"the column {name[:40]!r} holds values that are not among its categories; list them all")
+    new_codes = np.array([*(places[text] for text in labels), ABSENT], dtype=np.int64)  # the place -1 is the last
+    return Attribute(
+        name, kind, new_codes[codes], categories, taxonomy, 0.0, float(max(len(categories) - 1, 0)), value_type
+    )
+
+
+def _format_label(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+ROW_VALUE_TYPES = {"weights": "positive number", "strata": "label"}
+
+
+class TableReadOptions(TypedDict, total=False):
+    """What `read_table` is told about the columns of a table."""
+
+    kinds: Mapping[str, str] | None
+    categories: Mapping[str, Sequence[str]] | None
+    taxonomies: Mapping[str, Taxonomy] | None
+    domains: Mapping[str, tuple[float, float]] | None
+
+
+def check_k(k: object, rows: int) -> int:
+    """The least size of a group, as a whole number from 2 to the number of rows."""
+    min_size = as_int(k, "k", 2)
+    if min_size > rows:
+        raise InvalidInput(f"k is {min_size} but there are only {rows} rows; ask for a k from 2 to the number of rows")
+    return min_size
+
+
+def check_roles(
+    table: Table, quasi: object, confidential: object, informed: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the quasi-identifiers and of the confidential columns; only an informed intruder knows both."""
+    quasi_names = () if informed and _list_names(quasi) == () else check_columns(table, quasi, "quasi")
+    confidential_names = check_columns(table, confidential, "confidential")
+    overlap = [name for name in quasi_names if name in confidential_names]
+    if overlap and not informed:
+        raise InvalidInput(
+            f"the column {overlap[0][:40]!r} is both quasi-identifier and confidential; give it one role, "
+            "or swap for informed intruders with intruder='informed'"
+        )
+    return quasi_names, confidential_names
+
+
+def check_columns(table: Table, names: object, role: str) -> tuple[str, ...]:
+    """Columns of the table, at least one, each once."""
+    listed = _list_names(names)
+    if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
+        raise InvalidInput(f"{role} must list at least one column of the table by its name, each once")
+    return tuple(table.select(listed))
+
+
+def _list_names(names: object) -> tuple[Any, ...]:
+    return (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
+
+
+def check_informative(attribute: Attribute) -> None:
+    """Nothing, where the column tells some rows from others; groups by a column that does not would mean nothing."""
+    if attribute.missing.all():
+        raise InvalidInput(
+            f"the column {attribute.name[:40]!r} has no values, all are missing; leave it out, or take its role away"
+        )
+    if attribute.is_constant:
+        raise InvalidInput(
+            f"the column {attribute.name[:40]!r} has the same value in every row; leave it out, or take its role away"
+        )
+
+
+def read_row_weights(table: Table, weights: object) -> Floats | None:
+    """The weight of every row: as given, or of the column that is named."""
+    return None if weights is None else np.asarray(_read_row_values(table, weights, "weights").values, dtype=np.float64)
+
+
+def read_row_strata(table: Table, strata: object) -> NDArray[np.int64] | None:
+    """The stratum of every row, 0, 1, ...: as given, or of the column that is named; missing is a stratum too."""
+    if strata is None:
+        return None
+    labels: NDArray[np.int64] = np.unique(_read_row_values(table, strata, "strata").values, return_inverse=True)[1]
+    return labels
+
+
+def _read_row_values(table: Table, column_or_values: object, role: str) -> Attribute:
+    attribute = (
+        table[column_or_values] if isinstance(column_or_values, str) else read_table({role: column_or_values})[role]
+    )
+    if len(attribute.values) != table.rows or (role == "weights" and attribute.kind != "numeric"):
+        raise InvalidInput(
+            f"{role} must be the name of a column, or one {ROW_VALUE_TYPES[role]} for each row of the table"
+        )
+    return attribute

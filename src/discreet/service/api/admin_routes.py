@@ -1,0 +1,329 @@
+"""Routes for custodians, for operators, and for whoever sends the request.
+
+The custodian's routes: tokens, grants, releases, snapshots, the chain, warnings.
+
+Whether the service works, and what it counted; nothing of the data.
+
+What belongs to whoever sends the request: who it is, saved priors, jobs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Path, Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+
+from discreet.service import monitoring, request_log, requests
+from discreet.service.api import models as d
+from discreet.service.api.dependencies import (
+    KEY_HEADERS,
+    CurrentCustodian,
+    CurrentPrincipal,
+    CurrentService,
+    Id,
+    IdempotencyKey,
+    ManagedDataset,
+    describe_reply,
+    describe_text_reply,
+    get_principal,
+    get_service,
+    list_visible_datasets,
+    reply_with_json,
+)
+from discreet.service.dataset_registry import Service
+from discreet.service.jobs import find_job_file, find_own_job, is_visible_job, job_to_json, queue_job, queue_release
+from discreet.service.middleware.auth import get_lookup_limiter
+from discreet.service.openapi import build_link
+from discreet.service.problems import build_not_found, explain_problem
+from discreet.service.store.job_queue import list_jobs
+from discreet.service.store.stored_answers import SavedPrior, delete_prior, list_saved_priors, save_prior
+from discreet.service.store.tokens import (
+    Token,
+    create_token,
+    grant_dataset,
+    list_grants,
+    list_tokens,
+    revoke_grant,
+    revoke_token,
+)
+
+AnalystName = Annotated[str, Path(min_length=1, max_length=100, description="An analyst's name.", examples=["ann"])]
+TOKEN_LINKS = {"end": build_link("DELETE", "/v1/tokens/{token}", token="$response.body#/id")}
+JOB_LINKS = {"look": build_link("GET", "/v1/jobs/{job}", job="$response.body#/id")}
+
+
+def build_access_routes() -> APIRouter:
+    """Tokens and grants."""
+    router = APIRouter(prefix="/v1", tags=["custodian"])
+
+    @router.get("/tokens", responses={200: describe_reply(d.TokensDocument)})
+    def tokens(service: CurrentService, _: CurrentCustodian) -> Response:
+        """Every token there ever was, without its secret."""
+        return reply_with_json({"tokens": [token_to_json(token) for token in list_tokens(service.store)]})
+
+    @router.post("/tokens", status_code=201, responses={201: describe_reply(d.NewTokenDocument, links=TOKEN_LINKS)})
+    def new_token(service: CurrentService, _: CurrentCustodian, body: d.NewToken) -> Response:
+        """Make a token; its secret is told this once. The data sets that are named are granted."""
+        for name in body.datasets:
+            _require_known(service.registry.names, name)
+        token, secret = create_token(service.store, body.analyst, body.role, body.days, tuple(body.datasets))
+        return reply_with_json(token_to_json(token) | {"token": secret}, 201)
+
+    @router.delete("/tokens/{token}", status_code=204)
+    def end_token(service: CurrentService, _: CurrentCustodian, token: Id) -> Response:
+        """Revoke a token, and sign out every browser that used it, at once; not the last one of a custodian."""
+        if not revoke_token(service.store, token, spare_last=True):
+            raise build_not_found()
+        return Response(status_code=204)
+
+    @router.get("/grants", responses={200: describe_reply(d.GrantsDocument)})
+    def grants(service: CurrentService, _: CurrentCustodian) -> Response:
+        """Who may ask what."""
+        return reply_with_json(
+            {"grants": [{"dataset": dataset, "analyst": who} for dataset, who in list_grants(service.store)]}
+        )
+
+    @router.put("/grants/{dataset}/{analyst}", status_code=204)
+    def put_grant(entered: ManagedDataset, analyst: AnalystName) -> Response:
+        """Let an analyst ask a data set."""
+        grant_dataset(entered.service.store, entered.name, analyst)
+        return Response(status_code=204)
+
+    @router.delete("/grants/{dataset}/{analyst}", status_code=204)
+    def end_grant(entered: ManagedDataset, analyst: AnalystName) -> Response:
+        """Let an analyst ask a data set no more."""
+        revoke_grant(entered.service.store, entered.name, analyst)
+        return Response(status_code=204)
+
+    @router.get("/warnings", responses={200: describe_reply(d.WarningsDocument)})
+    def warnings(service: CurrentService, _: CurrentCustodian) -> Response:
+        """What to look at: large epsilons, weaker promises, overruns, padding that is off."""
+        return reply_with_json({"warnings": monitoring.list_warnings(service)})
+
+    return router
+
+
+def build_release_routes(prefix: str, tag: str) -> APIRouter:
+    """Releases of one data set, under a prefix: for real, or in rehearsal; their files are those of the job."""
+    router = APIRouter(prefix=f"{prefix}/{{dataset}}", tags=[tag])
+
+    @router.post(
+        "/releases",
+        status_code=202,
+        responses={202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)},
+    )
+    def publish(entered: ManagedDataset, body: d.Publish, key: IdempotencyKey = None) -> Response:
+        """Protect the table and write it to a file, as a job."""
+        request_key = requests.read_idempotency_key(key)
+        return _reply_accepted(request_key, queue_release(entered, request_key, body.model_dump(exclude_unset=True)))
+
+    @router.post("/releases/previews", responses={200: describe_reply(d.ExpectedDocument)})
+    def estimate_error(entered: ManagedDataset, body: d.Expect) -> Response:
+        """What a private file would promise and how far off it would be; nothing is charged."""
+        with entered.service.registry.lease_custodian(entered.name, entered.rehearsal) as custodian:
+            return reply_with_json(requests.estimate_requested_release(custodian, body.model_dump(exclude_unset=True)))
+
+    @router.post(
+        "/sweeps", status_code=202, responses={202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)}
+    )
+    def sweep(entered: ManagedDataset, body: d.Sweep, key: IdempotencyKey = None) -> Response:
+        """Compare methods over k, as a job; nothing is released."""
+        request_key = requests.read_idempotency_key(key)
+        return _reply_accepted(
+            request_key, queue_job(entered, "sweep", request_key, body.model_dump(exclude_unset=True))
+        )
+
+    return router
+
+
+def build_ledger_routes() -> APIRouter:
+    """Snapshots and the chain of one data set, which a rehearsal has none of."""
+    router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"])
+
+    @router.get("/snapshots", responses={200: describe_reply(d.SnapshotsDocument)})
+    def snapshots(entered: ManagedDataset) -> Response:
+        """Every registration, and what was seen then."""
+        return reply_with_json({"snapshots": monitoring.snapshots_to_json(entered.schema)})
+
+    @router.get("/ledger", responses={200: describe_reply(d.ChainDocument)})
+    def chain(entered: ManagedDataset) -> Response:
+        """Recompute the chain of hashes; 409 where it is not what was written."""
+        with entered.service.registry.lease_custodian(entered.name) as custodian:
+            return reply_with_json(monitoring.verify_dataset_chain(custodian))
+
+    return router
+
+
+def _reply_accepted(key: str, job: dict[str, object]) -> Response:
+    return reply_with_json(job, 202, **{"Idempotency-Key": key})
+
+
+def token_to_json(token: Token) -> dict[str, object]:
+    """A token, without its secret."""
+    from time import time
+
+    document = {"id": token.id, "analyst": token.analyst, "role": token.role, "created": token.created}
+    return document | {"expires": token.expires, "revoked": token.revoked, "valid": token.is_valid(time())}
+
+
+def _require_known(names: tuple[str, ...], name: str) -> None:
+    if name not in names:
+        raise build_not_found()
+
+
+HEALTH_CACHE_SECONDS = 1.0
+"""Seconds for which it is remembered what was seen."""
+
+
+class HealthCache:
+    """Which checks fail, as of the last second: anyone may ask, and as often as they like."""
+
+    def __init__(self) -> None:
+        self._failing: tuple[str, ...] | None = None
+        self._valid_until = 0.0
+
+    async def get_failing_checks(self, service: Service) -> tuple[str, ...]:
+        """What was seen within a second, or a new look; who asks while one looks is told what was seen before."""
+        if self._failing is None or time.monotonic() >= self._valid_until:
+            self._valid_until = math.inf
+            try:
+                failing = await to_thread.run_sync(
+                    monitoring.list_failing_checks, service, limiter=get_lookup_limiter()
+                )
+            finally:
+                self._valid_until = time.monotonic() + HEALTH_CACHE_SECONDS
+            if failing and failing != self._failing:
+                request_log.write_event("unhealthy", where=", ".join(failing))
+            self._failing = failing
+        return self._failing
+
+
+def build_operation_routes() -> APIRouter:
+    """The routes."""
+    router, health_cache = APIRouter(tags=["operation"]), HealthCache()
+
+    @router.get("/health", responses={200: describe_reply(d.HealthDocument), 503: describe_reply(d.HealthDocument)})
+    async def health(request: Request) -> Response:
+        """Whether store and ledgers are reached and are those that were opened, and there is room on the disks.
+
+        503 where a check fails; `failing` says which: store, ledger or disk.
+        """
+        failing = await health_cache.get_failing_checks(get_service(request))
+        if failing:
+            return reply_with_json({"status": "unavailable", "failing": list(failing)}, 503)
+        return reply_with_json({"status": "ok"}, 200)
+
+    @router.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={200: describe_text_reply("text/plain", "Prometheus text.")},
+    )
+    def metrics(service: CurrentService, _: CurrentCustodian) -> Response:
+        """Requests by route and status, padded seconds, overruns, jobs: for Prometheus."""
+        return PlainTextResponse(monitoring.format_metrics(service), media_type="text/plain; version=0.0.4")
+
+    @router.get("/", include_in_schema=False)
+    def start(request: Request) -> Response:
+        """A browser is led to the console; for programs there is nothing here."""
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("/console/", 303)
+        get_principal(request)
+        raise build_not_found()
+
+    @router.get("/problems/{name}", include_in_schema=False)
+    def problem(name: str) -> Response:
+        """What a type of problem means, for anyone."""
+        return reply_with_json(explain_problem(name))
+
+    return router
+
+
+PRIOR_NAME_PATTERN = r"^[A-Za-z0-9_.-]+$"
+PriorName = Annotated[
+    str,
+    Path(min_length=1, max_length=64, pattern=PRIOR_NAME_PATTERN, description="A prior's name.", examples=["survey"]),
+]
+FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
+PRIOR_LINKS = {
+    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
+    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
+}
+
+
+def build_personal_routes() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1")
+
+    @router.get("/me", tags=["you"], responses={200: describe_reply(d.MeDocument)})
+    def me(service: CurrentService, principal: CurrentPrincipal) -> Response:
+        """Who you are here, and what you may ask."""
+        token = principal.token
+        account = {"name": principal.name, "role": token.role, "expires": token.expires}
+        return reply_with_json(account | {"datasets": list(list_visible_datasets(service, principal))})
+
+    @router.get("/priors", tags=["priors"], responses={200: describe_reply(d.SavedPriorsDocument)})
+    def priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
+        """The priors that you keep."""
+        return reply_with_json(
+            {"priors": [_prior_to_json(prior) for prior in list_saved_priors(service.store, principal.name)]}
+        )
+
+    @router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument)})
+    def one_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
+        """A prior that you keep."""
+        prior = next(
+            (candidate for candidate in list_saved_priors(service.store, principal.name) if candidate.name == name),
+            None,
+        )
+        if prior is None:
+            raise build_not_found()
+        return reply_with_json(_prior_to_json(prior))
+
+    @router.put(
+        "/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument, links=PRIOR_LINKS)}
+    )
+    def put_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName, body: d.SavePrior) -> Response:
+        """Keep a prior under a name; a question uses it as @name."""
+        prior = SavedPrior(name, body.text, body.note)
+        save_prior(service.store, principal.name, prior)
+        return reply_with_json(_prior_to_json(prior))
+
+    @router.delete("/priors/{name}", tags=["priors"], status_code=204)
+    def forget_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
+        """Keep a prior no more."""
+        if not delete_prior(service.store, principal.name, name):
+            raise build_not_found()
+        return Response(status_code=204)
+
+    @router.get("/jobs", tags=["jobs"], responses={200: describe_reply(d.JobsDocument)})
+    def jobs(service: CurrentService, principal: CurrentPrincipal) -> Response:
+        """Your latest jobs; a custodian sees all."""
+        candidates = list_jobs(service.store, None if principal.is_custodian else principal.name)
+        visible_jobs = [job for job in candidates if is_visible_job(service, principal, job)]
+        return reply_with_json({"jobs": [job_to_json(service, principal, job) for job in visible_jobs]})
+
+    @router.get("/jobs/{job}", tags=["jobs"], responses={200: describe_reply(d.JobDocument)})
+    def one_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> Response:
+        """How a job stands, on its data set's clock."""
+        return reply_with_json(job_to_json(service, principal, find_own_job(service, principal, job)))
+
+    @router.get(
+        "/jobs/{job}/files/{name:path}",
+        tags=["jobs"],
+        response_class=FileResponse,
+        responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
+    )
+    def files(service: CurrentService, keeper: CurrentCustodian, job: Id, name: FileName) -> Response:
+        """A file that a job made: the release, its manifest, or the custodian's report."""
+        path = find_job_file(service, find_own_job(service, keeper, job), name)
+        return FileResponse(path, filename=path.name, media_type="application/octet-stream")
+
+    return router
+
+
+def _prior_to_json(prior: SavedPrior) -> dict[str, str]:
+    return {"name": prior.name, "text": prior.text, "note": prior.note}

@@ -1,0 +1,157 @@
+"""Dependencies of routes: who asks, which data set, and replies as JSON.
+
+Who may do what: dependencies of the routes. What is not granted and what is not there give the same reply.
+
+What routes have in common: replies as OpenAPI tells of them, and replies as JSON that is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import time
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Header, Path, Request
+from starlette.responses import JSONResponse, Response
+
+from discreet.schema import Schema
+from discreet.service.dataset_registry import ServedDataset, Service
+from discreet.service.middleware.auth import Principal
+from discreet.service.problems import HttpProblem, build_not_found
+from discreet.service.store.tokens import list_granted_datasets
+
+DatasetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
+
+
+def _skip_wait() -> None:
+    """Without padding nothing is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetContext:
+    """A data set that the sender may ask, and whether it is a rehearsal."""
+
+    service: Service
+    principal: Principal
+    dataset: ServedDataset
+    rehearsal: bool
+    received_at: float = 0.0
+    """When the request came."""
+    release_barrier: Callable[[], None] = _skip_wait
+    """Waits until what was drawn may be seen."""
+
+    @property
+    def name(self) -> str:
+        """The data set's name."""
+        return self.dataset.schema.name
+
+    @property
+    def schema(self) -> Schema:
+        """What is public of it."""
+        return self.dataset.schema
+
+
+def get_service(request: Request) -> Service:
+    """The worker's service."""
+    return cast("Service", request.app.state.service)
+
+
+def get_principal(request: Request) -> Principal:
+    """Who sent the request."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        raise HttpProblem("unauthenticated")
+    return principal
+
+
+def require_custodian(request: Request) -> Principal:
+    """A custodian, whose own replies need not wait."""
+    principal = get_principal(request)
+    if not principal.is_custodian:
+        raise HttpProblem("forbidden")
+    request.state.unpadded = True
+    return principal
+
+
+def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> DatasetContext:
+    """A data set by name, if it is there and granted; from then on its deadline holds."""
+    service, principal = get_service(request), get_principal(request)
+    served_dataset = service.registry.find_dataset(dataset)
+    if served_dataset is None or dataset not in list_visible_datasets(service, principal):
+        raise build_not_found()
+    request.state.deadline = served_dataset.config.deadline
+    request.state.dataset = served_dataset.schema.name
+    make_barrier = getattr(request.state, "moment", None)
+    release_barrier = _skip_wait if make_barrier is None else make_barrier(served_dataset.config.deadline).wait
+    return DatasetContext(service, principal, served_dataset, rehearsal, time(), release_barrier)
+
+
+def list_visible_datasets(service: Service, principal: Principal) -> tuple[str, ...]:
+    """The data sets that the sender may ask: all, for a custodian."""
+    names = service.registry.names
+    if principal.is_custodian:
+        return names
+    granted_names = list_granted_datasets(service.store, principal.name)
+    return tuple(name for name in names if name in granted_names)
+
+
+def get_dataset_context(request: Request, dataset: DatasetName) -> DatasetContext:
+    """The dependency of routes about a data set; under /v1/rehearsal it is the rehearsal."""
+    return enter_dataset(request, dataset, _is_rehearsal(request))
+
+
+def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContext:
+    """The same for the custodian's routes: first the role, so that an analyst learns nothing about names."""
+    require_custodian(request)
+    context = enter_dataset(request, dataset, _is_rehearsal(request))
+    request.state.unpadded = True
+    return context
+
+
+def _is_rehearsal(request: Request) -> bool:
+    return request.url.path.startswith("/v1/rehearsal/")
+
+
+CurrentService = Annotated[Service, Depends(get_service)]
+CurrentPrincipal = Annotated[Principal, Depends(get_principal)]
+CurrentCustodian = Annotated[Principal, Depends(require_custodian)]
+CurrentDataset = Annotated[DatasetContext, Depends(get_dataset_context)]
+ManagedDataset = Annotated[DatasetContext, Depends(get_managed_context)]
+
+
+Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="An id, as a reply told it.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="A name for this request: a retry with it never pays twice.",
+        pattern="^[ -~]{1,200}$",
+    ),
+]
+KEY_HEADERS = {
+    "Idempotency-Key": {
+        "description": "The name of this request: as it was sent, or a new one; a retry with it never pays twice.",
+        "schema": {"type": "string"},
+    }
+}
+
+
+def describe_reply(model: type, **extras: Any) -> dict[str, Any]:
+    """How OpenAPI tells of a reply that is written without the model's help; `more` are its links and headers."""
+    return {"model": model, "description": " ".join((model.__doc__ or "").split())} | extras
+
+
+def describe_text_reply(kind: str, description: str) -> dict[str, Any]:
+    """The same of a reply that is not JSON."""
+    return {"description": description, "content": {kind: {"schema": {"type": "string"}}}}
+
+
+def reply_with_text(text: str, status: int = 200, **headers: str) -> Response:
+    """A reply of JSON that is text already."""
+    return Response(text, status, headers, "application/json")
+
+
+def reply_with_json(document: object, status: int = 200, **headers: str) -> JSONResponse:
+    """A reply of JSON."""
+    return JSONResponse(document, status, headers)

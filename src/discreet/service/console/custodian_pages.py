@@ -1,0 +1,354 @@
+"""The custodian's pages: people, data sets, releases.
+
+The custodian's page about people: tokens, and who may ask what.
+
+The custodian's pages about data sets: spend, snapshots, the log, the chain, warnings.
+
+The custodian's page about releases: what a file would be worth, making one, comparing methods.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from discreet.custodian.status import balance_to_json
+from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
+from discreet.mechanisms.entropy import generate_identifier
+from discreet.release.methods import METHOD_OPTIONS as WEAKER
+from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
+from discreet.service import monitoring, requests
+from discreet.service.api import models as d
+from discreet.service.api.dataset_routes import get_history_document
+from discreet.service.api.dependencies import CurrentCustodian, CurrentService, DatasetContext, ManagedDataset
+from discreet.service.console import forms, views
+from discreet.service.console.forms import ConsoleForm, DatasetUrls, OwnForm, get_dataset_urls
+from discreet.service.console.rendering import SESSION_ENDED_PAGE, PageRoute, render_page
+from discreet.service.dataset_registry import Service
+from discreet.service.jobs import job_to_json, queue_job, queue_release
+from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
+from discreet.service.store.job_queue import list_jobs
+from discreet.service.store.tokens import (
+    MAX_TOKEN_DAYS,
+    RELEASE_ACCOUNT,
+    ROLES,
+    Token,
+    create_token,
+    grant_dataset,
+    list_grants,
+    list_tokens,
+    revoke_grant,
+    revoke_token,
+)
+
+ACCESS_PAGE = "/console/custodian/access"
+EMPTY_FORM = ConsoleForm({"days": ["30"]})
+ID_PATTERN = re.compile("[0-9a-f]{32}")
+TokenId = Annotated[str, Path(min_length=1, max_length=64)]
+
+
+def build_access_pages() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix=ACCESS_PAGE, route_class=PageRoute)
+
+    @router.get("")
+    def access(request: Request, service: CurrentService, _: CurrentCustodian) -> Response:
+        """Tokens, and a table of analysts by data sets."""
+        return _render_access_page(request, service)
+
+    @router.post("/tokens")
+    def new_token(request: Request, service: CurrentService, _: CurrentCustodian, form: OwnForm) -> Response:
+        """Make a token; the page that says so is the only one that ever shows it."""
+        try:
+            token, secret = _create_token(service, form)
+        except InvalidInput as refusal:
+            return _render_access_page(request, service, 400, form, alert=str(refusal))
+        return _render_access_page(request, service, 201, made={"secret": secret, "token": token})
+
+    @router.post("/tokens/{token}/revoke")
+    def revoke(
+        request: Request, service: CurrentService, keeper: CurrentCustodian, form: OwnForm, token: TokenId
+    ) -> Response:
+        """End a token, and sign out every browser that used it; one's own after a second look."""
+        is_own = token == keeper.token.id
+        if is_own and not form.is_ticked("sure"):
+            return render_page(request, "revoke.html", token=keeper.token)
+        try:
+            is_known = revoke_token(service.store, token, spare_last=True)
+        except InvalidInput as refusal:
+            return _render_access_page(request, service, 400, alert=str(refusal))
+        if not is_known:
+            raise build_not_found()
+        return RedirectResponse(SESSION_ENDED_PAGE if is_own else f"{ACCESS_PAGE}#tokens", 303)
+
+    @router.post("/grants")
+    def change(service: CurrentService, _: CurrentCustodian, form: OwnForm) -> Response:
+        """Let an analyst ask a data set, or no more."""
+        dataset, analyst = form.get_text("dataset"), form.get_text("analyst")
+        _require_known_datasets(service, [dataset])
+        if form.get_text("give") == "yes":
+            grant_dataset(service.store, dataset, analyst)
+        else:
+            revoke_grant(service.store, dataset, analyst)
+        return RedirectResponse(f"{ACCESS_PAGE}#grants", 303)
+
+    return router
+
+
+def _create_token(service: Service, form: ConsoleForm) -> tuple[Token, str]:
+    """The token that a form asks for; its id is the form's, so that a form that is sent again makes no other."""
+    analyst, days, datasets = form.get_text("analyst"), form.get_text("days"), form.get_values("datasets")
+    if not analyst:
+        raise InvalidInput("say whom the token is for: the name of an analyst, or of a custodian")
+    if not (days.isascii() and days.isdecimal() and len(days) < 4 and 0 < int(days) <= MAX_TOKEN_DAYS):
+        raise InvalidInput(f"say for how many days it is good: a whole number of days from 1 to {MAX_TOKEN_DAYS}")
+    if not ID_PATTERN.fullmatch(form.get_text("key")):
+        raise InvalidInput("this form is not one of ours; load the page again")
+    _require_known_datasets(service, datasets)
+    return create_token(service.store, analyst, form.get_text("role"), int(days), tuple(datasets), form.get_text("key"))
+
+
+def _render_access_page(
+    request: Request, service: Service, status: int = 200, form: ConsoleForm = EMPTY_FORM, **variables: Any
+) -> Response:
+    tokens, grants, now = list_tokens(service.store), list_grants(service.store), time.time()
+    analysts = sorted(
+        {token.analyst for token in tokens if token.role == "analyst"} | {analyst for _, analyst in grants}
+    )
+    values: dict[str, Any] = {
+        "tokens": [(token, _describe_token_state(token.revoked, token.expires, now)) for token in tokens],
+        "made": None,
+    }
+    values |= {"datasets": service.registry.names, "analysts": analysts, "grants": set(grants), "roles": ROLES}
+    values |= {
+        "fields": {name: form.get_text(name) for name in ("analyst", "role", "days")},
+        "key": generate_identifier(),
+    }
+    return render_page(request, "access.html", status, ticked=form.get_values("datasets"), **(values | variables))
+
+
+def _describe_token_state(revoked: float | None, expires: float, now: float) -> str:
+    return "revoked" if revoked is not None else "expired" if expires <= now else "valid"
+
+
+def _require_known_datasets(service: Service, names: list[str]) -> None:
+    if not set(names) <= set(service.registry.names):
+        raise build_not_found()
+
+
+LINE_CHOICES = (50, 200, 1000)
+Lines = Annotated[int, Query(ge=1, le=1000)]
+
+
+def build_overview_pages() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/console/custodian", route_class=PageRoute)
+
+    @router.get("")
+    def overview(request: Request, service: CurrentService, _: CurrentCustodian) -> Response:
+        """Every data set with what was ever spent of it, and what to look at."""
+        cards = [_build_card(service, name) for name in service.registry.names]
+        warnings = monitoring.list_warnings(service)
+        return render_page(request, "overview.html", cards=cards, warnings=warnings, alerts=monitoring.ALERT_KINDS)
+
+    @router.get("/datasets/{dataset}")
+    def dataset(
+        request: Request, entered: ManagedDataset, lines: Lines = LINE_CHOICES[0], verify: str = ""
+    ) -> Response:
+        """One data set: spend by model and analyst, snapshots, log and chain."""
+        entries: Any = get_history_document(entered, lines)["history"]
+        variables: dict[str, Any] = {
+            "meters": views.build_meters(list_account_balances(entered.service, entered.name)),
+            "accounts": _list_accounts(entered, {entry["analyst"] for entry in entries}),
+            "snapshots": monitoring.snapshots_to_json(entered.schema),
+            "deadline": entered.dataset.config.deadline,
+            "chain": _verify_chain(entered) if verify else None,
+            "jobs": _find_jobs_by_entry(entered),
+            "payer": RELEASE_ACCOUNT,
+        }
+        return render_page(
+            request,
+            "keeping.html",
+            where=get_dataset_urls(entered),
+            entries=entries,
+            lines=lines,
+            choices=LINE_CHOICES,
+            **variables,
+        )
+
+    return router
+
+
+def _build_card(service: Service, name: str) -> dict[str, Any]:
+    card: dict[str, Any] = {"where": DatasetUrls(name, False), "problem": None, "meters": []}
+    card["analysts"] = sum(dataset == name for dataset, _ in list_grants(service.store))
+    try:
+        return card | {"meters": views.build_meters(list_account_balances(service, name))}
+    except DiscreetError as refusal:
+        return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
+
+
+def list_account_balances(service: Service, name: str, analyst: str | None = None) -> list[dict[str, Any]]:
+    """The accounts of the data set, or those of one analyst."""
+    with service.registry.lease_custodian(name) as custodian:
+        all_balances = custodian.budget(analyst)
+    return [balance_to_json(balance) for balance in all_balances if balance.analyst == analyst]
+
+
+def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> list[dict[str, Any]]:
+    """Every analyst who may ask, or has asked of late, with what is spent."""
+    granted_names = {analyst for dataset, analyst in list_grants(context.service.store) if dataset == context.name}
+    names = sorted(granted_names | {active_name for active_name in active_names if active_name is not None})
+    accounts = [
+        (name, views.build_meters(list_account_balances(context.service, context.name, name))) for name in names
+    ]
+    return [{"analyst": name, "granted": name in granted_names, "meters": meters} for name, meters in accounts]
+
+
+def _find_jobs_by_entry(context: DatasetContext) -> dict[int, str]:
+    """The job of every release that was made by one, by its entry of the ledger."""
+    jobs = [
+        release_job
+        for release_job in list_jobs(context.service.store, None)
+        if (release_job.dataset, release_job.kind) == (context.name, "publish")
+    ]
+    results = [
+        (release_job.id, json.loads(release_job.result))
+        for release_job in jobs
+        if release_job.state == "done" and release_job.result is not None
+    ]
+    return {result["release"]["entry"]: job for job, result in results}
+
+
+def _verify_chain(context: DatasetContext) -> dict[str, Any]:
+    """The chain, recomputed; one that does not hold is told, not refused."""
+    try:
+        with context.service.registry.lease_custodian(context.name) as custodian:
+            return {"problem": None} | monitoring.verify_dataset_chain(custodian)
+    except ClaimFailed as refusal:
+        return {"problem": str(refusal)}
+
+
+RELEASE_FIELDS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
+DEFAULT_FIELDS = {"method": "private-linked"}
+"""What a page begins with: the method that previews advise, unless very little may be lost."""
+
+
+def build_release_pages() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/console/custodian/datasets/{dataset}/publish", route_class=PageRoute)
+
+    @router.get("")
+    def start(request: Request, entered: ManagedDataset) -> Response:
+        """Where a release begins."""
+        return _render_release_page(request, entered, ConsoleForm({}))
+
+    @router.post("/preview")
+    def show_preview(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
+        """Whether the recipe can be made, and how far off private files would be, for nothing."""
+        try:
+            recipe = _read_release(form)
+            with entered.service.registry.lease_custodian(entered.name) as custodian:
+                requests.check_release_request(custodian, recipe)
+                if recipe["method"] in WEAKER:
+                    return _render_release_page(request, entered, form, fits=recipe["method"])
+                body = forms.validate_body(d.Expect, _read_private_fields(form))
+                return _render_release_page(
+                    request, entered, form, expected=requests.estimate_requested_release(custodian, body)
+                )
+        except DiscreetError as refusal:
+            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
+
+    @router.post("/release")
+    def release(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
+        """Queue a release, after whatever can be refused at once."""
+        try:
+            body = _read_release(form)
+            if not form.is_ticked("sure"):
+                raise InvalidInput("tick the box that says what it costs, then publish")
+            return _redirect_to_job(queue_release(entered, forms.compute_form_key(form, body), body))
+        except (HttpProblem, DiscreetError) as refusal:
+            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
+
+    @router.post("/sweep")
+    def sweep(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
+        """Queue a comparison of methods; nothing is released."""
+        try:
+            ks = {"ks": form.get_text("ks")} if form.get_text("ks") else {}
+            body = forms.validate_body(d.Sweep, ks | {"methods": form.get_values("methods")})
+            return _redirect_to_job(queue_job(entered, "sweep", forms.compute_form_key(form, body), body))
+        except (HttpProblem, DiscreetError) as refusal:
+            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
+
+    return router
+
+
+def _redirect_to_job(job: dict[str, object]) -> Response:
+    return RedirectResponse(f"/console/jobs/{job['id']}", 303)
+
+
+def _read_release(form: ConsoleForm) -> dict[str, Any]:
+    """The form as a body of the API; what is missing is told by the page's own names."""
+    if form.get_text("method") in PRIVATE and not form.get_text("epsilon"):
+        raise InvalidInput("give an epsilon, how much may be lost, such as 1")
+    return forms.validate_body(d.Publish, _read_recipe_fields(form))
+
+
+def _read_private_fields(form: ConsoleForm) -> dict[str, Any]:
+    """What a preview of all private methods takes."""
+    fields = {
+        "epsilon": form.get_text("epsilon"),
+        "delta": form.get_text("delta"),
+        "k": _read_k(form),
+        "columns": form.get_values("columns"),
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
+
+
+def _read_recipe_fields(form: ConsoleForm) -> dict[str, Any]:
+    """What a release takes."""
+    fields: dict[str, Any] = {name: form.get_text(name) for name in ("method", "epsilon", "delta", "t", "format")}
+    fields |= {"k": _read_k(form), "columns": form.get_values("columns"), "report": True}
+    if fields["method"] in WEAKER:
+        fields |= {"keep": fields.pop("columns")}
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
+
+
+def _read_k(form: ConsoleForm) -> int | str | None:
+    text = form.get_text("k")
+    return "auto" if text == "auto" else forms.parse_optional_integer(text, "k")
+
+
+def _render_release_page(
+    request: Request, context: DatasetContext, form: ConsoleForm, status: int = 200, **variables: Any
+) -> Response:
+    service, principal = context.service, context.principal
+    dataset_jobs = [job for job in list_jobs(service.store, None) if job.dataset == context.name]
+    jobs = [job for job in dataset_jobs if job.kind != "ask" and job.rehearsal == context.rehearsal]
+    values: dict[str, Any] = {
+        "expected": None,
+        "fits": None,
+        "alert": None,
+        "key": form.get_text("key") or generate_identifier(),
+    }
+    values["fields"] = {name: form.get_text(name) or DEFAULT_FIELDS.get(name, "") for name in RELEASE_FIELDS}
+    values |= {"ticked": set(form.get_values("columns")), "compared": form.get_values("methods")}
+    values |= {"columns": context.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
+    values |= {"jobs": [job_to_json(service, principal, job) for job in jobs], "where": get_dataset_urls(context)}
+    values |= {"meters": views.build_meters(list_account_balances(service, context.name))}
+    return render_page(request, "publish.html", status, **(values | variables))
+
+
+def _render_release_refusal(
+    request: Request, context: DatasetContext, form: ConsoleForm, problem: HttpProblem
+) -> Response:
+    if problem.name == "internal":
+        raise problem
+    return _render_release_page(
+        request, context, form, PROBLEM_TYPES_BY_NAME[problem.name].status, alert=problem.to_json()["detail"]
+    )

@@ -1,0 +1,219 @@
+"""What a custodian looks at: the chain, snapshots, warnings, counts. Nothing here is for analysts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from sqlalchemy import select
+
+from discreet.custodian import Custodian
+from discreet.custodian.status import snapshot_to_json, verified_to_json
+from discreet.datasets.dataset_dir import DatasetDir, get_ledger_address
+from discreet.errors import DiscreetError, Unavailable
+from discreet.formatting import format_cost, format_decimals
+from discreet.ledger import Entry
+from discreet.ledger.connect import parse_ledger_path
+from discreet.schema import Schema
+from discreet.service.dataset_registry import Service
+from discreet.service.store.job_queue import count_job_states
+from discreet.service.store.store import read_counters, tokens
+
+METRIC_HELP = {
+    "requests": "Replies by method, route and status.",
+    "seconds": "Seconds until replies left, padded.",
+    "overruns": "Replies that were not ready at their deadline, by data set.",
+    "late": "Replies that left more than a twentieth of the deadline after their moment, by data set.",
+}
+LATE_MESSAGES = {
+    "overrun": "{} {} not ready at the deadline: raise it, or ask for less at once",
+    "late": "{} left late: the machine was busy, so give it fewer or smaller questions at once",
+}
+ALERT_KINDS = ("ledger", "disk")
+"""Kinds of warnings that come first: nothing is answered until they are mended."""
+MIN_FREE_BYTES = 2**20
+"""Bytes that must be free in every folder that is written to: those of a few charges."""
+METRIC_LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route")}
+METRIC_LABELS |= {"overruns": ("dataset",), "late": ("dataset",)}
+
+
+def list_failing_checks(service: Service) -> tuple[str, ...]:
+    """Which checks fail: store, ledger, disk. Nothing is told of any one data set, since anyone may ask."""
+    checks = {"store": _check_store, "ledger": _check_ledgers, "disk": _check_disks}
+    failing = []
+    for name, check in checks.items():
+        try:
+            check(service)
+        except DiscreetError:
+            failing.append(name)
+    return tuple(failing)
+
+
+def _check_store(service: Service) -> None:
+    with service.store.database.begin_read() as connection:
+        connection.execute(select(tokens.c.id).limit(1))
+
+
+def _check_ledgers(service: Service) -> None:
+    for name in service.registry.names:
+        service.registry.check_ledger(name)
+
+
+def _check_disks(service: Service) -> None:
+    for folder in _list_folders(service):
+        require_room(folder)
+
+
+def _list_folders(service: Service) -> list[Path]:
+    """Every folder of this machine that the service writes to, once."""
+    config, datasets = service.config, [service.registry.find_dataset(name) for name in service.registry.names]
+    schemas = [dataset.schema for dataset in datasets if dataset is not None]
+    files = [
+        parse_ledger_path(config.store),
+        *(parse_ledger_path(get_ledger_address(schema, config.ledger)) for schema in schemas),
+    ]
+    folders = [config.folder, *(DatasetDir(schema).folder for schema in schemas)]
+    folders += [file.absolute().parent for file in files if file is not None]
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def require_room(folder: Path) -> None:
+    """Refuse a folder in which no file can be made, or on whose disk there is no room for one."""
+    try:
+        with TemporaryFile(dir=folder, buffering=0) as file:
+            _reserve(file.fileno())
+    except OSError:
+        raise Unavailable(
+            f"the folder {folder.name} cannot be written: look at its rights and the room on its disk, at least "
+            f"{MIN_FREE_BYTES // 2**20} MB"
+        ) from None
+
+
+def _reserve(file: int) -> None:
+    """Take the room of a few charges; macOS has no other way than to write."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, MIN_FREE_BYTES)
+    else:
+        os.write(file, bytes(MIN_FREE_BYTES))
+
+
+def verify_dataset_chain(custodian: Custodian) -> dict[str, object]:
+    """The chain of a data set, recomputed; ClaimFailed where it is not what was written."""
+    return verified_to_json(custodian.verify()) | {"verified": True}
+
+
+def snapshots_to_json(schema: Schema) -> list[dict[str, object]]:
+    """Every registration of a data set, the latest first."""
+    manifest = DatasetDir(schema).read_manifest()
+    registrations = () if manifest is None else manifest.snapshots
+    return [snapshot_to_json(snapshot, schema) for snapshot in reversed(registrations)]
+
+
+def list_warnings(service: Service) -> list[dict[str, Any]]:
+    """Everything that a custodian should look at."""
+    lines = list(_warn_of_disks(service))
+    if not service.config.padding:
+        lines.append(_build_warning("padding", None, "padding is off: times tell about the rows"))
+    counts = read_counters(service.store)
+    for name in service.registry.names:
+        lines += [
+            *(_warn_of_ledger(service, name) or _warn_of_dataset(service, name)),
+            *_warn_of_late_replies(counts, name),
+        ]
+    lines += _warn_of_late_replies(counts, None)
+    return sorted(lines, key=lambda line: line["kind"] not in ALERT_KINDS)
+
+
+def _warn_of_disks(service: Service) -> Iterator[dict[str, Any]]:
+    for folder in _list_folders(service):
+        try:
+            require_room(folder)
+        except Unavailable as refusal:
+            yield _build_warning("disk", None, str(refusal))
+
+
+def _warn_of_ledger(service: Service, name: str) -> list[dict[str, Any]]:
+    """A ledger that is gone, replaced or set back: nothing of the data set is answered until that is mended."""
+    try:
+        service.registry.check_ledger(name)
+    except DiscreetError as refusal:
+        return [_build_warning("ledger", name, str(refusal))]
+    return []
+
+
+def _warn_of_late_replies(
+    counts: Mapping[tuple[str, str], tuple[float, float | None]], name: str | None
+) -> Iterator[dict[str, Any]]:
+    """Replies about a data set that came too late; without a name, those about no one data set."""
+    about = "" if name is not None else " about no one data set"
+    for kind, counter in (("overrun", "overruns"), ("late", "late")):
+        reply_count, last = counts.get((counter, name or ""), (0.0, None))
+        if reply_count:
+            replies = f"{format_decimals(reply_count, 0)} {'reply' if reply_count == 1 else 'replies'}{about}"
+            yield _build_warning(
+                kind, name, LATE_MESSAGES[kind].format(replies, "was" if reply_count == 1 else "were"), last
+            )
+
+
+def _warn_of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
+    try:
+        with service.registry.lease_custodian(name) as custodian:
+            balances, entries = custodian.budget(), custodian.notable_entries()
+    except DiscreetError as refusal:
+        dataset = service.registry.find_dataset(name)
+        cause = None if dataset is None else dataset.cause
+        yield _build_warning("unavailable", name, str(cause or refusal))
+        return
+    yield from (
+        _build_warning("weaker", name, flag) for flag in dict.fromkeys(f for balance in balances for f in balance.flags)
+    )
+    for entry in entries:
+        yield from (_build_warning(kind, name, text, entry.at) for kind, text in _warn_of_entry(entry))
+
+
+def _warn_of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
+    if entry.kind == "release":
+        yield "weaker", f"entry {entry.entry}: {entry.query}"
+    else:
+        epsilon = format_cost(entry.epsilon or Fraction(0))
+        yield "epsilon", f"entry {entry.entry} has epsilon {epsilon}: weak formal protection"
+
+
+def _build_warning(kind: str, dataset: str | None, text: str, seen_at: str | float | None = None) -> dict[str, Any]:
+    return {"kind": kind, "dataset": dataset, "text": text, "at": seen_at}
+
+
+def format_metrics(service: Service) -> str:
+    """What was counted, as Prometheus reads it."""
+    service.counters.write()
+    counts = read_counters(service.store)
+    lines: list[str] = []
+    for name, help_text in METRIC_HELP.items():
+        metric = f"discreet_{name}_total"
+        lines += [f"# HELP {metric} {help_text}", f"# TYPE {metric} counter"]
+        samples = sorted((label, value) for (kind, label), (value, _) in counts.items() if kind == name)
+        lines += [f"{metric}{_format_labels(METRIC_LABELS[name], label)} {value:.15g}" for label, value in samples]
+    lines += ["# HELP discreet_jobs Jobs by state.", "# TYPE discreet_jobs gauge"]
+    lines += [
+        f'discreet_jobs{{state="{state}"}} {count}' for state, count in sorted(count_job_states(service.store).items())
+    ]
+    lines += ["# HELP discreet_padding Whether replies are padded.", "# TYPE discreet_padding gauge"]
+    return "\n".join([*lines, f"discreet_padding {int(service.config.padding)}", ""])
+
+
+def _format_labels(names: tuple[str, ...], label: str) -> str:
+    values = (
+        label.split(" ", len(names) - 1)
+        if len(names) < 3
+        else [*label.split(" ", 1)[:1], *label.split(" ", 1)[1].rsplit(" ", 1)]
+    )
+    pairs: Mapping[str, str] = dict(zip(names, values, strict=True))
+    return "{" + ",".join(f'{name}="{_escape_label(value)}"' for name, value in pairs.items()) + "}"
+
+
+def _escape_label(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

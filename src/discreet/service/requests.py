@@ -1,0 +1,536 @@
+"""Questions, counting sessions and releases from a request to a stored answer.
+
+A question from a request to a kept answer: refused from public facts, charged, drawn, kept, then told.
+
+Sessions of counting questions over HTTP: protocol 1, answered in by any worker.
+
+Releases and sweeps as a request tells of them: read, refused early, carried out by a custodian.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from discreet.answers.answer import Answer
+from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
+from discreet.custodian.session import CountingSession, parse_noise_scale
+from discreet.custodian.status import preview_to_json
+from discreet.datasets.dataset_dir import DatasetDir
+from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
+from discreet.formatting import format_budget_left, format_cost, round_up
+from discreet.mechanisms.entropy import generate_identifier
+from discreet.numeric import as_positive, as_rational, parse_rational
+from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, serialize_large_steps
+from discreet.planner.options import build_query_options
+from discreet.priors.syntax import is_weights_text
+from discreet.privacy.guarantee import Guarantee
+from discreet.query.query import Query
+from discreet.query.validate import count_answer_numbers, parse_question
+from discreet.release.manifest import find_next_release_number
+from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
+from discreet.release.methods import (
+    SyntheticRecipe,
+    build_protection_recipe,
+    build_synthetic_recipe,
+    build_synthetic_recipes,
+    check_synthetic_options,
+)
+from discreet.schema import Schema
+from discreet.service.api.dependencies import DatasetContext
+from discreet.service.config import Limits
+from discreet.service.dataset_registry import Service
+from discreet.service.problems import HttpProblem, build_not_found
+from discreet.service.store.stored_answers import (
+    StoredAnswer,
+    StoredLog,
+    StoredSession,
+    canonicalize_request,
+    close_session,
+    create_session_id,
+    drop_session,
+    find_answer_by_key,
+    find_session_by_id,
+    keep_answer,
+    keep_picture,
+    keep_session,
+    list_saved_priors,
+)
+
+MAX_KEY_LENGTH = 200
+EPSILON_SQUARED_PER_RHO = 100
+"""At a delta of 1e-9 and thereabouts, the square of epsilon is so many times rho."""
+NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
+RequestBody = Mapping[str, Any]
+
+
+def read_idempotency_key(header: str | None) -> str:
+    """The idempotency key of a request: as it was sent, or a new one."""
+    if header is None:
+        return generate_identifier()
+    if not 0 < len(header) <= MAX_KEY_LENGTH or not header.isprintable() or not header.isascii():
+        raise InvalidInput(f"an Idempotency-Key has 1 to {MAX_KEY_LENGTH} printable ASCII characters; use another")
+    return header
+
+
+def expand_saved_prior(service: Service, analyst: str, body: RequestBody) -> dict[str, Any]:
+    """A request with its saved prior written out: a prior is fixed when the question comes."""
+    prior = body.get("prior")
+    replacement = (
+        {"prior": _find_saved_prior(service, analyst, prior[1:])} if prior is not None and prior.startswith("@") else {}
+    )
+    return {**body, **replacement}
+
+
+def parse_question_request(service: Service, schema: Schema, body: RequestBody) -> dict[str, Any]:
+    """A request within the limits, its question read."""
+    request = dict(body)
+    request["question"] = check_limits(service.config.limits, schema, request)
+    return request
+
+
+def _find_saved_prior(service: Service, analyst: str, name: str) -> str:
+    text = next((prior.text for prior in list_saved_priors(service.store, analyst) if prior.name == name), None)
+    if text is None:
+        raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
+    return text
+
+
+def check_limits(limits: Limits, schema: Schema, body: RequestBody) -> Query:
+    """Refuse a prior or a reply that is too large, from the request alone; the question, read once."""
+    prior = body.get("prior")
+    if prior is not None and is_weights_text(prior) and prior.count(":") > limits.prior:
+        raise InvalidInput(
+            f"a prior has at most {limits.prior} weights here; use fewer, or a shape such as normal(38, 6)"
+        )
+    query = parse_question(body["question"], schema)
+    if count_answer_numbers(query, schema) > limits.bins:
+        raise InvalidInput(
+            f"an answer has at most {limits.bins} numbers here, its groups or bins times the numbers in each; "
+            "use fewer keys, wider bins, or fewer numbers at once"
+        )
+    return query
+
+
+def check_min_epsilon(limits: Limits, size: Fraction, has_delta: bool = False) -> None:
+    """Refuse an epsilon so small that answers without end could be paid for: each is stored for good.
+
+    With a delta losses add up by their squares, so that there `size` is the square of epsilon.
+    """
+    if 0 < size < limits.least:
+        subject, min_epsilon = (
+            ("a question with a delta", _round_up_root(limits.least)) if has_delta else ("a question", limits.least)
+        )
+        raise InvalidInput(
+            f"{subject} has an epsilon of at least {format_cost(min_epsilon)} here; ask for more, or ask the custodian"
+        )
+
+
+def _round_up_root(square: Fraction) -> Fraction:
+    """The square root, rounded up: an epsilon of so much is enough."""
+    return round_up(Fraction(math.isqrt(math.ceil(square * 10**40) - 1) + 1, 10**20), 4)
+
+
+def _check_planned_epsilon(limits: Limits, options: RequestBody, guarantee: Guarantee | None) -> None:
+    """The same of a question; what one by its noise or its accuracy costs is known once it is planned."""
+    has_delta = options["delta"] is not None
+    planned_epsilon = None if guarantee is None else guarantee.epsilon
+    epsilon = planned_epsilon if options["epsilon"] is None else options["epsilon"]
+    if epsilon is not None:
+        check_min_epsilon(limits, epsilon**2 if has_delta else epsilon, has_delta)
+    elif guarantee is not None and guarantee.rho is not None:
+        check_min_epsilon(limits, EPSILON_SQUARED_PER_RHO * guarantee.rho, has_delta=True)
+
+
+def parse_query_options(body: RequestBody) -> dict[str, Any]:
+    """What `Custodian.answer` and `.preview` take besides the question, exact numbers by their decimal text."""
+    noise = {name: _parse_optional_number(body.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
+    settings = {name: body.get(name) for name in ("prior", "model", "accuracy", "distance", "rows", "tail", "reuse")}
+    if all(amount is None for amount in (noise["epsilon"], noise["noise_scale"], settings["accuracy"])):
+        raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
+    return noise | settings | {"interval": bool(body.get("interval"))}
+
+
+def parse_request_number(value: object, name: str) -> Fraction:
+    """A number by its decimal text, or as it is."""
+    return parse_rational(value, name) if isinstance(value, str) else as_rational(value, name)
+
+
+def _parse_optional_number(value: object, name: str) -> Fraction | None:
+    return None if value is None else parse_request_number(value, name)
+
+
+def preview_request(service: Service, custodian: Custodian, analyst: str, body: RequestBody) -> dict[str, object]:
+    """What a question would cost and be good for; nothing is charged."""
+    request = parse_question_request(service, custodian.schema, body)
+    options = parse_query_options(request)
+    preview = custodian.preview(request["question"], analyst=analyst, **options)
+    _check_planned_epsilon(service.config.limits, options, preview.guarantee)
+    return preview_to_json(preview)
+
+
+def find_stored_answer(
+    service: Service, dataset: str, rehearsal: bool, analyst: str, key: str, body: RequestBody
+) -> StoredAnswer | None:
+    """The answer that this very request already has; the key of another request is refused."""
+    stored_answer = find_answer_by_key(service.store, dataset, rehearsal, analyst, key)
+    return None if stored_answer is None else require_same_request(stored_answer, body)
+
+
+def require_same_request(stored_answer: StoredAnswer, body: RequestBody) -> StoredAnswer:
+    """A kept answer, if it is to this very request."""
+    if stored_answer.asked != canonicalize_request(dict(body)):
+        raise HttpProblem(
+            "conflict", f"the key {stored_answer.key[:40]!r} was used for another request; use a new key for a new one"
+        )
+    return stored_answer
+
+
+def answer_request(
+    service: Service,
+    custodian: Custodian,
+    rehearsal: bool,
+    analyst: str,
+    key: str,
+    body: RequestBody,
+    received_at: float,
+) -> StoredAnswer:
+    """Answer what came at a time, and keep the answer under its key; or refuse before anything is charged."""
+    request = parse_question_request(service, custodian.schema, body)
+    options = parse_query_options(request)
+    ranges = [_parse_range(text) for text in request.get("ranges", ())]
+    population_size = _parse_optional_number(request.get("population_size"), "population_size")
+    has_population = bool(request.get("population")) or population_size is not None
+    _check_additions(custodian.schema, request, options, ranges, population_size, has_population)
+    _check_planned_epsilon(service.config.limits, options, _preview_guarantee(custodian, analyst, request, options))
+    constraints = tuple(request.get("constraints", ()))
+    settings: dict[str, Any] = {"constraints": constraints, "fresh": bool(request.get("fresh"))}
+    payer = custodian.cached_only() if request.get("stored_only") else custodian
+    build_answer = payer._charge_and_measure(request["question"], analyst, key, **options, **settings)
+    with serialize_large_steps(count_answer_numbers(request["question"], custodian.schema) > LARGE_REPLY_NUMBERS):
+        answer = build_answer()
+        additions = _compute_additions(answer, ranges, has_population, population_size)
+        stored_answer = build_stored_answer(custodian, rehearsal, analyst, key, body, answer, additions, received_at)
+        del answer, additions  # before another thread builds its own
+    return keep_answer(service.store, stored_answer)
+
+
+def _compute_additions(
+    answer: Answer, ranges: list[tuple[str, str]], has_population: bool, population_size: Fraction | None
+) -> dict[str, Any]:
+    """The ranges and the estimates of the population that were asked for with the answer."""
+    additions: dict[str, Any] = {}
+    if ranges:
+        additions["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
+    if has_population:
+        population = answer.population(size=population_size)
+        additions["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
+    return additions
+
+
+def _preview_guarantee(
+    custodian: Custodian, analyst: str, request: RequestBody, options: RequestBody
+) -> Guarantee | None:
+    """What a question without an epsilon would promise; None where it cannot be paid for, or has one."""
+    if options["epsilon"] is not None:
+        return None
+    try:
+        return custodian.preview(request["question"], analyst=analyst, **options).guarantee
+    except BudgetExceeded:  # under its key it may be paid for already
+        return None
+
+
+def _check_additions(
+    schema: Schema,
+    request: RequestBody,
+    options: Mapping[str, Any],
+    ranges: list[tuple[str, str]],
+    population_size: object,
+    has_population: bool,
+) -> None:
+    """Whatever is wrong with what is asked beside the question is told before the charge."""
+    noise = options["epsilon"], options["delta"], options["prior"], options["model"]
+    settings = {name: options[name] for name in ("accuracy", "noise_scale", "rows", "distance", "interval", "tail")}
+    if ranges:
+        check_ranges(schema, request["question"], ranges)
+    if request.get("constraints"):
+        check_constraints(schema, request["question"], request["constraints"], *noise, **settings)
+    if has_population:
+        check_population(schema, request["question"], population_size, *noise, **settings)
+
+
+def _parse_range(text: str) -> tuple[str, str]:
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not (low and dots and high):
+        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
+    return low, high
+
+
+def build_stored_answer(
+    custodian: Custodian,
+    rehearsal: bool,
+    analyst: str,
+    key: str,
+    body: RequestBody,
+    answer: Answer,
+    additions: Mapping[str, Any],
+    received_at: float,
+) -> StoredAnswer:
+    """An answer as it is kept: its document with a new id; its picture is drawn when it is looked at."""
+    answer_id, dataset = generate_identifier(), custodian.schema.name
+    head = {"id": answer_id, "at": received_at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
+    with serialize_large_steps(len(answer.rows) * len(answer.numbers) > LARGE_REPLY_NUMBERS):
+        details = {"picture": answer.picture is not None, "request": dict(body)}
+        text = json.dumps(head | details | answer.to_json() | dict(additions))
+    return StoredAnswer(
+        answer_id,
+        dataset,
+        rehearsal,
+        analyst,
+        key,
+        canonicalize_request(dict(body)),
+        answer.entry,
+        received_at,
+        text,
+        None,
+    )
+
+
+def render_answer_picture(service: Service, custodian: Custodian, stored_answer: StoredAnswer) -> str | None:
+    """The picture of a kept answer, drawn when it is first looked at from what was paid for: to look costs nothing."""
+    if stored_answer.picture is not None or not json.loads(stored_answer.document)["picture"]:
+        return stored_answer.picture
+    request = parse_question_request(service, custodian.schema, json.loads(stored_answer.asked))
+    settings: dict[str, Any] = {
+        "constraints": tuple(request.get("constraints", ())),
+        "fresh": bool(request.get("fresh")),
+    }
+    try:
+        cached_custodian = custodian.cached_only()
+        answer = cached_custodian.answer(
+            request["question"],
+            analyst=stored_answer.analyst,
+            key=stored_answer.key,
+            **parse_query_options(request),
+            **settings,
+        )
+    except (InvalidInput, BudgetExceeded):
+        raise InvalidInput(NO_PICTURE) from None
+    if answer.entry != stored_answer.entry or not _has_same_rows(
+        answer, stored_answer
+    ):  # a nearer one, or the ledger was put back
+        raise InvalidInput(NO_PICTURE)
+    spec = json.dumps(answer.picture_spec())
+    keep_picture(service.store, stored_answer.id, spec)
+    return spec
+
+
+def _has_same_rows(answer: Answer, stored_answer: StoredAnswer) -> bool:
+    rows: object = json.loads(json.dumps(answer.to_json()["rows"]))
+    return bool(rows == json.loads(stored_answer.document)["rows"])
+
+
+SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
+
+
+def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
+    """Pay for a session, once under its key."""
+    if context.dataset.runs_as_jobs:
+        raise Unsupported("there are no sessions where questions run as jobs; ask the questions one by one")
+    new_session = _build_session(context, key, body)
+    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        stored_session = keep_session(context.service.store, new_session)
+        if (stored_session.noise_scale, stored_session.epsilon) != (new_session.noise_scale, new_session.epsilon):
+            raise HttpProblem(
+                "conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one"
+            )
+        try:
+            return _session_to_json(stored_session, resume_stored_session(context, custodian, stored_session))
+        except (BudgetExceeded, InvalidInput):
+            if stored_session.id == new_session.id:
+                drop_session(context.service.store, new_session.id)
+            raise
+
+
+def _build_session(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredSession:
+    """A session of numbers that one can have."""
+    scale = parse_noise_scale(parse_request_number(body["noise_scale"], "noise_scale"))
+    epsilon = as_positive(parse_request_number(body["epsilon"], "epsilon"), "epsilon")
+    build_query_options(epsilon)
+    check_min_epsilon(context.service.config.limits, epsilon)
+    names = context.name, context.rehearsal, context.principal.name, key
+    return StoredSession(create_session_id(context.service.run_id), *names, str(scale), str(epsilon))
+
+
+def answer_in_session(context: DatasetContext, session_id: str, key: str, body: dict[str, Any]) -> StoredAnswer:
+    """One count in a session; the same at the same noise scale is the same answer."""
+    stored_session = find_own_session(context, session_id)
+    if stored_session.closed:
+        raise InvalidInput("the session is closed; open another")
+    check_limits(context.service.config.limits, context.schema, body)
+    scale = None if body.get("noise_scale") is None else parse_request_number(body["noise_scale"], "noise_scale")
+    session_body = body | {
+        "session": stored_session.id
+    }  # under the same key, in another session, it is another request
+    stored_answer = find_stored_answer(
+        context.service, context.name, context.rehearsal, stored_session.analyst, key, session_body
+    )
+    if stored_answer is not None:
+        return stored_answer
+    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        session = resume_stored_session(context, custodian, stored_session)
+        answer = session.answer(body["question"], scale)
+        additions = {"session": stored_session.id, "left": str(session.left), "picture": False}
+        new_answer = build_stored_answer(
+            custodian, context.rehearsal, stored_session.analyst, key, body, answer, additions, context.received_at
+        )
+    return require_same_request(
+        keep_answer(context.service.store, replace(new_answer, asked=canonicalize_request(session_body))), session_body
+    )
+
+
+def describe_session(context: DatasetContext, session_id: str) -> dict[str, object]:
+    """How a session stands."""
+    stored_session = find_own_session(context, session_id)
+    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        return _session_to_json(stored_session, resume_stored_session(context, custodian, stored_session))
+
+
+def end_counting_session(context: DatasetContext, session_id: str) -> None:
+    """No more answers in a session; what is left is lost."""
+    close_session(context.service.store, find_own_session(context, session_id).id)
+
+
+def find_own_session(context: DatasetContext, session_id: str) -> StoredSession:
+    """A session by its id, if it is the sender's."""
+    stored_session = find_session_by_id(context.service.store, session_id)
+    is_same_dataset = stored_session is not None and (stored_session.dataset, stored_session.rehearsal) == (
+        context.name,
+        context.rehearsal,
+    )
+    if stored_session is None or not is_same_dataset or stored_session.analyst != context.principal.name:
+        raise build_not_found()
+    return stored_session
+
+
+def resume_stored_session(
+    context: DatasetContext, custodian: Custodian, stored_session: StoredSession
+) -> CountingSession:
+    """The session as it stands, in this worker: under its key it was paid for once."""
+    run_id = context.service.run_id
+    if not stored_session.is_of_run(run_id):
+        raise InvalidInput(SESSION_ENDED)
+    log = StoredLog(context.service.store, stored_session.id, run_id)
+    numbers = (
+        parse_request_number(stored_session.noise_scale, "noise_scale"),
+        parse_request_number(stored_session.epsilon, "epsilon"),
+    )
+    session = custodian._with_release_barrier(context.release_barrier)._open_shared_session(
+        *numbers, stored_session.analyst, f"session {stored_session.id}", log
+    )
+    session.catch_up()
+    return session
+
+
+def _session_to_json(stored_session: StoredSession, session: CountingSession) -> dict[str, object]:
+    numbers = {"noise_scale": str(session.noise_scale), "epsilon": str(session.epsilon), "left": str(session.left)}
+    return {
+        "id": stored_session.id,
+        "dataset": stored_session.dataset,
+        "rehearsal": stored_session.rehearsal,
+        "closed": stored_session.closed,
+    } | numbers
+
+
+EXACT_FIELDS = ("t", "epsilon", "delta", "suppress")
+SERVICE_FIELDS = ("method", "format", "report")
+
+
+def check_release_request(custodian: Custodian, body: Mapping[str, Any]) -> None:
+    """Refuse at once what the schema and the budget alone show to be impossible."""
+    recipe = parse_release_request(custodian.schema, body)
+    if recipe is not None and recipe.delta is None:  # with a delta, what it costs is known once it is planned
+        _check_budget(custodian, recipe.epsilon)
+
+
+def parse_release_request(schema: Schema, body: Mapping[str, Any]) -> SyntheticRecipe | None:
+    """The recipe of a private file, None of another; refused where the schema shows it to be wrong."""
+    method, options = body["method"], _parse_release_options(body)
+    k, t, epsilon = (options.pop(name, None) for name in ("k", "t", "epsilon"))
+    if method in PRIVATE:
+        return build_synthetic_recipe(
+            schema, method, epsilon, k=k, **check_synthetic_options(method, {"t": t} | options)
+        )
+    build_protection_recipe(schema, method, k, epsilon, t=t, **options)
+    return None
+
+
+def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
+    """A pure loss adds up, so what is left of that account tells whether it fits; others are told by the ledger."""
+    left = next((balance.left for balance in custodian.budget() if balance.model == "dp"), epsilon)
+    if epsilon > left:
+        advice = f"ask for at most {format_budget_left(left)}" if left else "no other file can be paid for"
+        raise BudgetExceeded(
+            f"epsilon {format_cost(epsilon)} was asked, and the data set's budget has {format_budget_left(left)} left; "
+            f"{advice}"
+        )
+
+
+def publish_in_folder(
+    custodian: Custodian, body: Mapping[str, Any], folder: Path, progress: Callable[[str], None], key: str
+) -> dict[str, object]:
+    """Make the release in a folder; the JSON of it, with names instead of places."""
+    name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
+    output = folder / ("columns" if body.get("apart") else f"{name}.{body.get('format', 'csv')}")
+    report = folder / f"{name}-report.html" if body.get("report", True) else None
+    release = custodian.publish(
+        body["method"], output, report=report, progress=progress, key=key, **_parse_release_options(body)
+    )
+    document = release.to_json()
+    document["files"] = [str(file.relative_to(folder)) for file in release.files]
+    document["manifest_file"] = str(release.manifest_file.relative_to(folder))
+    return document | {"report": None if release.report is None else str(release.report.relative_to(folder))}
+
+
+def sweep_in_folder(
+    custodian: Custodian, body: Mapping[str, Any], folder: Path, progress: Callable[[str], None]
+) -> dict[str, object]:
+    """Compare methods over k; the JSON of it."""
+    options = {name: value for name, value in _parse_release_options(body).items() if name in {"methods", "t"}}
+    sweep_result = custodian.sweep(
+        body.get("ks", "k=3..300"), report=folder / "sweep.html", progress=progress, **options
+    )
+    return sweep_result.to_json()
+
+
+def estimate_requested_release(custodian: Custodian, body: Mapping[str, Any]) -> dict[str, object]:
+    """What private files would promise and how far off they would be."""
+    from discreet.synthetic.file_plan import recommend_method
+
+    method, options = body.get("method"), _parse_release_options(body)
+    k, epsilon = options.pop("k", None), options.pop("epsilon", None)
+    build_synthetic_recipes(custodian.schema, method, epsilon, k, options)
+    plans = custodian.estimate_error(method, k, epsilon, **options)
+    return {
+        "plans": [plan.to_json() for plan in plans],
+        "recommended": recommend_method(plans) if method is None else None,
+    }
+
+
+def _parse_release_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said, numbers by their decimal text, as `Custodian.publish` takes it."""
+    options = {name: value for name, value in body.items() if name not in SERVICE_FIELDS and value is not None}
+    for name in EXACT_FIELDS:
+        if name in options:
+            options[name] = parse_request_number(options[name], name)
+    for name in ("keep", "columns", "methods"):
+        if name in options:
+            options[name] = tuple(options[name])
+    if "pairs" in options:
+        options["pairs"] = [tuple(pair) for pair in options["pairs"]]
+    return options

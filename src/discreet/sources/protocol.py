@@ -1,0 +1,297 @@
+"""What every source of rows does, and how an engine's results become cells and batches.
+
+What every source does with a plan of totals.
+
+What an engine returns, as the cells of a plan.
+
+Engines sum plain codes; what a plan wants subtracted is subtracted here. The sum of (c - l) is the sum of c, less l for
+every value; that of (c - l)^2 is the sum of c^2, less 2l times the sum of c, plus l^2 for every value.
+
+What an engine returns of a table that is to be released, as batches of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import Unsupported
+from discreet.query.scan import (
+    MISSING_CODE,
+    Amounts,
+    BinKey,
+    Cell,
+    HistogramScan,
+    ReleaseBatch,
+    ReleasePlan,
+    ScanKey,
+    ScanMeasure,
+    SwapPlan,
+    TClosenessPlan,
+    TextKey,
+    TotalsScan,
+)
+from discreet.schema import Column, Schema
+
+
+class Source(Protocol):
+    """Where a snapshot lives. Nothing it does may fail on a row, and nothing it says of a failure may quote one."""
+
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
+        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
+
+    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
+        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
+
+    def individual(self, column: str, unit: str) -> int | None:
+        """The code of one unit's value; None where the unit is absent or has none."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def records(self) -> Iterator[ReleaseBatch]:
+        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+
+    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
+        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+def require_one_row_each(schema: Schema) -> None:
+    """Refuse to speak of a unit's value where a unit may have several, or none has a name."""
+    if schema.unit is None or schema.rows != 1:
+        raise Unsupported(f"one unit's value is asked of {schema.name}, but its schema does not give each unit one row")
+
+
+def require_rankable(schema: Schema, column: str) -> None:
+    """Refuse to rank private keys, which have no public order."""
+    if schema.column(column).private_keys:
+        raise Unsupported(
+            f"a release ranks the values of {column[:40]!r}, but they are private keys without an order; "
+            "choose a column with a public domain"
+        )
+
+
+MISSING_NUMBER = -(2**62)
+"""Stands for a missing value in arrays; no code and no bin is so far from 0."""
+EngineValue = int | str | Decimal | None
+
+
+def list_unshifted_measures(measures: Iterable[ScanMeasure]) -> tuple[ScanMeasure, ...]:
+    """The measures with nothing subtracted that give these, each once; at least the number of rows."""
+    return tuple(dict.fromkeys(part for measure in measures for part in _split_measure(measure))) or (
+        ScanMeasure("rows"),
+    )
+
+
+def _split_measure(measure: ScanMeasure) -> tuple[ScanMeasure, ...]:
+    unshifted_measure = replace(measure, lower=0)
+    total, present = replace(unshifted_measure, what="sum"), replace(unshifted_measure, what="present")
+    if measure.what == "sum" and measure.lower:
+        return total, present
+    if measure.what == "squares" and measure.lower:
+        return unshifted_measure, total, present
+    return (measure,)
+
+
+def _compute_amount(measure: ScanMeasure, part_totals: Mapping[ScanMeasure, int]) -> int:
+    match [part_totals[part] for part in _split_measure(measure)]:
+        case [total, present]:
+            return total - measure.lower * present
+        case [squares, total, present]:
+            return squares - 2 * measure.lower * total + measure.lower**2 * present
+    return part_totals[measure]
+
+
+def compute_first_bin(bins: BinKey, column: Column) -> int:
+    """The code at which an engine's bin 0 starts: the start of a bin that no code of the column is below.
+
+    Single codes are left as they are, so that for them it is 0.
+    """
+    return 0 if bins.width == 1 else column.lower - (column.lower - bins.lower) % bins.width
+
+
+def decode_totals(plan: TotalsScan, schema: Schema, rows: Iterable[Sequence[EngineValue]]) -> dict[Cell, Amounts]:
+    """Each row's cell, and its totals."""
+    measures, width = list_unshifted_measures(plan.measures), len(plan.keys)
+    shifts = _compute_bin_shifts(plan.keys, schema)
+    cells: dict[Cell, Amounts] = {}
+    for row in rows:
+        part_totals = dict(zip(measures, (int(total or 0) for total in row[width:]), strict=True))
+        cell, amounts = (
+            _build_cell(row[:width], shifts),
+            tuple(_compute_amount(measure, part_totals) for measure in plan.measures),
+        )
+        cells[cell] = _merge_amounts(plan.measures, cells[cell], amounts) if cell in cells else amounts
+    return cells
+
+
+def _merge_amounts(measures: Iterable[ScanMeasure], first: Amounts, second: Amounts) -> Amounts:
+    """The totals of a cell that came twice, as two texts of an engine that are one in Python; none should.
+
+    Rows add up. Units do not: one that has rows under both texts would count twice. The greater of the two numbers
+    moves by at most one where each of them does (measurements/threshold.md).
+    """
+    operations = (max if measure.what == "units" else add for measure in measures)
+    return tuple(operation(x, y) for operation, x, y in zip(operations, first, second, strict=True))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LazyHistograms(Mapping[Cell, NDArray[np.int64]]):
+    """The histogram of each cell, made when it is looked up: all of them at once would be as many numbers as there are
+    cells times bins. Kept are the bins that have rows, one after the other, and which of them are of which cell.
+    """
+
+    bin_count: int
+    bin_indices: NDArray[np.integer[Any]]
+    row_counts: NDArray[np.integer[Any]]
+    runs: Mapping[Cell, list[tuple[int, int]]]
+
+    def __getitem__(self, cell: Cell) -> NDArray[np.int64]:
+        counts = np.zeros(self.bin_count, np.int64)
+        for start, stop in self.runs[cell]:
+            np.add.at(counts, self.bin_indices[start:stop], self.row_counts[start:stop])
+        return counts
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+
+def decode_histograms(plan: HistogramScan, schema: Schema, columns: Sequence[NDArray[Any]]) -> LazyHistograms:
+    """Each cell's histogram, from columns of keys, of bins and of the rows in them."""
+    *keys, bins, counts = columns
+    *shifts, shift = _compute_bin_shifts((*plan.keys, plan.bins), schema)
+    bin_indices = bins + shift
+    is_inside = (bin_indices >= 0) & (bin_indices < plan.count)
+    inside_counts = np.concatenate(([0], np.cumsum(is_inside)))
+    runs: dict[Cell, list[tuple[int, int]]] = {} if plan.keys else {(): []}
+    for start, stop in pairwise(_find_run_starts(keys, len(counts))):
+        cell = _build_cell([key[start] for key in keys], shifts)
+        runs.setdefault(cell, []).append((int(inside_counts[start]), int(inside_counts[stop])))
+    return LazyHistograms(
+        plan.count, _shrink_integers(bin_indices[is_inside]), _shrink_integers(counts[is_inside]), runs
+    )
+
+
+def _shrink_integers(numbers: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    """The same numbers, none below 0, in the smallest type that holds them."""
+    return np.asarray(numbers, dtype=np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def transpose_histogram_rows(plan: HistogramScan, rows: Sequence[Sequence[EngineValue]]) -> list[NDArray[Any]]:
+    """Rows of a histogram as columns: arrays of numbers, and of objects for texts."""
+    dtypes = [object if isinstance(key, TextKey) else np.int64 for key in (*plan.keys, plan.bins)] + [np.int64]
+    value_columns = list(zip(*rows, strict=True)) or [()] * len(dtypes)
+    return [
+        np.array([MISSING_NUMBER if value is None and dtype is np.int64 else value for value in values], dtype)
+        for dtype, values in zip(dtypes, value_columns, strict=True)
+    ]
+
+
+def get_single_number(rows: Sequence[Sequence[int | None]]) -> int | None:
+    """The one number of a reply of one row."""
+    [[number]] = rows
+    return number
+
+
+def _find_run_starts(keys: Sequence[NDArray[Any]], length: int) -> list[int]:
+    """Where runs of rows with the same keys start, and the end of the last."""
+    changes = np.zeros(max(length - 1, 0), bool)
+    for key in keys:
+        changes |= key[1:] != key[:-1]
+    return [*([0] if length else []), *(np.flatnonzero(changes) + 1).tolist(), length]
+
+
+def _compute_bin_shifts(keys: Iterable[ScanKey], schema: Schema) -> list[int]:
+    """What is added to each key that an engine returns: to a bin, by how many its counting starts later."""
+    return [
+        (compute_first_bin(key, schema.column(key.column)) - key.lower) // key.width if isinstance(key, BinKey) else 0
+        for key in keys
+    ]
+
+
+def _build_cell(values: Sequence[EngineValue], shifts: Sequence[int]) -> Cell:
+    return tuple(_decode_key(value, shift) for value, shift in zip(values, shifts, strict=True))
+
+
+def _decode_key(value: EngineValue, shift: int) -> int | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return int(value) + shift if value != MISSING_NUMBER else None
+
+
+BATCH_SIZE = 100_000
+"""How many rows a batch has, but for the last."""
+RECORD_GROUPS = "records"
+"""What groups of whole rows are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """The columns of a reply, in order: those of the schema, those that were changed, the labels of groups."""
+
+    original: tuple[str, ...]
+    texts: frozenset[str]
+    changed: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    @staticmethod
+    def for_records(schema: Schema) -> BatchShape:
+        """Of the rows as they are."""
+        texts = frozenset(name for name, column in schema.columns.items() if column.private_keys)
+        return BatchShape(tuple(schema.columns), texts)
+
+    @staticmethod
+    def for_release(plan: ReleasePlan, schema: Schema) -> BatchShape:
+        """Of the rows, and of what a plan makes of them."""
+        base_shape = BatchShape.for_records(schema)
+        if isinstance(plan, SwapPlan):
+            names = tuple(name for name, _ in plan.runs)
+            return replace(base_shape, changed=names, groups=names)
+        return replace(
+            base_shape, changed=(plan.column,) if isinstance(plan, TClosenessPlan) else (), groups=(RECORD_GROUPS,)
+        )
+
+    def build_batch(self, columns: Sequence[NDArray[Any]]) -> ReleaseBatch:
+        """The columns of a reply by their names."""
+        first, second = len(self.original), len(self.original) + len(self.changed)
+        return ReleaseBatch(
+            dict(zip(self.original, columns[:first], strict=True)),
+            dict(zip(self.changed, columns[first:second], strict=True)),
+            dict(zip(self.groups, columns[second:], strict=True)),
+        )
+
+    def build_batches(self, row_chunks: Iterable[Sequence[Sequence[Any]]]) -> Iterator[ReleaseBatch]:
+        """A reply that comes as lists of rows; none of a list without rows."""
+        names = (*self.original, *("",) * (len(self.changed) + len(self.groups)))
+        for rows in row_chunks:
+            if rows:
+                named_values = zip(names, zip(*rows, strict=True), strict=True)
+                yield self.build_batch(
+                    [
+                        _to_text_array(values) if name in self.texts else _to_code_array(values)
+                        for name, values in named_values
+                    ]
+                )
+
+
+def _to_text_array(values: Sequence[str | None]) -> NDArray[Any]:
+    return np.array(values, dtype=object)
+
+
+def _to_code_array(values: Sequence[int | None]) -> NDArray[np.int64]:
+    if None not in values:
+        return np.array(values, dtype=np.int64)
+    return np.array([MISSING_CODE if value is None else value for value in values], dtype=np.int64)

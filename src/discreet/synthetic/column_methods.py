@@ -1,0 +1,563 @@
+"""Ways to measure one column: rank blocks, categories, cumulative counts, ordered names.
+
+Noisy numbers of one column made the best whole counts of its cells that add up. Proof: synthetic/columns.md.
+
+Nothing here sees an exact count, or draws. Whatever the noise was, the counts are at least 0 and add up to the rows.
+
+An ordered column as noisy sums of fixed blocks of its ranks. Proof: columns.md.
+
+A column of few values as noisy counts of all of them. Proof: columns.md.
+
+An ordered column as noisy counts of nested blocks of its cells. Proof: columns.md.
+
+A column of names as the best name of each fixed block of its ranks, in a public order. Proof: columns.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput, Unsupported
+from discreet.estimation.hierarchical_counts import (
+    BlockHierarchy,
+    HistogramStrategy,
+    NoiseKind,
+    list_histogram_strategies,
+)
+from discreet.mechanisms.distribution import Distribution, PowerFactors
+from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.noise import Noise
+from discreet.mechanisms.selection_scores import Selection
+from discreet.priors.prior import Prior
+from discreet.schema import Column
+from discreet.sdc.methods.record_distance import compute_semantic_distances
+from discreet.synthetic.columns import (
+    ColumnGrid,
+    Counts,
+    PrivacyBudget,
+    add_noise_to_totals,
+    combine_errors,
+    compute_block_edges,
+    compute_clipped_error,
+)
+
+Array = NDArray[np.float64]
+ColumnCounts = NDArray[np.int64]
+NORMAL_MEAN_ERROR = math.sqrt(2 / math.pi)
+"""The mean size of an error, in its standard deviations: at most this for sums of Laplace noises, this for Gaussian."""
+MAX_PREFIXES = 97
+"""The mean error of a cumulative count is taken over so many of them; a prime, so as not to fall on blocks' ends."""
+MAX_NOISY_COUNT = 2**61
+MIN_VARIANCE = 1e-12
+"""A smaller variance cannot be divided by."""
+
+
+def fit_ranked_counts(sums: ColumnCounts, sizes: ColumnCounts, cells: int) -> ColumnCounts:
+    """The counts of every cell where rank blocks of these sizes have these noisy sums of cell numbers.
+
+    The blocks' means are made to rise, weighted by size, and clipped; each is repeated as the whole numbers beside it,
+    as many of either as keep the sum to within a half.
+    """
+    from scipy.optimize import isotonic_regression
+
+    means = isotonic_regression(sums / sizes, weights=sizes.astype(np.float64)).x
+    clipped = np.clip(means, 0, cells - 1)
+    below = np.floor(clipped).astype(np.int64)
+    above = np.rint((clipped - below) * sizes).astype(np.int64)
+    counts = np.zeros(cells, dtype=np.int64)
+    np.add.at(counts, below, sizes - above)
+    np.add.at(counts, np.minimum(below + 1, cells - 1), above)
+    return counts
+
+
+def project_counts(noisy: ColumnCounts, rows: int) -> ColumnCounts:
+    """The nearest whole counts of at least 0 that add up to `rows`: least squares, then largest remainders.
+
+    All is exact. Of whole numbers less one threshold all remainders are alike, so the largest numbers are rounded up.
+    """
+    clipped_counts = np.clip(noisy, -MAX_NOISY_COUNT, MAX_NOISY_COUNT)
+    clipped_counts = np.maximum(
+        clipped_counts - clipped_counts.max(), -rows
+    )  # what is farther below the greatest is 0 in any case
+    order = np.argsort(-clipped_counts, kind="stable")
+    sums, places = np.cumsum(clipped_counts[order]) - rows, np.arange(1, len(clipped_counts) + 1)
+    positive_cells = int(np.flatnonzero(clipped_counts[order] * places >= sums)[-1]) + 1
+    threshold, over = divmod(int(sums[positive_cells - 1]), positive_cells)
+    counts = np.zeros(len(clipped_counts), dtype=np.int64)
+    counts[order[:positive_cells]] = clipped_counts[order[:positive_cells]] - threshold
+    counts[order[positive_cells - over : positive_cells]] -= 1
+    return counts
+
+
+def fit_cumulative_counts(leaves: Array, edges: ColumnCounts, rows: int) -> ColumnCounts:
+    """The counts of every cell, from estimates of those of runs between `edges`, then of missing values, if any.
+
+    The cumulative count is made to rise from 0 to the rows that are not missing; inside a run it rises evenly.
+    """
+    from scipy.optimize import isotonic_regression
+
+    absent = np.clip(np.rint(leaves[len(edges) - 1 :]), 0, rows).astype(np.int64)
+    present = rows - int(absent.sum())
+    cumulative = isotonic_regression(np.cumsum(leaves[: len(edges) - 1])).x
+    known = np.concatenate(([0.0], np.clip(np.rint(cumulative), 0, present)))
+    known[-1] = present
+    upto = np.rint(np.interp(np.arange(edges[-1] + 1), edges, known)).astype(np.int64)
+    return np.concatenate((np.diff(upto), absent))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CountTree:
+    """What to measure of cells of a known total, so that cumulative counts are known best.
+
+    The deviations are of a cumulative count, on average, and of the count of missing values, in those of noise at
+    weight 1.
+    """
+
+    strategy: HistogramStrategy
+    has_missing: bool
+    deviation: float = 0.0
+    missing_deviation: float = 0.0
+
+    def list_block_starts(self) -> tuple[ColumnCounts, ...]:
+        """Where the blocks of each level start, coarse to fine; missing values are one block at every level."""
+        cells = self.strategy.count
+        last = np.arange(cells, cells + self.has_missing)
+        return tuple(np.append(np.arange(0, cells, size), last) for size in self.strategy.sizes)
+
+    def build_hierarchy(self, variances: Sequence[float]) -> BlockHierarchy:
+        """The levels with the variance of their noise, under the known total."""
+        top = np.zeros(1, dtype=np.int64)
+        return BlockHierarchy(
+            (top, *self.list_block_starts()), (0.0, *(max(variance, MIN_VARIANCE) for variance in variances))
+        )
+
+
+@lru_cache(maxsize=1024)
+def find_best_tree(cells: int, has_missing: bool, noise_kind: NoiseKind) -> CountTree:
+    """Every cell alone or also blocks, whichever knows cumulative counts better; of at least two cells, or missing."""
+    trees = [
+        _add_deviations(CountTree(strategy, has_missing))
+        for strategy in list_histogram_strategies(cells, noise_kind, True)
+        if strategy.kind != "wavelet"
+    ]
+    return min(trees, key=lambda tree: tree.deviation)
+
+
+def _add_deviations(tree: CountTree) -> CountTree:
+    """With its deviations."""
+    hierarchy = tree.build_hierarchy([1 / weight**2 for weight in tree.strategy.weights])
+    prefixes = tree.strategy.count - 1 + tree.has_missing
+    prefix_count = min(prefixes, MAX_PREFIXES)
+    ends = [(2 * place + 1) * prefixes // (2 * prefix_count) for place in range(prefix_count)]
+    deviation = sum(math.sqrt(hierarchy.compute_range_variance(0, end)) for end in ends) / prefix_count
+    absent = math.sqrt(hierarchy.compute_node_variances()[-1][-1]) if tree.has_missing else 0.0
+    return replace(tree, deviation=deviation, missing_deviation=absent)
+
+
+MONOTONE_ERROR_FACTOR = 0.7
+"""Of many noisy means that are made to rise the error is about so many times the third root of noise^2 / blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankBlocks:
+    """Blocks of k ranks from the low end, the last of k to 2k - 1: the sums of their values, with noise."""
+
+    grid: ColumnGrid
+    rows: int
+    k: int
+    budget: PrivacyBudget
+
+    def __post_init__(self) -> None:
+        if not self.grid.is_ordered or self.grid.has_missing or self.grid.cell_count < 2:
+            raise InvalidInput("rank blocks are of a column with an order, without missing values, of several values")
+        if not 1 <= self.k <= self.rows:
+            raise InvalidInput(f"a rank block has 1 to {self.rows} rows, as many as there are; choose such a k")
+
+    @property
+    def name(self) -> str:
+        return f"rank blocks of {self.k:,}"
+
+    @property
+    def noise(self) -> Noise:
+        """One person moves all sums together by at most the width of the domain."""
+        width = self.grid.cell_count - 1
+        return self.budget.build_noise(width, width**2)
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """The first rank of every block, and the end of the last."""
+        return compute_block_edges(self.rows, self.k)
+
+    @property
+    def error_bound(self) -> float:
+        """The mean of W1 at most: half the largest block, the noise of the blocks' means, rounding, half a cell."""
+        return min(1.0, self._within_block_error + self._noise_error)
+
+    @property
+    def error(self) -> float:
+        """The mean of W1 to expect: noise, clipped and made to rise, and a third of what rows may be off in blocks."""
+        monotone_error = MONOTONE_ERROR_FACTOR * (self._noise_error**2 / (self.rows // self.k)) ** (1 / 3)
+        return combine_errors(
+            self._within_block_error / 3, min(compute_clipped_error(self._noise_error), monotone_error)
+        )
+
+    @property
+    def _within_block_error(self) -> float:
+        largest = self.rows - self.k * (self.rows // self.k - 1)
+        cell = (self.grid.width - 1) / (2 * (self.grid.upper - self.grid.lower))
+        return largest / (2 * self.rows) + cell
+
+    @property
+    def _noise_error(self) -> float:
+        """The mean over rows of the noise of their block's mean, and of its rounding."""
+        return (
+            self.rows // self.k / self.rows * (compute_mean_noise(self.budget) + 1 / (2 * (self.grid.cell_count - 1)))
+        )
+
+    def compute_totals(self, counts: Counts) -> NDArray[np.int64]:
+        """The exact sum of cell numbers of each block. Secret."""
+        cells = np.arange(self.grid.cell_count, dtype=np.int64)
+        return np.diff(_sum_first_ranks(cells, np.asarray(counts, dtype=np.int64), self.edges))
+
+    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        return add_noise_to_totals(self.compute_totals(counts), self.noise, entropy)
+
+    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        return fit_ranked_counts(outputs, np.diff(self.edges), self.grid.cell_count)
+
+
+def compute_mean_noise(budget: PrivacyBudget) -> float:
+    """The mean size of noise for a sum that one person moves by 1."""
+    return 1 / float(budget.epsilon) if budget.is_pure else NORMAL_MEAN_ERROR / math.sqrt(2 * float(budget.rho))
+
+
+def choose_block_size(rows: int, budget: PrivacyBudget) -> int:
+    """The k of the least bound k / 2n + noise / k: round(sqrt(2n / epsilon))."""
+    return max(1, min(rows, round(math.sqrt(2 * rows * compute_mean_noise(budget)))))
+
+
+def _sum_first_ranks(cells: NDArray[np.int64], counts: Counts, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of the first so many values in order; the greatest cell stands for values that are not there."""
+    cumulative_counts, sums = np.append(0, np.cumsum(counts)), np.append(0, np.cumsum(cells * counts))
+    indices = np.minimum(np.searchsorted(cumulative_counts[1:], ranks, side="right"), len(cells) - 1)
+    rank_sums: NDArray[np.int64] = sums[indices] + cells[indices] * (ranks - cumulative_counts[indices])
+    return rank_sums
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryCounts:
+    """The count of every cell; of two cells one, as the number of rows is public, and of one cell none."""
+
+    grid: ColumnGrid
+    rows: int
+    budget: PrivacyBudget
+
+    def __post_init__(self) -> None:
+        if self.rows < 1:
+            raise InvalidInput("a column is published of at least one row")
+
+    @property
+    def name(self) -> str:
+        return "a count of every category"
+
+    @property
+    def k(self) -> None:
+        """Counts have no blocks of rows."""
+        return None
+
+    @property
+    def measured_count(self) -> int:
+        """How many counts are measured."""
+        cells = self.grid.all_cell_count
+        return cells if cells > 2 else cells - 1
+
+    @property
+    def noise(self) -> Noise:
+        """One who moves changes two counts by 1, or the only one that is measured."""
+        changed_counts = min(self.measured_count, 2) or 1
+        return self.budget.build_noise(changed_counts, changed_counts)
+
+    @property
+    def error(self) -> float:
+        """The total variation to expect, before negative counts are mended; also W1 of two cells."""
+        cells = self.measured_count if self.measured_count != 1 else 2
+        return min(1.0, cells * self.noise.expected_error() / (2 * self.rows)) if self.measured_count else 0.0
+
+    def compute_totals(self, counts: Counts) -> NDArray[np.int64]:
+        """The exact counts that are measured. Secret."""
+        return np.asarray(counts, dtype=np.int64)[: self.measured_count]
+
+    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        return add_noise_to_totals(self.compute_totals(counts), self.noise, entropy)
+
+    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        if self.grid.all_cell_count > 2:
+            return project_counts(outputs, self.rows)
+        clipped_count = np.clip(outputs, 0, self.rows)
+        return np.append(clipped_count, self.rows - clipped_count.sum())
+
+
+SHARE_UNITS = 10**6
+"""Shares of a loss are told in millionths, so that they add up exactly."""
+
+
+@lru_cache(64)
+def _compute_edges(cells: int, run_count: int, marks: tuple[int, ...]) -> NDArray[np.int64]:
+    """Kept: a plan is weighed at many losses, and its edges are the same at each."""
+    even = np.arange(run_count + 1, dtype=np.int64) * cells // run_count
+    edges = np.union1d(even, np.array(marks, dtype=np.int64))
+    edges.flags.writeable = False
+    return edges
+
+
+@dataclass(frozen=True, slots=True)
+class CumulativeCounts:
+    """The cells, or `measured` even runs of them, counted alone and in nested blocks, missing values by themselves.
+
+    The grid's marks cut runs further.
+    """
+
+    grid: ColumnGrid
+    rows: int
+    run_count: int
+    budget: PrivacyBudget
+
+    def __post_init__(self) -> None:
+        if not self.grid.is_ordered or not 1 <= self.run_count <= self.grid.cell_count:
+            raise InvalidInput(
+                "a cumulative count is of a column with an order, of at most as many runs as it has cells"
+            )
+        if self.run_count + self.grid.has_missing < 2 or self.rows < 1:
+            raise InvalidInput("a cumulative count is of at least one row and two cells; one cell holds all rows")
+
+    @property
+    def tree(self) -> CountTree:
+        """The levels that are measured."""
+        return find_best_tree(
+            len(self.edges) - 1, self.grid.has_missing, "laplace" if self.budget.is_pure else "gaussian"
+        )
+
+    @property
+    def name(self) -> str:
+        return f"cumulative counts of {len(self.edges) - 1:,} cells: {self.tree.strategy.name}"
+
+    @property
+    def k(self) -> None:
+        """Counts have no blocks of rows."""
+        return None
+
+    @property
+    def error_bound(self) -> float:
+        """The mean of W1 at most, but for rounding: noise, and half a run; a missing value is a width away."""
+        return min(
+            1.0, self._within_run_error + self._noise_error * (self.tree.deviation + self.tree.missing_deviation)
+        )
+
+    @property
+    def error(self) -> float:
+        """The mean of W1 to expect: clipped noise, and half of what rows may be off inside a run."""
+        present = combine_errors(
+            self._within_run_error / 2, compute_clipped_error(self._noise_error * self.tree.deviation)
+        )
+        absent = (
+            compute_clipped_error(self._noise_error * self.tree.missing_deviation) if self.grid.has_missing else 0.0
+        )
+        return min(1.0, present + absent)
+
+    @property
+    def _within_run_error(self) -> float:
+        widest = -(-self.grid.cell_count // self.run_count) * self.grid.width
+        return (widest - 1) / (2 * max(self.grid.upper - self.grid.lower, 1))
+
+    @property
+    def _noise_error(self) -> float:
+        """The mean size of noise for a deviation of 1, as a share of the rows."""
+        # One who moves changes two blocks of a level by 1, under either law.
+        noise = (
+            math.sqrt(8) / float(self.budget.epsilon) if self.budget.is_pure else 1 / math.sqrt(float(self.budget.rho))
+        )
+        return NORMAL_MEAN_ERROR * noise / self.rows
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """The first cell of every run, and the end of the last: even ones, and those of the grid's marks."""
+        return _compute_edges(self.grid.cell_count, self.run_count, self.grid.marks)
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The share of the loss that each level takes, coarse to fine."""
+        power = 1 if self.budget.is_pure else 2
+        leading_shares = [
+            Fraction(max(1, round(weight**power * SHARE_UNITS)), SHARE_UNITS)
+            for weight in self.tree.strategy.weights[:-1]
+        ]
+        return (*leading_shares, 1 - sum(leading_shares, Fraction(0)))
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """That of each level: one who moves changes two of its blocks by 1."""
+        return tuple(self.budget.take_share(share).build_noise(2, 2) for share in self.shares)
+
+    def compute_totals(self, counts: Counts) -> tuple[NDArray[np.int64], ...]:
+        """The exact counts of the blocks of each level. Secret."""
+        exact = np.asarray(counts, dtype=np.int64)
+        leaves = np.append(
+            np.add.reduceat(exact[: self.grid.cell_count], self.edges[:-1]), exact[self.grid.cell_count :]
+        )
+        return tuple(np.add.reduceat(leaves, starts) for starts in self.tree.list_block_starts())
+
+    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        levels = zip(self.compute_totals(counts), self.noises, strict=True)
+        return np.concatenate([add_noise_to_totals(totals, noise, entropy) for totals, noise in levels])
+
+    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        ends = np.cumsum([0, *(len(starts) for starts in self.tree.list_block_starts())])
+        levels = [outputs[first:last].astype(np.float64) for first, last in pairwise(ends.tolist())]
+        nest = self.tree.build_hierarchy([noise.variance() for noise in self.noises])
+        leaves = nest.estimate([np.array([float(self.rows)]), *levels])[-1]
+        return fit_cumulative_counts(leaves, self.edges, self.rows)
+
+
+DISTANCE_UNITS = 1024
+"""Distances are whole numbers of one over this, so that scores are whole and no floor is to be accounted for."""
+MAX_NAMES = 1024
+"""Distances between all pairs are held, and every name of every block is scored."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameOrder:
+    """The cells of a column in a public order, and the whole distance of each from each, by place in that order.
+
+    Where the name at one place gives way to that at the next, no score moves by more than a step; `length` is the sum
+    of all steps. Where any name gives way to any other, no score moves by more than the `diameter`.
+    """
+
+    order: NDArray[np.int64]
+    distances: NDArray[np.int64]
+    length: int
+    diameter: int
+
+    @staticmethod
+    def of(order: NDArray[np.int64], distances: NDArray[np.int64]) -> NameOrder:
+        """From symmetric distances of at least 0, with 0 from each name to itself; they need not be a metric."""
+        steps = np.abs(np.diff(distances, axis=0)).max(axis=1)
+        return NameOrder(order, distances, int(steps.sum()), int(distances.max()))
+
+
+@lru_cache(maxsize=64)
+def order_names(column: Column) -> NameOrder:
+    """Depth first in the taxonomy, siblings by name, missing values last; without a taxonomy as they are listed."""
+    if not column.categories or len(column.categories) > MAX_NAMES:
+        raise Unsupported(f"blocks of names are formed of columns of at most {MAX_NAMES:,} categories")
+    order = np.array(order_depth_first(column), dtype=np.int64)
+    ordered_names = [column.categories[place] for place in order]
+    distances = np.rint(
+        DISTANCE_UNITS * compute_semantic_distances(column.taxonomy, ordered_names, ordered_names)
+    ).astype(np.int64)
+    if not column.is_nullable:
+        return NameOrder.of(order, distances)
+    wider_distances = np.full((len(order) + 1, len(order) + 1), DISTANCE_UNITS, dtype=np.int64)
+    wider_distances[:-1, :-1] = distances
+    wider_distances[-1, -1] = 0
+    return NameOrder.of(np.append(order, len(order)), wider_distances)
+
+
+def order_depth_first(column: Column) -> list[int]:
+    """The places of the categories, near concepts side by side and siblings by name; without a taxonomy as listed."""
+    places, taxonomy = list(range(len(column.categories))), column.taxonomy
+    if taxonomy is None:
+        return places
+    depths = {concept: len(ups) for concept, ups in taxonomy.ancestors.items()}
+    paths = [
+        sorted((depths[ancestor], ancestor) for ancestor in taxonomy.get_ancestors(category))
+        for category in column.categories
+    ]
+    return sorted(places, key=paths.__getitem__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameBlocks:
+    """Blocks of k ranks from the low end of the order, each told as one name by the exponential mechanism."""
+
+    grid: ColumnGrid
+    rows: int
+    k: int
+    budget: PrivacyBudget
+    name_order: NameOrder
+
+    def __post_init__(self) -> None:
+        if (
+            self.grid.width != 1
+            or len(self.name_order.order) != self.grid.all_cell_count
+            or self.grid.all_cell_count < 2
+        ):
+            raise InvalidInput("blocks of names are of a column whose cells are its names, of which there are several")
+        if not 1 <= self.k <= self.rows:
+            raise InvalidInput(f"a block of names has 1 to {self.rows} rows, as many as there are; choose such a k")
+
+    @property
+    def name(self) -> str:
+        return f"a name for rank blocks of {self.k:,}"
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """The first rank of every block, and the end of the last."""
+        return compute_block_edges(self.rows, self.k)
+
+    @property
+    def score_change(self) -> int:
+        """How far all blocks' scores move together, each by that of its scores that moves most."""
+        return min(self.name_order.length, (len(self.edges) - 1) * self.name_order.diameter)
+
+    @property
+    def selection(self) -> Selection:
+        """Whole scores; over all blocks they move apart by at most twice what they move."""
+        return Selection(self.budget.compute_choice_epsilon(), Fraction(1), 2 * self.score_change, whole_scores=True)
+
+    @property
+    def error(self) -> float:
+        """A bound on the mean distance to expect, in diameters: within blocks, and that of the choice."""
+        blocks, widest = len(self.edges) - 1, self.rows - self.k * (self.rows // self.k - 1)
+        within_block_error = min(widest * self.name_order.length / (2 * self.rows), self.name_order.diameter)
+        choice_error = (
+            blocks
+            * 2
+            * self.score_change
+            * math.log(self.grid.all_cell_count)
+            / float(self.budget.compute_choice_epsilon())
+            / self.rows
+        )
+        return min(1.0, (within_block_error + choice_error) / self.name_order.diameter)
+
+    def compute_scores(self, counts: Counts) -> NDArray[np.int64]:
+        """For every block, and every place in the order, less the sum of its distances to the block's. Secret."""
+        cumulative_counts = np.append(0, np.cumsum(np.asarray(counts, dtype=np.int64)[self.name_order.order]))
+        cumulative_counts[-1] = max(
+            int(cumulative_counts[-1]), self.rows
+        )  # the last name stands for rows that are not there
+        clipped_counts = np.minimum(np.maximum(cumulative_counts[None, :], self.edges[:-1, None]), self.edges[1:, None])
+        negative_distances: NDArray[np.int64] = -np.diff(clipped_counts, axis=1) @ self.name_order.distances
+        return negative_distances
+
+    def build_distribution(self, scores: NDArray[np.int64]) -> Distribution:
+        """The exact law of one block's name, by its place in the order. It never leaves: a draw does."""
+        uniform_prior = Prior.uniform(0, len(scores) - 1)
+        levels, blocks = np.unique(self.selection.compute_levels(scores, 1 / len(scores)), return_inverse=True)
+        return Distribution(uniform_prior, blocks, PowerFactors(self.selection.ratio, levels.tolist()))
+
+    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        positions = [self.build_distribution(scores).sample_position(entropy) for scores in self.compute_scores(counts)]
+        return np.array(positions, dtype=np.int64)
+
+    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        counts = np.zeros(self.grid.all_cell_count, dtype=np.int64)
+        np.add.at(counts, self.name_order.order[outputs], np.diff(self.edges))
+        return counts

@@ -1,0 +1,506 @@
+"""Plan a DP synthetic file: columns, marginals, and which method to recommend.
+
+How each column of a private file is published, and its share of the loss: from public facts alone.
+
+How linked records are made, from public facts alone: pairs, bins, and what each part may lose.
+
+Which private file to make, and how good it will be: from the number of rows, domains and epsilon alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+from discreet.errors import InvalidInput, Unsupported
+from discreet.estimation.raking import Pair
+from discreet.formatting import format_number
+from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
+from discreet.planner.candidates import find_rho
+from discreet.planner.public_facts import StructuralZeros
+from discreet.privacy.cost import PrivacyCost
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema import Column
+from discreet.synthetic.column_methods import (
+    MAX_NAMES,
+    CategoryCounts,
+    CumulativeCounts,
+    NameBlocks,
+    RankBlocks,
+    choose_block_size,
+    order_names,
+)
+from discreet.synthetic.columns import ColumnGrid, ColumnPlan, PrivacyBudget
+from discreet.synthetic.marginals import MarginalsPlan, build_table_noises
+from discreet.synthetic.records_plan import plan_records
+
+SHARE_STEPS = 10**6
+"""Shares are told in millionths, so that they add up exactly."""
+MAX_RUNS = 2**16
+"""Finer counts of a column are not weighed: half a run is then less than a hundred-thousandth of the domain."""
+MAX_CHOICES = 2**17
+"""Blocks of names times names: every name of every block is weighed, in exact numbers."""
+RUN_COUNTS = tuple(sorted({round(2 ** (half / 2)) for half in range(2, 33)}))
+"""How many runs of cells are tried."""
+STEP_FACTOR = 1.25
+"""Sizes of blocks, and shares, are tried in steps of this factor."""
+BALANCE_ROUNDS = 12
+MIN_SHARE_EPSILON, MIN_SHARE_RHO = Fraction(1, 10**100), Fraction(1, 2**56)
+"""With less, floats do not hold the error, and Gaussian noise of a level is too wide to be drawn exactly."""
+MIN_COLUMN_SHARE = 1e-3
+"""No column aims at less than this of an even share, so that none is lost altogether."""
+
+
+def list_column_plans(column: Column, rows: int, budget: PrivacyBudget, k: int | None = None) -> list[ColumnPlan]:
+    """All ways to publish a column that are weighed.
+
+    A given k is that of rank blocks, where they are possible; a plan whose own k is None does without it.
+    """
+    if column.private_keys:
+        raise InvalidInput(
+            f"{column.name[:40]!r} has no public list of values; a private file needs one, so declare it"
+        )
+    if rows < 1 or (k is not None and not 1 <= k <= rows):
+        raise InvalidInput(f"a private file has at least one row, and blocks of 1 to {max(rows, 1)} rows; change k")
+    if budget.epsilon < MIN_SHARE_EPSILON if budget.is_pure else budget.rho < MIN_SHARE_RHO:
+        raise Unsupported("so small a share of the loss needs noise too wide to be drawn; ask for a larger epsilon")
+    grid = ColumnGrid.of(column)
+    if grid.all_cell_count <= 2:
+        return [CategoryCounts(grid, rows, budget)]
+    return (
+        _list_ordered_plans(grid, rows, budget, k)
+        if grid.is_ordered
+        else _list_nominal_plans(column, grid, rows, budget, k)
+    )
+
+
+@lru_cache(maxsize=4096)
+def select_column_plan(column: Column, rows: int, budget: PrivacyBudget, k: int | None = None) -> ColumnPlan:
+    """The plan of the least expected error; of equal ones the first."""
+    return min(list_column_plans(column, rows, budget, k), key=lambda plan: plan.error)
+
+
+def split_budget(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, k: int | None = None
+) -> tuple[tuple[ColumnPlan, Fraction], ...]:
+    """The best plan of each column at its share of the loss; shares add up to 1, for the least sum of errors found."""
+    if not columns:
+        raise InvalidInput("a private file has at least one column")
+    if len(columns) > SHARE_STEPS:
+        raise InvalidInput(f"a loss is shared by at most {SHARE_STEPS:,} columns")
+    even = [1 / len(columns)] * len(columns)
+    allocations = [
+        tuple(
+            (select_column_plan(column, rows, budget.take_share(share), k), share)
+            for column, share in zip(columns, shares, strict=True)
+        )
+        for shares in (_round_shares(even), _round_shares(_balance_shares(columns, rows, budget, k, even)))
+    ]
+    return min(allocations, key=lambda allocation: sum(plan.error for plan, _ in allocation))
+
+
+def _list_ordered_plans(grid: ColumnGrid, rows: int, budget: PrivacyBudget, k: int | None) -> list[ColumnPlan]:
+    """Sums of blocks need wider noise than counts: they are left out where it cannot be drawn exactly."""
+    is_samplable = budget.is_pure or (grid.cell_count - 1) ** 2 / (2 * budget.rho) <= Fraction(MAX_SIGMA) ** 2
+    if grid.has_missing or not is_samplable:
+        return [_select_cumulative_plan(grid, rows, budget)]
+    if k is not None:
+        return [RankBlocks(grid, rows, k, budget)]
+    return [
+        _select_cumulative_plan(grid, rows, budget),
+        RankBlocks(grid, rows, choose_block_size(rows, budget), budget),
+    ]
+
+
+def _select_cumulative_plan(grid: ColumnGrid, rows: int, budget: PrivacyBudget) -> CumulativeCounts:
+    """Ever more runs, as long as that helps; and every cell, or as many runs as are weighed."""
+    plans = [CumulativeCounts(grid, rows, min(grid.cell_count, MAX_RUNS), budget)]
+    for measured in RUN_COUNTS:
+        if measured >= min(grid.cell_count, MAX_RUNS):
+            break
+        plans.append(CumulativeCounts(grid, rows, measured, budget))
+        if len(plans) > 3 and _rate_plan(plans[-1]) > _rate_plan(plans[-2]) > _rate_plan(plans[-3]):
+            break
+    return min(plans, key=_rate_plan)
+
+
+def _rate_plan(plan: CumulativeCounts) -> tuple[float, int]:
+    """What is expected; where nothing is promised the fewest counts, as none tells anything."""
+    return plan.error if plan.error_bound < 1 else 1.0, plan.run_count
+
+
+def _list_nominal_plans(
+    column: Column, grid: ColumnGrid, rows: int, budget: PrivacyBudget, k: int | None
+) -> list[ColumnPlan]:
+    plans: list[ColumnPlan] = [CategoryCounts(grid, rows, budget)]
+    if len(column.categories) > MAX_NAMES or grid.width > 1:
+        return plans
+    sizes = {min(rows, round(STEP_FACTOR**power)) for power in range(math.ceil(math.log(rows, STEP_FACTOR)) + 1)}
+    few = [size for size in (sorted(sizes) if k is None else [k]) if rows // size * grid.all_cell_count <= MAX_CHOICES]
+    blocks = [NameBlocks(grid, rows, size, budget, order_names(column)) for size in few]
+    return [*plans, *sorted(blocks, key=lambda plan: (plan.error, -plan.k))[:1]]
+
+
+def _balance_shares(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, k: int | None, even: list[float]
+) -> list[float]:
+    """Shares in proportion to what each column gains if its share grows by a factor: there moving loss helps none."""
+    shares = even
+    for _ in range(BALANCE_ROUNDS):
+        gains = [_estimate_gain(column, rows, budget, k, share) for column, share in zip(columns, shares, strict=True)]
+        aims = [max(gain / (sum(gains) or 1), MIN_COLUMN_SHARE / len(columns)) for gain in gains]
+        roots = [math.sqrt(aim * share) for aim, share in zip(aims, shares, strict=True)]
+        shares = [root / sum(roots) for root in roots]
+    return shares
+
+
+def _estimate_gain(column: Column, rows: int, budget: PrivacyBudget, k: int | None, share: float) -> float:
+    """By how much the error falls where the share grows, from a fifth less to a quarter more."""
+    parts = [
+        Fraction(max(1, round(share * factor * SHARE_STEPS)), SHARE_STEPS) for factor in (1 / STEP_FACTOR, STEP_FACTOR)
+    ]
+    low_share_error, high_share_error = (
+        select_column_plan(column, rows, budget.take_share(part), k).error for part in parts
+    )
+    return max(low_share_error - high_share_error, 0.0)
+
+
+def _round_shares(shares: Sequence[float]) -> list[Fraction]:
+    """In millionths, at least one for each; the largest takes the rest, so that they add up to 1."""
+    units = [max(1, math.floor(share * SHARE_STEPS)) for share in shares]
+    units[units.index(max(units))] += SHARE_STEPS - sum(units)
+    return [Fraction(unit, SHARE_STEPS) for unit in units]
+
+
+BIN_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+COLUMN_BUDGET_SHARE = Fraction(3, 10)
+SELECTION_BUDGET_SHARE = Fraction(1, 10)
+FITTED_NOISE_SHARE = 0.4
+"""Of little noise in a table, in L1 over the rows, fitting leaves about so much."""
+MAX_PAIR_ERROR, MAX_COLUMN_ERROR = 1.0, 1.6
+"""And of much: columns that are taken for independent, or that have nothing to do with the exact ones."""
+OMITTED_TABLE_ERROR = 0.08
+"""How far a table is that the tree does not hold, about: the same is assumed of every file."""
+COARSE_BIN_ERROR = 0.5
+"""How far a table is whose columns are in few bins, about, over the number of bins."""
+
+
+def plan_marginals(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, required_pairs: Sequence[tuple[str, str]] = ()
+) -> MarginalsPlan:
+    """The plan with the least expected error over all two-way tables: all pairs or a tree, in few bins or many.
+
+    Given pairs are measured whatever is chosen besides.
+    """
+    if len(columns) < 2:
+        raise InvalidInput("linked records have at least two columns; publish one with private-columns")
+    grids = tuple(ColumnGrid.of(column) for column in columns)
+    pairs = _locate_pairs([column.name for column in columns], required_pairs)
+    measuring_budget = budget.take_share(1 - COLUMN_BUDGET_SHARE)
+    all_pair_plans = [
+        MarginalsPlan(rows, grids, max_bins, budget.take_share(COLUMN_BUDGET_SHARE), measuring_budget, None, pairs)
+        for max_bins in BIN_COUNTS
+    ]
+    tree_plans = [
+        replace(
+            plan,
+            measuring_budget=budget.take_share(1 - COLUMN_BUDGET_SHARE - SELECTION_BUDGET_SHARE),
+            choosing_budget=budget.take_share(SELECTION_BUDGET_SHARE),
+        )
+        for plan in all_pair_plans
+    ]
+    rated_plans = [
+        replace(plan, error=estimate_table_error(plan))
+        for plan in [*all_pair_plans, *(tree_plans if len(columns) > 2 else ())]
+    ]
+    best: MarginalsPlan = min(rated_plans, key=lambda plan: plan.error)
+    return best
+
+
+def estimate_table_error(plan: MarginalsPlan) -> float:
+    """The mean L1 distance of two-way tables, in shares of the rows, that is to be expected of a plan."""
+    sides = [min(grid.all_cell_count, plan.max_bins) for grid in plan.grids]
+    sizes = [side * other_side for side, other_side in combinations(sides, 2)]
+    if plan.choosing_budget is not None:
+        sizes = [round(sum(sizes) / len(sizes))] * max(len(sides) - 1, len(plan.required_pairs))
+    noise = sum(_compute_table_noise(sizes, plan.measuring_budget)) / len(sizes) / plan.rows
+    # A table has the noise of its two columns besides.
+    column_noise = sum(_compute_table_noise(sides, plan.columns_budget)) * 2 / len(sides) / plan.rows
+    coarse = (
+        sum(COARSE_BIN_ERROR / plan.max_bins for grid in plan.grids if grid.all_cell_count > plan.max_bins)
+        * 2
+        / len(sides)
+    )
+    left_out = OMITTED_TABLE_ERROR if plan.choosing_budget is not None else 0.0
+    return min(
+        _estimate_fitted_error(noise, MAX_PAIR_ERROR)
+        + _estimate_fitted_error(column_noise, MAX_COLUMN_ERROR)
+        + coarse
+        + left_out,
+        2.0,
+    )  # no L1 is more
+
+
+def _compute_table_noise(sizes: Sequence[int], budget: PrivacyBudget) -> list[float]:
+    """The expected L1 norm of the noise of each of several tables of these sizes that share a loss."""
+    return [size * noise.expected_error() for size, noise in zip(sizes, build_table_noises(sizes, budget), strict=True)]
+
+
+def _estimate_fitted_error(noise: float, max_error: float) -> float:
+    return FITTED_NOISE_SHARE * noise / (1 + FITTED_NOISE_SHARE * noise / max_error)
+
+
+def _locate_pairs(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
+    if any(name not in names for pair in pairs for name in pair) or any(first == second for first, second in pairs):
+        raise InvalidInput("given pairs are of two different columns of the file; name those")
+    index_pairs = [sorted((names.index(first), names.index(second))) for first, second in pairs]
+    return tuple(dict.fromkeys((first, second) for first, second in index_pairs))
+
+
+NEIGHBOR_RELATION = "replace-one"
+PAIRS_LABEL = "pairs"
+"""What is told of tables of two columns, beside the columns."""
+MAX_USEFUL_PAIR_ERROR = 0.35
+"""The expected L1 distance of tables of two columns, of at most 2, from which on independent columns may be as near."""
+UNINFORMATIVE_ERROR = 0.2
+"""An expected error, in widths of the domain or shares of the rows, that knowing the domain alone nearly reaches."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SyntheticPlan:
+    """How a file is made, what it costs, and for every column how far off it will be and in which way it is told.
+
+    `errors` are expected distances between the released and the exact distribution of a column: of numbers in widths of
+    the domain, of names the share of rows that would have to change. `made` is the plan of its kind.
+    """
+
+    method: str
+    method_plan: Any
+    budget: PrivacyBudget
+    guarantee: Guarantee
+    errors: Mapping[str, float]
+    column_methods: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """What the ledger is charged."""
+        epsilon = self.budget.epsilon
+        return (
+            PrivacyCost(epsilon, epsilon**2 / 2) if self.budget.is_pure else PrivacyCost(gaussian_rho=self.budget.rho)
+        )
+
+    @property
+    def error(self) -> float:
+        """The mean over the columns."""
+        return sum(self.errors.values()) / len(self.errors)
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        payload: dict[str, object] = {
+            "method": self.method,
+            "guarantee": self.guarantee.to_json(),
+            "made": dict(self.column_methods),
+        }
+        return payload | {"expected_error": dict(self.errors), "warnings": list(self.warnings)}
+
+
+def plan_synthetic_file(
+    columns: Sequence[Column],
+    rows: int,
+    method: str,
+    epsilon: Fraction,
+    delta: Fraction | None = None,
+    k: int | None = None,
+    structural_zeros: StructuralZeros | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
+) -> SyntheticPlan:
+    """The plan of the least expected error: purely, or where a delta is allowed perhaps with Gaussian noise.
+
+    Columns are counted in runs that begin where what is possible changes. Given `pairs` are measured in any case.
+    """
+    options = SyntheticPlanOptions(k, structural_zeros or StructuralZeros(), tuple(pairs))
+    budgets = [PrivacyBudget(epsilon=epsilon)]
+    rho = Fraction(0) if delta is None else find_rho(epsilon, delta)
+    if rho and delta is not None:
+        budgets.append(PrivacyBudget(rho=rho))
+    plans = [_build_synthetic_plan(columns, rows, method, budget, options) for budget in budgets]
+    best = min(plans, key=lambda plan: plan.error)
+    if not best.budget.is_pure and delta is not None:
+        best = replace(best, guarantee=best.guarantee.approximate(delta))
+    return replace(best, warnings=_list_warnings(best, columns, rows, options))
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticPlanOptions:
+    """What was said besides: a k, what is impossible, and pairs to be measured."""
+
+    k: int | None
+    structural_zeros: StructuralZeros
+    pairs: tuple[tuple[str, str], ...]
+
+
+def _build_synthetic_plan(
+    columns: Sequence[Column], rows: int, method: str, budget: PrivacyBudget, options: SyntheticPlanOptions
+) -> SyntheticPlan:
+    method_plan, errors, column_methods = METHOD_PLANNERS[method](columns, rows, budget, options)
+    guarantee = (
+        Guarantee.dp(budget.epsilon, NEIGHBOR_RELATION)
+        if budget.is_pure
+        else Guarantee.zcdp(budget.rho, NEIGHBOR_RELATION)
+    )
+    return SyntheticPlan(method, method_plan, budget, guarantee, errors, column_methods)
+
+
+MethodPlan = tuple[Any, Mapping[str, float], Mapping[str, str]]
+
+
+def _split_columns(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, options: SyntheticPlanOptions, k: int | None
+) -> tuple[ColumnPlan, ...]:
+    """The best plan of each column, with runs that begin where what is possible changes."""
+    return tuple(
+        _mark_change_points(plan, options.structural_zeros) for plan, _ in split_budget(columns, rows, budget, k)
+    )
+
+
+def _mark_change_points(plan: ColumnPlan, structural_zeros: StructuralZeros) -> ColumnPlan:
+    change_points = structural_zeros.find_change_points(plan.grid.column)
+    if not change_points or not isinstance(plan, CumulativeCounts):
+        return plan
+    return replace(
+        plan,
+        grid=plan.grid.mark_cells(
+            [(change_point - plan.grid.lower) // plan.grid.width for change_point in change_points]
+        ),
+    )
+
+
+def _plan_columns(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, options: SyntheticPlanOptions
+) -> MethodPlan:
+    plans = _split_columns(columns, rows, budget, options, options.k)
+    return plans, {plan.grid.column: plan.error for plan in plans}, {plan.grid.column: plan.name for plan in plans}
+
+
+def _plan_record_blocks(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, options: SyntheticPlanOptions
+) -> MethodPlan:
+    layout = plan_records(columns, rows, budget, options.k)
+    layout.check_noise()
+    names = [axis.grid.column for axis in layout.axes]
+    return layout, dict(zip(names, layout.errors, strict=True)), {"records": layout.name}
+
+
+def _plan_linked_columns(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, options: SyntheticPlanOptions
+) -> MethodPlan:
+    marginals = plan_marginals(columns, rows, budget, options.pairs)
+    plans = _split_columns(columns, rows, marginals.columns_budget, options, None)
+    errors = {plan.grid.column: plan.error for plan in plans} | {PAIRS_LABEL: marginals.error}
+    return (marginals, plans), errors, {plan.grid.column: plan.name for plan in plans} | {PAIRS_LABEL: marginals.name}
+
+
+def recommend_method(plans: Sequence[SyntheticPlan]) -> str:
+    """Which of several methods to choose, in a sentence: linked records where their pairs will tell something."""
+    marginals_plan = next((plan for plan in plans if plan.method == "private-linked"), None)
+    if marginals_plan is None:
+        return "Choose private-columns: there are no pairs of columns to tell of."
+    if marginals_plan.errors[PAIRS_LABEL] < MAX_USEFUL_PAIR_ERROR:
+        return "Choose private-linked: tables of two columns will tell something, and single columns nearly as much."
+    return "Choose private-columns: so little may be lost that nothing is left to tell how columns belong together."
+
+
+METHOD_PLANNERS: Mapping[str, Callable[[Sequence[Column], int, PrivacyBudget, SyntheticPlanOptions], MethodPlan]] = {
+    "private-columns": _plan_columns,
+    "private-records": _plan_record_blocks,
+    "private-linked": _plan_linked_columns,
+}
+
+
+def _list_warnings(
+    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
+) -> tuple[str, ...]:
+    """What was said and does not count, and where hardly more will be told than the domain."""
+    return (
+        *_warn_missing_values(plan, columns),
+        *_warn_unused_k(plan, options),
+        *_warn_noisy_columns(plan, columns, rows, options),
+        *_warn_noisy_pairs(plan),
+    )
+
+
+def _warn_unused_k(plan: SyntheticPlan, options: SyntheticPlanOptions) -> tuple[str, ...]:
+    if plan.method != "private-columns" or options.k is None:
+        return ()
+    others = [column_plan.grid.column for column_plan in plan.method_plan if column_plan.k is None]
+    if not others:
+        return ()
+    return (f"k is not used for {', '.join(others)}: counts are nearer, or values may be missing.",)
+
+
+def _warn_noisy_pairs(plan: SyntheticPlan) -> tuple[str, ...]:
+    error = plan.errors.get(PAIRS_LABEL, 0.0)
+    if error < MAX_USEFUL_PAIR_ERROR:
+        return ()
+    return (
+        f"Tables of two columns will be off by about {format_number(error, 2)} of the rows, perhaps more than if "
+        "columns were taken for independent: release fewer columns, or private-columns, or allow a delta.",
+    )
+
+
+def _warn_noisy_columns(
+    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
+) -> tuple[str, ...]:
+    """How many columns so little could carry."""
+    noisy_columns = [column.name for column in columns if plan.errors.get(column.name, 0.0) > UNINFORMATIVE_ERROR]
+    if not noisy_columns:
+        return ()
+    worst = max(noisy_columns, key=lambda name: plan.errors[name])
+    useful_count = _count_useful_columns(plan, columns, rows, options) if len(noisy_columns) > 1 else 0
+    advice = (
+        f"about {useful_count} of the {len(columns)} columns could be carried"
+        if useful_count
+        else "a larger epsilon helps"
+    )
+    return (
+        f"{len(noisy_columns)} of {len(columns)} columns will tell hardly more than their domains: the expected "
+        "error of "
+        f"{worst} is about {format_number(plan.errors[worst], 2)} of it; {advice}.",
+    )
+
+
+def _warn_missing_values(plan: SyntheticPlan, columns: Sequence[Column]) -> tuple[str, ...]:
+    names = [column.name for column in columns if column.is_nullable]
+    if plan.method != "private-records" or not names:
+        return ()
+    listed = ", ".join(names)
+    return (f"A row without a value counts as the middle of the domain, and the file has no missing ones: {listed}.",)
+
+
+def _count_useful_columns(
+    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
+) -> int:
+    """How many columns, the first ones, the same loss tells something of."""
+    low, high = 0, len(columns)
+    min_columns = 2 if plan.method == "private-linked" else 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = (
+            middle >= min_columns
+            and max(_estimate_errors(plan, columns[:middle], rows, options)) <= UNINFORMATIVE_ERROR
+        )
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _estimate_errors(
+    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
+) -> list[float]:
+    errors = _build_synthetic_plan(columns, rows, plan.method, plan.budget, replace(options, pairs=())).errors
+    return [errors[column.name] for column in columns]

@@ -1,0 +1,294 @@
+"""Noisy two-way marginals: bins, selected pairs, measured tables.
+
+The cells of a column in few bins, by its private counts: what tables of two columns are told in.
+
+Which pairs of columns are measured: a spanning tree by the exponential mechanism, edge by edge. Proof: linked.md.
+
+Private linked records: noisy tables of pairs of columns on the bins of private columns. Proof: linked.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from types import MappingProxyType
+from typing import cast
+
+import numpy as np
+
+from discreet.errors import Internal, InvalidInput
+from discreet.estimation.least_squares import Array
+from discreet.estimation.raking import Pair, compute_independent_table, select_joining_pairs
+from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.noise import Noise
+from discreet.query.scan import Amounts, BinKey, Cell, CutKey, ScanMeasure, TotalsScan
+from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget, add_noise_to_totals
+
+CUT_ROUNDS = 16
+"""So often heavy cells are cut down to an equal part of what is left of all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinnedColumn:
+    """A column's private counts, and the bin of each of its cells; bins of an ordered column are runs of cells."""
+
+    grid: ColumnGrid
+    counts: Counts
+    bin_of_cell: Counts
+
+    @staticmethod
+    def of(grid: ColumnGrid, counts: Counts, max_bins: int, runs: Counts | None = None) -> BinnedColumn:
+        """At most so many bins, cut where the private counts are in equal parts; of names, the rarest share one.
+
+        `runs` are the first cells of runs that were counted together: inside one nothing is known, so none is cut.
+        """
+        if not grid.is_ordered:
+            return BinnedColumn(grid, counts, _bin_commonest(counts, max_bins))
+        starts = np.arange(grid.cell_count) if runs is None else runs
+        sums = np.append(np.add.reduceat(counts[: grid.cell_count], starts), counts[grid.cell_count :])
+        place = _bin_runs(grid, sums, max_bins)
+        lengths = np.diff(np.append(starts, grid.cell_count))
+        spread = np.append(np.repeat(place[: len(starts)], lengths), place[len(starts) :])
+        return BinnedColumn(grid, counts, spread)
+
+    @property
+    def name(self) -> str:
+        """The column's."""
+        return self.grid.column
+
+    @property
+    def bin_count(self) -> int:
+        """How many there are."""
+        return int(self.bin_of_cell.max()) + 1
+
+    @property
+    def sizes(self) -> Counts:
+        """The private count of each bin."""
+        sizes = np.zeros(self.bin_count, dtype=np.int64)
+        np.add.at(sizes, self.bin_of_cell, self.counts)
+        return sizes
+
+    @property
+    def codes(self) -> Counts:
+        """The code that stands for each cell, MISSING for the one of missing values."""
+        return self.grid.compute_all_codes()
+
+    @property
+    def key(self) -> BinKey | CutKey:
+        """What an engine tells the bins by: cuts, or the cells of names."""
+        if not self.grid.is_ordered:
+            return BinKey(self.name, self.grid.lower, self.grid.width)
+        starts = np.flatnonzero(np.diff(self.bin_of_cell[: self.grid.cell_count])) + 1
+        return CutKey(self.name, tuple((self.grid.lower + self.grid.width * starts).tolist()))
+
+    def find_bin(self, key: int | str | None) -> int:
+        """The bin of what an engine tells; whatever it tells is in one."""
+        if not isinstance(key, int):
+            return int(self.bin_of_cell[-1])
+        return key if self.grid.is_ordered else int(self.bin_of_cell[min(max(key, 0), self.grid.cell_count - 1)])
+
+    def list_bin_codes(self) -> list[Counts]:
+        """The codes of the cells of each bin."""
+        codes = self.codes
+        return [codes[self.bin_of_cell == bin_index] for bin_index in range(self.bin_count)]
+
+
+def plan_joint_table(first: BinnedColumn, second: BinnedColumn) -> TotalsScan:
+    """What an engine is asked for a table of two columns."""
+    return TotalsScan((ScanMeasure("rows"),), (first.key, second.key))
+
+
+def build_joint_table(first: BinnedColumn, second: BinnedColumn, cells: Mapping[Cell, Amounts]) -> Counts:
+    """The exact table, from what the engine tells."""
+    table = np.zeros((first.bin_count, second.bin_count), dtype=np.int64)
+    for (first_key, second_key), (rows,) in cells.items():
+        table[first.find_bin(first_key), second.find_bin(second_key)] += rows
+    return table
+
+
+def _bin_runs(grid: ColumnGrid, counts: Counts, max_bins: int) -> Counts:
+    """Bins of about equal counts; a cell, or a run, with more than its part leaves the other bins to the others.
+
+    Missing values have a bin of their own, unless the private count says that there are none.
+    """
+    value_counts = counts[: len(counts) - grid.has_missing].astype(np.float64)
+    has_missing_bin = grid.has_missing and bool(counts[-1])
+    bins = max(max_bins - has_missing_bin, 1)
+    weights = value_counts
+    for _ in range(CUT_ROUNDS):
+        weights = np.minimum(weights, weights.sum() / bins)
+    middle = (np.cumsum(weights) - weights / 2) / (float(weights.sum()) or 1.0)
+    place = np.unique(np.minimum(np.floor(middle * bins), bins - 1), return_inverse=True)[1].astype(np.int64)
+    return np.append(place, [place[-1] + has_missing_bin] * grid.has_missing).astype(np.int64)
+
+
+def _bin_commonest(counts: Counts, max_bins: int) -> Counts:
+    """A bin for each name, the commonest first; the rarest, and all that no row has, share the last."""
+    order = np.argsort(-counts, kind="stable")
+    place = np.empty(len(counts), dtype=np.int64)
+    place[order] = np.minimum(np.arange(len(counts)), max(min(max_bins, int((counts > 0).sum())), 1) - 1)
+    return place
+
+
+PAIR_SENSITIVITY = 2
+"""One replaced row moves two cells of a table by 1 each, hence its distance from any fixed table by at most 2."""
+
+
+def compute_pair_score(table: Counts, independent: Array) -> int:
+    """Between an exact table and a public one, rounded to whole numbers first: whole, and moves by at most 2."""
+    return int(np.abs(table - np.rint(independent).astype(np.int64)).sum())
+
+
+def build_pair_selection(budget: PrivacyBudget, choices: int) -> Exponential:
+    """One of so many choices that lose this much in all."""
+    return Exponential.of(budget.take_share(Fraction(1, choices)).compute_choice_epsilon(), PAIR_SENSITIVITY)
+
+
+def choose_spanning_tree(
+    scores: Sequence[int],
+    pairs: Sequence[Pair],
+    required_pairs: Sequence[Pair],
+    count: int,
+    budget: PrivacyBudget,
+    entropy: Entropy,
+) -> list[Pair]:
+    """The given pairs, and as many more as join all columns, each drawn among those that join two parts."""
+    chosen_pairs, score = list(required_pairs), dict(zip(pairs, scores, strict=True))
+    choices = count_choices_left(required_pairs, count)
+    for _ in range(choices):
+        joining_pairs = select_joining_pairs(chosen_pairs, pairs, count)
+        pair_scores = np.array([score[pair] for pair in joining_pairs], dtype=np.int64)
+        place = build_pair_selection(budget, choices).answer(pair_scores, entropy)
+        chosen_pairs.append(joining_pairs[cast("int", place)])
+    return chosen_pairs
+
+
+def count_choices_left(required_pairs: Sequence[Pair], count: int) -> int:
+    """How many pairs join all columns, besides the given ones."""
+    joined_count = 0
+    for place, pair in enumerate(required_pairs):
+        joined_count += pair in select_joining_pairs(required_pairs[:place], [pair], count)
+    return count - 1 - joined_count
+
+
+CountJointTables = Callable[[Sequence[tuple[BinnedColumn, BinnedColumn]]], Sequence[Counts]]
+L1_SENSITIVITY, SQUARED_L2_SENSITIVITY = 2, 2
+"""What one replaced row moves a table by: two cells, by 1 each."""
+MILLION = 10**6
+NO_RUNS: Mapping[str, Counts] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalsPlan:
+    """What is lost for the columns, the choice of pairs and their tables, which have at most `most` bins a side.
+
+    Without a loss for the choice all pairs are measured; with one, a spanning tree. Given pairs always are.
+    """
+
+    rows: int
+    grids: tuple[ColumnGrid, ...]
+    max_bins: int
+    columns_budget: PrivacyBudget
+    measuring_budget: PrivacyBudget
+    choosing_budget: PrivacyBudget | None = None
+    required_pairs: tuple[Pair, ...] = ()
+    error: float = math.nan
+    """The expected mean L1 distance of two-way tables, in shares of the rows, as the planner states it."""
+
+    def __post_init__(self) -> None:
+        """At least two columns and two bins; given pairs name two columns each."""
+        if len(self.grids) < 2 or self.max_bins < 2 or self.rows < 1:
+            raise InvalidInput("linked records have at least one row, two columns and two bins of each")
+        if any(not 0 <= first < second < len(self.grids) for first, second in self.required_pairs):
+            raise InvalidInput("given pairs are two columns each, by their places, the first one before the other")
+
+    @property
+    def name(self) -> str:
+        """What is done, in plain words."""
+        count = len(self.grids)
+        if self.choosing_budget is None:
+            return f"all {count * (count - 1) // 2} pairs of columns in at most {self.max_bins} bins"
+        pairs = len(self.required_pairs) + count_choices_left(self.required_pairs, count)
+        return f"a tree of {pairs} pairs of columns in at most {self.max_bins} bins"
+
+    def bin_columns(
+        self, columns: Mapping[str, Counts], runs: Mapping[str, Counts] = NO_RUNS
+    ) -> tuple[BinnedColumn, ...]:
+        """The bins of each column, by its private counts, which add up to the rows; no run of `runs` is cut."""
+        if any(int(columns[grid.column].sum()) != self.rows for grid in self.grids):
+            raise Internal("the private counts of a column do not add up to the rows")
+        return tuple(
+            BinnedColumn.of(grid, columns[grid.column], self.max_bins, runs.get(grid.column)) for grid in self.grids
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyMarginals:
+    """Private columns in bins, and noisy tables of pairs of them: from here on nothing more is lost."""
+
+    columns: tuple[BinnedColumn, ...]
+    pairs: tuple[Pair, ...]
+    tables: tuple[Counts, ...]
+    deviations: tuple[float, ...]
+    """The standard deviation of the noise of each table."""
+
+
+def measure_marginals(
+    plan: MarginalsPlan,
+    columns: Mapping[str, Counts],
+    count_joint_tables: CountJointTables,
+    entropy: Entropy | None = None,
+    runs: Mapping[str, Counts] = NO_RUNS,
+) -> NoisyMarginals:
+    """Choose the pairs and measure them; `columns` are private counts of cells, `joint` tells exact tables.
+
+    `runs` are the first cells of the runs that a column was counted in, where it was.
+    """
+    generator, binned = get_entropy(entropy), plan.bin_columns(columns, runs)
+    pairs = list(combinations(range(len(binned)), 2))
+    exact = dict(
+        zip(pairs, count_joint_tables([(binned[first], binned[second]) for first, second in pairs]), strict=True)
+    )
+    chosen_pairs = pairs
+    if plan.choosing_budget is not None:
+        scores = [compute_pair_score(exact[pair], _build_independent_table(binned, pair)) for pair in pairs]
+        chosen_pairs = choose_spanning_tree(
+            scores, pairs, plan.required_pairs, len(binned), plan.choosing_budget, generator
+        )
+    noises = build_table_noises([exact[pair].size for pair in chosen_pairs], plan.measuring_budget)
+    tables = tuple(
+        _add_table_noise(exact[pair], noise, generator) for pair, noise in zip(chosen_pairs, noises, strict=True)
+    )
+    return NoisyMarginals(binned, tuple(chosen_pairs), tables, tuple(math.sqrt(noise.variance()) for noise in noises))
+
+
+def build_table_noises(sizes: Sequence[int], budget: PrivacyBudget) -> list[Noise]:
+    """The noise of each of several tables of so many cells that lose this much together."""
+    return [
+        budget.take_share(share).build_noise(L1_SENSITIVITY, SQUARED_L2_SENSITIVITY)
+        for share in compute_table_shares(sizes, budget)
+    ]
+
+
+def compute_table_shares(sizes: Sequence[int], budget: PrivacyBudget) -> list[Fraction]:
+    """Shares of a loss, in millionths that add up to 1, of least expected noise over all tables of these sizes.
+
+    The noise of a table grows with its cells m and with 1/epsilon or 1/sqrt(rho): the sum of m/epsilon is least where
+    epsilon goes as sqrt(m), that of m/sqrt(rho) where rho goes as m^(2/3).
+    """
+    weights = [size ** (0.5 if budget.is_pure else 2 / 3) for size in sizes]
+    parts = [max(1, math.floor(MILLION * weight / sum(weights))) for weight in weights]
+    parts[int(np.argmax(weights))] += MILLION - sum(parts)
+    return [Fraction(part, MILLION) for part in parts]
+
+
+def _build_independent_table(binned: Sequence[BinnedColumn], pair: Pair) -> Array:
+    return compute_independent_table(binned[pair[0]].sizes, binned[pair[1]].sizes)
+
+
+def _add_table_noise(table: Counts, noise: Noise, entropy: Entropy) -> Counts:
+    return add_noise_to_totals(table.ravel(), noise, entropy).reshape(table.shape)

@@ -1,0 +1,389 @@
+"""Outputs of a mechanism as samples: values, moments, durations.
+
+Moments and durations as exact whole numbers: numpy and pandas give them the unit that the rest of an array needs.
+
+One draw of any kind: what kind it is, how long, its single entries, and the number that an entry is.
+
+Independent draws as arrays, and whole numbers in the order of the values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+SECOND = 10**18
+"""In the smallest unit that numpy has."""
+MICROSECOND = 10**12
+DAY = 86_400 * SECOND
+UNITS: dict[str, int] = {"D": DAY, "h": 3600 * SECOND, "m": 60 * SECOND} | {
+    unit: SECOND // 1000**at for at, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))
+}
+"""From the coarsest to the finest; each is a multiple of the next."""
+SIZES = UNITS | {"W": 7 * DAY}
+CALENDAR = {"Y": 12, "M": 1}
+"""Units of months, which have no one length."""
+MOMENT, DURATION, MONTHS = "moment", "duration", "months"
+EPOCH = date(1970, 1, 1).toordinal()
+MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ticks:
+    """A moment since 1970 in UTC or a duration, in 10^-18 seconds; a duration of months or years, in months."""
+
+    kind: str
+    count: int
+
+    def __repr__(self) -> str:
+        unit = "M" if self.kind == MONTHS else find_coarsest_unit({self.count})
+        count = self.count // (1 if self.kind == MONTHS else UNITS[unit])
+        if abs(count) > MAX_INT64:
+            return f"{count} {unit}"
+        return str(np.array(count, f"{'M' if self.kind == MOMENT else 'm'}8[{unit}]")[()])
+
+
+def parse_moment(value: np.datetime64 | date) -> Ticks | None:
+    """A moment of numpy, Python or pandas; without a time zone it is one in UTC. None for what is no time."""
+    if hasattr(value, "to_datetime64"):
+        value = value.to_datetime64()
+    if isinstance(value, np.datetime64):
+        unit, multiple = np.datetime_data(value.dtype)
+        if np.isnat(value) or unit == "generic":
+            return None
+        count = int(value.astype(np.int64)) * multiple
+        return Ticks(MOMENT, _count_days(count * CALENDAR[unit]) * DAY if unit in CALENDAR else count * SIZES[unit])
+    since = timedelta(value.toordinal() - EPOCH)
+    if isinstance(value, datetime):
+        since += timedelta(0, value.second, value.microsecond, 0, value.minute, value.hour)
+        since -= value.utcoffset() or timedelta()
+    return Ticks(MOMENT, since // timedelta(microseconds=1) * MICROSECOND)
+
+
+def parse_duration(value: np.timedelta64 | timedelta) -> Ticks | int | None:
+    """A duration of numpy, Python or pandas; a number where it has no unit, and None for what is no time."""
+    if hasattr(value, "to_timedelta64"):
+        value = value.to_timedelta64()
+    if isinstance(value, np.timedelta64):
+        unit, multiple = np.datetime_data(value.dtype)
+        if np.isnat(value):
+            return None
+        count = int(value.astype(np.int64)) * multiple
+        if unit in CALENDAR:
+            return Ticks(MONTHS, count * CALENDAR[unit])
+        return count if unit == "generic" else Ticks(DURATION, count * SIZES[unit])
+    return Ticks(DURATION, value // timedelta(microseconds=1) * MICROSECOND)
+
+
+def _count_days(months: int) -> int:
+    """From 1970 to the first day of a month: the calendar repeats every 400 years."""
+    cycles, months_left = divmod(months + 1970 * 12, 400 * 12)
+    year, month = divmod(months_left, 12)
+    return cycles * 146_097 + date(year + 400, month + 1, 1).toordinal() - 146_097 - EPOCH
+
+
+def convert_to_microseconds(ticks: Ticks) -> int | Fraction:
+    """As a number, in the unit of Python's own moments; months as they are."""
+    if ticks.kind == MONTHS:
+        return ticks.count
+    exact = Fraction(ticks.count, MICROSECOND)
+    return exact.numerator if exact.denominator == 1 else exact
+
+
+def find_coarsest_unit(counts: set[int]) -> str:
+    """The coarsest unit in which all of them are whole numbers."""
+    return next(unit for unit, size in UNITS.items() if all(count % size == 0 for count in counts))
+
+
+def convert_to_unit(value: object, kind: str, unit: str, fallback: int) -> int:
+    """A moment or duration as a whole number of 64 binary digits; the rest for all that is none."""
+    if not isinstance(value, Ticks) or value.kind != kind:
+        return fallback
+    count, remains = divmod(value.count, 1 if kind == MONTHS else UNITS[unit])
+    return fallback if remains or abs(count) > MAX_INT64 else count
+
+
+def has_plain_unit(raw: NDArray[Any]) -> bool:
+    """Whether an array of moments or durations has a unit of one length."""
+    unit, multiple = np.datetime_data(raw.dtype)
+    return unit in SIZES and multiple == 1
+
+
+def find_common_unit(pair: list[NDArray[Any]]) -> str:
+    """The coarsest unit in which all entries of arrays with plain units are whole numbers."""
+    for unit in UNITS:
+        if all(bool(_fits_unit(raw, unit).all()) for raw in pair):
+            return unit
+    raise AssertionError("every unit is a multiple of the finest")
+
+
+def convert_column(raw: NDArray[Any], unit: str, fallback: int) -> NDArray[np.int64]:
+    """As `in_unit`, for an array with a plain unit."""
+    size, unit_size = SIZES[np.datetime_data(raw.dtype)[0]], UNITS[unit]
+    counts = raw.astype(np.int64)
+    if size < unit_size:
+        return np.where(_fits_unit(raw, unit) & ~np.isnat(raw), counts // (unit_size // size), fallback)
+    times = size // unit_size
+    fits = ~np.isnat(raw) & (np.abs(counts) <= MAX_INT64 // times) if times <= MAX_INT64 else counts == 0
+    return np.where(fits, np.where(fits, counts, 0) * min(times, MAX_INT64), fallback)
+
+
+def _fits_unit(raw: NDArray[Any], unit: str) -> NDArray[np.bool_]:
+    """Which entries are whole numbers of a unit; NaT is one of any."""
+    size, unit_size = SIZES[np.datetime_data(raw.dtype)[0]], UNITS[unit]
+    fits: NDArray[np.bool_] = np.isnat(raw) | (raw.astype(np.int64) % max(unit_size // size, 1) == 0)
+    return fits
+
+
+RealNumber = int | float | Fraction
+
+MAX_FLOAT = int(np.finfo(np.float64).max)
+MIN_DECIMAL_EXPONENT = -400
+NAN = float("nan")
+MAX_EXACT_INTEGER = 2**53
+"""Larger whole numbers need not be floats, and numpy makes floats of them beside others."""
+MAX_LISTED_KINDS = 4
+"""More entries of one kind than this are told by their number."""
+
+
+def freeze_value(value: object) -> object:
+    """A list or an array as a tuple, and numpy's scalars as Python's; NaN as one value, though it is not itself."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float) and math.isnan(value):
+        return NAN
+    return tuple(map(freeze_value, value)) if isinstance(value, list | tuple) else value
+
+
+def normalize_value(value: object) -> object:
+    """A value of an array, without the type that it has for the sake of others: 1, 1.0, True, '1', b'1\\0' are one.
+
+    None, NaN and NaT are one too, and so are a date and its midnight.
+    """
+    match value:
+        case bytes() | str():
+            return _normalize_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\0"))
+        case tuple() | list():
+            return tuple(map(normalize_value, value))
+        case np.ndarray():
+            if value.dtype.kind not in "mMV":
+                return normalize_value(value.tolist())
+            return normalize_value(list(value) if value.ndim else value[()])
+        case np.datetime64() | date():
+            return _convert_ticks(parse_moment(value))
+        case np.timedelta64() | timedelta():
+            return _convert_ticks(parse_duration(value))
+        case np.void() if value.dtype.names:
+            return tuple(normalize_value(value[name]) for name in value.dtype.names)
+        case complex() | np.complexfloating():
+            return _normalize_complex(complex(value))
+        case np.floating():
+            return _normalize_number(float(value))
+        case np.generic():
+            return normalize_value(value.item())
+        case float() | Decimal() | Rational():
+            return _normalize_number(cast("RealNumber", convert_to_number(value)))
+    return NAN if value is None or type(value).__name__ == "NAType" else value
+
+
+def _convert_ticks(value: Ticks | int | None) -> object:
+    return NAN if value is None else value if isinstance(value, Ticks) else _normalize_number(value)
+
+
+def _normalize_text(text: str) -> object:
+    """The number that numpy writes so, or the text."""
+    number = _parse_numpy_text(text)
+    if number is None:
+        return text
+    return _normalize_complex(number) if isinstance(number, complex) else _normalize_number(number)
+
+
+def _normalize_complex(number: complex) -> object:
+    """Without an imaginary part it is a real one; NaN where one of the two is."""
+    if math.isnan(number.real) or math.isnan(number.imag):
+        return NAN
+    return number if number.imag or math.copysign(1, number.imag) < 0 else _normalize_number(number.real)
+
+
+def _normalize_number(number: RealNumber) -> object:
+    """The nearest float, as a whole number where it is one and no larger ones are between floats; -0 is none."""
+    nearest_float = convert_to_float(number)
+    is_integer = (
+        abs(nearest_float) <= MAX_EXACT_INTEGER
+        and nearest_float.is_integer()
+        and (nearest_float or math.copysign(1, nearest_float) > 0)
+    )
+    return int(nearest_float) if is_integer else freeze_value(nearest_float)
+
+
+@lru_cache(maxsize=4096)
+def _parse_numpy_text(text: str) -> int | float | complex | None:
+    """The number that numpy writes so."""
+    if text in {"True", "False"}:
+        return int(text == "True")
+    for parse in (int, float, complex):
+        try:
+            number = parse(text)
+            if str(number) == text:
+                return number
+        except ValueError:
+            continue
+    return None
+
+
+def describe_kind(value: object) -> str:
+    """The type of a value; of a row, those of its entries."""
+    if value is None:
+        return "None"
+    if isinstance(value, Ticks):
+        return value.kind
+    if not isinstance(value, tuple):
+        return type(value).__name__
+    kinds = list(map(describe_kind, value))
+    if len(kinds) > MAX_LISTED_KINDS and len(set(kinds)) == 1:
+        return f"({len(kinds)} times {kinds[0]})"
+    return f"({', '.join(kinds)})"
+
+
+def flatten_entries(value: object) -> list[object]:
+    """The single values of a row, of a row of rows, and of a complex number."""
+    if isinstance(value, tuple):
+        return [entry for part in value for entry in flatten_entries(part)]
+    return [value.real, value.imag] if isinstance(value, complex) else [value]
+
+
+def count_characters(value: object) -> int:
+    """How many characters a text has; all else has none."""
+    return len(value) if isinstance(value, str | bytes) else 0
+
+
+def convert_to_number(entry: object) -> RealNumber | None:
+    """The number that an entry is, or that a text or a moment stands for; None where there is none."""
+    match entry:
+        case bool() | int():
+            return int(entry)
+        case Ticks():
+            return convert_to_microseconds(entry)
+        case float():
+            return entry
+        case str() | np.floating():
+            return _convert_text(entry)
+        case Rational():
+            return Fraction(int(entry.numerator), int(entry.denominator))
+        case Decimal():
+            return _convert_decimal(entry)
+        case datetime():
+            return _count_microseconds(entry.date(), entry.time())
+        case date():
+            return _count_microseconds(entry, time())
+        case time():
+            return _count_microseconds(date.min, entry)
+        case timedelta():
+            return entry // timedelta(microseconds=1)
+    return None
+
+
+def is_number(entry: object) -> bool:
+    """Whether an entry is a number, not a text that reads as one."""
+    return not isinstance(entry, str) and convert_to_number(entry) is not None
+
+
+def convert_to_float(number: RealNumber, origin: float = 0.0) -> float:
+    """How far from the origin, as a float; what is too large for one as the largest there is."""
+    if isinstance(number, float) and not (origin and math.isfinite(number)):
+        return number
+    distance = Fraction(number) - Fraction(origin) if origin else number
+    return float(min(max(distance, -MAX_FLOAT), MAX_FLOAT))
+
+
+def _convert_decimal(number: Decimal) -> RealNumber:
+    if not number.is_finite():
+        return NAN if number.is_nan() else float(number)
+    if number and not MIN_DECIMAL_EXPONENT < number.adjusted() <= math.log10(MAX_FLOAT):
+        return math.copysign(MAX_FLOAT if number.adjusted() > 0 else 0.0, number)
+    return Fraction(number)
+
+
+@lru_cache(maxsize=4096)
+def _convert_text(text: object) -> float | None:
+    try:
+        return float(cast("str", text))
+    except ValueError:
+        return None
+
+
+def _count_microseconds(day: date, clock: time) -> int:
+    seconds = ((day.toordinal() * 24 + clock.hour) * 60 + clock.minute) * 60 + clock.second
+    return seconds * 10**6 + clock.microsecond
+
+
+Keys = NDArray[np.int64]
+Columns = NDArray[np.int64] | NDArray[np.float64]
+
+SIGN_MASK = np.int64(2**63 - 1)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OutputAttribute:
+    """A whole number for each draw that is no column: which of some values it has, or how long it is."""
+
+    name: str
+    keys: Keys
+    values: tuple[str, ...] | None = None
+    """What the numbers 0, 1, 2... stand for; None where the number speaks for itself."""
+    is_first: bool = False
+    """Whether it is looked at before the numbers are."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OutputSample:
+    """Independent draws: `columns` has a row of numbers for each, `told` what else there is to say of it.
+
+    `shape` is that of one draw: () for a number, (3,) for three, (4, 2) for a table of four rows.
+    """
+
+    count: int
+    columns: Columns | None = None
+    titles: tuple[str, ...] = ()
+    """What each column is, in words."""
+    attributes: tuple[OutputAttribute, ...] = ()
+    shape: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take_every(self, start: int, step: int) -> OutputSample:
+        """Every step-th draw: so that draws that came in some order are in all parts alike."""
+        columns = None if self.columns is None else self.columns[start::step]
+        attributes = tuple(replace(attribute, keys=attribute.keys[start::step]) for attribute in self.attributes)
+        return replace(self, count=len(range(start, self.count, step)), columns=columns, attributes=attributes)
+
+
+def compute_ordered_keys(column: Columns) -> Keys:
+    """Whole numbers in the order of the values, one for each bit pattern: -0 is below 0, and NaN at an end."""
+    if column.dtype.kind != "f":
+        return column.astype(np.int64, copy=False)
+    bits = np.ascontiguousarray(column).view(np.int64)
+    return bits ^ ((bits >> 63) & SIGN_MASK)
+
+
+def decode_key(key: int, floating: bool) -> float | int:
+    """The number that has this key."""
+    if not floating:
+        return key
+    return float(decode_keys(np.array([key]))[0])
+
+
+def decode_keys(keys: Keys) -> NDArray[np.float64]:
+    """The floats that have these keys."""
+    bits: Keys = keys ^ ((keys >> 63) & SIGN_MASK)
+    return bits.view(np.float64)

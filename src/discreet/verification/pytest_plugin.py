@@ -1,0 +1,48 @@
+"""A pytest plugin: fixtures that replay questions and releases on generated neighbours of a schema.
+
+It is there wherever discreet is installed, and loads nothing until a fixture is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from discreet.schema import Schema
+    from discreet.verification.replay.neighbors import Pair
+    from discreet.verification.replay.observed_loss import Replay
+
+
+@pytest.fixture
+def discreet_replay() -> Callable[..., Replay]:
+    """`discreet_replay(schema, question, epsilon=1)`: as `assert_private`, with a schema or the path of one."""
+    from discreet.verification.replay.assertions import assert_private
+
+    return lambda schema, *given, **more: assert_private(_load_schema(schema), *given, **more)
+
+
+@pytest.fixture
+def discreet_replay_release() -> Callable[..., Replay]:
+    """`discreet_replay_release(schema, method, epsilon=1)`: as `assert_private_release`, likewise."""
+    from discreet.verification.replay.assertions import assert_private_release
+
+    return lambda schema, *given, **more: assert_private_release(_load_schema(schema), *given, **more)
+
+
+@pytest.fixture
+def discreet_neighbours() -> Callable[..., list[Pair]]:
+    """`discreet_neighbours(schema, count)`: pairs of neighbouring tables, as `neighbour_rows`."""
+    from discreet.verification.replay.neighbors import neighbour_rows
+
+    return lambda schema, *given, **more: neighbour_rows(_load_schema(schema), *given, **more)
+
+
+def _load_schema(schema_or_path: Any) -> Schema:
+    """A schema as it is; or read from its file, and nothing but that is opened."""
+    from discreet.schema import load_schema
+
+    return load_schema(schema_or_path) if isinstance(schema_or_path, str | Path) else schema_or_path

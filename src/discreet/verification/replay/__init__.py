@@ -1,0 +1,1 @@
+"""Questions and releases replayed on neighboring tables."""

@@ -1,0 +1,334 @@
+"""Assertions for tests: privacy on many neighbors, two-jaw noise tests, exact losses.
+
+Scripted entropy, and a noise test with two jaws.
+
+The exact loss of finite laws.
+
+Many generated neighbours of a schema: no mechanism is handed more than declared, or an AssertionError says which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+from discreet.errors import InvalidInput
+from discreet.formatting import format_number
+from discreet.mechanisms.entropy import Entropy
+from discreet.numeric import as_int
+from discreet.planner.plan import Plan
+from discreet.planner.planner import plan
+from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.query import Query
+from discreet.query.validate import Question, parse_question
+from discreet.schema import Schema
+from discreet.verification.replay.neighbors import (
+    TARGET_UNIT,
+    Pair,
+    PlainRowsCache,
+    Value,
+    build_source_rows,
+    generate_pairs,
+    limit_units,
+    snapshot,
+)
+from discreet.verification.replay.observed_loss import ZERO, Replay
+from discreet.verification.replay.replay import (
+    plan_replayed_release,
+    plan_session,
+    replay_plan,
+    replay_release_plan,
+    replay_session_plans,
+)
+
+FALSE_ALARM_RATE = 1e-9
+"""How often a correct sampler may be accused."""
+
+MIN_SAMPLES = 1000
+"""With fewer, a scale 10 % off and the right one look alike."""
+
+
+class ScriptedEntropy:
+    """Entropy that says what it is told, so that a test can assert the exact output."""
+
+    def __init__(self, script: bytes) -> None:
+        if not isinstance(script, bytes):
+            raise InvalidInput(f"the script must be bytes such as b'abc', got {type(script).__name__}")
+        self._script = script
+        self.taken = 0
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes of the script; a script that is too short is a mistake in the test."""
+        piece = self._script[self.taken : self.taken + count]
+        if len(piece) < count:
+            raise InvalidInput(f"the script has {len(self._script)} bytes, {self.taken + count} were asked for")
+        self.taken += count
+        return piece
+
+
+def assert_fits(
+    samples: Iterable[int],
+    distribution: Callable[[int], float],
+    smaller: Callable[[int], float],
+    larger: Callable[[int], float],
+) -> None:
+    """The draws fit `law`, and both jaws close: they fit neither the smaller nor the larger one as well.
+
+    Draws and laws are both in grid units: draw with `draw_units`, or with a noise of step 1. Each law gives the
+    probability of a grid point. A law with a slightly smaller (larger) scale must explain the draws clearly worse, and
+    the counts must pass a chi-square test against the claimed law. At least 1,000 draws are needed; some 100,000 tell
+    scales 10 % apart for certain.
+    """
+    counts = Counter(int(sample) for sample in samples)
+    if counts.total() < MIN_SAMPLES:
+        raise InvalidInput(f"a fit needs at least {MIN_SAMPLES} draws, got {counts.total()}; draw more")
+    for name, alternative in (("smaller", smaller), ("larger", larger)):
+        advantage = sum(
+            count * (_log_or_floor(distribution(value)) - _log_or_floor(alternative(value)))
+            for value, count in counts.items()
+        )
+        if advantage <= 0:
+            raise AssertionError(
+                f"the draws fit the {name} law at least as well as the claimed one ({format_number(advantage)})"
+            )
+    excess = chi_square_excess(counts, distribution)
+    if excess > 0:
+        raise AssertionError(
+            f"the draws do not fit the claimed law: chi-square is {format_number(excess)} above its limit"
+        )
+
+
+def chi_square_excess(counts: Mapping[int, int], distribution: Callable[[int], float]) -> float:
+    """How far chi-square is above the value that a correct sampler exceeds once in 1 / FALSE_ALARM."""
+    total = sum(counts.values())
+    if not total:
+        raise InvalidInput("a chi-square test needs draws, got none")
+    statistic, cells, inside, inside_count = 0.0, 0, 0.0, 0
+    for value in _sort_by_probability(counts, distribution):
+        expected = total * distribution(value)
+        if expected < 20:
+            break
+        statistic += (counts.get(value, 0) - expected) ** 2 / expected
+        cells, inside, inside_count = cells + 1, inside + distribution(value), inside_count + counts.get(value, 0)
+    tail_expected = total * max(1 - inside, 0.0)
+    if tail_expected > 5:
+        statistic, cells = statistic + (total - inside_count - tail_expected) ** 2 / tail_expected, cells + 1
+    elif total - inside_count > tail_expected + 60:
+        return math.inf
+    return statistic - _compute_chi_square_limit(max(cells - 1, 1))
+
+
+def _sort_by_probability(counts: Mapping[int, int], distribution: Callable[[int], float]) -> list[int]:
+    """Every grid point between the draws' ends, likeliest first, not only those that were drawn."""
+    low, high = min(counts), max(counts)
+    points = range(low, high + 1) if high - low < 100_000 else sorted(counts)
+    return sorted(points, key=distribution, reverse=True)
+
+
+def _compute_chi_square_limit(freedom: int) -> float:
+    """An upper bound on the quantile: Laurent and Massart 2000, P(X > d + 2 sqrt(d x) + 2 x) <= e^-x."""
+    x = -math.log(FALSE_ALARM_RATE)
+    return freedom + 2 * math.sqrt(freedom * x) + 2 * x
+
+
+def _log_or_floor(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -1e6
+
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+
+class FiniteDistribution(Protocol):
+    """What knows its exact probabilities, such as a `Distribution`."""
+
+    def law(self) -> Mapping[Hashable, Fraction]:
+        """Outcome to exact probability."""
+        ...
+
+
+def worst_ratio(
+    distribution: Mapping[Outcome, Fraction] | FiniteDistribution,
+    other: Mapping[Outcome, Fraction] | FiniteDistribution,
+) -> Fraction | None:
+    """The largest ratio of two laws' probabilities, either way; None where one excludes what the other allows."""
+    worst = Fraction(1)
+    for p, q in _pair_probabilities(distribution, other):
+        if (p == 0) != (q == 0):
+            return None
+        if p:
+            worst = max(worst, p / q, q / p)
+    return worst
+
+
+def exact_delta(
+    distribution: Mapping[Outcome, Fraction] | FiniteDistribution,
+    other: Mapping[Outcome, Fraction] | FiniteDistribution,
+    ratio: Fraction,
+) -> Fraction:
+    """The least delta with P(S) <= ratio Q(S) + delta for all events S and either law as P."""
+    pairs, zero = _pair_probabilities(distribution, other), Fraction(0)
+    return max(
+        sum((max(zero, p - ratio * q) for p, q in pairs), zero), sum((max(zero, q - ratio * p) for p, q in pairs), zero)
+    )
+
+
+def _pair_probabilities(distribution: object, other: object) -> list[tuple[Fraction, Fraction]]:
+    """Both laws' probabilities of every outcome of either."""
+    first, second = _read_probabilities(distribution), _read_probabilities(other)
+    return [(first.get(outcome, Fraction(0)), second.get(outcome, Fraction(0))) for outcome in {*first, *second}]
+
+
+def _read_probabilities(distribution: object) -> Mapping[Hashable, Fraction]:
+    probabilities = distribution.law() if hasattr(distribution, "law") else distribution
+    if not isinstance(probabilities, Mapping):
+        raise InvalidInput(f"a law is a mapping from outcomes to probabilities, got {type(distribution).__name__}")
+    return probabilities
+
+
+DEFAULT_PAIRS = 100
+MAX_ROWS_SHOWN = 12
+NOTHING_TESTED_ADVICE = "replay more pairs, or ask about rows that there can be"
+
+
+def assert_private(
+    schema: Schema,
+    question: Question,
+    *arguments: Any,
+    count: int = DEFAULT_PAIRS,
+    entropy: Entropy | None = None,
+    **options: Any,
+) -> Replay:
+    """Replay a question on generated neighbours; the worst of them is returned.
+
+    Every other pair is told in plain values, some out of bounds, and read the way registration reads a source. A
+    table with a public number of units is replayed as one that declares a few. Nothing found is no proof.
+    """
+    small_schema = limit_units(schema)
+    planned = plan(small_schema, parse_question(question, small_schema), *arguments, **options)
+    neighbors = generate_neighbors(planned, entropy)
+    pairs = islice(neighbors, as_int(count, "how many pairs"))
+    return find_worst_replay(((pair, replay_plan(planned, *pair)) for pair in pairs), public=planned.is_free)
+
+
+def assert_private_session(
+    schema: Schema,
+    questions: Sequence[tuple[Question, object]],
+    epsilon: object,
+    count: int = DEFAULT_PAIRS,
+    entropy: Entropy | None = None,
+) -> Replay:
+    """The same for counting questions, each with its noise scale, that one session answers together."""
+    small_schema = limit_units(schema)
+    boundary_values = [find_boundary_values(parse_question(question, small_schema)) for question, _ in questions]
+    nearby_values = {
+        name: [code for values in boundary_values for code in values.get(name, ())] for name in small_schema.columns
+    }
+    pairs = islice(
+        _alternate_pairs(small_schema, [generate_pairs(small_schema, nearby_values, entropy)]),
+        as_int(count, "how many pairs"),
+    )
+    tally, plans = plan_session(small_schema, questions, epsilon)
+    return find_worst_replay((pair, replay_session_plans(tally, plans, *pair)) for pair in pairs)
+
+
+def assert_private_release(
+    schema: Schema,
+    method: str,
+    epsilon: object = 1,
+    count: int = DEFAULT_PAIRS,
+    entropy: Entropy | None = None,
+    **options: Any,
+) -> Replay:
+    """The same for a private file: private-columns, private-linked or private-records, with what its recipe takes."""
+    small_schema = limit_units(schema)
+    planned = plan_replayed_release(small_schema, method, epsilon, **options)
+    pairs = islice(
+        _alternate_pairs(small_schema, [generate_pairs(small_schema, {}, entropy)]), as_int(count, "how many pairs")
+    )
+    return find_worst_replay((pair, replay_release_plan(small_schema, planned, *pair)) for pair in pairs)
+
+
+def generate_neighbors(planned: Plan, entropy: Entropy | None = None) -> Iterator[Pair]:
+    """Pairs without end for one plan, with values at the ends of what it asks; of one person, with that person."""
+    schema, query = planned.schema, planned.query
+    names = dict.fromkeys((query.unit or TARGET_UNIT, TARGET_UNIT))
+    return _alternate_pairs(
+        schema, [generate_pairs(schema, find_boundary_values(query), entropy, name) for name in names]
+    )
+
+
+def _alternate_pairs(schema: Schema, streams: Sequence[Iterator[Pair]]) -> Iterator[Pair]:
+    """One pair as it is, the next read again."""
+    while True:
+        for stream in streams:
+            yield next(stream)
+            yield register_pair(schema, next(stream))
+
+
+def register_pair(schema: Schema, pair: Pair) -> Pair:
+    """A pair as it comes out of registration, where a source may hold more than fits; an empty one is as it is."""
+    if not all(pair):
+        return pair
+    cache: PlainRowsCache = {}
+    first, second = (snapshot(schema, build_source_rows(schema, rows, cache)) for rows in pair)
+    return first, second
+
+
+def find_boundary_values(query: Query) -> dict[str, list[Value]]:
+    """The values at the ends of all ranges that a question is about, and the keys that it names."""
+    values_by_column: dict[str, list[Value]] = {}
+    for predicate in (query.where, *(aggregate.where for aggregate in query.aggregates)):
+        for column, values in _iterate_range_ends(predicate):
+            values_by_column.setdefault(column, []).extend(values)
+    return values_by_column
+
+
+def _iterate_range_ends(predicate: Predicate) -> Iterator[tuple[str, Sequence[Value]]]:
+    match predicate:
+        case InRanges(column, ranges):
+            yield column, [code for ends in ranges for code in ends]
+        case InTexts(column, texts):
+            yield column, texts
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _iterate_range_ends(part)
+
+
+def find_worst_replay(replays: Iterable[tuple[Pair, Replay]], public: bool = False) -> Replay:
+    """The replay that uses most of what is declared; an AssertionError where one uses more than all of it.
+
+    And where nothing was tested: unless the answer is public, some pair has to move what a mechanism is handed.
+    """
+    worst_replay, largest_use, tested = None, (ZERO, ZERO), public
+    for pair, replay in replays:
+        used = (
+            replay.largest_share,
+            replay.observed_loss.epsilon,
+        )  # of two that use as much of what is declared, the one that loses more
+        if used[0] > 1:
+            raise AssertionError(_format_violation(pair, replay))
+        tested = tested or any(mechanism.changed_cells for mechanism in replay.mechanisms)
+        worst_replay, largest_use = (
+            (replay, used) if worst_replay is None or used > largest_use else (worst_replay, largest_use)
+        )
+    if worst_replay is None:
+        raise AssertionError("no pair of tables was replayed")
+    if not tested:
+        raise AssertionError(
+            f"{worst_replay.question}: no pair of neighbours moved any input, so nothing was "
+            f"tested; {NOTHING_TESTED_ADVICE}"
+        )
+    return worst_replay
+
+
+def _format_violation(pair: Pair, replay: Replay) -> str:
+    """The question, what was too much, and the tables: they are made up, so they may be shown."""
+    tables = [
+        "\n".join([f"{name} has {len(rows)} rows:", *map(str, rows[:MAX_ROWS_SHOWN])])
+        for name, rows in zip(("D", "D'"), pair, strict=True)
+    ]
+    return "\n".join([f"not private: {'; '.join(replay.violations)}", replay.table(), *tables])

@@ -1,0 +1,416 @@
+"""Tables that fit a schema and their neighbors, generated from public facts alone.
+
+Tables that fit a schema, and their neighbours, made from public facts alone: no file is ever opened.
+
+Rows are as a snapshot keeps them: whole codes by column, None where a value is missing, and the unit's name under
+"#unit". The extremes come first: empty tables, one unit alone, all values at one bound, none there at all. Then chance
+takes over, and there too the bounds are as likely as all the rest, since it is there that most is moved.
+
+Whether two tables are neighbours, and plain values as a snapshot keeps them.
+
+Tables as a source may hold them: plain values, some beyond every bound, and units with more rows than are kept.
+
+Small tables and their neighbours: all of them, or some for Hypothesis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import combinations_with_replacement, islice, product
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from discreet.errors import InvalidInput
+from discreet.mechanisms.entropy import Entropy, KeyedEntropy
+from discreet.mechanisms.entropy import get_entropy as entropy_source
+from discreet.mechanisms.samplers import sample_below
+from discreet.numeric import as_int
+from discreet.privacy.guarantee import parse_neighbor_relation
+from discreet.schema import Column, Schema
+from discreet.sources.ingest.memory import register_memory
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+
+Value = int | str | None
+Row = dict[str, Value]
+Rows = list[Row]
+Pair = tuple[Rows, Rows]
+NearbyValues = Mapping[str, Sequence[Value]]
+"""Values of some columns that are worth trying, such as the ends of the ranges that a question is about."""
+Item = TypeVar("Item")
+
+UNIT_FIELD = "#unit"
+TARGET_UNIT, REPLACEMENT_UNIT = "the one", "another"
+"""Who is added, removed or replaced, if nobody else is named; and who may take the place."""
+MAX_UNITS = 24
+"""How many units a table has at most, whatever number is declared."""
+MAX_UNDECLARED_UNITS = 5
+"""How many it has at most where their number is not public."""
+PRIVATE_KEY_COUNT = 50
+"""How many different private keys are made up."""
+ENTROPY_KEY = b"discreet testing"
+"""The same pairs on every machine: nothing that is generated here is secret."""
+
+
+def neighbour_rows(schema: Schema, count: int, entropy: Entropy | None = None) -> list[Pair]:
+    """So many pairs of neighbouring tables, the same every time unless entropy is given."""
+    return list(islice(generate_pairs(schema, {}, entropy), as_int(count, "how many pairs", minimum=0)))
+
+
+def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
+    """A Hypothesis strategy for pairs of neighbouring tables of a schema; it shrinks to the extremes."""
+    from hypothesis import strategies as st
+
+    def build_pair(place: int, seed: bytes) -> Pair:
+        generator = PairGenerator(schema, {}, KeyedEntropy(seed, "generated pairs"))
+        extremes = list(generator.generate_extremes())
+        return extremes[place] if place < len(extremes) else generator.sample_pair()
+
+    return st.builds(build_pair, st.integers(0, 64), st.binary(min_size=8, max_size=8))
+
+
+def limit_units(schema: Schema) -> Schema:
+    """The same schema with as few units as a generated table has, where their number is public."""
+    return schema if schema.units is None else replace(schema, units=min(schema.units, MAX_UNITS))
+
+
+def generate_pairs(
+    schema: Schema, nearby_values: NearbyValues, entropy: Entropy | None = None, target_unit: str = TARGET_UNIT
+) -> Iterator[Pair]:
+    """Pairs without end, with values that are worth trying and a name for the unit that differs."""
+    generator = PairGenerator(
+        schema,
+        nearby_values,
+        KeyedEntropy(ENTROPY_KEY, schema.name) if entropy is None else entropy_source(entropy),
+        target_unit,
+    )
+    yield from generator.generate_extremes()
+    while True:
+        yield generator.sample_pair()
+
+
+@dataclass(frozen=True, slots=True)
+class PairGenerator:
+    """Makes rows, units, tables and their neighbours."""
+
+    schema: Schema
+    nearby_values: NearbyValues
+    entropy: Entropy
+    target_unit: str = TARGET_UNIT
+    _tested_values: dict[str, list[Value]] = field(default_factory=dict)
+
+    def generate_extremes(self) -> Iterator[Pair]:
+        """All others at an end, or missing, or absent; and the one at an end, or missing."""
+        ends = [self._build_unit(end) for end in ("lower", "upper", "missing")]
+        least, most = self._other_unit_counts
+        for size, end in dict.fromkeys([(least, "lower"), *product([most], ("lower", "upper", "missing"))]):
+            others = {f"unit {number}": self._build_unit(end) for number in range(size)}
+            if self.schema.neighbours == "replace-one":
+                yield from (
+                    self._build_pair(others, unit_rows, other_rows)
+                    for unit_rows, other_rows in product(ends, ends)
+                    if unit_rows != other_rows
+                )
+            else:
+                yield from (self._build_pair(others, [], unit_rows) for unit_rows in ends)
+                yield from (self._build_pair(others, unit_rows, []) for unit_rows in ends)
+
+    def sample_pair(self) -> Pair:
+        """A table of any size there can be, and a neighbour."""
+        least, most = self._other_unit_counts
+        size = least + sample_below(most - least + 1, self.entropy)
+        others = {f"unit {number}": self._sample_unit() for number in range(size)}
+        unit_rows = self._sample_unit()
+        other_rows = self._modify_unit(unit_rows) if sample_below(2, self.entropy) else self._sample_unit()
+        if self.schema.neighbours == "add-remove":
+            unit_rows, other_rows = (unit_rows, []) if sample_below(2, self.entropy) else ([], other_rows)
+        return self._build_pair(
+            others, unit_rows, other_rows, REPLACEMENT_UNIT if sample_below(2, self.entropy) else self.target_unit
+        )
+
+    @property
+    def _other_unit_counts(self) -> tuple[int, int]:
+        """The fewest and the most units besides the one."""
+        return (0, MAX_UNDECLARED_UNITS) if self.schema.units is None else (min(self.schema.units, MAX_UNITS) - 1,) * 2
+
+    def _build_pair(
+        self, others: Mapping[str, Rows], unit_rows: Rows, other_rows: Rows, replaced: str | None = None
+    ) -> Pair:
+        """The one stands anywhere among the others, since no order of rows may matter."""
+        rows = [self._name_unit(row, name) for name, rows in others.items() for row in rows]
+        position = sample_below(len(rows) + 1, self.entropy)
+        target_rows = [self._name_unit(row, self.target_unit) for row in unit_rows]
+        replacement_rows = [self._name_unit(row, replaced or self.target_unit) for row in other_rows]
+        return [*rows[:position], *target_rows, *rows[position:]], [
+            *rows[:position],
+            *replacement_rows,
+            *rows[position:],
+        ]
+
+    def _name_unit(self, row: Row, name: str) -> Row:
+        return dict(row) if self.schema.unit is None else row | {UNIT_FIELD: name}
+
+    def _build_unit(self, end: str) -> Rows:
+        """As many rows as a unit may have, all with the same values."""
+        row = {
+            name: _get_end_value(column, end) for name, column in self.schema.columns.items() if column.derived is None
+        }
+        return [self._add_derived_columns(row) for _ in range(self.schema.rows)]
+
+    def _sample_unit(self) -> Rows:
+        """Often as many rows as there can be, and often alike."""
+        count = (
+            self.schema.rows if sample_below(5, self.entropy) < 3 else 1 + sample_below(self.schema.rows, self.entropy)
+        )
+        first = self.sample_row()
+        return [dict(first) if sample_below(2, self.entropy) else self.sample_row() for _ in range(count)]
+
+    def _modify_unit(self, rows: Rows) -> Rows:
+        """The same rows but for one column, which has one value in all of them."""
+        name = self._pick([name for name, column in self.schema.columns.items() if column.derived is None])
+        value = self._sample_value(self.schema.columns[name])
+        return [self._add_derived_columns(row | {name: value}) for row in rows]
+
+    def sample_row(self) -> Row:
+        """A row whose values are at the ends, or near what is asked, or anywhere."""
+        values = {
+            name: self._sample_value(column) for name, column in self.schema.columns.items() if column.derived is None
+        }
+        return self._add_derived_columns(values)
+
+    def _sample_value(self, column: Column) -> Value:
+        if column.is_nullable and sample_below(7, self.entropy) == 0:
+            return None
+        if column.private_keys:
+            random_key = f"key {sample_below(PRIVATE_KEY_COUNT, self.entropy)}"
+            return self._pick(["key 0", "key 1", random_key, *self.nearby_values.get(column.name, ())])
+        if column.name not in self._tested_values:
+            inside = [code for code in self.nearby_values.get(column.name, ()) if code is not None]
+            self._tested_values[column.name] = [column.lower, column.upper, *inside]
+        anywhere = column.lower + sample_below(column.size, self.entropy)
+        return self._pick([*self._tested_values[column.name], anywhere])
+
+    def _pick(self, values: Sequence[Item]) -> Item:
+        return values[sample_below(len(values), self.entropy)]
+
+    def _add_derived_columns(self, values: Mapping[str, Value]) -> Row:
+        """With what follows from the public lookups, in the order of the schema."""
+        columns = self.schema.columns
+        return {
+            name: values[name] if column.derived is None else _derive_value(column, columns, values)
+            for name, column in columns.items()
+        }
+
+
+def _get_end_value(column: Column, end: str) -> Value:
+    """The value of a column at an end; where it cannot be missing, what a missing value stands for."""
+    if end == "missing":
+        return column.missing
+    if column.private_keys:
+        return "key 0" if end == "lower" else "key 1"
+    return column.lower if end == "lower" else column.upper
+
+
+def _derive_value(column: Column, columns: Mapping[str, Column], values: Mapping[str, Value]) -> Value:
+    if column.derived is None:
+        return None
+    code = values[column.derived.key]
+    derived_code = column.derived.codes[code - columns[column.derived.key].lower] if isinstance(code, int) else None
+    return column.missing if derived_code is None else derived_code
+
+
+TableRows = Sequence[Mapping[str, Any]]
+SNAPSHOT_KEY = "discreet testing"
+SNAPSHOT_ADVICE = "make rows of plain values with snapshot(...)"
+
+
+def snapshot(schema: Schema, rows: TableRows, key: str = SNAPSHOT_KEY) -> list[Row]:
+    """Plain values by column, as a file holds them, the way registration reads them: clipped, coded, bounded.
+
+    Which rows are kept of a unit that has too many depends on the key and on that unit's rows alone.
+    """
+    return register_memory(schema, rows, key)[0]
+
+
+def require_snapshot(schema: Schema, *tables: TableRows) -> None:
+    """Refuse rows that no snapshot has: plain values that were not read, or more of a unit than are kept."""
+    needed = {*schema.columns, *([] if schema.unit is None else [UNIT_FIELD])}
+    for rows in tables:
+        for row in rows:
+            if not needed <= set(row):
+                raise InvalidInput(f"a row needs {', '.join(sorted(needed - set(row)))[:80]}; {SNAPSHOT_ADVICE}")
+            if not all(_is_valid_code(column, row[name]) for name, column in schema.columns.items()):
+                raise InvalidInput(
+                    f"a row of a snapshot has codes, each within the bounds of its column; {SNAPSHOT_ADVICE}"
+                )
+        if any(unit_rows.total() > schema.rows for unit_rows in _group_by_unit(schema, rows).values()):
+            raise InvalidInput(f"a unit has at most {schema.rows} rows here; {SNAPSHOT_ADVICE}")
+
+
+def find_differing_rows(schema: Schema, rows: TableRows, other_rows: TableRows) -> list[Row]:
+    """The rows of the unit, or of the two where one took another's place, in which two tables differ."""
+    units, other_units = (_group_by_unit(schema, table) for table in _trim_common_rows(schema, rows, other_rows))
+    differing_names = [name for name in {**units, **other_units} if units.get(name) != other_units.get(name)]
+    unshared_counts = [
+        sum(name in mine and name not in other for name in differing_names)
+        for mine, other in ((units, other_units), (other_units, units))
+    ]
+    if schema.neighbours == "add-remove":
+        is_neighbor = not differing_names or (len(differing_names) == 1 and sum(unshared_counts) == 1)
+    else:
+        is_neighbor = (
+            not differing_names
+            or (unshared_counts == [0, 0] and len(differing_names) == 1)
+            or (unshared_counts == [1, 1] and len(differing_names) == 2)
+        )
+    if not is_neighbor:
+        raise InvalidInput(f"the two tables are no neighbours: {schema.neighbours} means that one unit differs")
+    return [dict(row) for table in (units, other_units) for name in differing_names for row in table.get(name, ())]
+
+
+def _trim_common_rows(schema: Schema, rows: TableRows, other_rows: TableRows) -> tuple[TableRows, TableRows]:
+    """What is left of two tables without the rows that both begin or end with, but for those of units in between."""
+    shorter_length = min(len(rows), len(other_rows))
+    start = next((index for index in range(shorter_length) if rows[index] != other_rows[index]), shorter_length)
+    end = next(
+        (index for index in range(shorter_length - start) if rows[-1 - index] != other_rows[-1 - index]),
+        shorter_length - start,
+    )
+    between = [table[start : len(table) - end] for table in (rows, other_rows)]
+    if schema.unit is None:
+        return between[0], between[1]
+    names = {row[UNIT_FIELD] for table in between for row in table}
+    return [row for row in rows if row[UNIT_FIELD] in names], [row for row in other_rows if row[UNIT_FIELD] in names]
+
+
+def _group_by_unit(schema: Schema, rows: TableRows) -> dict[object, Counter[tuple[tuple[str, Any], ...]]]:
+    """The rows of every unit; without a unit column every row is one, and of rows alike each is another."""
+    units: dict[object, Counter[tuple[tuple[str, Any], ...]]] = defaultdict(Counter)
+    copies: Counter[object] = Counter()
+    for row in rows:
+        row_items = tuple(sorted(row.items()))
+        copies[row_items] += 1
+        units[(row_items, copies[row_items]) if schema.unit is None else row[UNIT_FIELD]][row_items] += 1
+    return units
+
+
+def _is_valid_code(column: Column, code: object) -> bool:
+    if code is None:
+        return column.is_nullable
+    if column.private_keys:
+        return isinstance(code, str)
+    return isinstance(code, int) and column.lower <= code <= column.upper
+
+
+OVERSHOOT_STEPS = (1, 10**6, 10**30)
+"""How far beyond a bound a number may be, in steps."""
+PlainRowsCache = dict[str, list[dict[str, Any]]]
+"""Plain values of units, by their rows."""
+MAX_EXTRA_ROWS = 2
+"""How many more rows a unit may have than are kept."""
+
+
+def build_source_rows(schema: Schema, rows: Iterable[Row], cache: PlainRowsCache | None = None) -> list[dict[str, Any]]:
+    """Rows of a snapshot as plain values; what becomes of a unit's rows depends on these rows alone.
+
+    So neighbours stay neighbours. Values at a bound may lie beyond it, and a unit with all its rows may have more.
+    What became of units is put into `known`, so that it is not worked out again for a neighbour.
+    """
+    plain_rows: PlainRowsCache = {} if cache is None else cache
+    units: dict[object, list[Row]] = {}
+    for index, row in enumerate(rows):
+        units.setdefault(index if schema.unit is None else row[UNIT_FIELD], []).append(row)
+    return [row for unit_rows in units.values() for row in _build_unit_rows(schema, unit_rows, plain_rows)]
+
+
+def _build_unit_rows(schema: Schema, rows: list[Row], cache: PlainRowsCache) -> list[dict[str, Any]]:
+    cache_key = repr(rows)
+    if cache_key not in cache:
+        cache[cache_key] = _sample_plain_rows(schema, rows, KeyedEntropy(cache_key.encode(), "as found"))
+    return cache[cache_key]
+
+
+def _sample_plain_rows(schema: Schema, rows: list[Row], entropy: Entropy) -> list[dict[str, Any]]:
+    extra_count = (
+        sample_below(MAX_EXTRA_ROWS + 1, entropy) if len(rows) == schema.rows and schema.unit is not None else 0
+    )
+    generator = PairGenerator(schema, {}, entropy)
+    all_rows = [*rows, *(generator.sample_row() | {UNIT_FIELD: rows[0][UNIT_FIELD]} for _ in range(extra_count))]
+    return [_build_plain_row(schema, row, entropy) for row in all_rows]
+
+
+def _build_plain_row(schema: Schema, row: Mapping[str, Any], entropy: Entropy) -> dict[str, Any]:
+    unit_value: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
+    values = ((name, column) for name, column in schema.columns.items() if column.derived is None)
+    return unit_value | {name: _sample_plain_value(column, row[name], entropy) for name, column in values}
+
+
+def _sample_plain_value(column: Column, code: Any, entropy: Entropy) -> Any:
+    """What a code may have come from."""
+    if code is None:
+        return None
+    if column.private_keys:
+        return code
+    if column.categories:
+        return column.categories[code]
+    end = -1 if code == column.lower else 1 if code == column.upper else 0
+    overshoot = end * OVERSHOOT_STEPS[sample_below(len(OVERSHOOT_STEPS), entropy)] if sample_below(2, entropy) else 0
+    if column.kind == "date":
+        return column.decode(code) if not overshoot else date.min if end < 0 else date.max
+    return _divide_to_float((code + overshoot) * column.step.numerator, column.step.denominator)
+
+
+def _divide_to_float(numerator: int, denominator: int) -> float:
+    """The float nearest to a quotient; infinite where there is none."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+Record = TypeVar("Record", bound=Hashable)
+
+
+def all_tables(domain: Sequence[Record], size: int) -> Iterator[tuple[Record, ...]]:
+    """Every table of `size` records, order aside."""
+    return combinations_with_replacement(domain, size)
+
+
+def all_neighbours(
+    table: Sequence[Record], domain: Sequence[Record], neighbours: str = "add-remove"
+) -> Iterator[tuple[Record, ...]]:
+    """Every neighbour of a small table."""
+    rows = tuple(table)
+    shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
+    if parse_neighbor_relation(neighbours) == "add-remove":
+        yield from shorter
+        yield from ((*rows, record) for record in domain)
+    else:
+        yield from ((*shorter_rows, record) for shorter_rows in shorter for record in domain)
+
+
+def neighbour_tables(
+    records: SearchStrategy[Record], neighbours: str = "add-remove", max_size: int = 20
+) -> SearchStrategy[tuple[list[Record], list[Record]]]:
+    """A Hypothesis strategy for pairs of neighbouring tables."""
+    from hypothesis import strategies as st
+
+    if not isinstance(records, st.SearchStrategy):
+        raise InvalidInput(
+            f"records must be a Hypothesis strategy such as st.integers(0, 9), got {type(records).__name__}"
+        )
+    is_replace_one = parse_neighbor_relation(neighbours) == "replace-one"
+
+    def build_pair(rows: list[Record], place: int, old: Record, new: Record) -> tuple[list[Record], list[Record]]:
+        position = place % (len(rows) + 1)
+        with_old, with_new = [*rows[:position], old, *rows[position:]], [*rows[:position], new, *rows[position:]]
+        if is_replace_one:
+            return with_old, with_new
+        return (with_old, rows) if place % 2 else (rows, with_old)
+
+    return st.builds(build_pair, st.lists(records, max_size=max_size), st.integers(0, 10**6), records, records)
