@@ -1,8 +1,8 @@
 """Seeded bytes in the place of the system's generator, in the process of the tests and in all that they start.
 
 `os.urandom` is the one way from Python to the system's generator: that of `discreet.mechanisms.entropy`, of
-`secrets`, of `uuid`, and of numpy where it is given no seed. Here it is replaced. The process that runs the tests owns a
-board, a page of memory that all processes below it share, and writes the seed of the test on it; whoever draws looks
+`secrets`, of `uuid`, and of numpy where it is given no seed. Here it is replaced. The process that runs the tests owns
+a board, a page of memory that all processes below it share, and writes the seed of the test on it; whoever draws looks
 there, and begins a new stream where the seed has changed. So a server that outlives a test follows the next one too.
 
 No two processes share a stream: each takes a number from the board as it first draws, and again after it was forked.

@@ -100,9 +100,9 @@ FAULTS = (
         "The same question in a session is drawn again.",
         "Averaging inside one session, for nothing.",
         "custodian/session.py",
-        """        text = stored_outputs or self._log.keep(place, outputs)
+        """        text = stored_outputs or self._log.store_outputs(place, outputs)
 """,
-        """        text = self._measure_query(planned) if stored_outputs else self._log.keep(place, outputs)
+        """        text = self._measure_query(planned) if stored_outputs else self._log.store_outputs(place, outputs)
 """,
         ("test_session.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),

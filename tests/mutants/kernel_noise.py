@@ -199,9 +199,12 @@ FAULTS = (
         "Counts that were drawn together are degraded one by one.",
         "Several noisy copies of one draw are told, for the price of one.",
         "custodian/measure.py",
-        "column = shared_columns[group] if group in shared_columns else _degrade_measurement(measurement, "
-        "epsilon / plan.epsilon, numbers)",
-        "column = _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)",
+        """            shared_columns[group]
+            if group in shared_columns
+            else _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
+""",
+        """            _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
+""",
         ("test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
     ),
     Fault(

@@ -74,7 +74,7 @@ FAULTS = (
         "kernel",
         "A distance is kept as the object that the analyst made.",
         "It is asked how far the truth is from every value, and so is told the truth.",
-        "priors/priors/distance.py",
+        "priors/distance.py",
         """    original = require_exact_class(
         distance, DISTANCE_CLASSES, "a distance is""",
         """    if isinstance(distance, Distance):
@@ -88,7 +88,7 @@ FAULTS = (
         "kernel",
         "The values of a prior are kept as objects of the caller's own class.",
         "They are compared with the truth, and their comparison tells it to whoever wrote it.",
-        "priors/priors/prior.py",
+        "priors/prior.py",
         'tuple(copy_value(value, "a value of a prior") for value in values)',
         "tuple(values)",
         ("test_plain.py::test_mechanisms_hand_the_truth_to_nobody",),

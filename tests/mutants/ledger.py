@@ -372,8 +372,10 @@ FAULTS = (
         "What an older version admitted at a raised reach counts as within the cap.",
         "Once other units have come, a cap is promised to those before who may have lost more.",
         "ledger/storage.py",
-        "        if part is not None and max_accounts.setdefault(",
-        "        if part is None and max_accounts.setdefault(",
+        """            part is not None
+            and max_accounts.setdefault(""",
+        """            part is None
+            and max_accounts.setdefault(""",
         ("test_ledger_reach.py::test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten[sqlite]",),
     ),
     Fault(

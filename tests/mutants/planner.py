@@ -294,7 +294,7 @@ FAULTS = (
         "planner",
         "A bin that holds several possible values is told as if it held one.",
         "An interval said to hold with 95 % holds the truth one time in fifteen.",
-        "priors/priors/posterior.py",
+        "priors/posterior.py",
         "    if (spans == 1).all() and ends is None:\n",
         "    if ends is None:\n",
         ("test_within_prior.py::test_a_bin_of_several_possible_values_is_no_single_value",),
@@ -645,9 +645,10 @@ FAULTS = (
         "The labels of a question's conditions are laid out however many there are.",
         "One small question takes the memory of a worker.",
         "planner/domain_partition.py",
-        "if sum(len(points) * _select_label_type(_find_max_label(part, self._schema)).itemsize for part in "
-        "parts) > MAX_LABEL_BYTES:",
-        "if False:",
+        """                > MAX_LABEL_BYTES
+""",
+        """                > math.inf
+""",
         ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[points of a column]",),
     ),
     Fault(
@@ -656,8 +657,9 @@ FAULTS = (
         "The memory of the labels that a grid keeps is not looked at.",
         "Grouped counts of many filters take the memory of a worker.",
         "planner/domain_partition.py",
-        "cells * len(counts) <= MAX_LABELS and self._count_bytes(sizes) <= MAX_LABEL_BYTES:",
-        "cells * len(counts) <= MAX_LABELS:",
+        """            and self._count_bytes(sizes) <= MAX_LABEL_BYTES
+""",
+        "",
         ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[bytes of labels]",),
     ),
     Fault(

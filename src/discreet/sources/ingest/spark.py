@@ -20,7 +20,6 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.schema import Schema
-from discreet.schema.schema import Schema
 from discreet.sources.ingest.registration_report import (
     Progress,
     RegistrationReport,
