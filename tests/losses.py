@@ -496,7 +496,8 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
     """All draws of the custodian are decided, and their laws found; of a second table, what came out on the first."""
     tap = Tap(chance, repeat)
     asked, counted, published = (
-        import_module(f"discreet.custodian.{name}") for name in ("custodian", "session", "private")
+        import_module(f"discreet.{name}")
+        for name in ("custodian.custodian", "custodian.session", "release.publish_synthetic")
     )
 
     def column(noise: Any, size: int, _: object) -> NDArray[np.object_]:
@@ -534,10 +535,7 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         (counted, "measure_plan", tap.draw),
         (published, "SYSTEM", Seeded(b"a file")),
         (RecordsPlan, "_add_noise", rows),
-        *(
-            (module, "add_noise_to_totals", added)
-            for module in (column_methods, column_methods, column_methods, marginals)
-        ),
+        *((module, "add_noise_to_totals", added) for module in (column_methods, marginals)),
     ]
     with ExitStack() as stack:
         for owner, name, stand_in in places:

@@ -303,7 +303,7 @@ class Quadrant:
 
     def __init__(self, noise, levels):
         self.noise, self.fall = noise, float(noise.boxes.fall)
-        ends = [r + levels * w for r, w in zip(noise.boxes.reaches, noise.boxes.widths, strict=True)]
+        ends = [r + levels * w for r, w in zip(noise.boxes.half_widths, noise.boxes.widths, strict=True)]
         self.points = list(itertools.product(*(range(end + 1) for end in ends)))
         self.copies = np.array([math.prod(1 + (x > 0) for x in point) for point in self.points])
         self.law = np.array([float(noise.probability(point)) for point in self.points])

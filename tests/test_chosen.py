@@ -281,7 +281,7 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
     """Exactly, over codes spread evenly within bins of five, in the column's own units."""
     column = Column("income", "number", lower=-4, upper=45, step=HALF)
     candidates, prior = CandidateGrid.of(column, 10), Prior.normal(4, 2, 0, 9)
-    placed = replace(build_even_prior(column, 5, 10), stated=prior, used=prior)
+    placed = replace(build_even_prior(column, 5, 10), stated_prior=prior, used_prior=prior)
     refined = PositionRefinement.of(candidates, placed, Fraction(2), "individual", "add-remove", Distance.continuous())
     law = joint(UnitQuery(candidates, refined, is_even_prior=False, name=""))
     square = 0.0

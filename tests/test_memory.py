@@ -43,7 +43,7 @@ from discreet.planner.planner import plan
 from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges
 from discreet.query.query import GroupKey
-from discreet.query.sql_parser import parse_sql
+from discreet.query.resolve import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema, load_schema
 from discreet.service import requests

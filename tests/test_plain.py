@@ -110,7 +110,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch) -> Hostile:
         return drawing
 
     for module in (custodian_module, session_module):
-        monkeypatch.setattr(module, "draw", armed(module.draw))
+        monkeypatch.setattr(module, "measure_plan", armed(module.measure_plan))
     return made
 
 

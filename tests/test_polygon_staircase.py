@@ -29,7 +29,7 @@ def plane(reach):
 
 
 def differences(polygon):
-    reach = max(polygon.reach)
+    reach = max(polygon.half_widths)
     return [point for point in plane(reach) if polygon.gauge(point) <= 1]
 
 

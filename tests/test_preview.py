@@ -210,9 +210,9 @@ def test_an_accuracy_has_the_same_epsilon_whatever_is_left(aggregate: str, nears
         given = {"accuracy": f"±{near} at 95%", "rows": 3000}
         first = plan(declared, query, **given)  # type: ignore[arg-type]
         for left in (1, Fraction(10_001, 10_000), Fraction(17, 3)):
-            assert plan(declared, query, **given, most=first.epsilon * left).epsilon == first.epsilon  # type: ignore[arg-type]
+            assert plan(declared, query, **given, max_epsilon=first.epsilon * left).epsilon == first.epsilon  # type: ignore[arg-type]
         with pytest.raises(BudgetExceeded):
-            plan(declared, query, **given, most=first.epsilon * Fraction(99_999, 100_000))  # type: ignore[arg-type]
+            plan(declared, query, **given, max_epsilon=first.epsilon * Fraction(99_999, 100_000))  # type: ignore[arg-type]
 
 
 def test_asked_by_accuracy_again_it_is_the_stored_answer(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def keyed(purpose):
 
 def levels_of(plan, counts):
     """What is noised, level by level."""
-    return plan.compute_totals(counts) if isinstance(plan, CumulativeCounts) else [plan.totals(counts)]
+    return plan.compute_totals(counts) if isinstance(plan, CumulativeCounts) else [plan.compute_totals(counts)]
 
 
 def noises_of(plan):
@@ -113,7 +113,7 @@ def small_plans(loss):
 def test_no_pair_of_neighbours_loses_more_and_some_pair_loses_all(loss, which, size):
     """Exhaustive and exact, also where the table has fewer or more rows than are published."""
     plan = small_plans(loss)[which]
-    cells, allowed, noises = range(plan.grid.all_cells), loss.epsilon or loss.rho, noises_of(plan)
+    cells, allowed, noises = range(plan.grid.all_cell_count), loss.epsilon or loss.rho, noises_of(plan)
     levels = {table: levels_of(plan, counted(table, len(cells))) for table in all_tables(cells, size)}
     pairs = {(one, tuple(sorted(two))) for one in levels for two in all_neighbours(one, cells, "replace-one")}
     worst = max(loss_between(noises, levels[one], levels[two]) for one, two in pairs)
@@ -203,7 +203,7 @@ def test_a_sum_of_any_size_is_drawn():
 
 def scores_of(plan, table):
     """Of every block; blocks are chosen apart, so the worst ratio of all is the product of theirs."""
-    return [tuple(own) for own in plan.scores(counted(table, 4)).tolist()]
+    return [tuple(own) for own in plan.compute_scores(counted(table, 4)).tolist()]
 
 
 def joint_ratio(one, two):
@@ -267,7 +267,7 @@ def test_thousands_of_replacements_move_scores_by_no_more_than_the_path(missing,
     assert single.score_change == of.diameter < plan.score_change == of.length
 
     def moved(under, one, two):
-        return apart(under.scores(one), under.scores(two))
+        return apart(under.compute_scores(one), under.compute_scores(two))
 
     values = [random.randrange(cells) for _ in range(plan.rows)]
     own = counted(values, cells)
@@ -385,14 +385,14 @@ def varied_plans():
 def test_estimates_add_up_whatever_was_drawn(which, examples):
     """At least 0, one for each cell, as many as there are rows: also for the most extreme noise."""
     plan = varied_plans()[which]
-    length = len(plan.draw(np.zeros(plan.grid.all_cells, dtype=np.int64), SYSTEM))
+    length = len(plan.measure(np.zeros(plan.grid.all_cell_count, dtype=np.int64), SYSTEM))
 
     @given(st.lists(WORDS, min_size=length, max_size=length))
     @settings(max_examples=examples, deadline=None)
     def add_up(drawn):
-        counts = plan.estimate(np.array(drawn, dtype=np.int64))
+        counts = plan.estimate_counts(np.array(drawn, dtype=np.int64))
         assert counts.dtype == np.int64
-        assert len(counts) == plan.grid.all_cells
+        assert len(counts) == plan.grid.all_cell_count
         assert counts.min() >= 0
         assert counts.sum() == plan.rows
 
@@ -453,7 +453,7 @@ def test_a_table_with_other_rows_than_declared_is_drawn_all_the_same(size):
 
 def distance(grid, one, two):
     """W1 in widths of the domain."""
-    return float(np.abs(np.cumsum(one - two)[: grid.cells - 1]).sum()) / int(one.sum()) / (grid.cells - 1)
+    return float(np.abs(np.cumsum(one - two)[: grid.cell_count - 1]).sum()) / int(one.sum()) / (grid.cell_count - 1)
 
 
 def nasty(rows, cells):
@@ -477,7 +477,7 @@ def test_the_mean_distance_is_within_the_bound_of_rank_blocks(loss, rows, k):
         runs = [distance(plan.grid, counts, plan.estimate_counts(plan.measure(counts, entropy))) for _ in range(12)]
         assert sum(runs) / len(runs) <= plan.error_bound
     assert plan.error <= plan.error_bound
-    if rows % k == 0 and loss.pure:
+    if rows % k == 0 and loss.is_pure:
         assert plan.error_bound == pytest.approx(min(1, k / (2 * rows) + 1 / k), rel=1e-2)
 
 
@@ -507,7 +507,11 @@ def shapes(rows, cells):
 def seen(plan, tables, runs=25):
     """The mean W1 over tables and runs."""
     entropy = keyed("seen")
-    found = [distance(plan.grid, one, plan.estimate(plan.draw(one, entropy))) for one in tables for _ in range(runs)]
+    found = [
+        distance(plan.grid, one, plan.estimate_counts(plan.measure(one, entropy)))
+        for one in tables
+        for _ in range(runs)
+    ]
     return sum(found) / len(found)
 
 

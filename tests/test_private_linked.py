@@ -369,7 +369,7 @@ def test_the_same_entropy_gives_the_same_rows() -> None:
     """Nothing is random but what comes through the door."""
     codes = five(300, 1)
     counts = {column.name: counts_of(codes[column.name], ColumnGrid.of(column)) for column in FIVE}
-    plan = replace(plan_of(FIVE, 300, PURE), choosing=PURE)
+    plan = replace(plan_of(FIVE, 300, PURE), choosing_budget=PURE)
 
     def released() -> dict[str, list[int]]:
         entropy = KeyedEntropy(b"key", "test")
@@ -597,7 +597,7 @@ def test_given_pairs_are_measured_and_cost_no_choice() -> None:
     """Declared pairs are in the tree; where they join all columns nothing is chosen."""
     codes = five(400, 5)
     counts = {column.name: counts_of(codes[column.name], ColumnGrid.of(column)) for column in FIVE}
-    plan = replace(plan_marginals(FIVE, 400, PURE, [("e", "b"), ("a", "b")]), choosing=PURE.take_share(Fraction(1, 10)))
+    plan = replace(plan_marginals(FIVE, 400, PURE, [("e", "b"), ("a", "b")]), choosing_budget=PURE.take_share(Fraction(1, 10)))
     assert plan.required_pairs == ((1, 4), (0, 1))
     assert measure_marginals(plan, counts, joint_of(codes), SYSTEM).pairs[:2] == plan.required_pairs
     assert len(measure_marginals(plan, counts, joint_of(codes), SYSTEM).pairs) == 4

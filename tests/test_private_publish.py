@@ -311,8 +311,8 @@ def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, m
     """Also from another machine, where neither the folder's lock nor a look at the ledger comes in between."""
     with Custodian.open(written(tmp_path)) as custodian:
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
-        monkeypatch.setattr("discreet.release.publish_synthetic.next_number", lambda _: 1)
-        monkeypatch.setattr("discreet.ledger.Ledger.keyed", lambda *_: None)
+        monkeypatch.setattr("discreet.release.publish_synthetic.find_next_release_number", lambda _: 1)
+        monkeypatch.setattr("discreet.ledger.Ledger.find_by_key", lambda *_: None)
         with pytest.raises(InvalidInput, match="key was used before, for entry 2, 'file t-1"):
             custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="k")
         assert custodian.budget()[0].epsilon == 1
@@ -438,7 +438,7 @@ def test_what_fails_after_the_charge_stays_charged(
     def full(*_: object) -> None:
         raise Unavailable("the released table cannot be written; check that the disk has room")
 
-    monkeypatch.setattr("discreet.release.publish_synthetic.write_table", full)
+    monkeypatch.setattr("discreet.release.publish_synthetic.write_released_table", full)
     with Custodian.open(schema) as custodian:
         with pytest.raises(Unavailable, match="what was charged stays charged"):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)

@@ -440,7 +440,7 @@ def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, m
     def alone(*_: Any, **__: Any) -> Any:
         return np.arange(PATIENTS)
 
-    monkeypatch.setattr("discreet.sdc.methods.swap.near_groups", alone)
+    monkeypatch.setattr("discreet.sdc.methods.swap.group_by_nearness", alone)
     with Custodian.open(schema) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
         custodian.publish("mdav", tmp_path / "out.csv", 10)
     assert not (tmp_path / "out.csv").exists()
@@ -740,7 +740,7 @@ def test_memory_does_not_grow_with_the_columns(
     Other threads of this process, and garbage that is not collected yet, only ever add to a peak: so the least of
     three runs counts.
     """
-    monkeypatch.setattr("discreet.sources.duckdb.SIZE", 2000)
+    monkeypatch.setattr("discreet.sources.duckdb.BATCH_SIZE", 2000)
     monkeypatch.setattr("discreet.release.files.BATCH_ROWS", 2000)
     monkeypatch.setattr("discreet.release.publish.MAX_ASSESSED_ROWS", 0)
     shutil.copytree(wides, tmp_path, dirs_exist_ok=True)

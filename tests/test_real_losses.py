@@ -255,7 +255,7 @@ def half_the_charge() -> Any:
         own = build_plan_charge(planned, *more)
         return replace(own, spend=replace(own.spend, epsilon=own.spend.epsilon / 2))
 
-    return patch.object(custodian_module, "charge_of", charge)
+    return patch.object(custodian_module, "build_plan_charge", charge)
 
 
 def rows_in_a_warning() -> Any:
@@ -532,7 +532,7 @@ NOISES = [
 def test_draws_have_the_law_of_the_formula(noise: Any) -> None:
     points = np.arange(-12, 13)
     chances = dict(zip(points.tolist(), np.exp(law_of(noise).logs(points)).tolist(), strict=True))
-    counted(noise.draw_units(60_000, Seeded(b"noise")), chances)
+    counted(noise.sample_units(60_000, Seeded(b"noise")), chances)
 
 
 @pytest.mark.parametrize(
@@ -546,7 +546,7 @@ def test_draws_of_two_numbers_have_the_law_of_the_formula(noise: Any) -> None:
     heights = {(x, y): float(law.fall) ** law.level((x, y)) for x in range(-60, 61) for y in range(-60, 61)}
     mass = sum(heights.values())
     near = {point: height / mass for point, height in heights.items() if max(map(abs, point)) <= 5}
-    counted(noise.draw_units(60_000, Seeded(b"pairs")), near)
+    counted(noise.sample_units(60_000, Seeded(b"pairs")), near)
 
 
 def test_draws_of_the_exponential_mechanism_have_the_law_of_the_formula() -> None:

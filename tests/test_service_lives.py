@@ -16,7 +16,7 @@ import pytest
 from discreet.custodian import Custodian
 from discreet.datasets.dataset_dir import DatasetDir
 from discreet.errors import InvalidInput, Unavailable
-from discreet.mechanisms.entropy import generate_identifier
+from discreet.custodian.secrets import generate_identifier
 from discreet.schema import load_schema
 from discreet.service import dataset_registry, requests
 from discreet.service.config import Config

@@ -31,7 +31,7 @@ def schema():
 
 
 def test_a_question(discreet_replay):
-    assert discreet_replay(schema(), "SELECT AVG(age) FROM school WHERE sex = 'F'", epsilon=1, count=30).worst == 1
+    assert discreet_replay(schema(), "SELECT AVG(age) FROM school WHERE sex = 'F'", epsilon=1, count=30).largest_share == 1
 
 
 def test_a_schema_by_its_path(discreet_replay, tmp_path):
@@ -49,8 +49,8 @@ def test_neighbours(discreet_neighbours):
 
 
 def test_half_the_noise(discreet_replay, monkeypatch):
-    right = totals.laplace
-    monkeypatch.setattr(totals, "laplace", lambda form, epsilon: right(form, 2 * epsilon))
+    right = totals.build_laplace
+    monkeypatch.setattr(totals, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
     discreet_replay(schema(), "SELECT COUNT(*) FROM school WHERE sex = 'F'", epsilon=1)
 '''
 

@@ -350,8 +350,7 @@ FAULTS = (
         """if head.raises_max_accounts(charge.part) and not _raise_fits(
         connection, head_after, (dataset_owner, analyst_owner)
     ):""",
-        """    if not head_after.reach:
-""",
+        "if not head_after.max_accounts:",
         ("test_ledger_reach.py::test_a_reach_is_raised_only_if_every_model_stays_under_its_cap[sqlite]",),
     ),
     Fault(

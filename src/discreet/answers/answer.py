@@ -260,13 +260,11 @@ class Answer:
 
     def __str__(self) -> str:
         """On a sheet, as people read it."""
-        pass
 
         return format_answer_text(self)
 
     def _repr_html_(self) -> str:
         """The same in a notebook."""
-        pass
 
         return format_answer_html(self)
 

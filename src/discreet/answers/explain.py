@@ -136,7 +136,15 @@ def build_distribution_chart(
     ends = None if interval is None else (_to_number(interval[0]), _to_number(interval[1]))
     numeric_interval = None if ends is None or ends[0] is None or ends[1] is None else (ends[0], ends[1])
     return DistributionChart(
-        title, axis_title, prior, noise, posterior, _to_number(raw), numeric_interval, sentence, dates
+        title=title,
+        axis_title=axis_title,
+        prior=prior,
+        noise=noise,
+        posterior=posterior,
+        raw=_to_number(raw),
+        interval=numeric_interval,
+        sentence=sentence,
+        dates=dates,
     )
 
 

@@ -145,7 +145,9 @@ def preview_from_schema(
 ) -> Preview:
     """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
     max_epsilon = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    planned = plan(schema, parse_question(question, schema), epsilon, delta, prior, model, most=max_epsilon, **options)
+    planned = plan(
+        schema, parse_question(question, schema), epsilon, delta, prior, model, max_epsilon=max_epsilon, **options
+    )
     result = build_preview(planned, to_sql(planned.query, schema))
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     charge = build_plan_charge(planned, result.question, "none yet", DEFAULT_ANALYST)

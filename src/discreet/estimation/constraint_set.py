@@ -419,19 +419,22 @@ def gather_constraints(noisy: Array, constraints: object) -> ConstraintSet:
     high, high_by = _find_tightest([-term.high if isinstance(term, Bounds) else None for term in terms], len(noisy))
     no_columns = sparse.csc_array((len(noisy), 0))
     flags = [(len(term.constants), not constraint.structural, term.floating) for constraint, term in equal_terms]
+    is_floating = np.repeat([floats for *_, floats in flags], [count for count, *_ in flags])
     constraint_set = ConstraintSet(
-        constraint_list,
-        [term for _, term in equal_terms],
-        sparse.hstack([no_columns, *(term.matrix for _, term in equal_terms)]).tocsc(),
-        np.concatenate([np.zeros(0), *(term.constants for _, term in equal_terms)]),
-        np.repeat([fact for _, fact, _ in flags], [count for count, *_ in flags]).astype(bool),
-        tuple(np.flatnonzero(np.repeat([floats for *_, floats in flags], [count for count, *_ in flags])).tolist()),
-        low,
-        -high,
-        low_by,
-        high_by,
-        [term.places for term in terms if isinstance(term, Chain)],
-        [place for place, term in enumerate(terms) if isinstance(term, Chain)],
+        constraints=constraint_list,
+        equalities=[term for _, term in equal_terms],
+        matrix=sparse.hstack([no_columns, *(term.matrix for _, term in equal_terms)]).tocsc(),
+        constants=np.concatenate([np.zeros(0), *(term.constants for _, term in equal_terms)]),
+        is_fact=np.repeat([fact for _, fact, _ in flags], [count for count, *_ in flags]).astype(bool),
+        floating=tuple(
+            np.flatnonzero(np.repeat([floats for *_, floats in flags], [count for count, *_ in flags])).tolist()
+        ),
+        low=low,
+        high=-high,
+        low_owners=low_by,
+        high_owners=high_by,
+        chains=[term.places for term in terms if isinstance(term, Chain)],
+        chain_owners=[place for place, term in enumerate(terms) if isinstance(term, Chain)],
     )
     crossed = np.flatnonzero(constraint_set.low > constraint_set.high)
     if len(crossed):

@@ -139,15 +139,15 @@ def _build_program(
     )
     matrix = constraint_set.matrix[:, independent].tocsc()
     return QuadraticProgram(
-        start,
-        variance,
-        matrix,
-        constraint_set.constants[independent],
-        constraint_set.low,
-        constraint_set.high,
-        before,
-        after,
-        owner,
+        start=start,
+        variance=variance,
+        matrix=matrix,
+        constants=constraint_set.constants[independent],
+        low=constraint_set.low,
+        high=constraint_set.high,
+        before=before,
+        after=after,
+        step_owners=owner,
     )
 
 
@@ -299,7 +299,6 @@ def find_nearest_answers(start: Array, variance: Array, constraint_set: Constrai
         return project_on_equality(start, variance, constraint_set, int(independent[0]))
     if not len(independent) and _has_separate_chains(constraint_set):
         return np.clip(_fit_order(start, variance, constraint_set), constraint_set.low, constraint_set.high)
-    pass
 
     return np.asarray(
         np.clip(

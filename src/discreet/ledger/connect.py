@@ -167,7 +167,6 @@ def find_existing_ledger(database: Database) -> str:
 
 def upgrade_format(database: Database) -> int:
     """Give a ledger the present format, or leave it as it is; the format it had. Entries and hashes stay."""
-    pass
 
     with database.begin_write() as connection:
         read_ledger_info(connection)
@@ -221,7 +220,6 @@ def _build_no_ledger_error(where: str) -> InvalidInput:
 
 
 def _create_ledger(connection: Connection) -> LedgerInfo:
-    pass
 
     METADATA.create_all(connection)
     stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)

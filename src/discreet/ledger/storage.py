@@ -55,8 +55,8 @@ from discreet.ledger.charge import Model, format_stored_amount, parse_stored_amo
 from discreet.privacy.cost import ACCOUNT_KINDS, AccountKind, PrivacyCost, SubAccount
 
 FORMAT_VERSION = 6
-"""The format of these tables; a change to them is one more, and one more file in `versions`."""
-MIGRATIONS_DIR = Path(__file__).with_name("versions")
+"""The format of these tables; a change to them is one more, and one more file in `migrations`."""
+MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 VERSION_TABLE = "ledger_version"
 """Where Alembic keeps which of the versions a ledger has."""
 METADATA = MetaData()
@@ -73,31 +73,35 @@ about = Table(
 heads = Table(
     "ledger_heads",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("identity", Text, nullable=False),
-    Column("snapshot", Text, nullable=False),
-    Column("epoch", Integer, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("hash", Text, nullable=False),
-    Column("partition_reach", BigInteger, nullable=False),
-    Column("individual_reach", BigInteger, nullable=False),
-    Column("weaker", Boolean, nullable=False),
+    *(
+        Column("dataset", Text, primary_key=True),
+        Column("identity", Text, nullable=False),
+        Column("snapshot", Text, nullable=False),
+        Column("epoch", Integer, nullable=False),
+        Column("seq", BigInteger, nullable=False),
+        Column("hash", Text, nullable=False),
+        Column("partition_reach", BigInteger, nullable=False),
+        Column("individual_reach", BigInteger, nullable=False),
+        Column("weaker", Boolean, nullable=False),
+    ),
 )
 
 # All columns but the hash are copied from the body, to be found by.
 entries = Table(
     "ledger_entries",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    Column("analyst", Text),
-    Column("key", Text),
-    Column("finds", Text),
-    Column("epsilon", Text),
-    Column("source", BigInteger),
-    Column("body", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    *(
+        Column("dataset", Text, primary_key=True),
+        Column("seq", BigInteger, primary_key=True, autoincrement=False),
+        Column("kind", Text, nullable=False),
+        Column("analyst", Text),
+        Column("key", Text),
+        Column("finds", Text),
+        Column("epsilon", Text),
+        Column("source", BigInteger),
+        Column("body", Text, nullable=False),
+        Column("hash", Text, nullable=False),
+    ),
 )
 
 answers = Table(

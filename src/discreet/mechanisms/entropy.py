@@ -1,16 +1,11 @@
-"""The one door to randomness, and the secrets and identifiers that come through it.
-
-The one door to randomness: bits from the operating system's generator, or from a script in tests.
+"""The one door to randomness: bits from the operating system's generator, or from a script in tests.
 
 Nothing else in discreet touches a generator. The system's has no seed and no buffer: a forked worker shares no state
 with its parent, so the two draw apart. A release alone draws one secret key and then all else from that.
-
-Secrets and names that nobody can guess: the service's only door to randomness.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 from typing import Protocol
@@ -63,17 +58,3 @@ class KeyedEntropy:
     def take(self, count: int) -> bytes:
         self._call_count += 1
         return hashlib.shake_256(self._prefix + self._call_count.to_bytes(8, "big")).digest(count)
-
-
-IDENTIFIER_BYTES = 16
-"""Bytes of an identifier: two alike are not to be expected."""
-
-
-def generate_secret(count: int = 32) -> str:
-    """`count` fresh bytes as base64url text without padding."""
-    return base64.urlsafe_b64encode(SYSTEM.take(count)).rstrip(b"=").decode()
-
-
-def generate_identifier() -> str:
-    """A fresh name of 32 hexadecimal digits."""
-    return SYSTEM.take(IDENTIFIER_BYTES).hex()

@@ -460,18 +460,18 @@ def _plan_single_noise(
     candidate = Candidate(_get_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
     epsilon = cost.epsilon or _approximate_root(2 * rho)
     return Plan(
-        schema,
-        query,
-        epsilon,
-        (measurement,),
-        None,
-        _add_published_assumptions(label, schema, query, (measurement,)),
-        cost,
-        request.prior,
-        grid_prior,
-        (candidate,),
-        rho or None,
-        rows,
+        schema=schema,
+        query=query,
+        epsilon=epsilon,
+        measurements=(measurement,),
+        threshold=None,
+        guarantee=_add_published_assumptions(label, schema, query, (measurement,)),
+        cost=cost,
+        prior=request.prior,
+        grid_prior=grid_prior,
+        candidates=(candidate,),
+        rho=rho or None,
+        expected_rows=rows,
     )
 
 
@@ -545,7 +545,16 @@ def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction) -> Plan
     label = _add_published_assumptions(guarantee, schema, query, (measurement,))
     candidate = Candidate(_get_label(query, aggregate), measurement.name, label, None, chosen=True)
     return Plan(
-        schema, query, epsilon, (measurement,), None, label, _compute_pure_cost(epsilon), None, None, (candidate,)
+        schema=schema,
+        query=query,
+        epsilon=epsilon,
+        measurements=(measurement,),
+        threshold=None,
+        guarantee=label,
+        cost=_compute_pure_cost(epsilon),
+        prior=None,
+        grid_prior=None,
+        candidates=(candidate,),
     )
 
 
@@ -566,19 +575,19 @@ def _build_plan(
             raise Internal("a plan costs more than was asked")
         label = Guarantee.approx_dp(epsilon, delta, schema.neighbours, schema.unit_name)
     return Plan(
-        schema,
-        query,
-        epsilon,
-        planned.measurements,
-        threshold,
-        _add_published_assumptions(label, schema, query, planned.measurements),
-        cost,
-        request.prior,
-        planned.grid_prior,
-        planned.candidates,
-        None,
-        planned.expected_rows,
-        request.target_accuracy,
+        schema=schema,
+        query=query,
+        epsilon=epsilon,
+        measurements=planned.measurements,
+        threshold=threshold,
+        guarantee=_add_published_assumptions(label, schema, query, planned.measurements),
+        cost=cost,
+        prior=request.prior,
+        grid_prior=planned.grid_prior,
+        candidates=planned.candidates,
+        rho=None,
+        expected_rows=planned.expected_rows,
+        target_accuracy=request.target_accuracy,
     )
 
 

@@ -33,8 +33,8 @@ from discreet.planner.session_budget import build_count_query
 from discreet.query.canonical import simplify_predicate
 from discreet.query.predicates import FALSE, TRUE, AllOf, InRanges, InTexts, Predicate
 from discreet.query.query import Aggregate, Query
+from discreet.query.resolve import parse_sql
 from discreet.query.scan import MISSING_CODE
-from discreet.query.sql_parser import parse_sql
 from discreet.schema import PublishedStatistic, Schema
 
 CodeArray = NDArray[np.int64]

@@ -35,6 +35,7 @@ from discreet.query.query import (
 from discreet.query.scope import Scope, resolve_filter, resolve_where
 from discreet.query.to_sql import format_filter, quote_column_name
 from discreet.schema import Column, Schema
+from discreet.untrusted import copy_text
 
 NUMBER_FUNCTIONS = ("sum", "avg", "var", "stddev", "trimmed_mean")
 RANK_FUNCTIONS = ("quantile", "min", "max", "second_max")
@@ -424,3 +425,10 @@ def _find_output_index(reference: OutputReference, selected: Sequence[ResolvedOu
 
 def _find_labeled_outputs(name: QualifiedName, selected: Sequence[ResolvedOutput]) -> list[int]:
     return [index for index, output in enumerate(selected) if str(name).casefold() == output.label.casefold()]
+
+
+def parse_sql(text: str, schema: Schema) -> Query:
+    """Parse the question that a text asks of a table, in canonical form; from the text and the schema alone."""
+    from discreet.query.sql_parser import parse_select  # sqlglot is loaded by the first question
+
+    return resolve_question(parse_select(copy_text(text, "a question in SQL")), schema)

@@ -47,10 +47,8 @@ from discreet.query.ast import (
     SelectItem,
     check_question_text,
 )
-from discreet.query.query import Comparison, Query
-from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error, resolve_question
-from discreet.schema import Schema
-from discreet.untrusted import copy_text
+from discreet.query.query import Comparison
+from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
 
 NODE_NOUNS: Mapping[type[exp.Expression], str] = {
     exp.Add: "arithmetic",
@@ -173,6 +171,7 @@ def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
 
 
 MAX_JOINS = 8
+SELECT_PARTS = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
 QUESTION_SHAPE = (
     "a question is SELECT ... FROM ..., then JOIN, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT where needed"
 )
@@ -336,7 +335,7 @@ MIRRORED_COMPARISONS: Mapping[Comparison, Comparison] = {
 def parse_select(text: str) -> ParsedQuestion:
     """A question from SQL text, not yet held against a schema."""
     tree, unit = parse_tree(text)
-    check_node_parts(tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit")
+    check_node_parts(tree, *SELECT_PARTS)
     source = tree.args.get("from_")
     if source is None:
         raise InvalidInput(f"the question has no FROM; {QUESTION_SHAPE}")
@@ -547,10 +546,3 @@ def _parse_limit(node: exp.Expression | None) -> Fraction | None:
         return None
     check_node_parts(node, "expression")
     return parse_number(node.expression)
-
-
-def parse_sql(text: str, schema: Schema) -> Query:
-    """The question that a text asks of a table, in canonical form; from the text and the schema alone."""
-    pass
-
-    return resolve_question(parse_select(copy_text(text, "a question in SQL")), schema)

@@ -377,15 +377,15 @@ def parse_manifest(document: object) -> ReleaseManifest:
             raise ValueError
         guarantee = _parse_guarantee(payload["guarantee"])
         return ReleaseManifest(
-            str(payload["release"]),
-            guarantee,
-            int(recipe["k"]) if guarantee.model not in DP_MODELS else 0,
-            tuple(map(str, recipe.get("quasi_identifiers", ()))),
-            tuple(map(str, recipe.get("confidential", ()))),
-            tuple(map(str, recipe.get("kept_as_they_are", ()))),
-            tuple(map(_parse_column, payload["columns"])),
-            tuple(map(_parse_column, payload["second_columns"])),
-            files,
+            release=str(payload["release"]),
+            guarantee=guarantee,
+            k=int(recipe["k"]) if guarantee.model not in DP_MODELS else 0,
+            quasi=tuple(map(str, recipe.get("quasi_identifiers", ()))),
+            confidential=tuple(map(str, recipe.get("confidential", ()))),
+            unchanged=tuple(map(str, recipe.get("kept_as_they_are", ()))),
+            columns=tuple(map(_parse_column, payload["columns"])),
+            second_columns=tuple(map(_parse_column, payload["second_columns"])),
+            files=files,
         )
     except (KeyError, TypeError, AttributeError, InvalidInput):
         raise ValueError from None

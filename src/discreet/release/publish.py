@@ -120,19 +120,19 @@ def publish_protected(
             entry = _record_release(handle, dataset_dir, record, protected, staged[targets.manifest])
             move_staged_files(staged, targets.force, _find_obsolete_files(targets, protected))
     return Release(
-        name,
-        recipe.method,
-        protected.guarantee,
-        protected.released.rows,
-        (targets.table,) if protected.second is None else (targets.table, targets.second),
-        manifest,
-        targets.manifest,
-        entry,
-        checked_claim.to_json(),
-        targets.report,
-        None if comparison is None else comparison.risk,
-        None if comparison is None else comparison.utility,
-        warnings,
+        name=name,
+        method=recipe.method,
+        guarantee=protected.guarantee,
+        rows=protected.released.rows,
+        files=(targets.table,) if protected.second is None else (targets.table, targets.second),
+        manifest=manifest,
+        manifest_file=targets.manifest,
+        entry=entry,
+        measured=checked_claim.to_json(),
+        report=targets.report,
+        risk=None if comparison is None else comparison.risk,
+        utility=None if comparison is None else comparison.utility,
+        warnings=warnings,
     )
 
 

@@ -107,19 +107,19 @@ def publish_synthetic(
             move_staged_files(staged, targets.force)
         report, utility, report_warnings = _assess_file(handle, plan, name, released, targets, staged, progress)
     return Release(
-        name,
-        recipe.method,
-        plan.guarantee,
-        released.rows,
-        _list_files(recipe, targets),
-        manifest,
-        targets.manifest,
-        receipt.entry,
-        {},
-        report,
-        format_privacy_bound(plan.guarantee),
-        utility,
-        (
+        name=name,
+        method=recipe.method,
+        guarantee=plan.guarantee,
+        rows=released.rows,
+        files=_list_files(recipe, targets),
+        manifest=manifest,
+        manifest_file=targets.manifest,
+        entry=receipt.entry,
+        measured={},
+        report=report,
+        risk=format_privacy_bound(plan.guarantee),
+        utility=utility,
+        warnings=(
             *handle.notes,
             *_warn_of_unit_mismatch(handle),
             *plan.warnings,

@@ -273,7 +273,6 @@ class SweepTrial:
 
     def compare(self, protected: ProtectedTable, k: int) -> Comparison:
         """What the protected records cost and give away."""
-        pass
 
         return compare_release(self.table, protected, self.quasi, self.confidential, scale=self.scale, k=k)
 

@@ -302,21 +302,18 @@ class Comparison:
     @property
     def risk(self) -> str:
         """One plain sentence."""
-        pass
 
         return self.bounded or format_risk(self)
 
     @property
     def utility(self) -> str:
         """One plain sentence."""
-        pass
 
         return format_utility(self)
 
     @property
     def summary(self) -> dict[str, str]:
         """The chief figures in words."""
-        pass
 
         return format_comparison(self)
 

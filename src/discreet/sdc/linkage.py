@@ -244,7 +244,6 @@ def measure_distance_linkage(before: RecordSpace, after: RecordSpace, weights: F
     released one, and the right record is picked with chance 1/|G| where it is in G. Ties are exact; records of the
     same kind are looked up once.
     """
-    pass
 
     original_kinds, released_kinds = find_distinct_records(before), find_distinct_records(after)
     ties = find_nearest_ties(after.take(released_kinds.first), before.take(original_kinds.first), weights)

@@ -21,6 +21,7 @@ from threading import Lock
 
 from discreet.custodian import Custodian
 from discreet.custodian.rehearsal import has_outgrown_ledger
+from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.status import open_own_ledger
 from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, get_ledger_address
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
@@ -28,7 +29,6 @@ from discreet.ledger import Ledger
 from discreet.ledger.connect import find_file_identity
 from discreet.ledger.database import DATABASE_REPLACED, FILE_MISSING, FILE_REPLACED
 from discreet.ledger.sqlite import NO_FILE
-from discreet.mechanisms.entropy import generate_identifier
 from discreet.schema import Schema, load_schema
 from discreet.schema.schema import SourceAddress
 from discreet.service import request_log

@@ -19,12 +19,12 @@ from typing import Any
 
 from discreet.answers.answer import Answer
 from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
+from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.session import CountingSession, parse_noise_scale
 from discreet.custodian.status import preview_to_json
 from discreet.datasets.dataset_dir import DatasetDir
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_budget_left, format_cost, round_up
-from discreet.mechanisms.entropy import generate_identifier
 from discreet.numeric import as_positive, as_rational, parse_rational
 from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, serialize_large_steps
 from discreet.planner.options import build_query_options
@@ -288,16 +288,16 @@ def build_stored_answer(
         details = {"picture": answer.picture is not None, "request": dict(body)}
         text = json.dumps(head | details | answer.to_json() | dict(additions))
     return StoredAnswer(
-        answer_id,
-        dataset,
-        rehearsal,
-        analyst,
-        key,
-        canonicalize_request(dict(body)),
-        answer.entry,
-        received_at,
-        text,
-        None,
+        id=answer_id,
+        dataset=dataset,
+        rehearsal=rehearsal,
+        analyst=analyst,
+        key=key,
+        asked=canonicalize_request(dict(body)),
+        entry=answer.entry,
+        at=received_at,
+        document=text,
+        picture=None,
     )
 
 

@@ -34,15 +34,17 @@ def _make_entries() -> None:
     )
     op.create_table(
         "ledger_heads",
-        Column("dataset", Text, primary_key=True),
-        _text("identity"),
-        _text("snapshot"),
-        Column("epoch", Integer, nullable=False),
-        Column("seq", BigInteger, nullable=False),
-        _text("hash"),
-        Column("partition_reach", BigInteger, nullable=False),
-        Column("individual_reach", BigInteger, nullable=False),
-        Column("weaker", Boolean, nullable=False),
+        *(
+            Column("dataset", Text, primary_key=True),
+            _text("identity"),
+            _text("snapshot"),
+            Column("epoch", Integer, nullable=False),
+            Column("seq", BigInteger, nullable=False),
+            _text("hash"),
+            Column("partition_reach", BigInteger, nullable=False),
+            Column("individual_reach", BigInteger, nullable=False),
+            Column("weaker", Boolean, nullable=False),
+        ),
     )
     op.create_table(
         "ledger_entries",

@@ -107,10 +107,22 @@ def build_kd_tree(points: Floats, row: Rows, squares: Floats, max_squares: Float
     blocks, tail = points[: full * FANOUT].reshape((full, width, FANOUT)), np.full((1, width, FANOUT), np.nan)
     _transpose_blocks(points, blocks, tail)
     alive = np.ones(rows, np.bool_)
-    tree = KdTree(points, row, alive, blocks, tail, leaf, boxes, center, squares, max_squares, len(center))
+    tree = KdTree(
+        points=points,
+        row=row,
+        alive=alive,
+        blocks=blocks,
+        tail=tail,
+        first_leaf=leaf,
+        boxes=boxes,
+        center=center,
+        squares=squares,
+        max_squares=max_squares,
+        numeric_count=len(center),
+    )
     lane = np.empty(FANOUT)
     for leaf_index in range((rows + FANOUT - 1) // FANOUT):
-        _shrink_leaf(boxes, leaf, blocks, tail, row, alive, center, leaf_index, lane)
+        _shrink_leaf(tree, leaf_index, lane)
     for node in range(nodes - 1, 0, -1):
         _shrink_node(boxes, node)
     return tree
@@ -196,26 +208,17 @@ def _find_max(lane: Floats) -> float:
 
 
 @compile_internal
-def _shrink_leaf(
-    boxes: NodeBoxes,
-    start: int,
-    blocks: Floats,
-    tail: Floats,
-    row: Rows,
-    alive: NDArray[np.bool_],
-    center: Floats,
-    leaf: int,
-    lane: Floats,
-) -> bool:
+def _shrink_leaf(tree: KdTree, leaf: int, lane: Floats) -> bool:
+    blocks, tail, row, alive, center = tree.blocks, tree.tail, tree.row, tree.alive, tree.center
     first = NO_ROW
     for p in range(leaf * FANOUT, min(leaf * FANOUT + FANOUT, len(row))):
         if alive[p] and row[p] < first:
             first = row[p]
     if leaf < len(blocks):
         compute_leaf_distances(blocks, leaf, center, len(center), lane)
-        return _tighten_box(boxes, start + leaf, first, _find_max(lane), blocks, blocks, leaf)
+        return _tighten_box(tree.boxes, tree.first_leaf + leaf, first, _find_max(lane), blocks, blocks, leaf)
     compute_leaf_distances(tail, 0, center, len(center), lane)
-    return _tighten_box(boxes, start + leaf, first, _find_max(lane), tail, tail, 0)
+    return _tighten_box(tree.boxes, tree.first_leaf + leaf, first, _find_max(lane), tail, tail, 0)
 
 
 @compile_internal
@@ -230,14 +233,14 @@ def _shrink_node(boxes: NodeBoxes, node: int) -> bool:
 @compile_internal
 def shrink_boxes(tree: KdTree, positions: Rows) -> None:
     """Make boxes and radii tight again after records left these positions."""
-    boxes, blocks, tail, row, alive, center = tree.boxes, tree.blocks, tree.tail, tree.row, tree.alive, tree.center
+    boxes = tree.boxes
     lane = np.empty(FANOUT)
     for i in range(len(positions)):
         leaf, is_repeated = positions[i] // FANOUT, False
         for j in range(i):
             is_repeated |= positions[j] // FANOUT == leaf
         if not is_repeated:
-            changed = _shrink_leaf(boxes, tree.first_leaf, blocks, tail, row, alive, center, leaf, lane)
+            changed = _shrink_leaf(tree, leaf, lane)
             node = (tree.first_leaf + leaf - 1) // FANOUT
             while node > 0 and changed:
                 changed = _shrink_node(boxes, node)

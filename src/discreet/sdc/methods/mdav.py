@@ -110,7 +110,6 @@ def rank_rows(attribute: Attribute) -> NDArray[Any]:
         values = np.where(values == ABSENT, np.nan, values)
     if len(values) < MIN_COMPILED_SORT:
         return np.argsort(values, kind="stable")
-    pass
 
     return radix_sort_rows(_build_sort_keys(values))
 
@@ -246,7 +245,6 @@ def mdav(space: RecordSpace, k: int, weights: Floats | None = None) -> Integers:
 
     The space is used up: its points come to be in another order.
     """
-    pass
 
     points, squares, max_squares, roots, numeric_count = pack_space(space)
     rows = np.arange(len(points), dtype=np.int32)
@@ -284,7 +282,6 @@ GAIN = 0.2
 
 def v_mdav(space: RecordSpace, k: int, weights: Floats | None = None, gain: float = GAIN) -> Integers:
     """The group of each record, numbered as they are formed; none has fewer than k."""
-    pass
 
     packed_space = pack_space(space)
     weight = np.ones(space.rows) if weights is None else weights

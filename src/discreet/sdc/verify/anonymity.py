@@ -296,15 +296,15 @@ def _measure_classes(classes: Integers, table: Table, confidential: Sequence[str
     columns = {name: measure_diversity(classes, *encode_values(table[name]), table[name].kind, l) for name in names}
     joint = find_classes(table, names) if len(names) > 1 else None
     return Anonymity(
-        table.rows,
-        len(sizes),
-        int(sizes.min()),
-        float(np.median(sizes)),
-        int(sizes.max()),
-        int(np.count_nonzero(sizes == 1)),
-        columns,
-        None if joint is None else measure_diversity(classes, joint, int(joint.max()) + 1, "nominal", l),
-        l,
+        rows=table.rows,
+        classes=len(sizes),
+        k=int(sizes.min()),
+        median=float(np.median(sizes)),
+        greatest=int(sizes.max()),
+        alone=int(np.count_nonzero(sizes == 1)),
+        columns=columns,
+        together=None if joint is None else measure_diversity(classes, joint, int(joint.max()) + 1, "nominal", l),
+        recursive_l=l,
     )
 
 

@@ -18,8 +18,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from discreet.custodian.secrets import generate_identifier
 from discreet.errors import DiscreetError
-from discreet.mechanisms.entropy import generate_identifier
 from discreet.schema.schema import schema_to_public_json
 from discreet.service.api import models as d
 from discreet.service.api.dataset_routes import (

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.status import balance_to_json
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
-from discreet.mechanisms.entropy import generate_identifier
 from discreet.release.methods import METHOD_OPTIONS as WEAKER
 from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
 from discreet.service import monitoring, requests

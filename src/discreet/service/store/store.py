@@ -65,13 +65,15 @@ METADATA = MetaData()
 tokens = Table(
     "service_tokens",
     METADATA,
-    Column("id", Text, primary_key=True),
-    Column("hash", Text, nullable=False, unique=True),
-    Column("analyst", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("expires", Double, nullable=False),
-    Column("revoked", Double),
+    *(
+        Column("id", Text, primary_key=True),
+        Column("hash", Text, nullable=False, unique=True),
+        Column("analyst", Text, nullable=False),
+        Column("role", Text, nullable=False),
+        Column("created", Double, nullable=False),
+        Column("expires", Double, nullable=False),
+        Column("revoked", Double),
+    ),
 )
 
 grants = Table(
@@ -102,51 +104,57 @@ priors = Table(
 answers = Table(
     "service_answers",
     METADATA,
-    Column("id", Text, primary_key=True),
-    Column("dataset", Text, nullable=False),
-    Column("rehearsal", Boolean, nullable=False),
-    Column("analyst", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("asked", Text, nullable=False),
-    Column("entry", BigInteger),
-    Column("at", Double, nullable=False),
-    Column("document", Text, nullable=False),
-    Column("picture", Text),
+    *(
+        Column("id", Text, primary_key=True),
+        Column("dataset", Text, nullable=False),
+        Column("rehearsal", Boolean, nullable=False),
+        Column("analyst", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("asked", Text, nullable=False),
+        Column("entry", BigInteger),
+        Column("at", Double, nullable=False),
+        Column("document", Text, nullable=False),
+        Column("picture", Text),
+    ),
 )
 
 jobs = Table(
     "service_jobs",
     METADATA,
-    Column("id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("dataset", Text, nullable=False),
-    Column("rehearsal", Boolean, nullable=False),
-    Column("analyst", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("asked", Text, nullable=False),
-    Column("deadline", Double, nullable=False),
-    Column("at", Double, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("runner", Text),
-    Column("beat", Double),
-    Column("finished", Double),
-    Column("stage", Text),
-    Column("result", Text),
-    Column("attempts", Integer, nullable=False),
+    *(
+        Column("id", Text, primary_key=True),
+        Column("kind", Text, nullable=False),
+        Column("dataset", Text, nullable=False),
+        Column("rehearsal", Boolean, nullable=False),
+        Column("analyst", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("asked", Text, nullable=False),
+        Column("deadline", Double, nullable=False),
+        Column("at", Double, nullable=False),
+        Column("state", Text, nullable=False),
+        Column("runner", Text),
+        Column("beat", Double),
+        Column("finished", Double),
+        Column("stage", Text),
+        Column("result", Text),
+        Column("attempts", Integer, nullable=False),
+    ),
 )
 
 # Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.
 counting_sessions = Table(
     "service_counting",
     METADATA,
-    Column("id", Text, primary_key=True),
-    Column("dataset", Text, nullable=False),
-    Column("rehearsal", Boolean, nullable=False),
-    Column("analyst", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("noise_scale", Text, nullable=False),
-    Column("epsilon", Text, nullable=False),
-    Column("closed", Boolean, nullable=False),
+    *(
+        Column("id", Text, primary_key=True),
+        Column("dataset", Text, nullable=False),
+        Column("rehearsal", Boolean, nullable=False),
+        Column("analyst", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("noise_scale", Text, nullable=False),
+        Column("epsilon", Text, nullable=False),
+        Column("closed", Boolean, nullable=False),
+    ),
 )
 
 counted_questions = Table(
@@ -194,7 +202,7 @@ INDICES = (
 
 
 NEWEST_REVISION = "2"
-MIGRATIONS_DIR = Path(__file__).parent / "versions"
+MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 VERSION_TABLE = "service_version"
 CREATION_LOCK = 0x64697364  # any number that others of the same database do not use
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, update
 
+from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.session import AdmittedQuestion
 from discreet.errors import InvalidInput
-from discreet.mechanisms.entropy import generate_identifier
 from discreet.service.store.store import (
     Store,
     acquire_advisory_lock,

@@ -170,7 +170,6 @@ class Audit:
 
     def picture(self, path: str | Path) -> Path:
         """Draw both output distributions and the event to an .svg, .png or .html file."""
-        pass
 
         return save_audit_picture(self, path)
 

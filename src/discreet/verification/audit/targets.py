@@ -408,8 +408,6 @@ def build_named_target(name: str, epsilon: Fraction, delta: Fraction | None) -> 
     """A mechanism of ours with neighbours of its own."""
     from discreet.verification.audit.known_mechanisms import get_known_mechanism
 
-    pass
-
     known_mechanism = get_known_mechanism(name, epsilon, delta)
     words = (describe_inputs(known_mechanism.pair),)
     return Target(
@@ -427,8 +425,6 @@ def build_callable_target(
     place: str, pair: tuple[str, str] | None, epsilon: Fraction, delta: Fraction | None
 ) -> Target:
     """A callable in a module, or in a file, as module:function; its data sets are given as JSON."""
-    pass
-    pass
 
     if pair is None:
         raise InvalidInput("a callable needs two neighbours, as JSON: --pair 0 1, or --pair '[1, 2]' '[1, 2, 3]'")
@@ -448,8 +444,6 @@ def build_question_target(
     pairs: int | None = None,
 ) -> Target:
     """A question as it would be answered, on generated neighbours: the data are not opened and nothing is charged."""
-    pass
-    pass
     from discreet.schema import load_schema
 
     audited_question = AuditedQuestion.of(

@@ -41,14 +41,16 @@ def _make_access() -> None:
 def _make_answers() -> None:
     op.create_table(
         "service_answers",
-        _name("id"),
-        *_texts("dataset"),
-        Column("rehearsal", Boolean, nullable=False),
-        *_texts("analyst", "key", "asked"),
-        Column("entry", BigInteger),
-        *_times("at"),
-        *_texts("document"),
-        Column("picture", Text),
+        *(
+            _name("id"),
+            *_texts("dataset"),
+            Column("rehearsal", Boolean, nullable=False),
+            *_texts("analyst", "key", "asked"),
+            Column("entry", BigInteger),
+            *_times("at"),
+            *_texts("document"),
+            Column("picture", Text),
+        ),
     )
     op.create_table(
         "service_counting",
@@ -70,18 +72,20 @@ def _make_answers() -> None:
 def _make_jobs() -> None:
     op.create_table(
         "service_jobs",
-        _name("id"),
-        *_texts("kind", "dataset"),
-        Column("rehearsal", Boolean, nullable=False),
-        *_texts("analyst", "key", "asked"),
-        *_times("deadline", "at"),
-        *_texts("state"),
-        Column("runner", Text),
-        Column("beat", Double),
-        Column("finished", Double),
-        Column("stage", Text),
-        Column("result", Text),
-        Column("attempts", Integer, nullable=False),
+        *(
+            _name("id"),
+            *_texts("kind", "dataset"),
+            Column("rehearsal", Boolean, nullable=False),
+            *_texts("analyst", "key", "asked"),
+            *_times("deadline", "at"),
+            *_texts("state"),
+            Column("runner", Text),
+            Column("beat", Double),
+            Column("finished", Double),
+            Column("stage", Text),
+            Column("result", Text),
+            Column("attempts", Integer, nullable=False),
+        ),
     )
     op.create_table("service_counters", _name("name"), _name("label"), *_times("value"), Column("last", Double))
 
