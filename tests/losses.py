@@ -1061,9 +1061,9 @@ def ratios(lost: Loss, claim: Mapping[str, Any], spend: Any = None, charged: boo
         if spend.epsilon:
             found["epsilon charged"] = _over(lost.pure, spend.epsilon)
             found["rho charged"] = _over(lost.rho, spend.rho)
-            found["zCDP charged"] = _over(lost.gauss, spend.other)
+            found["zCDP charged"] = _over(lost.gauss, spend.gaussian_rho)
         else:  # nothing is charged as pure: what is pure is charged by its zCDP too
-            found["zCDP charged"] = _over(lost.rho + lost.gauss, spend.other)
+            found["zCDP charged"] = _over(lost.rho + lost.gauss, spend.gaussian_rho)
         found["delta charged"] = _over(lost.delta, spend.delta)
     if spend is not None and charged and model == "individual-dp":
         found["epsilon charged"] = _over(lost.follows, spend.epsilon)

@@ -597,7 +597,9 @@ def test_given_pairs_are_measured_and_cost_no_choice() -> None:
     """Declared pairs are in the tree; where they join all columns nothing is chosen."""
     codes = five(400, 5)
     counts = {column.name: counts_of(codes[column.name], ColumnGrid.of(column)) for column in FIVE}
-    plan = replace(plan_marginals(FIVE, 400, PURE, [("e", "b"), ("a", "b")]), choosing_budget=PURE.take_share(Fraction(1, 10)))
+    plan = replace(
+        plan_marginals(FIVE, 400, PURE, [("e", "b"), ("a", "b")]), choosing_budget=PURE.take_share(Fraction(1, 10))
+    )
     assert plan.required_pairs == ((1, 4), (0, 1))
     assert measure_marginals(plan, counts, joint_of(codes), SYSTEM).pairs[:2] == plan.required_pairs
     assert len(measure_marginals(plan, counts, joint_of(codes), SYSTEM).pairs) == 4
@@ -613,7 +615,7 @@ def test_plans_that_cannot_be_are_refused() -> None:
         with pytest.raises(InvalidInput, match="given pairs"):
             plan_marginals(FIVE, 100, PURE, [pair])
     with pytest.raises(InvalidInput):
-        replace(plan_of(FIVE, 100, PURE), given=((1, 0),))
+        replace(plan_of(FIVE, 100, PURE), required_pairs=((1, 0),))
 
 
 ADULT = ("age", "workclass", "education", "marital-status", "occupation", "sex", "hours-per-week", "salary-class")

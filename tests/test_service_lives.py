@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from discreet.custodian import Custodian
-from discreet.datasets.dataset_dir import DatasetDir
+from discreet.datasets.dataset_dir import DatasetDir, generate_identifier
 from discreet.errors import InvalidInput, Unavailable
-from discreet.custodian.secrets import generate_identifier
 from discreet.schema import load_schema
 from discreet.service import dataset_registry, requests
 from discreet.service.config import Config

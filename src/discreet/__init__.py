@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from discreet._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from discreet.answers.answer import Answer as Answer
     from discreet.client import Client as Client
@@ -204,7 +206,6 @@ HOME = {
         "audit_worst",
     ),
 }
-__version__ = "0.1.0"
 WHERE = {name: module for module, names in HOME.items() for name in names}
 
 __all__ = sorted(WHERE)  # noqa: PLE0605 (a list, made from the one table above)

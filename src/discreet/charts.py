@@ -1,9 +1,4 @@
-"""Pictures of answers as Vega-Lite: priors, noise, posteriors and histograms.
-
-A histogram as a picture: a bar for each block of bins, with the interval that holds its exact count.
-
-One picture of an answer: what was believed, the noise, what is known now. Drawn on this machine, nothing fetched.
-"""
+"""Pictures of answers as Vega-Lite, drawn on this machine: priors, noise and posteriors, or the bars of a histogram."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-import discreet
+from discreet._version import __version__
 from discreet.cli import service_commands
 from discreet.cli.audit_command import run_audit
 from discreet.cli.dataset_commands import LEDGER_COMMANDS, run_check, run_init
@@ -103,7 +103,7 @@ def print_version_or_help(
     not hold, 130 stopped by Ctrl-C.
     """
     if version:
-        print(f"discreet {discreet.__version__}")
+        print(f"discreet {__version__}")
     elif context.invoked_subcommand is None:
         print(context.get_help())
 

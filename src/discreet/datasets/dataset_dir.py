@@ -16,6 +16,7 @@ An empty ledger in its place would be a new budget, and an older copy would be o
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import hashlib
 import json
@@ -33,6 +34,20 @@ from discreet.ledger import Ledger
 from discreet.ledger.verify import RecordedHead
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.schema import Schema
+
+IDENTIFIER_BYTES = 16
+"""Bytes of an identifier: two alike are not to be expected."""
+
+
+def generate_secret(count: int = 32) -> str:
+    """`count` fresh bytes as base64url text without padding."""
+    return base64.urlsafe_b64encode(SYSTEM.take(count)).rstrip(b"=").decode()
+
+
+def generate_identifier() -> str:
+    """A fresh name of 32 hexadecimal digits."""
+    return SYSTEM.take(IDENTIFIER_BYTES).hex()
+
 
 SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 FIRST_SNAPSHOT = "1"

@@ -426,9 +426,7 @@ def gather_constraints(noisy: Array, constraints: object) -> ConstraintSet:
         matrix=sparse.hstack([no_columns, *(term.matrix for _, term in equal_terms)]).tocsc(),
         constants=np.concatenate([np.zeros(0), *(term.constants for _, term in equal_terms)]),
         is_fact=np.repeat([fact for _, fact, _ in flags], [count for count, *_ in flags]).astype(bool),
-        floating=tuple(
-            np.flatnonzero(np.repeat([floats for *_, floats in flags], [count for count, *_ in flags])).tolist()
-        ),
+        floating=tuple(np.flatnonzero(is_floating).tolist()),
         low=low,
         high=-high,
         low_owners=low_by,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import discreet
+from discreet._version import __version__
 from discreet.datasets.dataset_dir import DatasetDir, Snapshot
 from discreet.datasets.registration import Progress
 from discreet.errors import InvalidInput
@@ -268,7 +268,7 @@ def _build_manifest(
         "release": name,
         "dataset": handle.schema.name,
     } | handle.note_fields
-    document |= {"made_by": f"discreet {discreet.__version__}", "guarantee": protected.guarantee.to_json()}
+    document |= {"made_by": f"discreet {__version__}", "guarantee": protected.guarantee.to_json()}
     document |= {"recipe": recipe.to_json(), "measured": dict(protected.facts)}
     document["columns"] = [describe_column(attribute) for attribute in protected.released.attributes.values()]
     document["second_columns"] = (

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import discreet
+from discreet._version import __version__
 from discreet.datasets.dataset_dir import DatasetDir
 from discreet.datasets.registration import Progress
 from discreet.errors import InvalidInput, Unavailable, Unsupported
@@ -239,7 +239,7 @@ def _build_manifest(
         "release": name,
         "dataset": handle.schema.name,
     } | handle.note_fields
-    document |= {"made_by": f"discreet {discreet.__version__}", "guarantee": plan.guarantee.to_json()}
+    document |= {"made_by": f"discreet {__version__}", "guarantee": plan.guarantee.to_json()}
     document |= {"recipe": recipe.to_json(), "rows_are": ROWS_ARE[recipe.method], "made": dict(plan.column_methods)}
     document |= {"expected_error": {column: _round_error(error) for column, error in plan.errors.items()}}
     document["expected_error_is"] = ERRORS_MEANING

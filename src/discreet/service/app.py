@@ -15,7 +15,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-import discreet
+from discreet._version import __version__
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service import request_log
 from discreet.service.api import admin_routes, dataset_routes
@@ -77,7 +77,7 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
     service = Service.open(config, run_id=run_id, ledgers=ledgers)
     api = FastAPI(
         title="discreet",
-        version=discreet.__version__,
+        version=__version__,
         description=API_DESCRIPTION,
         docs_url=None,
         redoc_url=None,

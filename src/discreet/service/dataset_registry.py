@@ -21,9 +21,8 @@ from threading import Lock
 
 from discreet.custodian import Custodian
 from discreet.custodian.rehearsal import has_outgrown_ledger
-from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.status import open_own_ledger
-from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, get_ledger_address
+from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, generate_identifier, get_ledger_address
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
 from discreet.ledger import Ledger
 from discreet.ledger.connect import find_file_identity

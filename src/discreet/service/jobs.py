@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from discreet.custodian.secrets import generate_identifier
+from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import request_log, requests
 from discreet.service.api.dependencies import DatasetContext, list_visible_datasets

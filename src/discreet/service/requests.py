@@ -19,10 +19,9 @@ from typing import Any
 
 from discreet.answers.answer import Answer
 from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
-from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.session import CountingSession, parse_noise_scale
 from discreet.custodian.status import preview_to_json
-from discreet.datasets.dataset_dir import DatasetDir
+from discreet.datasets.dataset_dir import DatasetDir, generate_identifier
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_budget_left, format_cost, round_up
 from discreet.numeric import as_positive, as_rational, parse_rational

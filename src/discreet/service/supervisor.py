@@ -32,9 +32,8 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from discreet.custodian import Custodian
-from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.status import find_current_snapshot
-from discreet.datasets.dataset_dir import open_bound_ledger
+from discreet.datasets.dataset_dir import generate_identifier, open_bound_ledger
 from discreet.datasets.registration import Progress, ignore_stage
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import request_log, worker

@@ -101,7 +101,7 @@ def synthesize_codes(plan: SyntheticPlan, source: Source, public_facts: PublicRo
         return _synthesize_from_marginals(marginals_plan, columns, source, public_facts, entropy)
     counts = _sample_column_counts(plan.method_plan, source, public_facts, entropy)
     codes = {
-        column_plan.grid.column: np.repeat(column_plan.grid.all_codes(), counts[column_plan.grid.column])
+        column_plan.grid.column: np.repeat(column_plan.grid.compute_all_codes(), counts[column_plan.grid.column])
         for column_plan in plan.method_plan
     }
     return {name: _shuffle_codes(column_codes, entropy) for name, column_codes in codes.items()}

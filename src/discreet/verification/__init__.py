@@ -64,6 +64,10 @@ WHERE = {name: module for module, names in HOME.items() for name in names}
 
 __all__ = sorted(WHERE)  # noqa: PLE0605 (a list, made from the one table above)
 
+# The package has the function's name: loaded first, and taken out, no later import puts it in the function's place.
+import_module("discreet.verification.replay")
+del globals()["replay"]
+
 
 def __getattr__(name: str) -> object:
     """Load a name from where it lives."""

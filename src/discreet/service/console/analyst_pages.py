@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.custodian.secrets import generate_identifier
+from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError
 from discreet.schema.schema import schema_to_public_json
 from discreet.service.api import models as d

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.status import balance_to_json
+from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.release.methods import METHOD_OPTIONS as WEAKER
 from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE

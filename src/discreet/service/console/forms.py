@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
-from discreet.custodian.secrets import generate_identifier
+from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
 from discreet.service.api.dependencies import DatasetContext, enter_dataset, get_principal
 from discreet.service.middleware.auth import check_form_token

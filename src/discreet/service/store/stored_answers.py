@@ -20,8 +20,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, update
 
-from discreet.custodian.secrets import generate_identifier
 from discreet.custodian.session import AdmittedQuestion
+from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
 from discreet.service.store.store import (
     Store,

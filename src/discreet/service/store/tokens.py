@@ -19,7 +19,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, delete, insert, select, union, update
 from sqlalchemy import text as sql
 
-from discreet.custodian.secrets import generate_identifier, generate_secret
+from discreet.datasets.dataset_dir import generate_identifier, generate_secret
 from discreet.errors import InvalidInput
 from discreet.privacy.cost import require_storable_text
 from discreet.service.store.store import Store, console_sessions, grants, insert_if_absent, tokens

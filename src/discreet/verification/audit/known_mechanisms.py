@@ -105,7 +105,7 @@ def _build_polygon_staircase(epsilon: Fraction) -> KnownMechanism:
 def _build_exponential(epsilon: Fraction) -> KnownMechanism:
     choice = Exponential.of(epsilon, 1)
     return KnownMechanism(
-        repeat_answer(lambda distribution: distribution.draw()), _get_score_pair(), prepare=choice.distribution
+        repeat_answer(lambda distribution: distribution.sample()), _get_score_pair(), prepare=choice.distribution
     )
 
 
@@ -118,7 +118,7 @@ def _build_permute_and_flip(epsilon: Fraction) -> KnownMechanism:
 def _build_refinement(epsilon: Fraction) -> KnownMechanism:
     refined = Refinement.of(Prior.uniform(0, CANDIDATES - 1), epsilon)
     return KnownMechanism(
-        repeat_answer(lambda distribution: distribution.draw()), (0, CANDIDATES - 1), prepare=refined.distribution
+        repeat_answer(lambda distribution: distribution.sample()), (0, CANDIDATES - 1), prepare=refined.distribution
     )
 
 
