@@ -74,7 +74,7 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: opened(cap)))
     monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
     monkeypatch.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
-    monkeypatch.setattr(payment, "shown_held", lambda _: ())
+    monkeypatch.setattr(payment, "find_enforced_models", lambda _: ())
     return monkeypatch
 
 

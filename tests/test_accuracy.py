@@ -26,7 +26,7 @@ SEVERAL = schema("add-remove", 3, 10_000)
 
 
 def planned(question: str, declared: Schema, **more: object) -> Plan:
-    return plan(declared, parse_sql(question, declared), most=Fraction(20), **more)  # type: ignore[arg-type]
+    return plan(declared, parse_sql(question, declared), max_epsilon=Fraction(20), **more)  # type: ignore[arg-type]
 
 
 def missed(epsilon: Fraction, distance: int) -> float:
@@ -136,7 +136,7 @@ def test_the_accuracy_that_a_refusal_advises_is_not_refused(
 ) -> None:
     """As it is printed; and hardly less than what is left is needed for it."""
     query, most = parse_sql(f"SELECT {aggregate} FROM t WHERE age > 0", declared), Fraction(left)
-    given: dict[str, Any] = {"rows": 100_000, "most": most}
+    given: dict[str, Any] = {"rows": 100_000, "max_epsilon": most}
     with pytest.raises(BudgetExceeded, match=f"the epsilon of {left} that is left; ±.* is what that can") as refused:
         plan(declared, query, accuracy=f"±0.0001 at {confidence}%", **given)
     advised = str(refused.value).rpartition("; ")[2].removesuffix(" is what that can reach")
@@ -148,7 +148,7 @@ def test_the_accuracy_that_a_refusal_advises_is_not_refused(
 def test_below_the_least_epsilon_nothing_is_left(left: Fraction) -> None:
     """An epsilon that cannot be asked for reaches no accuracy."""
     with pytest.raises(BudgetExceeded) as refused:
-        plan(ADD, parse_sql(COUNT, ADD), accuracy="±10 at 95%", most=left)
+        plan(ADD, parse_sql(COUNT, ADD), accuracy="±10 at 95%", max_epsilon=left)
     assert str(refused.value) == (
         "±10 at 95% cannot be reached: nothing is left of the budget, and only stored answers can be returned"
     )

@@ -121,7 +121,7 @@ def test_rows_stay_as_drawn_where_nothing_that_fits_is_found(
     def refused(*_: object) -> None:
         raise Unsupported("there is no such number")
 
-    monkeypatch.setattr(reconcile, "rules_of", refused)
+    monkeypatch.setattr(reconcile, "build_count_rules", refused)
     made = custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
     assert made.reconciled is not None
     assert made.reconciled.rows == made.rows

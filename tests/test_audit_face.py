@@ -101,8 +101,8 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
         (["theirs.py:few", "--epsilon", "1", "--pair", "[1]", "[ 1]"], "D and D2 are the same; give two neighbours"),
         (["laplace", "SELECT 1", "--epsilon", "1"], "laplace is a mechanism and takes no QUERY; leave it out, or"),
         (["laplace", "--epsilon", "1", "--confidence", "99.9"], "got 99.9; write 99.9 % as 0.999"),
-        (["registry.yaml", COUNT, "--epsilon", "1", "--neighbours", "0"], "must be at least 1"),
-        (["registry.yaml", COUNT, "--epsilon", "1", "--neighbours", "1001"], "must be at most 1000"),
+        (["registry.yaml", COUNT, "--epsilon", "1", "--neighbours", "0"], "should be greater than or equal to 1;"),
+        (["registry.yaml", COUNT, "--epsilon", "1", "--neighbours", "1001"], "should be less than or equal to 1000;"),
         (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MAX_NUMBERS} numbers; ask for fewer groups"),
     ],
 )

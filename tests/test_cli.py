@@ -63,7 +63,7 @@ def process(*words: object, **settings: str) -> subprocess.CompletedProcess[str]
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=lambda words: " ".join(words) or "discreet")
 def test_help_is_quick(words: list[str]) -> None:
     """No library that takes long to load is loaded to show help."""
-    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli import main\n"
+    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
     said += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith(f"Usage: discreet{''.join(' ' + word for word in words)}")

@@ -247,7 +247,7 @@ def test_what_was_sent_once_may_have_been_charged_whoever_listens_later(service:
     )
 
     class Flaky(Transport):
-        def _once(self, *_: object) -> HttpReply | LostReply:
+        def _send_once(self, *_: object) -> HttpReply | LostReply:
             return next(outcomes)
 
     flaky = Flaky(wire.address, TOKEN, retries=2, sleep=lambda _: None)

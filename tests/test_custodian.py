@@ -346,7 +346,7 @@ def test_what_fails_while_rows_are_read_stays_charged(people: Custodian, monkeyp
         raise Unavailable("the source did not answer")
 
     with monkeypatch.context() as while_away:
-        while_away.setattr("discreet.custodian.custodian.draw", failing)
+        while_away.setattr("discreet.custodian.custodian.measure_plan", failing)
         with pytest.raises(Unavailable, match="what was charged stays charged"):
             people.answer(COUNT, epsilon=1, analyst="ann", key="k")
         assert spent(people) == spent(people, "ann") == 1

@@ -181,7 +181,7 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
 def _nothing(one: object, cells: int) -> list[tuple[int, ...]]:
     if isinstance(one, HierarchicalHistogram):
         return one.compute_inputs([0] * cells)
-    return [(0,) * len(one.form.components)] * cells  # type: ignore[attr-defined]
+    return [(0,) * len(one.linear_query.components)] * cells  # type: ignore[attr-defined]
 
 
 def _variances(one: object, cells: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

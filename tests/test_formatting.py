@@ -378,7 +378,6 @@ EXCEPTIONS = {
     "service/monitoring.py": "counters for Prometheus, in full",
     "service/console/views.py": "places in a picture, and the round numbers along its axis",
     "answers/hierarchical_answer.py": "the noisy count itself, to the hundredth",
-    "reproduce": "figures beside those of a paper, and the names they are stored under",
 }
 ROUNDS = re.compile(r"\.\d|\.\{|[eEfFgG%n]$")
 TEMPLATE = re.compile(r"\{\w*:[-+ 0-9,]*(\.\d+)?[eEfFgG%]\}|%[-+ 0]*\d*\.\d+[eEfFgG]")

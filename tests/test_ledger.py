@@ -672,7 +672,7 @@ NO_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320)
 
 
 @pytest.mark.parametrize("wrong", NO_AMOUNTS, ids=lambda wrong: repr(wrong)[:20])
-@pytest.mark.parametrize("name", ["epsilon", "rho", "other", "delta"])
+@pytest.mark.parametrize("name", ["epsilon", "rho", "gaussian_rho", "delta"])
 def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: object) -> None:
     with pytest.raises(InvalidInput, match=name):
         PrivacyCost(**{name: wrong})  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ class Simple:
 
     def epsilon(self, owner: str, model: str, budget: Budget) -> Fraction:
         """What an owner has spent in a model."""
-        pure, rho, other = (self.total(owner, model, name) for name in ("epsilon", "rho", "other"))
+        pure, rho, other = (self.total(owner, model, name) for name in ("epsilon", "rho", "gaussian_rho"))
         if model != "approx-dp":
             return pure
         ways = [
@@ -123,7 +123,7 @@ class Simple:
 
 
 def _within(price: PrivacyCost, offer: PrivacyCost) -> bool:
-    return all(getattr(price, name) <= getattr(offer, name) for name in ("epsilon", "rho", "other", "delta"))
+    return all(getattr(price, name) <= getattr(offer, name) for name in ("epsilon", "rho", "gaussian_rho", "delta"))
 
 
 def up(value: Fraction) -> Fraction:

@@ -87,7 +87,7 @@ def test_a_file_that_is_replaced_during_a_charge_is_noticed_before_anything_is_t
         return real(*given)
 
     real = paid.pay_charge
-    with patch.object(paid, "pay", pay), pytest.raises(Unavailable, match="moved or replaced"):
+    with patch.object(paid, "pay_charge", pay), pytest.raises(Unavailable, match="moved or replaced"):
         opened.charge(ask(2), LIMITS)
 
 

@@ -65,18 +65,18 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 LINUX = pytest.mark.skipif(not CLEAR.exists(), reason="the memory of a process is read as Linux tells it")
 PROCESS = """
 import numpy as np
-from discreet.service import memory
-memory.EVERY = 0.05
-memory.keep_small()
-before = memory.size()
+from discreet.service import worker
+worker.TRIM_INTERVAL = 0.05
+worker.enable_memory_trimming()
+before = worker.get_process_memory()
 held = [np.ones(8192) for _ in range(4000)]
-grown, last = memory.size(), held[-1]
+grown, last = worker.get_process_memory(), held[-1]
 del held
 for _ in range(600):
     sum(range(10**6))
-    if memory.size() < before + (grown - before) / 4:
+    if worker.get_process_memory() < before + (grown - before) / 4:
         break
-print(grown - before > 200 * 2**20, memory.size() < before + (grown - before) / 4)
+print(grown - before > 200 * 2**20, worker.get_process_memory() < before + (grown - before) / 4)
 """
 
 
@@ -282,7 +282,7 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     alive: list[int] = []
     gone: list[bool] = []
     _build = Custodian._build_answer
-    monkeypatch.setattr(requests, "one_at_a_time", watched)
+    monkeypatch.setattr(requests, "serialize_large_steps", watched)
     monkeypatch.setattr(requests, "keep_answer", keep)
     monkeypatch.setattr(Custodian, "_build_answer", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
@@ -300,7 +300,7 @@ def test_a_large_grid_is_laid_out_under_the_lock(monkeypatch: pytest.MonkeyPatch
         asked.append(large)
         return serialize_large_steps(large)
 
-    monkeypatch.setattr(domain_partition, "one_at_a_time", watched)
+    monkeypatch.setattr(domain_partition, "serialize_large_steps", watched)
     for own in (counts[:45], counts[:3]):
         with domain_partition.lay_out_atoms(DomainGrid(schema, own)) as found:
             assert (math.prod(found.shape) > LARGE_GRID_CELLS) is asked[-1]

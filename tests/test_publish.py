@@ -870,7 +870,7 @@ def wait_after_the_manifest(*given):
     link(*given)
 
 os.link = wait_after_the_manifest
-from discreet.cli import main
+from discreet.cli.main import main
 main()
 """
 """The command, which puts the first of its files in their place and then goes on no more."""

@@ -332,7 +332,7 @@ def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, where: str, tmp_path: P
     assert rows_of(str(tmp_path / "backup.db")) == rows_of(where)
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1)
     with Ledger.existing(tmp_path / "again.db") as again:
-        assert terms_of(again) == replace(terms_of(ledger), late=True)
+        assert terms_of(again) == replace(terms_of(ledger), has_unrecorded_caps=True)
         again.verify()
 
 
@@ -613,7 +613,7 @@ def test_models_that_admit_nothing_or_are_written_in_another_order_are_no_change
 def test_models_that_were_not_held_cannot_be_entered_as_held(ledger: Ledger) -> None:
     ledger.charge(gaussian(1), limits(1))
     before = terms_of(ledger)
-    forged = replace(before.with_cap(before.cap, models=("dp",)), held=EVERY)
+    forged = replace(before.with_cap(before.cap, models=("dp",)), enforced_models=EVERY)
     with ledger._database.begin_write() as connection:
         head = storage.require_head(storage.lock_head(connection, DATASET), DATASET)
         storage.append_entry(connection, head, chain.build_cap_change(head, "", before, forged))
@@ -732,7 +732,7 @@ def test_forgotten_spend_that_the_first_ledgers_of_format_3_did_not_mark_is_no_r
 ) -> None:
     """And none to promise an epsilon in advance: it is pure, and shows no model that was held."""
     without_models.setattr(chain, "UNRECORDED_MARK", {})
-    without_models.setattr(backup, "replace", lambda one, **new: one if "late" in new else replace(one, **new))
+    without_models.setattr(backup, "replace", lambda one, **new: one if "has_unrecorded_caps" in new else replace(one, **new))
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         without_models.undo()
         ledger.verify()

@@ -314,7 +314,7 @@ def test_the_law_of_what_is_planned_keeps_its_promise_on_neighbours() -> None:
 
 def _inputs(planned: Any, units: tables.Units) -> list[Any]:
     source = MemorySource(SCHEMA, tables.rows_of(units))
-    return list(read_exact_inputs(planned, source, planned.cells(), planned.query.where).inputs[0])
+    return list(read_exact_inputs(planned, source, planned.list_cells(), planned.query.where).inputs[0])
 
 
 def _loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any]) -> Fraction:

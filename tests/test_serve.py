@@ -290,7 +290,7 @@ def test_a_process_that_forks_and_dies_is_counted(
     def start(_: object) -> None:
         raise error
 
-    monkeypatch.setattr("discreet.service.supervisor.PROCESSES.Process.start", start)
+    monkeypatch.setattr("discreet.service.supervisor.PROCESS_CONTEXT.Process.start", start)
     post = SupervisedProcess("stubborn", stubborn.stay, ())
     post.keep_running(0)
     assert (post.deaths, post.process, post.restart_at) == (deaths, None, MIN_PAUSE)
@@ -298,8 +298,8 @@ def test_a_process_that_forks_and_dies_is_counted(
 
 def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
     """A thread would not live through it; and what failed to be imported would be imported by every process again."""
-    said = "import sys; from discreet.service.preload import NAMES; from pathlib import Path\n"
-    said += "print(set(NAMES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
+    said = "import sys; from discreet.service.preload import PRELOAD_MODULES; from pathlib import Path\n"
+    said += "print(set(PRELOAD_MODULES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # its threads it ends itself before a fork
     shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, env=alone)
     assert shown.stdout.split() == ["True", "1"]
@@ -471,7 +471,7 @@ def test_words_that_do_not_go_together_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("words", [["serve"], ["token"], ["token", "create"], ["token", "list"]], ids=" ".join)
 def test_help_is_quick(words: list[str]) -> None:
     """No library that takes long to load is loaded to show help."""
-    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli import main\n"
+    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
     said += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith(f"Usage: discreet {' '.join(words)}")

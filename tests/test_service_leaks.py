@@ -396,11 +396,11 @@ ANSWERS = "/v1/datasets/{dataset}/answers"
 HOME = "/v1/datasets/{dataset}"
 COUNT = {"question": "SELECT COUNT(*) FROM planted WHERE stay > 3", "epsilon": "0.1", "fresh": True}
 FAILING = {
-    "discreet.custodian.custodian.draw": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.custodian.answer": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.custodian.plan_or_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
+    "discreet.custodian.custodian.measure_plan": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.custodian.build_answer": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.custodian.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
-    "discreet.service.api.dataset_routes.prior_law": (
+    "discreet.service.api.dataset_routes.build_stated_prior": (
         "POST",
         f"{HOME}/priors",
         {"question": "SELECT COUNT(*) FROM planted", "prior": "point(1)"},
@@ -408,9 +408,9 @@ FAILING = {
     "discreet.service.api.dataset_routes.entry_to_json": ("GET", f"{HOME}/history", None),
     "discreet.service.api.dataset_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
     "discreet.service.api.dataset_routes.schema_to_public_json": ("GET", HOME, None),
-    "discreet.service.console.analyst_pages.history": ("GET", "/console/datasets/{dataset}/history", None),
-    "discreet.service.console.rendering.environment": ("GET", "/console/datasets/{dataset}", None),
-    "discreet.service.store.tokens.hashed": ("GET", "/v1/me", None),
+    "discreet.service.console.analyst_pages.get_history_document": ("GET", "/console/datasets/{dataset}/history", None),
+    "discreet.service.console.rendering.build_environment": ("GET", "/console/datasets/{dataset}", None),
+    "discreet.service.store.tokens.hash_secret": ("GET", "/v1/me", None),
 }
 KINDS: tuple[Callable[[str], Exception], ...] = (
     ValueError,
@@ -472,7 +472,7 @@ def test_a_leak_is_found(
     cell = planted.texts[3]
     monkeypatch.setattr("discreet.service.api.dataset_routes.schema_to_public_json", lambda _: {"name": cell})
     assert planted.hits(driver.get("ann", HOME, dataset="planted").all) == [cell]
-    monkeypatch.setattr("discreet.service.api.dataset_routes.asking.key_of", lambda _: cell)
+    monkeypatch.setattr("discreet.service.api.dataset_routes.requests.read_idempotency_key", lambda _: cell)
     assert planted.hits(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
     monkeypatch.setattr("discreet.service.request_log.format_error_location", str)
     monkeypatch.setattr("discreet.service.api.dataset_routes.balance_to_json", failing_with(ValueError(cell)))

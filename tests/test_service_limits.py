@@ -221,12 +221,12 @@ SENDING = """
 import sys
 import threading
 from pathlib import Path
-from discreet.service.middleware.auth import LONGEST_HEAD
-from discreet.service.middleware.limits import Rates
-rates = Rates(Path(sys.argv[1]), rate=0.000001, burst=20_000)
+from discreet.service.middleware.auth import MAX_HEAD_BYTES
+from discreet.service.middleware.limits import RateLimiter
+rates = RateLimiter(Path(sys.argv[1]), rate=0.000001, burst=20_000)
 print("ready", flush=True)
 sys.stdin.readline()
-print(sum(rates.wait("token x") == 0.0 for _ in range(20_000)))
+print(sum(rates.count_request("token x") == 0.0 for _ in range(20_000)))
 """
 """A process that waits for the start, then sends as fast as it can; how many passed."""
 

@@ -111,7 +111,7 @@ def _ids(store: Store, table: Any) -> set[str]:
 @pytest.mark.parametrize("rehearsal", [False, True])
 def test_the_oldest_answers_go(store: Store, monkeypatch: pytest.MonkeyPatch, rehearsal: bool) -> None:
     """Those of this analyst on this data set, real or rehearsed, and now and then."""
-    monkeypatch.setattr(f"discreet.service.store.stored_answers.{'MOST_REHEARSED' if rehearsal else 'MOST_KEPT'}", 2)
+    monkeypatch.setattr(f"discreet.service.store.stored_answers.{'MAX_REHEARSED' if rehearsal else 'MAX_STORED'}", 2)
     others = [_kept("a0", 0, analyst="bob"), _kept("a1", 0, dataset="other"), _kept("a2", 0, rehearsal=not rehearsal)]
     mine = [_kept(name, at, rehearsal=rehearsal) for at, name in enumerate(("f3", "f2", "f1", "08"), 1)]
     for one in (*others, *mine):

@@ -35,7 +35,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, events: list[str], where: Any, name: 
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     noted(monkeypatch, found, Ledger, "charge", "charged")
-    noted(monkeypatch, found, Custodian, "_draw", "drawn")
+    noted(monkeypatch, found, Custodian, "_measure_plan", "drawn")
     noted(monkeypatch, found, ReleaseBarrier, "wait", "waited")
     noted(monkeypatch, found, Ledger, "store", "stored")
     noted(monkeypatch, found, requests, "keep_answer", "kept")
@@ -91,8 +91,8 @@ def test_a_job_ends_and_the_next_one_begins_at_a_doubling(
     tmp_path: Path, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the charge of the next one would tell when this one was done."""
-    noted(monkeypatch, events, jobs, "_sleep", "slept")
-    noted(monkeypatch, events, jobs, "finish", "finished")
+    noted(monkeypatch, events, jobs, "_sleep_until", "slept")
+    noted(monkeypatch, events, jobs, "finish_job", "finished")
     noted(monkeypatch, events, stored_jobs, "take_job", "taken")
     config = config_in(tmp_path, padding=True)
     with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:

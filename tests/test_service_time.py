@@ -178,7 +178,7 @@ def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator
 
     with pytest.MonkeyPatch.context() as patch:
         looks_up = auth._find_principal
-        patch.setattr(deadlines, "Alarm", lambda: script)
+        patch.setattr(deadlines, "Timer", lambda: script)
         patch.setattr(deadlines, "time", SimpleNamespace(sleep=script.sleep))
         patch.setattr(auth, "_find_principal", looked_up)
         app = make_app(replace(config, datasets=(told,)))
@@ -547,7 +547,7 @@ def test_no_part_of_a_reply_leaves_before_the_rest(
 ) -> None:
     """A long file of the custodian's, however, is not kept in memory."""
     script = Script()
-    monkeypatch.setattr(deadlines, "Alarm", lambda: script)
+    monkeypatch.setattr(deadlines, "Timer", lambda: script)
     clock, client = DeadlineMiddleware(streaming(script, unpadded), 3.0, lambda _: False), Client(script)
     client.last = script.now
     asyncio.run(clock({"type": "http", "path": "/", "state": {}}, client.receive, client.send))

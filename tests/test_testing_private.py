@@ -51,12 +51,12 @@ Fault = Callable[[pytest.MonkeyPatch], object]
 
 def halved_scale(patch: pytest.MonkeyPatch) -> None:
     right = candidates.build_laplace
-    patch.setattr(candidates, "laplace", lambda form, epsilon: right(form, 2 * epsilon))
+    patch.setattr(candidates, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
 def halved_variance(patch: pytest.MonkeyPatch) -> None:
     right = planner.build_gaussian
-    patch.setattr(planner, "gaussian", lambda form, rho: right(form, 2 * rho))
+    patch.setattr(planner, "build_gaussian", lambda form, rho: right(form, 2 * rho))
 
 
 def no_clip(patch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def no_clip(patch: pytest.MonkeyPatch) -> None:
         read, beyond = parse_with_status(column, raw), isinstance(raw, float)
         return ParsedValue(round(Fraction(raw) / column.step), "read") if beyond else read  # type: ignore[arg-type]
 
-    patch.setattr(memory, "examine", unclipped)
+    patch.setattr(memory, "parse_with_status", unclipped)
 
 
 def all_rows_kept(patch: pytest.MonkeyPatch) -> None:
@@ -83,11 +83,11 @@ def bound_from_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_neighbours(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.measurements.contribution_bounds.Facts.replace_factor", 1)
+    patch.setattr("discreet.measurements.contribution_bounds.ContributionBounds.replace_factor", 1)
 
 
 def one_row_per_unit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.measurements.contribution_bounds.Facts.rows_per_unit", 1)
+    patch.setattr("discreet.measurements.contribution_bounds.ContributionBounds.rows_per_unit", 1)
 
 
 def shares_of_all(patch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_a_session_that_forgets_a_count_is_caught(monkeypatch: pytest.MonkeyPatc
     questions = [("SELECT COUNT(*) FROM t WHERE age > 0", 2), ("SELECT COUNT(*) FROM t WHERE age > 1", 2)]
     assert assert_private_session(declared, questions, 1).largest_share == 1
     monkeypatch.setattr(
-        "discreet.planner.session_budget.Tally._find_worst_case",
+        "discreet.planner.session_budget.SessionBudget._find_worst_case",
         lambda tally, more: worst_of(tally.schema, more, "add-remove", 1),
     )
     with pytest.raises(AssertionError, match="together, tally: 200 %"):
@@ -262,8 +262,8 @@ def off_by_one_block(patch: pytest.MonkeyPatch) -> None:
 
 
 def short_chains(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.synthetic.records.joint_bound", lambda *_: 1)
-    patch.setattr("discreet.synthetic.records_plan.joint_bound", lambda *_: 1)
+    patch.setattr("discreet.synthetic.records.bound_joint_chain", lambda *_: 1)
+    patch.setattr("discreet.synthetic.records_plan.bound_joint_chain", lambda *_: 1)
 
 
 def keen_choice(patch: pytest.MonkeyPatch) -> None:
@@ -359,7 +359,7 @@ def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     with pytest.raises(Internal, match="object is not replayed"):
         compute_input_change(unknown, declared, {}, {})
     median = planner.plan(declared, parse_sql("SELECT MEDIAN(age) FROM t", declared), 1).measurements[0]
-    other: Any = replace(median, choice=unknown)
+    other: Any = replace(median, mechanism=unknown)
     one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
     with pytest.raises(Internal, match="a choice by object is not replayed"):
         compute_input_change(other, declared, {(): one}, {(): two})

@@ -267,3 +267,8 @@ def _refine_bounds(bounds: Callable[[int], tuple[int, int]], bits: int, *, upper
         if cell[0] == cell[1] or extra > 512:
             return Fraction(cell[1] if upper else cell[0], 2**bits)
         extra *= 2
+
+
+def approximate_root(square: Fraction) -> Fraction:
+    """About the root, above 0: it only says which of two answers is the more accurate."""
+    return Fraction(max(1, math.isqrt(int(square * 10**24))), 10**12)

@@ -52,7 +52,7 @@ def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     assert attack("weak", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
 
 
-@pytest.mark.parametrize("function", ["exact", "release"])
+@pytest.mark.parametrize("function", ["read_exact_inputs", "sample_noisy_outputs"])
 def test_it_fails_against_discreet(tmp_path: Path, function: str) -> None:
     """First the charge: it is there when the first row was read, and when the answer was drawn."""
     schema = facing.write(tmp_path, crowd())

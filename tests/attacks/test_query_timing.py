@@ -64,7 +64,7 @@ def test_it_succeeds_against_the_weak_stand_in() -> None:
 def test_it_fails_against_discreet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replies leave at the deadline, whatever they took."""
     script = Script()
-    monkeypatch.setattr(deadline, "Alarm", lambda: script)
+    monkeypatch.setattr(deadline, "Timer", lambda: script)
     assert (
         attack(lambda work: seconds_of(lambda app: DeadlineMiddleware(app, DEADLINE, lambda _: False), script, work))
         == 0

@@ -1,9 +1,4 @@
-"""An answer: values, guarantee, accuracy, meaning, and how it looks as text.
-
-An answer on one sheet: its numbers, what they mean, what is promised; for a terminal and for a notebook.
-
-What leaves: values, their guarantee, how far off they may be, and what they mean to someone who held a prior.
-"""
+"""An answer: values, guarantee, accuracy, meaning, and how it looks as text."""
 
 from __future__ import annotations
 

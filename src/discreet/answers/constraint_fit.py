@@ -1,16 +1,10 @@
 """Counts fitted to constraints: stated rules, whole numbers, parts that add up.
 
-What the counts of a reply are made to fit: what the schema makes true, and what the analyst states.
-
 What an analyst states is a public number that she brings: she could have made the counts fit it herself, so it leaves
 the guarantee as it is. A fact taken from the rows would not, and is refused.
 
-The nearest whole counts that are made of the same parts: each count the sum of its own, none below 0.
-
 The parts are solved for, not the counts. So what follows from them holds exactly, whatever the solver's last digits:
 that counts include one another, exclude one another, or make up a third.
-
-The numbers nearest to noisy counts that fit all rules: whole ones where that can be.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Decode noisy outputs into values, intervals and posteriors, and lay them out in rows.
 
-What one measurement's draw says: its value, interval, and what it means to someone who held a prior.
-
 Post-processing: it sees the plan and what was released, never a row.
-
-How the rows of a reply are laid out: after the noise, on what may leave, hence free.
 """
 
 from __future__ import annotations

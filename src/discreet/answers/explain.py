@@ -1,9 +1,4 @@
-"""An answer explained: a sentence for each number, and how far off it may be.
-
-One number in a plain sentence, and as the laws that a picture shows.
-
-How far off an answer may be: stated before it is drawn from public facts, and after it from the answer itself.
-"""
+"""An answer explained: a sentence for each number, and how far off it may be."""
 
 from __future__ import annotations
 

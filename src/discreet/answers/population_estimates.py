@@ -1,12 +1,8 @@
 """Estimates for the population that the units are a random sample of.
 
-From a noisy number of a random sample to the same number of its population: an interval that allows for both.
-
 A target, the population's number, is kept where neither P(sample + noise >= told) nor P(sample + noise <= told) is
 less than half the miss, by the sample's law at that target and the noise's own law. So the interval misses at most as
 often as is said. Without noise it is Clopper and Pearson's (1934) of a share, and Garwood's (1936) of a Poisson count.
-
-Counts, means and proportions as estimates for the population that the units are a random sample of.
 
 Post-processing: it sees the plan and what was released, never a row. What is not public but enters, the number of rows
 under a mean and the variance beside it, enters by the safe end of an interval that has a tenth of the miss.

@@ -1,11 +1,4 @@
-"""`discreet init`, `check` and `ledger`.
-
-`discreet init`: a draft of a schema.
-
-`discreet check`: the custodian's step, which turns a source into a snapshot.
-
-`discreet ledger`: whether a ledger is what was written; its back-up, its restoring, its upgrade.
-"""
+"""`discreet init`, `check` and `ledger`."""
 
 from __future__ import annotations
 

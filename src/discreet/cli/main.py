@@ -1,11 +1,4 @@
-"""The list of commands, and from the command line to an exit code.
-
-An example of every command, for its help: of the made-up registry that `python -m discreet.sample work` writes.
-
-The list of commands. Nothing heavy is imported before a command runs, so that help is quick.
-
-From what was typed to an exit code. Whatever goes wrong is one sentence on stderr, and never a traceback.
-"""
+"""The list of commands, and from the command line to an exit code."""
 
 from __future__ import annotations
 
@@ -13,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated
@@ -116,6 +110,15 @@ MAX_MESSAGE_LENGTH = 300
 """Of what is said about the words of a command, which may be anything."""
 received_signals: list[int] = []
 """The signals that came: a library may turn the exit that they ask for into an error of its own."""
+
+
+def main() -> None:
+    """Run the command that was typed, and leave with its exit code."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of libraries: stderr is for one sentence of ours
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handle_signal)
+    sys.exit(run_command_line(sys.argv[1:]))
 
 
 def handle_signal(number: int, frame: object) -> None:  # noqa: ARG001

@@ -1,11 +1,4 @@
-"""`discreet ask`, `preview`, `budget` and `history`.
-
-`discreet ask` and `discreet preview`: a question, answered or only planned.
-
-`discreet budget`: what is spent and left.
-
-`discreet history`: what was asked.
-"""
+"""`discreet ask`, `preview`, `budget` and `history`."""
 
 from __future__ import annotations
 

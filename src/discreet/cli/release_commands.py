@@ -1,11 +1,4 @@
-"""`discreet publish`, `assess` and `verify`.
-
-`discreet publish`: a protected file, what it promises, and a report for its custodian.
-
-`discreet assess`: what a released file is worth and what it gives away.
-
-`discreet verify`: whether a released file is what it says.
-"""
+"""`discreet publish`, `assess` and `verify`."""
 
 from __future__ import annotations
 

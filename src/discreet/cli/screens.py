@@ -1,9 +1,4 @@
-"""How an answer, a preview and population estimates look.
-
-How an answer's estimates for the population look: a line for one number, a table for more; both parts named.
-
-How an answer and a preview look: the numbers first, then what they promise, are good for and cost.
-"""
+"""How an answer, a preview and population estimates look."""
 
 from __future__ import annotations
 

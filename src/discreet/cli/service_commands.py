@@ -1,9 +1,4 @@
-"""`discreet serve` and `token`.
-
-`discreet serve`: data sets over HTTP, with a console.
-
-`discreet token`: who may use a service, and which data sets they may ask.
-"""
+"""`discreet serve` and `token`."""
 
 from __future__ import annotations
 

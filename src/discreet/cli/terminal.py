@@ -1,9 +1,4 @@
-"""Options that commands share, and how output looks on a terminal.
-
-The words that several commands share, and what is read from them.
-
-How things look on a terminal: plain text and tables by Rich, without colours in a pipe; or one JSON document.
-"""
+"""Options that commands share, and how output looks on a terminal."""
 
 from __future__ import annotations
 
@@ -14,19 +9,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_budget_left, format_cost
-from discreet.ledger import Balance
 from discreet.numeric import parse_rational
+
+if TYPE_CHECKING:  # Rich and the ledger take long to load, and help needs neither
+    from rich.console import RenderableType
+    from rich.progress import Progress, ProgressColumn
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    from discreet.ledger import Balance
 
 MAX_QUESTION_BYTES = 1_000_000
 """In bytes, of what is read from standard input at all; a question may have far fewer characters."""
@@ -185,6 +183,8 @@ def print_json(payload: object) -> None:
 
 def print_screen(*parts: RenderableType) -> None:
     """Print one part below another; no text is read as markup."""
+    from rich.console import Console
+
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH  # nobody reads a cut number
@@ -194,6 +194,8 @@ def print_screen(*parts: RenderableType) -> None:
 
 def build_text(content: str, style: str = "") -> Text:
     """A text that cannot move the cursor, whoever wrote it."""
+    from rich.text import Text
+
     return Text(escape_unprintable(content), style=style)
 
 
@@ -204,6 +206,8 @@ def build_warning(message: str) -> Text:
 
 def build_fields_table(pairs: Mapping[str, str]) -> Table:
     """Names, and beside them what they are."""
+    from rich.table import Table
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
@@ -214,6 +218,8 @@ def build_fields_table(pairs: Mapping[str, str]) -> Table:
 
 def build_table(*names: str, right: Sequence[str] = ()) -> Table:
     """A table without rows; the columns named in `right` hold numbers."""
+    from rich.table import Table
+
     new_table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for name in names:
         new_table.add_column(build_text(name), justify="right" if name in right else "left")
@@ -222,6 +228,8 @@ def build_table(*names: str, right: Sequence[str] = ()) -> Table:
 
 def build_bar(part: float | Fraction, total: float | Fraction) -> ProgressBar:
     """How much of a whole above 0 a part is."""
+    from rich.progress_bar import ProgressBar
+
     share = min(max(float(part / total), 0), 1)
     return ProgressBar(total=1, completed=share, width=BAR_WIDTH, complete_style=BAR_COLOR, finished_style=BAR_COLOR)
 
@@ -247,6 +255,8 @@ def format_balances_left(balances: Sequence[Balance]) -> str:
 @contextmanager
 def show_stages() -> Iterator[Callable[[str], None]]:
     """Name on stderr the stage at work; the line is gone once all is done."""
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     with _build_progress(
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     ) as progress:
@@ -264,11 +274,16 @@ def show_stages() -> Iterator[Callable[[str], None]]:
 @contextmanager
 def show_count(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show on stderr how many are done of how many."""
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
     with _build_progress(TextColumn(what), BarColumn(), TimeElapsedColumn()) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _build_progress(*columns: ProgressColumn) -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     return Progress(*columns, transient=True, console=console, disable=not console.is_terminal)

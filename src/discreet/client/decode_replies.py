@@ -1,11 +1,4 @@
-"""Decode replies of a service into the library's values.
-
-A posterior over numbers as far as a reply tells it: mean, median, 95 % interval. The law stays with the service.
-
-From the documents of a service to the values that the library has: what `to_json` and its like have written.
-
-An answer from its document: the class that a custodian has too, with intervals at 95 % and what is told of laws.
-"""
+"""Decode replies of a service into the library's values."""
 
 from __future__ import annotations
 

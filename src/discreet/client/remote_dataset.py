@@ -1,11 +1,4 @@
-"""A data set of a service: jobs and releases.
-
-Long work: looked at by the clock of its data set until it has ended.
-
-One data set of a service, for real or in rehearsal: documents in, documents out.
-
-Releases that a service makes: asked for as a job, then brought here, all their files or none.
-"""
+"""A data set of a service: jobs and releases."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Counting sessions over HTTP, and follow-up requests about an answer.
-
-What is asked of an answer afterwards: ranges, the population, its picture. Only where nothing is paid for it.
-
-Protocol 1 over HTTP: a session at the service, paid for on opening, that answers counts while they fit.
-"""
+"""Counting sessions over HTTP, and follow-up requests about an answer."""
 
 from __future__ import annotations
 

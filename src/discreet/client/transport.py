@@ -1,11 +1,5 @@
 """Requests and replies over HTTP: addresses, retries, errors.
 
-Where a service is, and whether a token may be sent there.
-
-What a service refuses, as the errors that the library raises.
-
-Requests and replies: each sent once or, where it was lost on the way, the same again, and never for a second price.
-
 What is paid for carries a key, and a service that has seen the key answers from what it stored.
 """
 

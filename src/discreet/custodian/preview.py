@@ -1,9 +1,4 @@
-"""Preview a question or a prior: cost and accuracy from plan and ledger, never from a row.
-
-What a question would cost and be good for: from plan and ledger, never from a row.
-
-A prior as the planner reads it for a question: a law over what the answer can be. From public facts alone.
-"""
+"""Preview a question or a prior: cost and accuracy from plan and ledger, never from a row."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Rehearse on a table that is made up from the schema alone.
 
-A table made up from a schema alone: even over what is public of each column, and the same on every machine.
-
 There is no generator: the bytes of every column are a hash of its name. Units are named 1, 2, 3, ... No row satisfies
 what is declared impossible, as far as some tries find one that does not.
-
-A rehearsal: the same calls on a table that is made up from the schema alone, with a ledger to throw away.
 
 Nothing of the data set is opened but its schema: no source, no snapshot, no ledger. Planning sees the same public
 facts, so that what is refused, what it would cost and how far off it would be are those of the data set itself.

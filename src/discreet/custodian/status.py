@@ -1,9 +1,4 @@
-"""What is known of a data set without opening its rows, and its JSON.
-
-The JSON of what a custodian tells, the same on every face; exact numbers as text, as in a guarantee.
-
-What is known of a data set without opening its rows: its snapshot, what was spent, what was asked.
-"""
+"""What is known of a data set without opening its rows, and its JSON."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
 """The data set's own folder: identity, secret key, snapshots, recorded ledger heads, bound ledger.
 
-The custodian's own folder beside the schema: the data set's identity, its secret key, its snapshots, its ledger.
-
 Nothing in it is for analysts. What is written is written whole or not at all.
-
-The last head of a data set's ledger, recorded in the data set's own folder.
 
 A ledger elsewhere that is set back, and a back-up that is put in its place, are then noticed by commands and the
 library too. Whoever sets the whole folder back sets the record back with it: a service has another in its store.
-
-Which ledger keeps a data set's spend: the first it was opened with, and no other from then on.
 
 An empty ledger in its place would be a new budget, and an older copy would be one that was spent already.
 """

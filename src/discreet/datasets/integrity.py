@@ -1,10 +1,6 @@
 """Snapshots that are checked before they are read, and sources that are opened late.
 
-Whether a snapshot's files are those that were registered: by a digest on opening, then by what the system tells.
-
 A PostgreSQL table has no files here; its database answers for it.
-
-A source that is opened when it is first read: for who plans and looks, and for engines that are dear to start.
 """
 
 from __future__ import annotations

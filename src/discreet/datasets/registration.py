@@ -1,11 +1,4 @@
-"""Draft a schema, and register a data set: the custodian's step, the only one that may fail on a row.
-
-A draft of a schema from the names and kinds of a table's columns. No value of a row enters it.
-
-A draft of a schema, for a custodian who begins; what a schema names is sought from its own folder.
-
-Registering a data set: the custodian's step, the only one that may fail on a row.
-"""
+"""Draft a schema, and register a data set: the custodian's step, the only one that may fail on a row."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Constraints that answers must satisfy, and all of them gathered into one set.
 
-What must be true of several answers: totals, bounds, order, nesting. A constraint is structural or a fact.
-
 Structural: it holds for every data set that could be there, so using it is free. A fact was taken from this data set;
 using it is not post-processing (rho.md). Cells are counted from 0, in the order of the answers.
-
-All constraints on one list of answers, side by side: equalities, bounds and order, each with its name.
 """
 
 from __future__ import annotations

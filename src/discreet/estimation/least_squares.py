@@ -1,9 +1,5 @@
 """Linear algebra for least squares: checked vectors, normal equations, selected inverse entries.
 
-Vectors and matrices as people give them, read once: finite, of the right shape, as float64.
-
-The normal equations of linear constraints: scaled, sparse, factored once; redundant constraints found.
-
 With S = V^(1/2) B, columns scaled to length 1, least squares needs (S'S) y = r. S'S is positive semidefinite with a
 unit diagonal: it is factored without pivoting in a fill-reducing order, and a pivot near 0 is a constraint that those
 before it imply. Every such constraint is checked against B itself before it is left out.

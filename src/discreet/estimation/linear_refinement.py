@@ -1,13 +1,9 @@
 """Linear refinement and reconciliation of noisy answers (document 002).
 
-Refined answers: better numbers, how far off they may be, and what was used to make them better.
-
 Linear refinement: noisy answers X become A X + D c + h, which satisfy B' mu = c (document 002; ERRATA 5).
 
 The best linear unbiased one moves the answers as little as the constraints allow, each weighed by its own noise:
 X + V B lambda with (B'VB) lambda = c - B'X.
-
-Reconciliation: the nearest answers that satisfy everything known of them, each weighed by its own noise.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
 """Distributions of noise as arrays: likelihoods, tails, posteriors of one number, weighted sums.
 
-The laws of noises as arrays: what a noise makes likely, in floats. They describe; nothing private hangs on them.
-
-One number known up to noise of a public law: the posterior, how surprising it is, and how good it will be.
-
 Everything is in units of the answer: a noise drawn in grid units enters with the size of a unit.
-
-The law of a weighted sum of discrete Laplace noises, of any number and weights, by its Fourier transform.
 """
 
 from __future__ import annotations

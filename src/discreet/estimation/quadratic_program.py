@@ -1,13 +1,7 @@
 """The nearest answers under equalities, bounds and order.
 
-The solver for least squares with inequalities: clarabel, an interior point method on sparse matrices.
-
-The nearest answers under equalities, bounds and order together: a sparse interior-point solver, then an exact end.
-
 The solver (clarabel) tells which bounds and orders are met with equality; with these fixed, least squares is linear
 again and is solved to the last digits. The solver's own distance, or the multipliers, prove that it is the best.
-
-The nearest answers that satisfy everything, each weighed by its own noise: in closed form where there is one.
 """
 
 from __future__ import annotations

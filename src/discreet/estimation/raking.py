@@ -1,15 +1,9 @@
 """Counts made consistent: controlled rounding, raking to known margins, and tables of pairs.
 
-Whole numbers near refined answers that keep totals, nesting, bounds and order: controlled rounding, top-down.
-
 A total is a whole number, so the parts that are rounded up can be chosen to make it: those with the largest
 remainders. Each part becomes the whole number below or above it; then it is the total of its own parts. Whole bounds
 hold because a number between two whole numbers rounds to one between them; order holds because among parts of one
 total the larger never rounds lower, and because cells that are part of none round by themselves.
-
-Counts of one column's cells, made to keep counts that are known: noisy in, better out.
-
-Noisy tables of pairs of columns, made to fit what is known of each column: public, without rows or randomness.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Accounts: the terms of a cap, what was spent, and whether one more charge fits.
 
-The terms of one account: the cap in force, and what was fixed for good when the account was opened.
-
 They also have what a promise in advance rests on: in which models the account was held against its cap at every charge.
 The orders that an approx-dp account is held against, and their shares of delta, are chosen from the first cap on a
 public grid. They never follow the cap, so that it may be raised at any time and by any rule (accounts.md).

@@ -1,12 +1,8 @@
 """Back up and restore a ledger, and enter what a restored one has forgotten.
 
-Spend that a ledger has forgotten, entered again as far as anybody can tell: an upper bound, whatever is left.
-
 Answers that were given after a back-up are with the analysts, and not in the ledger that is restored from it. The bound
 is charged to the data set, and to every analyst who has an account, since nobody knows whose answers they were. Of an
 account that is opened later nobody knows that either: its terms have the bound (accounts.md).
-
-A ledger copied whole: into a back-up, which is a ledger in one file, and from a back-up to an empty place.
 
 Rows are read in one transaction that sees one moment, so that others go on charging. A copy is made in a folder of its
 own and recomputed there; only what holds gets a name.

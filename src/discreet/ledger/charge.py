@@ -1,12 +1,8 @@
 """Charges, balances and receipts as values, and amounts of privacy as whole numbers.
 
-Amounts of privacy as whole multiples of 10^-40, so that adding one more costs the same after a million charges.
-
 A sum of fractions grows a denominator with every new prime; a sum of whole numbers does not. What is charged is
 rounded up to the next multiple, which is exact for every decimal of up to 19 digits after the point, also squared and
 halved. Stored, an amount is 60 digits with leading zeros: its order as text is its order as a number on every engine.
-
-What the ledger is asked and what it tells: values, valid once they exist.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Open a ledger from its address, and upgrade its tables.
 
-From the tables that an older discreet made to those of this one, by Alembic, inside the caller's transaction.
-
 A set of tables has a folder of versions, and a table that says which of them it has. SQLite and PostgreSQL undo changes
 of tables with the rest of a transaction, so that a set has its old form or its new one, whatever happens.
-
-From an address to an open database that holds a ledger of this format.
 """
 
 from __future__ import annotations

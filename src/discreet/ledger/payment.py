@@ -1,11 +1,4 @@
-"""How a charge is paid: stored answers are reused, refusals say what would fit.
-
-What to say when a charge does not fit: what was asked, what is left, what would fit.
-
-Which answers already exist: under a retry's key, bought by the same analyst, or bought by another.
-
-How a charge is paid, inside the one transaction that holds its data set's head.
-"""
+"""How a charge is paid: stored answers are reused, refusals say what would fit."""
 
 from __future__ import annotations
 

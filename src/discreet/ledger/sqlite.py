@@ -1,13 +1,9 @@
 """A ledger in one SQLite file, with a fair queue of writers across processes.
 
-A fair queue in front of SQLite: whoever came first writes first, across threads and processes.
-
 Waiting inside SQLite is a lottery that leaves some clients out for seconds. Here each draws a ticket from a counter in
 a file, holds a lock on the byte of that number, and writes once no lower number is held. The locks belong to an open
 file (OFD locks), so that threads are told apart, and the kernel drops them when a process dies. This is for fairness
 alone: that only one writes at a time is seen to by SQLite's own lock.
-
-A ledger in one SQLite file: one connection in each process, a fair queue among all of them.
 
 SQLite must not be carried through a fork, so the connection is closed before one and opened again after it.
 

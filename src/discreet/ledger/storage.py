@@ -1,9 +1,4 @@
-"""The ledger's tables, and every statement that reads or writes them.
-
-The tables of a ledger, the same on SQLite and PostgreSQL. `entries` and `answers` only ever grow.
-
-What a transaction reads and writes: heads, entries, answers, accounts. Nothing here decides.
-"""
+"""The ledger's tables, and every statement that reads or writes them."""
 
 from __future__ import annotations
 

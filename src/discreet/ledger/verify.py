@@ -1,7 +1,5 @@
 """Verify a ledger: heads recorded outside it, a replay of its entries, and its hash chain.
 
-Heads of a ledger that are recorded outside it, so that an older copy put in its place is noticed.
-
 A chain of hashes shows that an entry was changed; it does not show that the last entries are missing. So whoever uses a
 ledger records the last head of its data set elsewhere: beside the data set, and in the store of a service. Before each
 charge the ledger must have the entry of every recorded head, with its hash: one lookup by the primary key.
@@ -13,10 +11,6 @@ once, and one that is killed at any moment, raise no false alarm.
 A back-up that was restored with what was spent since has entries that say so (`forgetting`). They are the way out: a
 ledger that lacks a recorded head is accepted when its data set is next opened if it has such an entry that the record
 has not seen before. An older copy of the same ledger has none.
-
-The entries of a data set done again in memory, one by one: what the ledger should hold after them.
-
-Whether a ledger is what was written: the chain, what was copied from it, and all that must follow from it.
 
 Entries are read in short transactions, so that nobody waits for a long one; what follows from them is compared in the
 last, which sees no further entry.

@@ -1,15 +1,9 @@
 """What one unit can change in a question, how many rows to expect, and what an interval covers.
 
-What the stated probability of an interval covers: one number by itself, or all numbers of all rows at once.
-
 HAVING, and LIMIT after ORDER BY, may choose rows by their noisy numbers. A row that is chosen so is more often far off
 than the others, so that nothing said of each number by itself holds of the rows shown. What holds of all numbers at
 once does, whichever are shown. With m numbers each interval has a confidence of 1 - (1 - c) / m; by the union bound all
 of them hold with a probability of at least c, however their noises depend on each other.
-
-What is public about one question, and what one unit can therefore change.
-
-How many rows a question is expected to select, from public facts alone: stated, public, or a guess that says so.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """An analyst's prior laid on the grid of a column.
 
-Shapes laid on the cells of a grid: how likely each cell is, and which of its grid points stands for it.
-
 A cell holds one or more consecutive points of the grid. A shape with ends holds possible exactly the points from end to
 end; which these are is decided in exact arithmetic, so that rounding never makes a value possible that lies beyond an
 end. How likely a cell is may be approximate.
-
-The analyst's prior on the positions of a column: equal bins of its codes. From the prior and the schema alone.
 
 The answer is drawn from it or chosen by it, so one with ends is used as stated: a position has a probability only where
 one of its codes lies between the ends, and stands for such a code. Into shapes without ends a tenth of a Cauchy law of

@@ -1,9 +1,5 @@
 """Continuous noise distributions of the documents, for comparison. None of them samples.
 
-The continuous Laplace law, for comparison and for the documents' numbers. It does not draw: see discrete_laplace.
-
-The continuous Gaussian law, for comparison and the documents' numbers. It does not draw: see discrete_gaussian.
-
 The continuous law 1 / (1 + |x|^gamma) of document 004, for its figures. It does not draw. Note: heavy_tail.md.
 """
 

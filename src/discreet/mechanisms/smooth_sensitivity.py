@@ -1,9 +1,5 @@
 """Order statistics of a secret column: local and smooth sensitivity, and noise scaled to the latter.
 
-A column of secret values, read row by row: no row changes how another is read, and none is reported.
-
-Order statistics of a secret column, and how far they can move: locally, and smoothly around the table.
-
 Both sensitivities are computed from the data, so they are as secret as the data: neither they nor a noise scale made of
 them may ever leave. The proofs are in the docstrings and in smooth.md.
 

@@ -1,9 +1,4 @@
-"""Candidate mechanisms for a total, and how aggregates share the budget.
-
-How aggregates share what may be lost: which totals get Gaussian noise, and which are public already.
-
-The mechanisms that can answer a total, and the best of them for what the analyst believes.
-"""
+"""Candidate mechanisms for a total, and how aggregates share the budget."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
 """The table's domain partitioned into cells that no count of a session tells apart.
 
-The memory that parallel questions share: a process takes the large steps of planning and reply one at a time, and
-draws few large answers of a data set at once.
-
 What is large follows from the question and the schema, never from the rows.
-
-The atoms of a table's domain: rows that no count of a session tells apart, each named by what every count says.
 
 A column is cut into pieces that no condition tells apart; the atoms are the cells of the grid of pieces. A count labels
 a row 0 where it does not count it, else by the number, from 1, of the cell of its group keys.

@@ -1,9 +1,4 @@
-"""The options of a question: epsilon, accuracy or noise scale, prior, distance, model.
-
-How near an answer should be, with which probability: "±50 at 95%".
-
-What comes with a question: how much may be lost or how near the answer should be, what is known, how to answer.
-"""
+"""The options of a question: epsilon, accuracy or noise scale, prior, distance, model."""
 
 from __future__ import annotations
 

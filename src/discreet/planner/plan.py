@@ -367,3 +367,16 @@ def _grid_text(grid: Grid | None) -> str:
         return "None"
     origin, step = (f"Fraction({number.numerator}, {number.denominator})" for number in (grid.origin, grid.step))
     return f"Grid(origin={origin}, step={step})"
+
+
+PRIVATE_KEY_CELLS = 4096
+
+
+def count_answer_cells(schema: Schema, query: Query) -> int | None:
+    """How many cells a question has; with private keys that is not public, and many are allowed for."""
+    if not query.keys:
+        return None
+    columns = [(schema.column(key.column), key.width) for key in query.keys]
+    return math.prod(
+        PRIVATE_KEY_CELLS if column.private_keys else len(list_key_cells(column, width)) for column, width in columns
+    )

@@ -5,7 +5,6 @@ Epsilon is shared evenly among the aggregates of a question.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,6 +32,7 @@ from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises
 from discreet.mechanisms.quantile import Quantile, Quantiles
+from discreet.numeric import approximate_root
 from discreet.planner.calibrate import find_epsilon, is_accurate_enough
 from discreet.planner.candidates import (
     TOTAL_FUNCTIONS,
@@ -48,7 +48,7 @@ from discreet.planner.candidates import (
 )
 from discreet.planner.hierarchy_plan import check_hierarchical, list_hierarchies
 from discreet.planner.options import QueryOptions, build_query_options
-from discreet.planner.plan import Candidate, Measurement, Plan, ThresholdedCount, list_key_cells
+from discreet.planner.plan import Candidate, Measurement, Plan, ThresholdedCount, count_answer_cells
 from discreet.planner.public_facts import describe_published
 from discreet.planner.workload import JointCounts, get_single_mechanism, plan_joint_counts
 from discreet.privacy.cost import PrivacyCost
@@ -57,8 +57,6 @@ from discreet.query.predicates import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
 from discreet.query.validate import validate_query
 from discreet.schema import Schema
-
-PRIVATE_KEY_CELLS = 4096
 
 
 def plan(schema: Schema, query: Query, *positional: Any, **options: Any) -> Plan:
@@ -73,7 +71,7 @@ def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
     check_hierarchical(schema, query, request)
     if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
-    cells = _count_cells(schema, query)
+    cells = count_answer_cells(schema, query)
     bounds = ContributionBounds(
         schema, query.where, cells, find_coverage(query, cells or 1, range(len(query.aggregates)))
     )
@@ -130,16 +128,6 @@ def _plan_hierarchical(
     cost = PrivacyCost(gaussian_rho=rho) if rho else _compute_pure_cost(epsilon)
     return PlannedMeasurements(
         (cast(HierarchicalHistogram, best_hierarchy.measurement),), cost, tuple(candidates), None, rows
-    )
-
-
-def _count_cells(schema: Schema, query: Query) -> int | None:
-    """How many cells a question has; with private keys that is not public, and many are allowed for."""
-    if not query.keys:
-        return None
-    columns = [(schema.column(key.column), key.width) for key in query.keys]
-    return math.prod(
-        PRIVATE_KEY_CELLS if column.private_keys else len(list_key_cells(column, width)) for column, width in columns
     )
 
 
@@ -458,7 +446,7 @@ def _plan_single_noise(
         Guarantee.zcdp(rho, schema.neighbours, schema.unit_name) if rho else _build_dp_guarantee(schema, cost.epsilon)
     )
     candidate = Candidate(_get_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
-    epsilon = cost.epsilon or _approximate_root(2 * rho)
+    epsilon = cost.epsilon or approximate_root(2 * rho)
     return Plan(
         schema=schema,
         query=query,
@@ -475,17 +463,12 @@ def _plan_single_noise(
     )
 
 
-def _approximate_root(square: Fraction) -> Fraction:
-    """About the root, above 0: it only says which of two answers is the more accurate."""
-    return Fraction(max(1, math.isqrt(int(square * 10**24))), 10**12)
-
-
 def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
     """A counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
     query = validate_query(query, schema)
     if query.nesting == "rollup":
         raise Unsupported("a session counts cells, not their totals too; write GROUP BY a, b instead of ROLLUP (a, b)")
-    bounds = ContributionBounds(schema, query.where, _count_cells(schema, query))
+    bounds = ContributionBounds(schema, query.where, count_answer_cells(schema, query))
     measurements: list[Measurement] = []
     for aggregate in query.aggregates:
         if aggregate.function not in {"count", "count_distinct"}:
@@ -538,7 +521,7 @@ def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction) -> Plan
     """Individual DP, with its own label."""
     if len(query.aggregates) != 1:
         raise Unsupported("individual-dp answers one order statistic at a time")
-    aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, _count_cells(schema, query))
+    aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, count_answer_cells(schema, query))
     column = schema.column(aggregate.column or "")
     measurement = build_order_statistic(aggregate, column, bounds, epsilon, 16 * MAX_CANDIDATES)
     guarantee = replace(measurement.mechanism.cost(), unit=schema.unit_name)

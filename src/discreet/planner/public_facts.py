@@ -1,14 +1,10 @@
 """What is public besides the schema's bounds: published counts, structural zeros, public marginals.
 
-Combinations of values that no row can have, as the schema declares them: public, whatever the rows are.
-
 What exact counts that were published before tell together with an answer. Proof: estimation/refinement_cost.md.
 
 Whoever knows a published count can refine the noisy counts it is the sum of, and what is refined is no longer protected
 by the noise as the answer is: every label says by how much. All together have no bound. A number apart is protected as
 far as one row can be exchanged for another that every published count counts alike, and that the number does not count.
-
-Exact counts of single columns that were published before, which everybody knows.
 """
 
 from __future__ import annotations

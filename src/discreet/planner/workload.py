@@ -1,12 +1,8 @@
 """Several counts of one question measured together: strategies, and exact small matrices.
 
-Small matrices of fractions, solved exactly.
-
 What to measure so as to know several counts: as asked, or the atoms of their filters. Proof: strategy.md.
 
 Chosen from the questions alone. Everything is in whole numbers and fractions, but for the search for good weights.
-
-The several counts of one question, measured together where a strategy promises a smaller mean variance.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Predicates on single columns, and the sets of values they stand for.
 
-Which rows a question is about: conditions on single columns, joined by and and or.
-
 There is no "not" and no unknown: SQL's three-valued logic is worked out when a question is read. Negation goes down to
 the conditions (De Morgan holds in Kleene's logic too), a condition names the values it is true of, and a row without a
 value satisfies only a condition that says so. So a predicate is true or false of every row, and never an error.
-
-Sets of the values of one column, as conditions on it: what two have in common, and what one leaves out.
 """
 
 from __future__ import annotations

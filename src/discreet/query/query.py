@@ -1,9 +1,4 @@
-"""A question as a value: aggregates, group keys, presentation, and how its parts are labeled.
-
-What is asked: aggregates, a predicate, group keys. A value; presentation is kept apart, since it costs nothing.
-
-What an aggregate or a group key is called where the question gives it no name.
-"""
+"""A question as a value: aggregates, group keys, presentation, and how its parts are labeled."""
 
 from __future__ import annotations
 

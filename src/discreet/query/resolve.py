@@ -1,9 +1,4 @@
-"""Resolve a parsed question against a schema.
-
-What each entry of a SELECT list means: a group key, or one number of an aggregate.
-
-A written question held against a schema: it comes out in canonical form, or not at all.
-"""
+"""Resolve a parsed question against a schema."""
 
 from __future__ import annotations
 

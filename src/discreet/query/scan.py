@@ -1,10 +1,6 @@
 """What a source is asked for: exact totals, histograms, and releases made inside the database.
 
-What a source is asked for: exact whole-number totals of the snapshot. A small closed plan; nothing else can be said.
-
 Every total is a plain sum over rows, so that what one unit can change is known from the plan alone.
-
-Protected tables that an engine makes by itself: a small closed plan that every engine follows to the same groups.
 
 Rows are ranked by a column's codes, missing values last, ties by the unit and then by all other codes; what is left
 are rows alike in everything. Groups and buckets are runs of ranks. Inside a group, and inside a bucket, rows are in the

@@ -1,9 +1,4 @@
-"""Names in scope, and WHERE conditions worked out in three-valued logic.
-
-Which columns a name in a question can mean: those of the table, and those of the lookups joined to it.
-
-SQL's three-valued logic, worked out: a written condition becomes the rows of which it is true.
-"""
+"""Names in scope, and WHERE conditions worked out in three-valued logic."""
 
 from __future__ import annotations
 

@@ -1,16 +1,8 @@
 """From SQL text to a syntax tree of our own; everything that is not known by name is refused.
 
-The leaves of a syntax tree: names, calls and constants. What is not read by name is refused, never passed over.
-
-SQL text to a syntax tree, within limits that keep the parser quick: it is sqlglot's, on few kinds of tokens.
-
 A word outside our grammar is a name, unless it stands right after a name or a value, where it would be read as an
 alias: there it is refused, so that FULL JOIN is not read as JOIN. Brackets do not open within a call or a list: on
 nested calls the parser takes twice as long with every level.
-
-The syntax tree of a SELECT, read into a written question. What is not read by name is refused, never passed over.
-
-Questions from SQL text: one SELECT of aggregates, within a small grammar that we can answer for.
 """
 
 from __future__ import annotations

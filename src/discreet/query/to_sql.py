@@ -1,9 +1,4 @@
-"""Write a question as SQL that reads back as the same question.
-
-Names, values and conditions as they are written in SQL.
-
-A question as people read it: SQL that reads back as the same question.
-"""
+"""Write a question as SQL that reads back as the same question."""
 
 from __future__ import annotations
 

@@ -1,14 +1,10 @@
 """The one check that every question passes before it is planned.
 
-The one check that every query passes before it is planned, whoever made it.
-
 A `Query` is a value that anyone can make or change. What it means for privacy rests on rules that reading a text
 enforces: columns exist and suit the aggregate, cells are not too many, ranges of codes are in order, nested cells are
 those of one count. So a query is copied, turned back into the question that asks for it, and that question is resolved
 against the schema by the same code that resolves a text. The query is accepted if the result equals it. Conditions are
 the exception: they are resolved already, so their columns, codes and texts are checked here.
-
-A question as people write it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Assess, sweep and verify releases for their custodian.
-
-Utility and risk of a released file beside its original, whoever made it; for the custodian alone.
-
-Which k and which method: tried on the records, weighed, and recommended; nothing leaves.
-
-Whether a released file is what it says: measured from the file alone, or beside the records it was made of.
-"""
+"""Assess, sweep and verify releases for their custodian."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """Files that leave: written whole beside their places and then moved, columns spooled on disk.
 
-Columns on disk, so that a table may be larger than memory: what is worked on is one column, or a few.
-
 The files are in the custodian's own folder and have no names, so that nothing is left of them however the process ends.
-
-Files that leave: written whole beside their places, then all moved there, or none.
 """
 
 from __future__ import annotations

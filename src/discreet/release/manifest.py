@@ -1,12 +1,6 @@
 """Releases and their manifests: recorded in the data set's folder, and read back from files.
 
-What leaves as a file: where it is, what it promises, and for its custodian what it gives away and is good for.
-
-What a custodian keeps of each release, in the data set's own folder: how it was made, and which row is whose.
-
 None of it is for anybody else: with it every released row is its person's again.
-
-Tables and manifests read back from files: released ones, and originals that are compared with them.
 """
 
 from __future__ import annotations

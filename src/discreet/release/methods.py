@@ -1,9 +1,4 @@
-"""The options of every release method, checked against what is public.
-
-How a differentially private file is to be made, checked against what is public before anything is charged.
-
-How a file is to be protected, checked against what is public before a row is read.
-"""
+"""The options of every release method, checked against what is public."""
 
 from __future__ import annotations
 

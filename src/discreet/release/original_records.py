@@ -1,9 +1,4 @@
-"""The records a release was made of, row by row beside it.
-
-Rows of a snapshot as a table of attributes: numbers by their step, dates by days, categories by their places.
-
-The records a released file was made of, row for row beside it: for the custodian alone.
-"""
+"""The records a release was made of, row by row beside it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Protect a table by a method, inside the database where that is possible.
-
-A protected table from a recipe: by the engine where it can, otherwise in memory.
-
-Releases that an engine makes by itself, where the rows are: from what is public, and how many rows there are.
-"""
+"""Protect a table by a method, inside the database where that is possible."""
 
 from __future__ import annotations
 

@@ -1,17 +1,9 @@
 """Read a schema from its YAML file: columns, lookups and taxonomies.
 
-A taxonomy from its file.
-
 The file is JSON: {"parents": {"nurse": "health worker", "health worker": ["worker"], "worker": []}, "mapping": {...}}.
 `parents` gives each concept its parent or a list of parents, none for the root. `mapping`, where there is one, lists
 values as the data write them, each with the concept it means, as text or as the "synset" of an object; such a value
 becomes a leaf under its concept. `attribute`, `source` and `n_concepts` are remarks.
-
-A column from its declaration.
-
-A public table beside the schema, worked into columns: each of its values is known from the key column's code.
-
-A schema from its YAML file. Every scalar is read as what is declared; a key that is not known is refused.
 """
 
 from __future__ import annotations

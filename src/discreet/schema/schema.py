@@ -1,11 +1,4 @@
-"""The public description of a table, and what analysts may see of it.
-
-Where a table is: a file, a table of PostgreSQL or Spark, or the memory of whoever opens it.
-
-All that is public about a table, as declared by its custodian. Nothing here was taken from the rows.
-
-What analysts may see of a schema.
-"""
+"""The public description of a table, and what analysts may see of it."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
 """A strict YAML reader: closed mappings, and values only where they are declared.
 
-Every key that a schema may have, and those it must: for the reader, and for the reference.
-
-A YAML text as texts, lists and mappings. Nothing is guessed from how a text looks.
-
 YAML reads NO as false, 12:30 as 750 and 1e-6 as text; here every scalar stays the text that was written, trimmed.
 Anchors, aliases, tags and keys given twice are refused.
-
-What each part of a schema must be: a closed mapping, a name, a number by its digits, a file beside it.
 """
 
 from __future__ import annotations

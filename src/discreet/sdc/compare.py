@@ -1,9 +1,5 @@
 """Compare one release, or sweep over methods and values of k.
 
-A release beside its original: every measure of utility and of risk.
-
-Which k, and which method: every pair of them tried on the records, and the one to take.
-
 The rule, in one sentence: among the points whose risk is at most the limit and whose loss is at most `GRAVE` take, of
 those that lose no more than `ALIKE` above the least, the one with the least risk; where there is none, the nearest to
 both bounds is named and not advised. Methods that hide by chance are tried once for each k, and two sweeps differ by

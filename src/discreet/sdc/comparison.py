@@ -5,8 +5,6 @@ A plain sentence on risk and one on utility, and the thesis's balance of the two
 What is called small or high is written here, once: a risk by how much is learnt of what chance leaves open; a loss by
 the mean change of correlations and of associations, by the greatest move of a distribution, by how well a model tells
 the files apart, and by columns of which nothing is left.
-
-What is measured of a release beside its original, all in one value.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Disclosure risk: what an intruder finds and learns, also from several releases.
-
-What an intruder learns of a confidential value: by the quasi-identifiers, and by what he knows of others.
-
-What several releases of the same rows leave of a group when they are laid over one another.
-
-An intruder who knows the quasi-identifiers of everyone: whom he finds, and what he reads there.
-"""
+"""Disclosure risk: what an intruder finds and learns, also from several releases."""
 
 from __future__ import annotations
 

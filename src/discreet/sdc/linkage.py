@@ -1,7 +1,5 @@
 """Record linkage by distance, with exact nearest neighbors and ties.
 
-Nearest records, exactly and with all ties, by a balanced tree of boxes over numbers and categories alike.
-
 A squared distance is summed in one fixed order: numbers first, each gap squared and then weighed, then categories. A
 box's bound is summed in the same order from terms that are none greater, and rounding keeps that order, so no nearest
 record is ever passed over. A category's distance from a box is the least to a category between the box's ends.

@@ -1,9 +1,4 @@
-"""The report a custodian decides from: one HTML file that needs nothing else.
-
-A page of one file: sentences, tables and pictures as HTML in which no text can do harm, and nothing is fetched.
-
-The page a custodian decides from: one file that needs nothing else, with pictures and every figure in words.
-"""
+"""The report a custodian decides from: one HTML file that needs nothing else."""
 
 from __future__ import annotations
 

@@ -1,18 +1,8 @@
 """Tables of records as the methods see them: how they are read, checked and protected.
 
-A table of records as the methods see it: one attribute after the other, in numbers, with what is public about each.
-
 A numeric attribute holds floats, NaN where a value is missing; an ordinal or nominal one holds places in its list of
 categories, -1 where a value is missing. What a missing value means to a distance and to a centroid is written once, in
 `sdc/methods/record_distance.py`.
-
-What a method gives: a table that can be released, beside the original row for row, and what it promises.
-
-Uniform random permutations inside groups.
-
-A table from what people hold: a DuckDB relation, an Arrow table, or a mapping of numpy arrays.
-
-What every method asks of its input before it looks for groups: a k, roles of columns, columns that say something.
 """
 
 from __future__ import annotations

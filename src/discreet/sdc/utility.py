@@ -1,13 +1,4 @@
-"""Utility of a release: moments, quantiles, associations, propensity score.
-
-A table and its release, column beside column: the same kinds, the same lists of categories, the same domains.
-
-How far a release is from its original: values, moments, quantiles, correlations, distributions.
-
-How far the associations of categories, with numbers and with one another, are from those of the original.
-
-The propensity score: how well a model tells the released file from the original.
-"""
+"""Utility of a release: moments, quantiles, associations, propensity score."""
 
 from __future__ import annotations
 

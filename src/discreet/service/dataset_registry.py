@@ -1,12 +1,8 @@
 """The open data sets of a worker, and all that it has open.
 
-The open custodians of a service, and beside each its rehearsal: the same calls on a made-up table.
-
 A data set is opened when it is first asked for, and again when its snapshot or its schema has changed; one that cannot
 be opened is refused, and tried again a little later. All processes of one run of the service open the same ledger, by
 device and inode or by the database's own numbers: a worker that is started again does not go on in another one.
-
-What one worker has open: the configuration, the store, the data sets, the counts.
 """
 
 from __future__ import annotations

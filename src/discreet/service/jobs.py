@@ -1,9 +1,5 @@
 """Long work as jobs: queued in the store, run by one process.
 
-Long work as jobs: queued in the store, and seen as done only at the doublings of a data set's deadline.
-
-The runner of long work: one process a machine, so that no reply waits for it.
-
 A question that was cut short is run again under its key, which never pays twice. A release is not: its first run may
 have been charged, so it is told as failed, and the custodian decides.
 """

@@ -1,9 +1,4 @@
-"""The OpenAPI document and its examples.
-
-A reply of each kind, for OpenAPI: those of the sample registry, long lists cut short.
-
-The OpenAPI document: what FastAPI finds out of the routes, and beside it refusals, access and examples.
-"""
+"""The OpenAPI document and its examples."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Questions, counting sessions and releases from a request to a stored answer.
-
-A question from a request to a kept answer: refused from public facts, charged, drawn, kept, then told.
-
-Sessions of counting questions over HTTP: protocol 1, answered in by any worker.
-
-Releases and sweeps as a request tells of them: read, refused early, carried out by a custodian.
-"""
+"""Questions, counting sessions and releases from a request to a stored answer."""
 
 from __future__ import annotations
 

@@ -1,11 +1,5 @@
 """The supervisor: checks the configuration, listens, and keeps workers up.
 
-Where a service listens: its socket, its address in words, its certificate.
-
-Opening all that a service will open, once and before it listens, so that a mistake is told plainly and at once.
-
-The process that keeps a service up: one listening socket, workers that share it, one runner of jobs.
-
 Whichever of them dies is started again, after a pause that grows while it dies young. So is one that is hung: each
 child sends a sign of life every second, and is killed where none comes for long. All stop when the supervisor is told
 to, and when it dies: each child holds one end of a line that is cut then. They are forked from one process more,

@@ -1,12 +1,8 @@
 """A worker process: answers requests or runs jobs, and gives memory back.
 
-The memory of a process of the service: given back to the system after a large question.
-
 The C library keeps freed memory for the next request, in as many pools as threads wanted one. With few pools and large
 blocks apart from them, what is freed can be given back; a thread does so while the process works, and once after.
 Elsewhere than on Linux with glibc nothing is done here.
-
-What runs in the processes of a service: one worker of several, or the one that runs jobs.
 
 Each holds one end of a line to its supervisor, and sends a sign of life on it every second; a worker only while its
 event loop turns. When the line is cut, because the supervisor says stop or is gone, the process ends what it has begun

@@ -1,9 +1,4 @@
-"""A snapshot in memory: the plain loops that every engine must agree with.
-
-A plan of a release followed in plain loops: what every engine must agree with.
-
-A snapshot in memory: the plain loop that every engine must agree with.
-"""
+"""A snapshot in memory: the plain loops that every engine must agree with."""
 
 from __future__ import annotations
 

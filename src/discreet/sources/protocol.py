@@ -1,13 +1,7 @@
 """What every source of rows does, and how an engine's results become cells and batches.
 
-What every source does with a plan of totals.
-
-What an engine returns, as the cells of a plan.
-
 Engines sum plain codes; what a plan wants subtracted is subtracted here. The sum of (c - l) is the sum of c, less l for
 every value; that of (c - l)^2 is the sum of c^2, less 2l times the sum of c, plus l^2 for every value.
-
-What an engine returns of a table that is to be released, as batches of rows.
 """
 
 from __future__ import annotations

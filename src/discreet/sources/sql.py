@@ -1,13 +1,7 @@
 """Scan requests compiled to SQL, and the source that runs them on an engine.
 
-Predicates as conditions of SQL.
-
 A condition is unknown where a value is missing and nothing says what that means. No "not" stands around a condition, so
 in a WHERE clause unknown does what false does: the row is left out, as `holds` says.
-
-Plans as SQL: built as a syntax tree, in which numbers are literals and texts become parameters.
-
-What every engine that speaks SQL does alike: compile a plan, run it, and read the reply.
 """
 
 from __future__ import annotations

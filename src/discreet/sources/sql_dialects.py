@@ -1,12 +1,6 @@
 """What DuckDB, PostgreSQL and Spark say differently, as SQL expressions and statements.
 
-What DuckDB, PostgreSQL and Spark say differently, as SQL expressions. No user's text is ever pasted into SQL.
-
-A snapshot's columns in one dialect of SQL: what they are called, and how they are compared with constants.
-
 They are c0, c1, ... in the order of the schema, and u, the name of the unit, where the schema has units.
-
-A query as text of one dialect, in which numbers are literals and texts are parameters.
 """
 
 from __future__ import annotations

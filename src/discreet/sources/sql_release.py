@@ -1,15 +1,9 @@
 """Releases made inside the database, as SQL.
 
-Looking up the interval that a number is in, as a join of equal numbers, which every engine does fast.
-
 The numbers are cut into as many equal cells as there are intervals, and each interval is listed under every cell that
 it touches: for n numbers an engine compares at most 2n pairs.
 
-The orders of rows that a release goes by, as SQL: `plain_release.py` says the same in loops.
-
 A query here has the snapshot's columns, and `o`, which of the rows alike in everything a row is.
-
-Plans of releases as SQL, one statement for each: `plain_release.py` says the same in loops.
 
 A chain of nested queries does it; each has what the one inside has, and more:
 

@@ -1,11 +1,5 @@
 """What every private column has in common: its public grid, its budget, its plan.
 
-The public cells of a column: what its values are told apart by, whatever the rows.
-
-What may be lost, purely or in zCDP, and the noise that loses no more.
-
-What every private column has in common: a plan from public facts, whole numbers drawn once, and counts from those.
-
 Proof: columns.md.
 """
 

@@ -1,11 +1,4 @@
-"""Plan a DP synthetic file: columns, marginals, and which method to recommend.
-
-How each column of a private file is published, and its share of the loss: from public facts alone.
-
-How linked records are made, from public facts alone: pairs, bins, and what each part may lose.
-
-Which private file to make, and how good it will be: from the number of rows, domains and epsilon alone.
-"""
+"""Plan a DP synthetic file: columns, marginals, and which method to recommend."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """The Hilbert curve, and how far a replaced record moves sums along it.
 
-The Hilbert curve through the cells of a cube: neighbours on the curve are neighbours in the cube.
-
 The cube has 2^bits cells per side. The curve is nested: the first d q bits of a cell's place on the curve of order p
 are the place, on the curve of order q, of the larger cell that holds it (J. Skilling, Programming the Hilbert curve,
 2004).
-
-How far a replaced record can move the sums of blocks of the Hilbert curve: the longest monotone chains.
 
 Replacing a record makes every block give one record to its neighbour: what moves is a chain of at most one step per
 block, monotone in the order (records.md). All lengths are whole numbers of cells, exact for cubes of up to 4,096 cells

@@ -1,9 +1,4 @@
-"""Make the codes of a DP synthetic file: exact counts, noise once, and post-processing.
-
-Exact counts of public cells, from wherever the rows are: what a private file is made of. They are secret.
-
-The codes of a private file: exact counts from the source, noise once, and all else from what is noisy.
-"""
+"""Make the codes of a DP synthetic file: exact counts, noise once, and post-processing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Noisy two-way marginals: bins, selected pairs, measured tables.
 
-The cells of a column in few bins, by its private counts: what tables of two columns are told in.
-
 Which pairs of columns are measured: a spanning tree by the exponential mechanism, edge by edge. Proof: linked.md.
 
 Private linked records: noisy tables of pairs of columns on the bins of private columns. Proof: linked.md.

@@ -1,7 +1,5 @@
 """Private records: noisy centroids of blocks along a Hilbert curve.
 
-A column as one side of the curve's cube: where each of its cells lies, and how far apart names are.
-
 Private records: blocks of rows along a Hilbert curve, their noisy centroids repeated. Proof: records.md.
 
 A plan follows from public facts alone. A draw takes the exact counts of cells and returns noisy whole numbers; what is

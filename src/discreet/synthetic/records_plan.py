@@ -1,11 +1,7 @@
 """Plan private records from public facts alone, on model rows.
 
-Rows made of public facts alone, to see beforehand what a layout of private records does to such rows.
-
 They are spread evenly over the domain, or crowd at its low end, by each column for itself. Which columns the curve
 tells apart best depends on the rows, so that each column takes the places of others in turn.
-
-How private records are laid out and what error to expect, from public facts alone.
 
 The fewer blocks there are, the farther their records are apart; the more there are, the more noise each centroid has.
 Both are seen on rows that are made of public facts, and the layout that leaves records nearest is taken.

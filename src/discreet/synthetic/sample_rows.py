@@ -1,12 +1,6 @@
 """Sample rows from noisy marginals: local search, and repair of impossible rows.
 
-Swaps of one column's values between rows, where that brings the tables of all pairs nearer to what they should be.
-
 No column's counts ever change. Randomness only says which rows are tried together.
-
-Rows that cannot be, made possible by swaps with rows that can.
-
-Rows from noisy tables of pairs: every column keeps its private counts exactly, and pairs come as near as they can.
 
 A tree of the strongest pairs gives the first rows. Then values of one column are swapped between two rows, again and
 again, where that brings all tables nearer, so that no column's counts ever change.

@@ -1,7 +1,5 @@
 """k-anonymity by generalization and suppression: an exact search of the lattice.
 
-The generalisation of a table to k-anonymity that loses least: an exact search of all levels of all columns.
-
 k-anonymity by wider values for whole columns, and by leaving out rows (thesis 2.8).
 """
 

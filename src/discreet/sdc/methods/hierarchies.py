@@ -1,9 +1,5 @@
 """Generalization hierarchies: intervals, maps and taxonomies.
 
-Intervals of numbers and dates, ever wider: of widths that are given, or round ones that fit the domain.
-
-Ladders of ever wider values for a column: given as widths and maps, or from its taxonomy or domain.
-
 On the lowest rung values are as they are; two that are alike on one rung are alike on all above; on the highest all
 are. A missing value stays missing up to the highest rung, which it shares.
 """

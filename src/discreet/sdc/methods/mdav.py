@@ -2,8 +2,6 @@
 
 Compiled: the order of whole numbers, digit by digit from the last.
 
-Individual ranking: groups of one column are runs of its ranks.
-
 Compiled: groups taken out of a tree one after the other.
 
 MDAV (thesis, Algorithm 2.1): the farthest record from the average and its k - 1 nearest are a group, and so on.

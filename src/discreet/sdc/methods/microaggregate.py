@@ -5,8 +5,6 @@ Insensitive microaggregation (thesis 6.2 and 6.3.3): each group is the k nearest
 The corners and their order follow from the domain alone, so that groups of two tables that differ in one record differ
 in at most one record each (Proposition 7). Of records equally far the first in alphabetical order is nearer: by the
 first column, then the second, and so on, missing values last, and by index where all are alike.
-
-Groups of at least k records that are near each other.
 """
 
 from __future__ import annotations

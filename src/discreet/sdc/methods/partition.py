@@ -1,11 +1,4 @@
-"""Partition a table into groups that satisfy floors on diversity.
-
-Floors on how much the confidential values of a group must differ, so that the group does not give them away.
-
-Groups joined until every one passes its tests; none gets smaller.
-
-A table parted in groups of at least k rows: near by what intruders know, or near by what is confidential.
-"""
+"""Partition a table into groups that satisfy floors on diversity."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """MDAV-ID, MDAV-SWAP and IR-SWAP.
 
-MDAV-ID: k-anonymity by microaggregation; every record gets the centroid of its group.
-
 MDAV-SWAP and IR-SWAP: probabilistic k-anonymity, by values that change places inside groups (swapping.md).
 """
 

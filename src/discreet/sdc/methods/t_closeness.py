@@ -2,8 +2,6 @@
 
 How the rows of buckets are dealt to groups that are t-close to the whole, like cards (closeness.md).
 
-How many buckets, and how many groups for each of them, t-closeness is reached with; or why it cannot be.
-
 t-closeness by bucketization, for any t of at least 1 and any number of rows (thesis 7.2, closeness.md).
 """
 

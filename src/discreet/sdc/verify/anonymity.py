@@ -1,11 +1,7 @@
 """Measure k, l and t on a table, and look for a counterexample to insensitivity.
 
-How varied a confidential column is inside classes of rows: l-diversity and t-closeness, exactly.
-
 Counts are whole numbers and what is made of them by division is a Fraction, so that a claim is compared with its figure
 exactly; only the entropy is a float. Nothing costs more than a sort of the rows, however many classes and values.
-
-How well rows hide one another: k, l and t as measured on a table, whoever made it.
 
 A class is a set of rows that an intruder cannot tell apart: those with equal quasi-identifiers, or those of one group.
 

@@ -1,23 +1,13 @@
 """Check the claims of a release on its files, without trusting the method that made it.
 
-What the values of a group tell of its people, whoever has which: duplicates hit, and one value alone is certain.
-
-The claims of Anatomy's two tables: that they share nothing but the group, and tell the truth.
-
-The claim of t-closeness, checked on files: by Anatomy's tables, by groups, or by classes of equal quasi-identifiers.
-
 Groups that the file hides protect only where their values changed places. The original shows whether they did: as many
 rows carry the value nearest to their own as a uniform permutation brings there. A file alone never refutes the claim,
 since the groups it hides need not be its classes.
-
-The claim of probabilistic k-anonymity, checked on files: is a person's value on their own row at most 1/k likely?
 
 Proved it is only with the groups and the original: every group has k rows or more and holds what it held, so that each
 of its rows is as likely as any other to have got a person's value, provided the permutation was uniform; counts of
 values that came back to their own rows look for permutations that were not. Record linkage and what a group tells of a
 value, all of it where its values are one, are measured beside, and bounded by nothing.
-
-Whether a release is what its label says, as far as its files show: the verifier that trusts no method.
 
 A claim that the files contradict raises `ClaimFailed`, one that they cannot show `Unsupported`, which says what to add.
 """

@@ -1,20 +1,10 @@
 """Evidence for a claim about a release: coded values, permutations, nearest rows, uniformity tests.
 
-Values of tables as places in a list of distinct values, so that equal means equal across files read apart.
-
 A missing value is one more value, after the greatest.
-
-What two files show of a permutation: which values stayed in their groups, and how many came back to their rows.
-
-What a claim about a release is checked on, and what comes of it.
-
-Record linkage by distance, as the verifier does it: how often the released rows nearest to a person hold their own.
 
 Independent of the measure in a report: rows with equal quasi-identifiers are one class, a person is led to the nearest
 class, and picks one of its rows. Where several classes are as near, the person's own is taken, so that the share is
 never below that with ties shared.
-
-Whether values inside groups moved as if every order were equally likely: one file refutes that, and proves it never.
 
 Three looks, each of which a uniform permutation fails less than once in a billion: at all hits, too many or too few; at
 how many groups have one hit or more, two or more and so on, too many or too few; and at groups that kept everything.

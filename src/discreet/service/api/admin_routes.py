@@ -1,11 +1,4 @@
-"""Routes for custodians, for operators, and for whoever sends the request.
-
-The custodian's routes: tokens, grants, releases, snapshots, the chain, warnings.
-
-Whether the service works, and what it counted; nothing of the data.
-
-What belongs to whoever sends the request: who it is, saved priors, jobs.
-"""
+"""Routes for custodians, for operators, and for whoever sends the request."""
 
 from __future__ import annotations
 

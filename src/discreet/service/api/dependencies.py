@@ -1,9 +1,4 @@
-"""Dependencies of routes: who asks, which data set, and replies as JSON.
-
-Who may do what: dependencies of the routes. What is not granted and what is not there give the same reply.
-
-What routes have in common: replies as OpenAPI tells of them, and replies as JSON that is ready.
-"""
+"""Dependencies of routes: who asks, which data set, and replies as JSON."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """The analyst's pages, and a question as code that asks it again.
 
-A question as code that asks it again: with the Python client, or with curl.
-
 It asks for no fresh draw: as long as the snapshot is the same, running it finds the stored answer and pays nothing.
-
-The analyst's pages: data sets, asking, answers, history, comparing; each for real and in rehearsal.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""The custodian's pages: people, data sets, releases.
-
-The custodian's page about people: tokens, and who may ask what.
-
-The custodian's pages about data sets: spend, snapshots, the log, the chain, warnings.
-
-The custodian's page about releases: what a file would be worth, making one, comparing methods.
-"""
+"""The custodian's pages: people, data sets, releases."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Forms that a browser sends, and the addresses of pages.
-
-Where the pages of a data set are, for real and in rehearsal.
-
-What a browser sends: the fields of a form of ours, read as the API's own requests.
-"""
+"""Forms that a browser sends, and the addresses of pages."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""All pages of the console, and signing in and out.
-
-Signing in with a token, and signing out.
-
-All pages of the console.
-"""
+"""All pages of the console, and signing in and out."""
 
 from __future__ import annotations
 

@@ -1,16 +1,6 @@
 """Render pages: templates, static assets, explanations, numbers, refusals.
 
-Numbers, costs and times as pages tell them.
-
-What can be explained at a click: a title, a few words for where the number stands, and a page.
-
-The console's own style and scripts, and Vega's, which an installed package brings.
-
 They are read once, and served under an address that changes with them, so that a browser may keep them for good.
-
-From a template to a reply. Everything that is put in is escaped; a name that is not there is an error, not a gap.
-
-Refusals as pages: the API's, in words for people.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Replies leave at a deadline, however long they took to make.
 
-An alarm that wakes coroutines at the moment they wait for, and not at one that depends on when they began to.
-
 An event loop's own timers are counted in whole milliseconds from when the loop last had something to do. A reply held
 back by one would leave later the further its work ended into a millisecond, and so tell how long the work took.
-
-The clock: replies leave at a deadline, whatever they are and however long they took to make.
 
 A reply that is not ready then leaves at twice the deadline, or four times, and so on; each such overrun is counted for
 the custodian. So the time of a reply tells how often the deadline had to be doubled; and, where the machine is very

@@ -1,15 +1,4 @@
-"""The service's store: tables, connections, counters, ledger heads.
-
-The tables of a service's store, the same on SQLite and PostgreSQL. Nothing in them was taken from a row.
-
-The store itself: one SQLite file or one PostgreSQL database, shared by all workers.
-
-Rows of which one key has one, whoever comes at once: nobody is refused because another was first.
-
-Counts that outlive a worker: added to now and then, read by the custodian. No data in them, and no true time.
-
-The last head of each data set's ledger that the service has seen, so that an older copy of the ledger is noticed.
-"""
+"""The service's store: tables, connections, counters, ledger heads."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Stored answers by id, saved priors, and counting sessions.
 
-Answers by id: the document as it left, for whoever asked; and saved priors.
-
-Counting sessions: paid for once, then answered in by any worker, since what they admitted is kept here.
-
 They end when the service is stopped, because an older copy of the store may have taken this one's place by then, and
 does not know all that was answered. So a session's id begins with the life of the service that opened it, and the
 ledger has the life of the one that answers.

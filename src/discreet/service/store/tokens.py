@@ -1,10 +1,6 @@
 """Tokens, grants and sign-ins, and names that cannot be confused.
 
-Names that people tell apart by looking: no two that look alike, nothing invisible, one script each.
-
 What is whose is told by names, so a name that looks like another's would get that person's grants or blame.
-
-Tokens, grants and console sessions. A secret is told once and never kept: its hash is.
 """
 
 from __future__ import annotations

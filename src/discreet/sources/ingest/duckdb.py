@@ -1,12 +1,8 @@
 """Registration with DuckDB: from a CSV or Parquet file, or a table in memory, to a DuckDB file.
 
-How DuckDB gets at raw rows: a CSV file as a table of texts, a Parquet file or a table in memory as a view.
-
 A CSV file is UTF-8 text; its first line names the columns; the comma, semicolon, tab or bar that this line uses
 separates fields, and " quotes them. A line with more or fewer fields, or a quote that is not closed, refuses the whole
 file. Empty lines are skipped, but refused where there is one column.
-
-Registration with DuckDB: from a CSV or Parquet file, or a table in memory, to a DuckDB file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """What a registration reports, and what it refuses.
 
-What a registration found. For the custodian's eyes only: all of it follows from the rows.
-
-What registration refuses, in the same words on every engine. It is the custodian's step: it may fail on rows.
-
 No sentence quotes a value of a row.
 """
 

@@ -1,7 +1,5 @@
 """Raw values coded, clamped and bounded per unit, as queries for every engine.
 
-The rule of `reading.py` as a query for every engine.
-
 The source becomes a staged table: the code `c0`, `c1`, ... and the status `s0`, `s1`, ... of each column, and the unit
 `u`. A chain of nested queries does it, each using what the one inside has worked out:
 
@@ -12,8 +10,6 @@ The source becomes a staged table: the code `c0`, `c1`, ... and the status `s0`,
     derived    c and s of the columns of public lookups
 
 No cast can fail: each is of what a CASE has let through, and gives NULL where the engine has a word for that.
-
-Which rows a snapshot keeps, and what is counted of them, as queries for every engine over the staged table.
 """
 
 from __future__ import annotations

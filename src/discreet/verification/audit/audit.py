@@ -1,13 +1,4 @@
-"""Audit a mechanism: half of the samples choose an event, the other half test it.
-
-From training draws to the one event that will be tested.
-
-An audit: half of the draws choose an event, the other half say by how much its probabilities differ at least.
-
-The worst of several pairs of neighbours: a few draws with each say which one is audited.
-
-A picture of an audit: what the mechanism answers with either data set, and the event that tells them apart.
-"""
+"""Audit a mechanism: half of the samples choose an event, the other half test it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Features of several columns: sums, differences, learned scores.
 
-Sums and differences of two numbers of an answer, and which columns and pairs of columns are looked at.
-
 One draw used for two counts hides both and cancels in their difference. An answer of w numbers has w (w - 1) such
 sums and differences: where these are many, a part of the shape draws says which of them differ most.
-
-Numbers of rows, learned from draws of their own: what no single number of a row tells, their sum may.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A lower bound on epsilon from how often one event was seen with either data set; why it holds is in bound.md.
 
-Candidate events of one feature, and the most promising of them.
-
 The shape draws make the bins and put them in order; the select draws, which are others, say how far to go.
 """
 

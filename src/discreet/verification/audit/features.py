@@ -1,10 +1,6 @@
 """What an event may be about: values, digits, equal entries, residues and steps.
 
-What an event may be about: the answer itself, its last binary digit, equal entries, and so on.
-
 A feature turns every draw into one whole number; events are sets of these numbers. It is fixed before it is used.
-
-Residues and steps: noise that moves in steps shows what it was added to, however wide it is.
 
 `D + 2 * noise` is even if and only if D is. No interval of values shows that; the remainder after division by 2 does.
 Moduli are found from the shape draws: small ones by comparing the residues of both data sets, large ones as the

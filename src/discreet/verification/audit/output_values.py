@@ -1,11 +1,4 @@
-"""Outputs of a mechanism as samples: values, moments, durations.
-
-Moments and durations as exact whole numbers: numpy and pandas give them the unit that the rest of an array needs.
-
-One draw of any kind: what kind it is, how long, its single entries, and the number that an entry is.
-
-Independent draws as arrays, and whole numbers in the order of the values.
-"""
+"""Outputs of a mechanism as samples: values, moments, durations."""
 
 from __future__ import annotations
 

@@ -1,14 +1,6 @@
 """What can be audited: a mechanism by name, a callable, a question to a schema.
 
-Somebody else's callable: found by its place, called, and what goes wrong in it told by its line and its words.
-
-Which two data sets were audited, in a few words.
-
-A question under audit: planned from the schema, asked of generated neighbours, drawn as an answer is drawn.
-
 The registered data are not opened and no ledger is: what is drawn from is made up, and what is told costs nothing.
-
-What is to be audited: a mechanism of ours by name, any Python callable by its place, or a question to a schema.
 """
 
 from __future__ import annotations

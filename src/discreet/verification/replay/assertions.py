@@ -1,11 +1,4 @@
-"""Assertions for tests: privacy on many neighbors, two-jaw noise tests, exact losses.
-
-Scripted entropy, and a noise test with two jaws.
-
-The exact loss of finite laws.
-
-Many generated neighbours of a schema: no mechanism is handed more than declared, or an AssertionError says which.
-"""
+"""Assertions for tests: privacy on many neighbors, two-jaw noise tests, exact losses."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
 """Tables that fit a schema and their neighbors, generated from public facts alone.
 
-Tables that fit a schema, and their neighbours, made from public facts alone: no file is ever opened.
-
 Rows are as a snapshot keeps them: whole codes by column, None where a value is missing, and the unit's name under
 "#unit". The extremes come first: empty tables, one unit alone, all values at one bound, none there at all. Then chance
 takes over, and there too the bounds are as likely as all the rest, since it is there that most is moved.
-
-Whether two tables are neighbours, and plain values as a snapshot keeps them.
-
-Tables as a source may hold them: plain values, some beyond every bound, and units with more rows than are kept.
 
 Small tables and their neighbours: all of them, or some for Hypothesis.
 """

@@ -1,12 +1,6 @@
 """What mechanisms received on two neighboring tables, and what that loses.
 
-What mechanisms were handed on two neighbouring tables, and how much of what is declared that uses up.
-
-Several quantiles: the choices that are made on two tables, one after the other, where all of them come out alike.
-
 That is what adaptive composition compares. The mechanism parts the rows itself; only what it draws is decided here.
-
-How far neighbours move what each mechanism is handed, and what that loses by the mechanism's own account.
 """
 
 from __future__ import annotations

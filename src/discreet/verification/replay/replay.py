@@ -1,10 +1,6 @@
 """Replay questions and releases on two neighboring tables, before any noise.
 
-Replay: a question asked on two neighbouring tables, and what every mechanism was handed on either.
-
 The rows go the way they go in earnest, `custodian/measure.py` on a source in memory, up to where noise would be drawn.
-
-Replay of a private file: what its mechanisms are handed on two neighbouring tables, before any noise.
 
 The pairs of columns of linked records are told in bins of columns that are private already; so those columns are drawn
 once, on the first table, and both tables are told in the same bins. That is what adaptive composition compares.
