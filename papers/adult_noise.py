@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.priors.taxonomy import Taxonomy
 from discreet.sdc.methods.record_distance import compute_domain_width, compute_semantic_distances
 from discreet.sdc.table import Attribute, Floats, Integers, read_table

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from discreet.mechanisms.continuous_noise import Laplace
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import KeyedEntropy
-from discreet.mechanisms.exponential import exponential
+from discreet.mechanisms.exponential_mechanism import exponential
+from discreet.mechanisms.order_statistic import local_sensitivity, smooth_sensitivity
 from discreet.mechanisms.sensitivity import global_sensitivity
-from discreet.mechanisms.smooth_sensitivity import local_sensitivity, smooth_sensitivity
 from discreet.privacy.guarantee import Guarantee
 from discreet.sdc.report_charts import Chart
 from papers import ground_gaussian

@@ -19,7 +19,7 @@ from discreet.mechanisms.continuous_noise import (
 )
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.individual_dp import TruncatedRangeCount
-from discreet.mechanisms.smooth_sensitivity import local_sensitivity
+from discreet.mechanisms.order_statistic import local_sensitivity
 from discreet.sdc.report_charts import Chart
 from papers.charts import bars, lines
 from papers.rows import Row, beyond, corrected, cut, derived, equal

@@ -16,7 +16,7 @@ from discreet.schema import load_schema
 from discreet.verification.audit import Audit, audit_mechanism, audit_worst
 from discreet.verification.audit.audit import build_audit_picture
 from discreet.verification.audit.targets import MAX_NUMBERS, AuditedQuestion
-from discreet.verification.replay.neighbors import Row
+from discreet.verification.replays.neighbors import Row
 
 THEIRS = """import sys
 

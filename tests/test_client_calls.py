@@ -299,7 +299,7 @@ def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
     from discreet.client.remote_dataset import wait_for_job
 
     class Patient(Transport):
-        def ask(self, *_: object) -> Any:
+        def send(self, *_: object) -> Any:
             return JOB if len(slept) < 20 else JOB | {"state": "done"}
 
     slept: list[float] = []

@@ -21,7 +21,7 @@ from discreet.mechanisms.individual_dp import (
     TruncatedRangeCount,
     build_local_noise,
 )
-from discreet.mechanisms.smooth_sensitivity import find_rank
+from discreet.mechanisms.order_statistic import find_rank
 from discreet.privacy.guarantee import Guarantee
 from discreet.verification import all_tables, assert_fits
 from streams import Stream

@@ -20,7 +20,7 @@ from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.priors.taxonomy import Taxonomy
 from discreet.query.scan import RankRuns
 from discreet.schema import Column

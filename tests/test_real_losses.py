@@ -43,7 +43,7 @@ from discreet.measurements.threshold import Threshold
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.quantile import _build_split_selection

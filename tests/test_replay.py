@@ -25,8 +25,8 @@ from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
 from discreet.verification import MechanismReplay, assert_private, assert_private_session, neighbour_rows, replay_plan
-from discreet.verification.replay.assertions import register_pair
-from discreet.verification.replay.neighbors import Pair
+from discreet.verification.replays.assertions import register_pair
+from discreet.verification.replays.neighbors import Pair
 from tables import random_unit, rows_of, schema
 
 AGGREGATES = [

@@ -16,7 +16,7 @@ from mpmath import iv
 from discreet import InvalidInput, PermuteAndFlip, Prior, Unsupported, exponential
 from discreet.mechanisms.distribution import PowerFactors
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.samplers import _compute_power_digits, build_power_chance, flip_power_coins
 from discreet.mechanisms.selection_scores import MIN_LEVELS, Selection
 from discreet.numeric import exp_below

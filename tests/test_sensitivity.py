@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.mechanisms.sensitivity import global_sensitivity, histogram_sensitivity_squared, rank_score_sensitivity
-from discreet.mechanisms.smooth_sensitivity import (
+from discreet.mechanisms.order_statistic import (
     BoundedGrid,
     compute_log_smooth_sensitivity,
     find_rank,
     local_sensitivity,
     smooth_sensitivity,
 )
+from discreet.mechanisms.sensitivity import global_sensitivity, histogram_sensitivity_squared, rank_score_sensitivity
 from discreet.verification import all_neighbours, all_tables
 
 VALUES = (-1, 0, 2)

@@ -278,7 +278,7 @@ def test_who_counts_jobs_waits_for_who_adds_one(store: Store, where: str) -> Non
     with ThreadPoolExecutor(1) as threads:
         with Store.open(where) as other, other.database.begin_write() as connection:
             acquire_advisory_lock(connection, "jobs of ann")
-            second = threads.submit(add_job, store, waiting("ann", "second", 0), most=1)
+            second = threads.submit(add_job, store, waiting("ann", "second", 0), max_open=1)
             with pytest.raises(TimeoutError):
                 second.result(0.5)
             values = {name: getattr(waiting("ann", "first", 0), name) for name in Job.__slots__}

@@ -366,7 +366,7 @@ class ForgetsToo(StoredLog):
     def __init__(self) -> None:
         self.mark = "mine"
 
-    since, admit, keep = Forgets.since, Forgets.admit, Forgets.keep  # type: ignore[assignment]
+    read_since, admit, store_outputs = Forgets.read_since, Forgets.admit, Forgets.store_outputs  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("kind", [Forgets, ForgetsToo])
@@ -386,6 +386,6 @@ def test_no_public_name_takes_a_log_or_what_is_called_before_a_draw_is_stored() 
         for name, call in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }
-    assert not {"shared_session", "settling"} & public.keys()
+    assert not {"open_shared_session", "with_release_barrier"} & public.keys()
     assert not [name for name, taken in public.items() if "log" in taken]
-    assert not {"log", "settle"} & set(CountingSession.__slots__)
+    assert not {"log", "release_barrier"} & set(CountingSession.__slots__)

@@ -23,7 +23,7 @@ from discreet.mechanisms.continuous_noise import (
     compute_largest_alpha,
     find_admissible_range,
 )
-from discreet.mechanisms.smooth_sensitivity import (
+from discreet.mechanisms.order_statistic import (
     FLOAT_ERROR,
     KAPPA,
     SmoothOrderStatistic,

@@ -14,8 +14,8 @@ from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.query import parse_sql
 from discreet.schema import Column, DerivedCodes, Schema
 from discreet.verification import generated_pairs, limit_units, neighbour_rows, replay, snapshot
-from discreet.verification.replay.assertions import find_boundary_values
-from discreet.verification.replay.neighbors import (
+from discreet.verification.replays.assertions import find_boundary_values
+from discreet.verification.replays.neighbors import (
     MAX_UNITS,
     UNIT_FIELD,
     Pair,

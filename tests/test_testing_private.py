@@ -36,14 +36,14 @@ from discreet.verification import (
     replay,
     replay_release,
 )
-from discreet.verification.replay.assertions import find_worst_replay
-from discreet.verification.replay.observed_loss import (
+from discreet.verification.replays.assertions import find_worst_replay
+from discreet.verification.replays.observed_loss import (
     DISALLOWED_SHARE,
     compute_input_change,
     compute_share,
     format_share,
 )
-from discreet.verification.replay.replay import plan_replayed_release, replay_release_plan
+from discreet.verification.replays.replay import plan_replayed_release, replay_release_plan
 from tables import schema
 
 Fault = Callable[[pytest.MonkeyPatch], object]

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from discreet.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from discreet.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from discreet.mechanisms.distribution import Distribution as Distribution
-    from discreet.mechanisms.exponential import Exponential as Exponential
-    from discreet.mechanisms.exponential import exponential as exponential
+    from discreet.mechanisms.exponential_mechanism import Exponential as Exponential
+    from discreet.mechanisms.exponential_mechanism import exponential as exponential
     from discreet.mechanisms.individual_dp import IndividualOrderStatistic as IndividualOrderStatistic
     from discreet.mechanisms.individual_dp import IndividualVector as IndividualVector
     from discreet.mechanisms.individual_dp import TruncatedRangeCount as TruncatedRangeCount
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from discreet.mechanisms.noise_order import satisfies_density as satisfies_density
     from discreet.mechanisms.noise_order import smaller as smaller
     from discreet.mechanisms.noise_order import staircase_from as staircase_from
+    from discreet.mechanisms.order_statistic import SmoothOrderStatistic as SmoothOrderStatistic
+    from discreet.mechanisms.order_statistic import local_sensitivity as local_sensitivity
+    from discreet.mechanisms.order_statistic import smooth_sensitivity as smooth_sensitivity
     from discreet.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from discreet.mechanisms.polygon_staircase import PolygonStaircase as PolygonStaircase
     from discreet.mechanisms.quantile import Bracket as Bracket
@@ -62,9 +65,6 @@ if TYPE_CHECKING:
     from discreet.mechanisms.refinement import Refinement as Refinement
     from discreet.mechanisms.refinement import refine as refine
     from discreet.mechanisms.sensitivity import global_sensitivity as global_sensitivity
-    from discreet.mechanisms.smooth_sensitivity import SmoothOrderStatistic as SmoothOrderStatistic
-    from discreet.mechanisms.smooth_sensitivity import local_sensitivity as local_sensitivity
-    from discreet.mechanisms.smooth_sensitivity import smooth_sensitivity as smooth_sensitivity
     from discreet.mechanisms.staircase import Staircase as Staircase
     from discreet.planner.options import Accuracy as Accuracy
     from discreet.priors.distance import Distance as Distance
@@ -137,7 +137,7 @@ HOME = {
     "discreet.mechanisms.discrete_gaussian": ("DiscreteGaussian",),
     "discreet.mechanisms.discrete_laplace": ("DiscreteLaplace",),
     "discreet.mechanisms.distribution": ("Distribution",),
-    "discreet.mechanisms.exponential": (
+    "discreet.mechanisms.exponential_mechanism": (
         "Exponential",
         "exponential",
     ),
@@ -165,7 +165,7 @@ HOME = {
         "refine",
     ),
     "discreet.mechanisms.sensitivity": ("global_sensitivity",),
-    "discreet.mechanisms.smooth_sensitivity": (
+    "discreet.mechanisms.order_statistic": (
         "SmoothOrderStatistic",
         "local_sensitivity",
         "smooth_sensitivity",

@@ -51,8 +51,8 @@ c.budget("ann")
 c.history("ann")
 c.history(limit=1)
 c.verify()
-c.stale()
-c.notable()
+c.is_stale()
+c.notable_entries()
 c.close()
 c.answer(q, epsilon=0.1)
 """,
@@ -67,7 +67,7 @@ s.answer("SELECT AVG(age) FROM registry")
 s.left
 s.close()
 s.answer("SELECT COUNT(*) FROM registry WHERE age < 30")
-c.expected("private-columns", epsilon=1, columns=["age", "sex"])
+c.estimate_error("private-columns", epsilon=1, columns=["age", "sex"])
 r = c.publish("mdav", "out.csv", 10)
 r.manifest
 r.risk, r.utility, r.warnings, r.rows
@@ -125,19 +125,19 @@ reidentification([[0.5, 0.5], [0.1, 0.9]])
 DiscreteLaplace(1, 1), DiscreteLaplace(1, 1).variance, DiscreteLaplace(1, 1).interval(0.95)
 DiscreteLaplace(1, 1).cost()
 DiscreteLaplace(1, 1).guarantee(1, "add-remove")
-[DiscreteLaplace(1, 1).draw() for _ in range(12)]
+[DiscreteLaplace(1, 1).sample() for _ in range(12)]
 DiscreteLaplace(0, 1)
 AddNoise(DiscreteLaplace(1, 1), 1)
 AddNoise(DiscreteLaplace(1, 1), 1).answer(100)
 DiscreteGaussian.calibrated(1, Fraction(1, 10**6), 1)
-[DiscreteGaussian.calibrated(1, Fraction(1, 10**6), 1).draw() for _ in range(6)]
+[DiscreteGaussian.calibrated(1, Fraction(1, 10**6), 1).sample() for _ in range(6)]
 Laplace(1), Laplace(1).variance, Laplace(1).interval(0.95)
 Gaussian.calibrated(1, 1e-6, 1)
 Staircase(1, 1, Fraction(1, 2))
 Staircase(1, 1, Fraction(1, 2)).variance
-[Staircase(1, 4, 2).draw() for _ in range(6)]
+[Staircase(1, 4, 2).sample() for _ in range(6)]
 BoxStaircase(1, [1, 1])
-[BoxStaircase(1, [4, 4]).draw() for _ in range(4)]
+[BoxStaircase(1, [4, 4]).sample() for _ in range(4)]
 PolygonStaircase(1, [(1, 0), (0, 1), (-1, 0), (0, -1)])
 exponential({"a": 3, "b": 1}, 1, 1)
 Exponential.of(1, 1).answer({"a": 3, "b": 1})
@@ -150,7 +150,7 @@ IndividualOrderStatistic("median", 0, 20, 1).answer([1, 4, 9, 16])
 SmoothOrderStatistic("median", 0, 20, 1)
 SmoothOrderStatistic("median", 0, 20, 1).answer([1, 4, 9, 16])
 TruncatedRangeCount(1)
-f = audit_mechanism(lambda D, n: [D + DiscreteLaplace(1, 1).draw() for _ in range(n)], 0, 1, 1, draws=1000)
+f = audit_mechanism(lambda D, n: [D + DiscreteLaplace(1, 1).sample() for _ in range(n)], 0, 1, 1, draws=1000)
 f.sentence(), f.violated
 scale_for_rho(1, [[1], [1]], [[1], [1]], [[0]], [[1, 0]])
 """,

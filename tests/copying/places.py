@@ -13,7 +13,7 @@ PLACES = {
     "write_registry": "discreet.sample:write_registry",
     "read_config": "discreet.service.config:read_config",
     "make_app": "discreet.service.app:make_app",
-    "run_next": "discreet.service.jobs:run_next",
+    "run_next": "discreet.service.jobs:run_next_job",
 }
 """Module and name of all that is called otherwise than as `discreet.NAME`; the command as it is installed."""
 

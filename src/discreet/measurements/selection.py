@@ -18,7 +18,7 @@ from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid, 
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.prior_on_grid import PositionPrior, build_even_prior, place_prior
 from discreet.measurements.trimmed_mean import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
 from discreet.mechanisms.selection_scores import Selection

@@ -22,7 +22,7 @@ from discreet.measurements.selection import (
     select_column_distance,
 )
 from discreet.mechanisms.individual_dp import IndividualOrderStatistic
-from discreet.mechanisms.smooth_sensitivity import OrderStatisticName
+from discreet.mechanisms.order_statistic import OrderStatisticName
 from discreet.priors.distance import Distance
 from discreet.priors.posterior import Posterior
 from discreet.priors.prior import Prior

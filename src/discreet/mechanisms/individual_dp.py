@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import Entropy, get_entropy
-from discreet.mechanisms.smooth_sensitivity import (
+from discreet.mechanisms.order_statistic import (
     BoundedGrid,
     ColumnValues,
     OrderStatisticName,

@@ -32,7 +32,7 @@ MAX_READABLE_SCORE = Fraction(10) ** 300
 class Selection:
     """Public facts of a choice: floored to whole steps, no two candidates' scores move apart by over `spread` steps.
 
-    Then weights ratio^(steps below the best) cost epsilon (exponential.md).
+    Then weights ratio^(steps below the best) cost epsilon (exponential_mechanism.md).
     """
 
     epsilon: Fraction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.mechanisms.smooth_sensitivity import OrderStatisticName, find_rank, parse_bounds
+from discreet.mechanisms.order_statistic import OrderStatisticName, find_rank, parse_bounds
 from discreet.numeric import as_int, as_number_between
 from discreet.privacy.guarantee import parse_neighbor_relation
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.dataset_dir import DatasetDir
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
@@ -27,6 +26,8 @@ from discreet.sdc.table import ABSENT, KINDS, Attribute, Integers, Kind, Table, 
 
 if TYPE_CHECKING:
     import duckdb
+
+    from discreet.datasets.dataset_dir import DatasetDir
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class PrivacyBudget:
         return DiscreteGaussian(Fraction(squared_l2) / (2 * self.rho), 1, Fraction(1))
 
     def compute_choice_epsilon(self) -> Fraction:
-        """The epsilon of one choice by the exponential mechanism: epsilon^2 / 8 of zCDP (exponential.md)."""
+        """The epsilon of one choice by the exponential mechanism: epsilon^2 / 8 of zCDP (exponential_mechanism.md)."""
         if self.is_pure:
             return self.epsilon
         return Fraction(math.isqrt(math.floor(8 * self.rho * RHO_ROOT_UNITS**2)), RHO_ROOT_UNITS)

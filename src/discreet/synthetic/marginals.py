@@ -21,7 +21,7 @@ from discreet.errors import Internal, InvalidInput
 from discreet.estimation.least_squares import Array
 from discreet.estimation.raking import Pair, compute_independent_table, select_joining_pairs
 from discreet.mechanisms.entropy import Entropy, get_entropy
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.noise import Noise
 from discreet.query.scan import Amounts, BinKey, Cell, CutKey, ScanMeasure, TotalsScan
 from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget, add_noise_to_totals

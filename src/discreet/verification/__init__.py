@@ -7,30 +7,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet.verification.replay.assertions import ScriptedEntropy as ScriptedEntropy
-    from discreet.verification.replay.assertions import assert_fits as assert_fits
-    from discreet.verification.replay.assertions import assert_private as assert_private
-    from discreet.verification.replay.assertions import assert_private_release as assert_private_release
-    from discreet.verification.replay.assertions import assert_private_session as assert_private_session
-    from discreet.verification.replay.assertions import chi_square_excess as chi_square_excess
-    from discreet.verification.replay.assertions import exact_delta as exact_delta
-    from discreet.verification.replay.assertions import worst_ratio as worst_ratio
-    from discreet.verification.replay.neighbors import all_neighbours as all_neighbours
-    from discreet.verification.replay.neighbors import all_tables as all_tables
-    from discreet.verification.replay.neighbors import generated_pairs as generated_pairs
-    from discreet.verification.replay.neighbors import limit_units as limit_units
-    from discreet.verification.replay.neighbors import neighbour_rows as neighbour_rows
-    from discreet.verification.replay.neighbors import neighbour_tables as neighbour_tables
-    from discreet.verification.replay.neighbors import snapshot as snapshot
-    from discreet.verification.replay.observed_loss import MechanismReplay as MechanismReplay
-    from discreet.verification.replay.observed_loss import Replay as Replay
-    from discreet.verification.replay.replay import replay as replay
-    from discreet.verification.replay.replay import replay_plan as replay_plan
-    from discreet.verification.replay.replay import replay_release as replay_release
-    from discreet.verification.replay.replay import replay_session as replay_session
+    from discreet.verification.audit.audit import Audit as Audit
+    from discreet.verification.audit.audit import audit_mechanism as audit_mechanism
+    from discreet.verification.audit.audit import audit_worst as audit_worst
+    from discreet.verification.replays.assertions import ScriptedEntropy as ScriptedEntropy
+    from discreet.verification.replays.assertions import assert_fits as assert_fits
+    from discreet.verification.replays.assertions import assert_private as assert_private
+    from discreet.verification.replays.assertions import assert_private_release as assert_private_release
+    from discreet.verification.replays.assertions import assert_private_session as assert_private_session
+    from discreet.verification.replays.assertions import chi_square_excess as chi_square_excess
+    from discreet.verification.replays.assertions import exact_delta as exact_delta
+    from discreet.verification.replays.assertions import worst_ratio as worst_ratio
+    from discreet.verification.replays.neighbors import all_neighbours as all_neighbours
+    from discreet.verification.replays.neighbors import all_tables as all_tables
+    from discreet.verification.replays.neighbors import generated_pairs as generated_pairs
+    from discreet.verification.replays.neighbors import limit_units as limit_units
+    from discreet.verification.replays.neighbors import neighbour_rows as neighbour_rows
+    from discreet.verification.replays.neighbors import neighbour_tables as neighbour_tables
+    from discreet.verification.replays.neighbors import snapshot as snapshot
+    from discreet.verification.replays.observed_loss import MechanismReplay as MechanismReplay
+    from discreet.verification.replays.observed_loss import Replay as Replay
+    from discreet.verification.replays.replay import replay as replay
+    from discreet.verification.replays.replay import replay_plan as replay_plan
+    from discreet.verification.replays.replay import replay_release as replay_release
+    from discreet.verification.replays.replay import replay_session as replay_session
 
 HOME = {
-    "discreet.verification.replay.assertions": (
+    "discreet.verification.audit.audit": ("Audit", "audit_mechanism", "audit_worst"),
+    "discreet.verification.replays.assertions": (
         "ScriptedEntropy",
         "assert_fits",
         "assert_private",
@@ -40,7 +44,7 @@ HOME = {
         "exact_delta",
         "worst_ratio",
     ),
-    "discreet.verification.replay.neighbors": (
+    "discreet.verification.replays.neighbors": (
         "all_neighbours",
         "all_tables",
         "generated_pairs",
@@ -49,11 +53,11 @@ HOME = {
         "limit_units",
         "snapshot",
     ),
-    "discreet.verification.replay.observed_loss": (
+    "discreet.verification.replays.observed_loss": (
         "MechanismReplay",
         "Replay",
     ),
-    "discreet.verification.replay.replay": (
+    "discreet.verification.replays.replay": (
         "replay",
         "replay_plan",
         "replay_release",
@@ -63,10 +67,6 @@ HOME = {
 WHERE = {name: module for module, names in HOME.items() for name in names}
 
 __all__ = sorted(WHERE)  # noqa: PLE0605 (a list, made from the one table above)
-
-# The package has the function's name: loaded first, and taken out, no later import puts it in the function's place.
-import_module("discreet.verification.replay")
-del globals()["replay"]
 
 
 def __getattr__(name: str) -> object:

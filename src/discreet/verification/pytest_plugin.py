@@ -13,14 +13,14 @@ import pytest
 
 if TYPE_CHECKING:
     from discreet.schema import Schema
-    from discreet.verification.replay.neighbors import Pair
-    from discreet.verification.replay.observed_loss import Replay
+    from discreet.verification.replays.neighbors import Pair
+    from discreet.verification.replays.observed_loss import Replay
 
 
 @pytest.fixture
 def discreet_replay() -> Callable[..., Replay]:
     """`discreet_replay(schema, question, epsilon=1)`: as `assert_private`, with a schema or the path of one."""
-    from discreet.verification.replay.assertions import assert_private
+    from discreet.verification.replays.assertions import assert_private
 
     return lambda schema, *given, **more: assert_private(_load_schema(schema), *given, **more)
 
@@ -28,7 +28,7 @@ def discreet_replay() -> Callable[..., Replay]:
 @pytest.fixture
 def discreet_replay_release() -> Callable[..., Replay]:
     """`discreet_replay_release(schema, method, epsilon=1)`: as `assert_private_release`, likewise."""
-    from discreet.verification.replay.assertions import assert_private_release
+    from discreet.verification.replays.assertions import assert_private_release
 
     return lambda schema, *given, **more: assert_private_release(_load_schema(schema), *given, **more)
 
@@ -36,7 +36,7 @@ def discreet_replay_release() -> Callable[..., Replay]:
 @pytest.fixture
 def discreet_neighbours() -> Callable[..., list[Pair]]:
     """`discreet_neighbours(schema, count)`: pairs of neighbouring tables, as `neighbour_rows`."""
-    from discreet.verification.replay.neighbors import neighbour_rows
+    from discreet.verification.replays.neighbors import neighbour_rows
 
     return lambda schema, *given, **more: neighbour_rows(_load_schema(schema), *given, **more)
 

@@ -15,14 +15,14 @@ from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.individual_dp import IndividualOrderStatistic, TruncatedRangeCount
 from discreet.mechanisms.noise import Noise
+from discreet.mechanisms.order_statistic import SmoothOrderStatistic
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
 from discreet.mechanisms.refinement import Refinement
-from discreet.mechanisms.smooth_sensitivity import SmoothOrderStatistic
 from discreet.mechanisms.staircase import Staircase
 from discreet.priors.prior import Prior
 from discreet.verification.audit.audit import Mechanism

@@ -33,8 +33,8 @@ from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
 from discreet.verification.audit.audit import Audit, Claim, Mechanism, audit_mechanism, find_worst_pair
-from discreet.verification.replay.assertions import find_boundary_values, generate_neighbors
-from discreet.verification.replay.neighbors import Pair, Row, Rows, limit_units
+from discreet.verification.replays.assertions import find_boundary_values, generate_neighbors
+from discreet.verification.replays.neighbors import Pair, Row, Rows, limit_units
 
 CALL_HINT = "it is called as mechanism(D, n)"
 MAX_MESSAGE_LENGTH = 200

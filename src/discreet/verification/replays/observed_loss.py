@@ -28,6 +28,7 @@ from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.individual_dp import build_local_noise
 from discreet.mechanisms.noise import IndependentNoises, Noise
+from discreet.mechanisms.order_statistic import find_rank
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.quantile import (
     SLOTS,
@@ -39,7 +40,6 @@ from discreet.mechanisms.quantile import (
     compute_rank_scores,
 )
 from discreet.mechanisms.selection_scores import Selection
-from discreet.mechanisms.smooth_sensitivity import find_rank
 from discreet.numeric import exp_above, exp_below
 from discreet.planner.plan import Measurement, PublicConstant, ThresholdedCount
 from discreet.privacy.guarantee import Guarantee

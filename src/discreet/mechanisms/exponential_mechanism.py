@@ -1,4 +1,7 @@
-"""The exponential mechanism over a finite range, with a prior as base measure, drawn exactly. Proof: exponential.md."""
+"""The exponential mechanism over a finite range, with a prior as base measure, drawn exactly.
+
+Proof: exponential_mechanism.md.
+"""
 
 from __future__ import annotations
 

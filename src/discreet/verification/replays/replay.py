@@ -55,7 +55,7 @@ from discreet.synthetic.marginals import (
     measure_marginals,
 )
 from discreet.synthetic.records import RecordsPlan
-from discreet.verification.replay.neighbors import (
+from discreet.verification.replays.neighbors import (
     ENTROPY_KEY,
     UNIT_FIELD,
     Row,
@@ -63,7 +63,7 @@ from discreet.verification.replay.neighbors import (
     find_differing_rows,
     require_snapshot,
 )
-from discreet.verification.replay.observed_loss import (
+from discreet.verification.replays.observed_loss import (
     DISALLOWED_SHARE,
     ZERO,
     Inputs,

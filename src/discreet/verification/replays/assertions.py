@@ -19,7 +19,7 @@ from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.query import Query
 from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
-from discreet.verification.replay.neighbors import (
+from discreet.verification.replays.neighbors import (
     TARGET_UNIT,
     Pair,
     PlainRowsCache,
@@ -29,8 +29,8 @@ from discreet.verification.replay.neighbors import (
     limit_units,
     snapshot,
 )
-from discreet.verification.replay.observed_loss import ZERO, Replay
-from discreet.verification.replay.replay import (
+from discreet.verification.replays.observed_loss import ZERO, Replay
+from discreet.verification.replays.replay import (
     plan_replayed_release,
     plan_session,
     replay_plan,
