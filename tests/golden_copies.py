@@ -22,7 +22,7 @@ TESTS = Path(__file__).parent
 COPIES = TESTS / "copies"
 RECORDER = TESTS / "copying" / "recorder.py"
 AREAS: Mapping[str, Sequence[str]] = {
-    "commands": ("help", "custody", "ledger", "publish", "audit", "serving", "reproduce", "mistakes"),
+    "commands": ("help", "custody", "ledger", "publish", "audit", "serving", "mistakes"),
     "questions": ("ask",),
     "library and service": ("library", "service"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 import pytest
@@ -300,6 +302,18 @@ def test_importing_discreet_is_light() -> None:
 
 def test_public_names_change_only_on_purpose() -> None:
     assert sorted(discreet.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", ["", ".constraints", ".mechanisms", ".sdc", ".synthetic", ".verification"])
+def test_every_public_name_is_there_and_seen_by_type_checkers(name: str) -> None:
+    """No name of a namespace is that of a module below it, which would take its place once it is imported."""
+    namespace = importlib.import_module(f"discreet{name}")
+    loaded = {public: getattr(namespace, public) for public in namespace.__all__}
+    assert [public for public, value in loaded.items() if isinstance(value, ModuleType)] == []
+    tree = ast.parse(Path(str(namespace.__file__)).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == set(loaded)
 
 
 def test_randomness_enters_by_one_door() -> None:

@@ -179,7 +179,7 @@ def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         looks_up = auth._find_principal
         patch.setattr(deadlines, "Timer", lambda: script)
-        patch.setattr(deadlines, "time", SimpleNamespace(sleep=script.sleep))
+        patch.setattr(deadlines, "time", SimpleNamespace(sleep=script.sleep, monotonic=time.monotonic))
         patch.setattr(auth, "_find_principal", looked_up)
         app = make_app(replace(config, datasets=(told,)))
         with closing(app.service) as service:
@@ -347,9 +347,11 @@ def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
 
     monkeypatch.setattr(requests, "preview_request", fails)
     written: list[float] = []
-    write = auth.logs.write_event
+    write = auth.request_log.write_event
     monkeypatch.setattr(
-        auth.logs, "write_event", lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts))
+        auth.request_log,
+        "write_event",
+        lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts)),
     )
     timed.script.work, start = 0.2, timed.script.now
     reply = timed.call("ann", "POST", f"{HOME}/previews", ASK)
