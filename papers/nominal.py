@@ -2,7 +2,7 @@
 
 Every record has noise of its own, of a scale that fits one centroid moved by one record, with the full epsilon for
 every attribute; and the domain was taken from the data. What it claims is therefore labelled `nominal`, and nothing is
-published with it. The sound calibrations are in `microdata/private`.
+published with it. The sound calibrations are in `discreet.synthetic`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ SHARED = "DISCREET_SHARED"
 """Names a folder of all workers."""
 LONG = {"test_service_fuzz", "test_expected_error", "test_golden_copies", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
-KEPT = Path(__file__).parents[1] / "src/discreet/microdata/__pycache__"
+KEPT = Path(__file__).parents[1] / "src/discreet/sdc/methods/__pycache__"
 """Where numba keeps what it has compiled."""
 
 # There is a worker for each processor; numpy, imported later, would start as many threads in each, and they spin.

@@ -47,9 +47,8 @@ FAULTS = (
         "A charge is entered and no account is debited.",
         "Anyone spends without end, and the history looks right.",
         "ledger/payment.py",
-        """owner.position.debited_account.plus(debit)
-        )""",
-        "owner.read_position.debited_account)",
+        "owner.position.debited_account.plus(debit)",
+        "owner.position.debited_account",
         ("test_ledger.py::test_a_new_answer_is_paid_by_the_data_set_and_the_analyst[sqlite]",),
     ),
     Fault(
