@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from documentation.markdown import code, page, table
@@ -15,12 +17,12 @@ FILES = {
     "CONTRIBUTING.md": "reference/contributing.md",
 }
 GROUPS = {
-    "kernel": "Mechanisms",
-    "planner": "What one unit can change",
-    "inference": "What is made of answers",
-    "microdata": "Files",
-    "ledger": "The account",
-    "audit": "Audits",
+    "Mechanisms": ("mechanisms",),
+    "What one unit can change": ("measurements", "planner"),
+    "What is made of answers": ("estimation",),
+    "Files": ("sdc", "synthetic"),
+    "The account": ("ledger",),
+    "Audits": ("verification",),
 }
 """The parts of the package that have proofs."""
 LIST = re.compile(r"^((?![-*] |[|>#]|\s).+)\n(?=[-*] )", re.MULTILINE)
@@ -47,12 +49,30 @@ def title(note: str) -> str:
 
 
 def summary(note: str) -> str:
-    """The first sentence of the module that a note stands beside."""
-    module = (ROOT / note).with_suffix(".py")
-    found = (
-        re.match(r'"""(.+?)(?:\n\n|""")', module.read_text(encoding="utf-8"), re.DOTALL) if module.exists() else None
-    )
-    return LEADS.sub("", " ".join(found[1].split())) if found else ""
+    """What the module that a note stands beside says of itself first; where it has several notes, of this one."""
+    path = module(note)
+    if path is None:
+        return ""
+    said = _paragraphs(path)
+    return LEADS.sub("", said[0] if path.stem == Path(note).stem else next(filter(_leads_to(note), said)))
+
+
+def module(note: str) -> Path | None:
+    """The module that a note stands beside: that of the same name, or else the one that leads to it first."""
+    named = (ROOT / note).with_suffix(".py")
+    others = (path for path in sorted(named.parent.glob("*.py")) if any(map(_leads_to(note), _paragraphs(path))))
+    return named if named.exists() else next(others, None)
+
+
+def _leads_to(note: str) -> Callable[[str], bool]:
+    name = re.compile(rf"\b{re.escape(Path(note).name)}")
+    return lambda said: any(name.search(found[0]) for found in LEADS.finditer(said))
+
+
+def _paragraphs(module: Path) -> list[str]:
+    """What a module says of itself."""
+    said = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    return [" ".join(paragraph.split()) for paragraph in said.split("\n\n")]
 
 
 def readable(markdown: str) -> str:
@@ -70,17 +90,22 @@ def text() -> str:
     """The page that leads to every proof."""
     return page(
         "# Proof notes",
-        "Each stands beside the code it proves, under the same name, and travels with the package. Numbers such as 001 "
-        "are those of [the documents](../papers-to-code.md#the-documents).",
-        *(_group(part, name) for part, name in GROUPS.items()),
+        "Each stands beside the code it proves, and travels with the package. Numbers such as 001 are those of "
+        "[the documents](../papers-to-code.md#the-documents).",
+        *(_group(name, parts) for name, parts in GROUPS.items()),
     )
 
 
-def _group(part: str, name: str) -> str:
+def _group(name: str, parts: tuple[str, ...]) -> str:
     rows = []
     for note, to in proofs().items():
         inside = Path(note).relative_to(PACKAGE)
-        if inside.parts[0] == part:
+        if inside.parts[0] in parts:
             linked = f"[{title(note)}]({Path(to).relative_to('reference').as_posix()})"
-            rows.append((linked, code(inside.with_suffix("").as_posix()), summary(note)))
+            rows.append((linked, code(_place(note)), summary(note)))
     return page(f"## {name}", table(("proof", "of", "which does"), rows))
+
+
+def _place(note: str) -> str:
+    """The module that a note is of, as its place in the package."""
+    return (module(note) or ROOT / note).relative_to(ROOT / PACKAGE).with_suffix("").as_posix()

@@ -1,7 +1,7 @@
 """Constraints that answers must satisfy, and all of them gathered into one set.
 
 Structural: it holds for every data set that could be there, so using it is free. A fact was taken from this data set;
-using it is not post-processing (rho.md). Cells are counted from 0, in the order of the answers.
+using it is not post-processing (refinement_cost.md). Cells are counted from 0, in the order of the answers.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """Hierarchical histograms: which levels to measure, how to split the budget, the best consistent counts.
 
-How much of what may be spent goes to each of several nested levels. Proof: nested.md.
+How much of what may be spent goes to each of several nested levels. Proof: hierarchical_counts.md.
 
 What is new at level l, its gain, is known with precision p_l = sum over k >= l of share_k^2 size_k, and the loss is the
 sum of gain_l / p_l. The shares add up to 1; where noise is Gaussian their squares do.
 
-Noisy counts of a histogram and of its nested blocks, made one consistent set of best counts. Proof: nested.md.
+Noisy counts of a histogram and of its nested blocks, made one consistent set of best counts. Proof:
+hierarchical_counts.md.
 
-How well ranges are known from the total and the differences between the halves of nested blocks. Proof: nested.md.
+How well ranges are known from the total and the differences between the halves of nested blocks. Proof:
+hierarchical_counts.md.
 
 Blocks are as long as the least power of two that holds all cells, half as long, and so on down to 2; one at the end
 that has no right half is not measured. Each half is the whole plus or minus the difference, halved.
 
-What to measure of a histogram so that ranges of it are known best, chosen from public facts. Proof: nested.md.
+What to measure of a histogram so that ranges of it are known best, chosen from public facts. Proof:
+hierarchical_counts.md.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from discreet.numeric import as_number_between
 from discreet.privacy.guarantee import Guarantee
 
 INTEGER_NOISE_VARIANCE = 0.25
-"""What a whole-number noise is taken to vary more than it does, so that intervals by variance hold (linear.md)."""
+"""What a whole-number noise is taken to vary more, so that intervals by variance hold (linear_refinement.md)."""
 MAX_ANSWERS = 5_000
 """A covariance of more answers than this is not written out."""
 
@@ -126,7 +126,8 @@ class Refined:
 def compute_worst_quantile(confidence: object) -> float:
     """So many standard deviations hold a weighted sum of independent Laplace and Gaussian noises this often.
 
-    From one half on the worst of such sums is one of the two ends: a Laplace noise alone, or Gaussian ones (linear.md).
+    From one half on the worst of such sums is one of the two ends: a Laplace noise alone, or Gaussian ones
+    (linear_refinement.md).
     """
     level = float(as_number_between(confidence, 0, 1, "the confidence"))
     return max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2))
@@ -136,7 +137,9 @@ EXACT_TOLERANCE = 1e-9
 
 
 def refine_linear(noisy: object, B: Any, c: object, variance: object = None) -> Refined:  # noqa: N803
-    """The best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance (linear.md).
+    """The best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance.
+
+    That they are is shown in linear_refinement.md.
 
     B has a row for each answer and a column for each constraint, dense or scipy sparse. The variance of the noise is
     one number, or one for each answer; the refined values do not depend on it where it is the same for all, and need

@@ -1,4 +1,6 @@
-"""What a linear refinement by facts of the data tells: its loss between neighbours, or that it has none. Proof: rho.md.
+"""What a linear refinement by facts of the data tells: its loss between neighbours, or that it has none.
+
+Proof: refinement_cost.md.
 
 The refinement is A x + D c + h of noisy answers x with Laplace noise, where c are constants that may differ between
 neighbours. Its loss is the least sum of |v_i| / scale_i over all v with T v = T (mu - mu') + P D (c - c'), where P is
@@ -46,9 +48,9 @@ def rho(
     The loss of these components of A x + D c told together, all of them unless given; it may be infinite.
 
     `noise_scale` is that of the continuous Laplace noise, a number or one for each answer; noise on whole numbers may
-    lose more (rho.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or several as rows
-    for several pairs of neighbours, and the largest loss counts. No solver's tolerance makes it too small: it is the
-    sum for a v that satisfies the equations to the last digits, and what these leave open is added.
+    lose more (refinement_cost.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or
+    several as rows for several pairs of neighbours, and the largest loss counts. No solver's tolerance makes it too
+    small: it is the sum for a v that satisfies the equations to the last digits, and what these leave open is added.
     """
     released_components = _build_components(A, D, noise_scale, constants_change, answers_change, components)
     return (
@@ -85,7 +87,8 @@ def scale_for_rho(
 def build_fact_guarantee(before: Guarantee, facts: Sequence[str], each: float) -> Guarantee:
     """The label of a refinement of answers with the label `before` by these facts of the data: nominal, and why.
 
-    `each` is the largest rho of one refined number apart; together they have no bound, whatever the facts (rho.md).
+    `each` is the largest rho of one refined number apart; together they have no bound, whatever the facts
+    (refinement_cost.md).
     """
     if before.model != "dp" or before.epsilon is None:
         raise InvalidInput(f"a refinement by facts is labelled for Laplace noise, which is dp, got {before.model}")

@@ -1,4 +1,4 @@
-"""Counts, sums, means and variances: whole totals plus noise. Proofs of the scales: noisy.md."""
+"""Counts, sums, means and variances: whole totals plus noise. Proofs of the scales: additive.md."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def build_staircase(linear_query: LinearQuery, epsilon: Fraction) -> AdditiveNoi
 def build_linear_queries(
     aggregate: Aggregate, column: Column | None, bounds: ContributionBounds
 ) -> tuple[LinearQuery, ...]:
-    """The ways to measure an aggregate; noisy.md proves each scale and box. The first has the plain Laplace noise."""
+    """The ways to measure an aggregate; additive.md proves each scale and box. The first has plain Laplace noise."""
     match aggregate.function:
         case "count":
             return (_build_count(column, aggregate.where, bounds),)
@@ -328,7 +328,7 @@ def _build_pairwise_variance(column: Column, rows: int, width: int) -> LinearQue
 
 
 def _build_rank_sum(ranks: Ranks) -> LinearQuery:
-    """A row that is replaced moves the sum of the ranks by at most the domain's width (ranks.md)."""
+    """A row that is replaced moves the sum of the ranks by at most the domain's width (trimmed_mean.md)."""
     return LinearQuery(
         (), (_build_component((), ranks.sensitivity),), ranks.estimate, (ranks.sensitivity,), ranks=ranks
     )

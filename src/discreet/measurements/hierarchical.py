@@ -1,4 +1,7 @@
-"""Counts of nested blocks of cells, measured at several levels: histograms for ranges, and ROLLUP. Proof: nested.md."""
+"""Counts of nested blocks of cells, measured at several levels: histograms for ranges, and ROLLUP.
+
+Proof: hierarchical.md.
+"""
 
 from __future__ import annotations
 

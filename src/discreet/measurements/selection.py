@@ -1,4 +1,4 @@
-"""Quantiles, extremes and modes: a choice among public candidates, by counts. Proofs: chosen.md."""
+"""Quantiles, extremes and modes: a choice among public candidates, by counts. Proofs: selection.md."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def build_selection(
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = CandidateGrid.of(column, max(MIN_CANDIDATES, min(MAX_CANDIDATES, MAX_COUNTS // (bounds.cells or 1))))
     position_prior = None if prior is None else place_prior(column, candidates.width, candidates.count, prior, tail)
-    # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
+    # Side by side, every row that comes to a cell or goes from one pays its own share (selection.md).
     share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)
     neighbors = "add-remove" if bounds.is_grouped else bounds.schema.neighbours
     if aggregate.function == "mode" and candidates.width > 1:

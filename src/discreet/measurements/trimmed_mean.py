@@ -1,4 +1,6 @@
-"""The mean of the values of ranks a to b, from how many rows each candidate has. Proofs, and what is refused: ranks.md.
+"""The mean of the values of ranks a to b, from how many rows each candidate has.
+
+Proofs, and what is refused: trimmed_mean.md.
 
 The number of rows is public and a neighbour replaces one of them: then the sum moves by no more than one value can.
 """
@@ -238,7 +240,7 @@ def _list_rank_counts(rows: int) -> list[int]:
 def compute_spread_error(first: int, last: int, target_rank: int, rows: int) -> float:
     """How far the mean of ranks is from one of them, as a share of the domain, for rows spread evenly at random.
 
-    Exact: the gaps between neighbouring ranks are exchangeable, and E[(sum c_j gap_j)^2] is known (ranks.md).
+    Exact: the gaps between neighbouring ranks are exchangeable, and E[(sum c_j gap_j)^2] is known (trimmed_mean.md).
     """
     count, above, below = last - first + 1, last - target_rank, target_rank - first
     squares = sum(side * (side + 1) * (2 * side + 1) for side in (above, below)) / 6

@@ -1,4 +1,6 @@
-"""Individual DP (document 004): noise at the local sensitivity. Weaker than DP and labelled so. Proof: individual.md.
+"""Individual DP (document 004): noise at the local sensitivity. Weaker than DP and labelled so.
+
+Proof: individual_dp.md.
 
 It protects the table that is there against one change, not neighbouring tables against each other: its noise scale
 says something about the data. A floor under the scale keeps a pure DP promise as well, at the epsilon E of the label.

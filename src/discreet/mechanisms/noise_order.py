@@ -1,4 +1,4 @@
-"""When one noise is better than another, decided exactly on finite laws. Proof: order.md.
+"""When one noise is better than another, decided exactly on finite laws. Proof: noise_order.md.
 
 A law is a mapping from grid points (whole numbers, or tuples of them) to exact probabilities; mass that is not
 listed lies farther out than every listed point.
@@ -86,7 +86,7 @@ def smaller(
     Whether the first law is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
 
     Definition 6 looks at 0..a and -b..0 apart: the same where 0 has no mass, but on a grid it counts 0 twice; on
-    the line the sets here are all -b..a (order.md). In more dimensions it is so exactly where moving mass of the
+    the line the sets here are all -b..a (noise_order.md). In more dimensions it is so exactly where moving mass of the
     second towards 0, component by component, can make the first (Strassen); a greatest flow decides that.
     """
     sources, sinks = _as_points(second), _as_points(first)

@@ -1,9 +1,9 @@
 """Order statistics of a secret column: local and smooth sensitivity, and noise scaled to the latter.
 
 Both sensitivities are computed from the data, so they are as secret as the data: neither they nor a noise scale made of
-them may ever leave. The proofs are in the docstrings and in smooth.md.
+them may ever leave. The proofs are in the docstrings and in order_statistic.md.
 
-Order statistics with noise that follows the data smoothly: pure differential privacy. Proof: smooth.md.
+Order statistics with noise that follows the data smoothly: pure differential privacy. Proof: order_statistic.md.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ One quantile, or several in order, chosen by rank on a public grid. Proof: quant
 The rows enter as counts per grid point. Accuracy is stated in ranks, from public facts: how far that is in values
 depends on the data and is not said.
 
-Two grid points with a quantile between them, whatever the rows, at a stated confidence. Proof: bracket.md.
+Two grid points with a quantile between them, whatever the rows, at a stated confidence. Proof: quantile_bracket.md.
 
 How far a private quantile is off in values depends on the rows and cannot be told. So the interval is itself drawn:
 each end aims as many ranks outside as its choice may be off.
 
-The largest or smallest values by rank, on a public grid. Proof: extreme.md.
+The largest or smallest values by rank, on a public grid. Proof: extreme_value.md.
 
 The very largest value is one person's, so no private answer can be near it whatever the table: where the bounds lie far
 beyond all rows it may be a value that no row reaches. How many ranks it may be off is told, from public facts.

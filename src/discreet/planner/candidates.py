@@ -179,7 +179,7 @@ def _find_value_range(
 def _find_mean_step(aggregate: Aggregate, column: Column, bounds: ContributionBounds, rows: int) -> Fraction:
     """How far apart the means of a public number of rows are, or of their ranks: a sum of codes over how many they are.
 
-    Of ranks in wide bins it is half of that, since a bin stands for its middle (ranks.md).
+    Of ranks in wide bins it is half of that, since a bin stands for its middle (trimmed_mean.md).
     """
     if aggregate.function == "avg":
         return column.step / rows

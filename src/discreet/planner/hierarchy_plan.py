@@ -1,4 +1,4 @@
-"""How nested counts are measured: which levels, with which shares of what may be lost. Proof: nested.md."""
+"""How nested counts are measured: which levels, with which shares of what may be lost. Proof: hierarchical.md."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def check_hierarchical(schema: Schema, query: Query, request: QueryOptions) -> N
 
 
 def _list_histograms(noises: LevelNoises, bins: int, missing: bool, public_total: int | None) -> list[HierarchyOption]:
-    """Flat, the best tree, and from three bins on the wavelet, which is never better than both: nested.md."""
+    """Flat, the best tree, and from three bins on the wavelet, which is never better than both: hierarchical.md."""
     layouts = [
         layout
         for layout in list_histogram_strategies(bins, noises.noise_kind, public_total is not None)

@@ -369,7 +369,7 @@ def _plan_selection(
     column = bounds.schema.column(aggregate.column or "")
     selection_options = request.prior, request.distance, request.interval, stored_mechanism, request.tail
     selection = build_selection(aggregate, column, bounds, epsilon, *selection_options)
-    # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (chosen.md).
+    # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (selection.md).
     exponential = request.prior is not None and isinstance(selection.mechanism, Quantile | Quantiles | Mode)
     return selection, PrivacyCost(
         epsilon, epsilon**2 / 8

@@ -1,10 +1,11 @@
 """The budget of a counting session: joint sensitivity of its counts (Protocol 1 of document 000).
 
-The two atoms that differ most, by the weights of the counts on which they differ. Proof: joint.md.
+The two atoms that differ most, by the weights of the counts on which they differ. Proof: session_budget.md.
 
-How far one unit moves many counts together, from their predicates alone. Proof: joint.md.
+How far one unit moves many counts together, from their predicates alone. Proof: session_budget.md.
 
-Which counts a session has answered, and whether it can answer more: Protocol 1 of document 000. Proof: joint.md.
+Which counts a session has answered, and whether it can answer more: Protocol 1 of document 000. Proof:
+session_budget.md.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class _FarAtoms:
         return best
 
     def _compute_distances(self, rows: slice, others: slice) -> NDArray[np.float64]:
-        """The distances: what both weigh, less twice what they have in common. Whole, and exact: joint.md."""
+        """The distances: what both weigh, less twice what they have in common. Whole, and exact: session_budget.md."""
         common = (self.membership[rows] * np.array(self.weights, dtype=np.float64)) @ self.membership[others].T.astype(
             np.float64
         )
@@ -83,7 +84,7 @@ class _FarAtoms:
 
 
 def find_farthest_changes(atoms: Atoms, weights: Sequence[int], max_work: int = MAX_WORK) -> list[int]:
-    """By how much each count differs between the two atoms that differ most; or a bound on their sum, see joint.md."""
+    """By how much each count differs between the two atoms that differ most; or a bound on the sum: session_budget.md."""
     spreads = [_find_max_change(atoms.get_labels(place)) for place in range(len(weights))]
     pivot = [_find_usual_label(atoms.get_labels(place)) for place in range(len(weights))]
     pivot_distances = compute_atom_distances(atoms, pivot, weights)

@@ -1,6 +1,6 @@
 """Several counts of one question measured together: strategies, and exact small matrices.
 
-What to measure so as to know several counts: as asked, or the atoms of their filters. Proof: strategy.md.
+What to measure so as to know several counts: as asked, or the atoms of their filters. Proof: workload.md.
 
 Chosen from the questions alone. Everything is in whole numbers and fractions, but for the search for good weights.
 """

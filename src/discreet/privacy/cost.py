@@ -27,7 +27,8 @@ class PrivacyCost:
     """What one answer costs.
 
     `epsilon` is its pure loss and `rho` the zCDP of that same loss (epsilon^2/2, or epsilon^2/8 for the exponential
-    mechanism); `other` the zCDP of what is not pure, as of Gaussian noise; `delta` the chance that all this fails.
+    mechanism); `gaussian_rho` the zCDP of what is not pure, as of Gaussian noise; `delta` the chance that all this
+    fails.
     """
 
     epsilon: Fraction = ZERO
@@ -50,7 +51,7 @@ class PrivacyCost:
 
 @dataclass(frozen=True, slots=True)
 class SubAccount:
-    """An account of its own for one partition or one individual; one unit touches at most `reach` of a kind.
+    """An account of its own for one partition or one individual; one unit touches at most `max_accounts` of a kind.
 
     `name` is in one spelling: two names are two accounts.
     """

@@ -120,7 +120,7 @@ class Guarantee:
     def individual_dp(
         epsilon: object, pure_epsilon: object, neighbours: str = "replace-one", unit: str = "row"
     ) -> Guarantee:
-        """Individual DP at epsilon; `also` is the epsilon of the pure DP that a floor on its noise gives as well."""
+        """Individual DP at epsilon; `pure_epsilon` is that of the pure DP that a floor on its noise gives as well."""
         return Guarantee(
             "individual-dp",
             parse_neighbor_relation(neighbours),

@@ -1,8 +1,8 @@
 """Noisy two-way marginals: bins, selected pairs, measured tables.
 
-Which pairs of columns are measured: a spanning tree by the exponential mechanism, edge by edge. Proof: linked.md.
+Which pairs of columns are measured: a spanning tree by the exponential mechanism, edge by edge. Proof: marginals.md.
 
-Private linked records: noisy tables of pairs of columns on the bins of private columns. Proof: linked.md.
+Private linked records: noisy tables of pairs of columns on the bins of private columns. Proof: marginals.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Buckets of a confidential attribute: how close groups are to the whole, and what is feasible.
 
-How close groups are to the whole in what they hold of each bucket, exactly (closeness.md).
+How close groups are to the whole in what they hold of each bucket, exactly (t_closeness.md).
 
 Confidential values in buckets of near equal mass, and what stands for a bucket in a release (thesis 7.2.1).
 
-For which t, and in how many groups, rows in buckets can be dealt to groups t-close to the whole (closeness.md).
+For which t, and in how many groups, rows in buckets can be dealt to groups t-close to the whole (t_closeness.md).
 
 Everything is whole numbers and fractions: what is said to hold, holds.
 """

@@ -1,6 +1,6 @@
 """MDAV-ID, MDAV-SWAP and IR-SWAP.
 
-MDAV-SWAP and IR-SWAP: probabilistic k-anonymity, by values that change places inside groups (swapping.md).
+MDAV-SWAP and IR-SWAP: probabilistic k-anonymity, by values that change places inside groups (swap.md).
 """
 
 from __future__ import annotations

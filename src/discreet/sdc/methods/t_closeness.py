@@ -1,8 +1,8 @@
 """t-closeness by bucketization (thesis 7.2).
 
-How the rows of buckets are dealt to groups that are t-close to the whole, like cards (closeness.md).
+How the rows of buckets are dealt to groups that are t-close to the whole, like cards (t_closeness.md).
 
-t-closeness by bucketization, for any t of at least 1 and any number of rows (thesis 7.2, closeness.md).
+t-closeness by bucketization, for any t of at least 1 and any number of rows (thesis 7.2, t_closeness.md).
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def sample_output_pair(
 def measure_event(candidate: CandidateEvent, sample: OutputSample, sample2: OutputSample, claim: Claim) -> Audit:
     """The bound from draws that had no part in choosing the event.
 
-    One event is tested, however many were tried: the confidence needs no other correction (see bound.md).
+    One event is tested, however many were tried: the confidence needs no other correction (see confidence_bound.md).
     """
     keys = candidate.feature.keys(sample), candidate.feature.keys(sample2)
     counts = [int(candidate.contains(sample_keys).sum()) for sample_keys in keys]

@@ -1,6 +1,6 @@
 """Candidate events, and the confidence bound on epsilon that one of them gives.
 
-A lower bound on epsilon from how often one event was seen with either data set; why it holds is in bound.md.
+A lower bound on epsilon from how often one event was seen with either data set; why it holds is in confidence_bound.md.
 
 The shape draws make the bins and put them in order; the select draws, which are others, say how far to go.
 """
