@@ -209,6 +209,14 @@ def test_every_proof_note_is_a_page_and_on_the_list() -> None:
     assert [there for there in notes.proofs().values() if there.removeprefix("reference/") not in page] == []
 
 
+def test_a_note_of_another_name_is_of_the_module_that_leads_to_it() -> None:
+    note = "src/discreet/mechanisms/degradation.md"
+    found = notes.module(note)
+    assert found is not None
+    assert found.name == "discrete_laplace.py"
+    assert notes.summary(note) == "Turn a discrete Laplace answer into one of a smaller epsilon, exactly."
+
+
 def test_a_note_beside_no_module_is_caught() -> None:
     assert notes.undocumented(["README.md"]) == ["README.md"]
 

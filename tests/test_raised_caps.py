@@ -732,7 +732,8 @@ def test_forgotten_spend_that_the_first_ledgers_of_format_3_did_not_mark_is_no_r
 ) -> None:
     """And none to promise an epsilon in advance: it is pure, and shows no model that was held."""
     without_models.setattr(chain, "UNRECORDED_MARK", {})
-    without_models.setattr(backup, "replace", lambda one, **new: one if "has_unrecorded_caps" in new else replace(one, **new))
+    unrecorded = "has_unrecorded_caps"
+    without_models.setattr(backup, "replace", lambda one, **new: one if unrecorded in new else replace(one, **new))
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         without_models.undo()
         ledger.verify()

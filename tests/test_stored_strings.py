@@ -114,7 +114,7 @@ CODE = "code for people to copy, of texts alone"
 IN_MEMORY = "tells pairs of one run apart, and is not kept"
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
-    "value = getattr(import_module(WHERE[name]), name)": (LOADS, 2),
+    "value = getattr(import_module(WHERE[name]), name)": (LOADS, 6),
     "function = getattr(module, name, None)": (NOT_OURS, 1),
     'return NAN if value is None or type(value).__name__ == "NAType" else value': (NOT_OURS, 1),
     "return type(value).__name__": (NOT_OURS, 1),

@@ -1,6 +1,7 @@
 """Where rows meet mechanisms: exact inputs from a source, then draws. Nothing here may fail on a row.
 
-What `read_exact_inputs` returns is secret; what `sample_noisy_outputs` returns may leave. Between them stands the noise and nothing else.
+What `read_exact_inputs` returns is secret; what `sample_noisy_outputs` returns may leave.
+Between them stands the noise and nothing else.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class _FarAtoms:
 
 
 def find_farthest_changes(atoms: Atoms, weights: Sequence[int], max_work: int = MAX_WORK) -> list[int]:
-    """By how much each count differs between the two atoms that differ most; or a bound on the sum: session_budget.md."""
+    """How much each count differs between the two atoms farthest apart; or a bound on the sum (session_budget.md)."""
     spreads = [_find_max_change(atoms.get_labels(place)) for place in range(len(weights))]
     pivot = [_find_usual_label(atoms.get_labels(place)) for place in range(len(weights))]
     pivot_distances = compute_atom_distances(atoms, pivot, weights)
