@@ -36,7 +36,7 @@ FAULTS = (
         "        except Unavailable as failure:\n            raise Unavailable(\n",
         "        except Unavailable as failure:\n"
         "            from discreet.ledger.storage import accounts\n\n"
-        "            with self._ledger._database.writing() as connection:\n"
+        "            with self._ledger._database.begin_write() as connection:\n"
         "                connection.execute(accounts.delete())\n"
         "            raise Unavailable(\n",
         ("test_custodian.py::test_what_fails_while_rows_are_read_stays_charged",),
@@ -91,7 +91,7 @@ FAULTS = (
         "Averaging: the same question for nothing, again and again.",
         "custodian/custodian.py",
         "stored = receipt.answer or self._ledger.store(",
-        "stored_plan = (receipt.build_answer and self._measure_plan(planned)) or self._ledger.store(",
+        "stored = (receipt.answer and self._measure_plan(planned)) or self._ledger.store(",
         ("test_custodian.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),
     Fault(

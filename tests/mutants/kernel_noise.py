@@ -133,10 +133,10 @@ FAULTS = (
         "mechanisms/discrete_gaussian.py",
         """    if square <= MAX_EXACT_SQUARE:
 """,
-        """    from discreet.mechanisms.continuous_noise import gaussian_delta
+        """    from discreet.mechanisms.continuous_noise import compute_gaussian_delta
 
     if square <= MAX_EXACT_SQUARE:
-        return Fraction(gaussian_delta(math.sqrt(square), float(epsilon), shift))
+        return Fraction(compute_gaussian_delta(math.sqrt(square), float(epsilon), shift))
     if square <= MAX_EXACT_SQUARE:
 """,
         ("test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta",),

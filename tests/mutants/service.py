@@ -220,7 +220,7 @@ def derive_form_token""",
         "Free previews tell what others asked, and how exactly.",
         "custodian/preview.py",
         'stored_epsilon = offer.epsilon if offer.kind == "own" else None',
-        "stored_epsilon = find_offer.epsilon",
+        "stored_epsilon = offer.epsilon",
         ("test_preview.py::test_a_stored_answer_serves_however_it_is_asked_for",),
     ),
     Fault(
