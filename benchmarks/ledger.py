@@ -23,8 +23,8 @@ from sqlalchemy import Connection, insert
 from benchmarks.measure import Line, report
 from discreet.ledger import Caps, Charge, Ledger, chain, storage
 from discreet.ledger.accounts import EMPTY_ACCOUNT, compute_debit
+from discreet.ledger.budget_check import DATASET_OWNER
 from discreet.ledger.chain import Head
-from discreet.ledger.payment import DATASET_OWNER
 from discreet.ledger.storage import answers, entries
 from discreet.privacy.cost import PrivacyCost
 from discreet.schema import Budget

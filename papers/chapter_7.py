@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.sdc.methods.anatomy import anatomy
-from discreet.sdc.methods.buckets import (
+from discreet.sdc.methods.bucket_feasibility import (
     compute_cut_sizes,
     compute_distribution_distance,
     compute_theoretical_masses,

@@ -7,7 +7,11 @@ from itertools import product
 
 import numpy as np
 
-from discreet.sdc.methods.buckets import compute_cut_sizes, compute_distribution_distance, compute_theoretical_masses
+from discreet.sdc.methods.bucket_feasibility import (
+    compute_cut_sizes,
+    compute_distribution_distance,
+    compute_theoretical_masses,
+)
 from discreet.sdc.methods.generalize import GeneralizationTask, Levels, label_classes
 from discreet.sdc.methods.hierarchies import build_hierarchy
 from discreet.sdc.report_charts import Chart

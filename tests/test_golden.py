@@ -46,7 +46,7 @@ from discreet.mechanisms.staircase import compute_laplace_core
 from discreet.numeric import exp_below
 from discreet.priors.distance import boundary, diameter, marginality
 from discreet.schema import Column
-from discreet.sdc.methods.buckets import compute_distribution_distance, groups_apart
+from discreet.sdc.methods.bucket_feasibility import compute_distribution_distance, groups_apart
 from discreet.synthetic.column_methods import RankBlocks
 from discreet.synthetic.columns import ColumnGrid, PrivacyBudget
 from discreet.synthetic.hilbert import bound_chain, bound_joint_chain, bound_ordered_chain

@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from discreet.service import config, request_log
+from discreet.service import config, monitoring
 from discreet.service.config import read_config
 from discreet.service.worker import GRACE_SECONDS, MARGIN
 
@@ -115,4 +115,4 @@ def test_the_container_runs_as_nobody_in_particular_and_can_be_asked_how_it_is()
 
 def test_the_page_on_operation_tells_of_every_field_of_the_log() -> None:
     page = (ROOT / "docs" / "operation.md").read_text()
-    assert [field for field in request_log.LOG_FIELDS if f"`{field}`" not in page] == []
+    assert [field for field in monitoring.LOG_FIELDS if f"`{field}`" not in page] == []

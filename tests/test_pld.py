@@ -9,8 +9,7 @@ import pytest
 
 import services
 from discreet import InvalidInput, Unsupported
-from discreet.ledger.loss_distribution import compute_pld_epsilon
-from discreet.privacy.cost import PrivacyCost
+from discreet.privacy.cost import PrivacyCost, compute_pld_epsilon
 from discreet.privacy.guarantee import Guarantee
 from ledgers import pure
 

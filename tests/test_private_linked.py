@@ -30,7 +30,7 @@ from discreet.query.scan import MISSING_CODE
 from discreet.schema import Budget, Column, Schema
 from discreet.sources.memory import MemorySource
 from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget
-from discreet.synthetic.file_plan import plan_marginals, split_budget
+from discreet.synthetic.file_plan import split_budget
 from discreet.synthetic.marginals import (
     BinnedColumn,
     CountJointTables,
@@ -44,6 +44,7 @@ from discreet.synthetic.marginals import (
     compute_table_shares,
     measure_marginals,
     plan_joint_table,
+    plan_marginals,
 )
 from discreet.synthetic.sample_rows import (
     FORBIDDEN_DEFICIT,

@@ -21,7 +21,7 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.sample import write_registry
-from discreet.service import request_log, worker
+from discreet.service import monitoring, worker
 from discreet.service.config import Config, Limits, read_config
 from discreet.service.middleware import limits
 from discreet.service.middleware.limits import MINUTE, ComputeQuota
@@ -377,7 +377,7 @@ def heard(post: SupervisedProcess) -> BaseProcess:
 def test_a_process_without_signs_of_life_is_replaced(post: SupervisedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed once none came for as long as is said; one that never gave any may still be starting."""
     written: list[str] = []
-    monkeypatch.setattr(request_log, "write_event", lambda event, **_: written.append(event))
+    monkeypatch.setattr(monitoring, "write_event", lambda event, **_: written.append(event))
     first = heard(post)
     for now in (10.0, 20.0, 29.0):
         post.keep_running(now)

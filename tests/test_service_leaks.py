@@ -474,7 +474,7 @@ def test_a_leak_is_found(
     assert planted.hits(driver.get("ann", HOME, dataset="planted").all) == [cell]
     monkeypatch.setattr("discreet.service.api.dataset_routes.requests.read_idempotency_key", lambda _: cell)
     assert planted.hits(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
-    monkeypatch.setattr("discreet.service.request_log.format_error_location", str)
+    monkeypatch.setattr("discreet.service.monitoring.format_error_location", str)
     monkeypatch.setattr("discreet.service.api.dataset_routes.balance_to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
     assert planted.hits(capfd.readouterr().err) == [cell]

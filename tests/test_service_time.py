@@ -347,9 +347,9 @@ def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
 
     monkeypatch.setattr(requests, "preview_request", fails)
     written: list[float] = []
-    write = auth.request_log.write_event
+    write = auth.monitoring.write_event
     monkeypatch.setattr(
-        auth.request_log,
+        auth.monitoring,
         "write_event",
         lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts)),
     )

@@ -20,7 +20,7 @@ from scipy.stats import chi2
 from discreet.errors import InvalidInput
 from discreet.priors.taxonomy import Taxonomy
 from discreet.query.scan import assign_groups
-from discreet.sdc.methods.buckets import (
+from discreet.sdc.methods.bucket_feasibility import (
     build_bucket_values,
     choose_bucketing,
     compute_cut_sizes,

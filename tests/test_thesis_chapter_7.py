@@ -10,7 +10,7 @@ import pytest
 from papers.medical import MEDICAL, QUASI
 
 from discreet.sdc.methods.anatomy import anatomy
-from discreet.sdc.methods.buckets import compute_theoretical_masses
+from discreet.sdc.methods.bucket_feasibility import compute_theoretical_masses
 from discreet.sdc.methods.t_closeness import t_close
 from streams import Stream
 

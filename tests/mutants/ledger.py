@@ -10,7 +10,7 @@ FAULTS = (
         "ledger",
         "No charge is ever refused.",
         "Anyone spends without end.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
         """    if not list_owners:
@@ -22,7 +22,7 @@ FAULTS = (
         "ledger",
         "Only the analyst's cap is looked at.",
         "Analysts who collude spend as much as there are of them.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
         """    if not list_owners[1].can_afford(debit):
@@ -34,7 +34,7 @@ FAULTS = (
         "ledger",
         "Only the data set's cap is looked at.",
         "One analyst spends what all should share.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
         """    if not list_owners[0].can_afford(debit):
@@ -46,7 +46,7 @@ FAULTS = (
         "ledger",
         "A charge is entered and no account is debited.",
         "Anyone spends without end, and the history looks right.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "owner.position.debited_account.plus(debit)",
         "owner.position.debited_account",
         ("test_ledger.py::test_a_new_answer_is_paid_by_the_data_set_and_the_analyst[sqlite]",),
@@ -56,7 +56,7 @@ FAULTS = (
         "ledger",
         "Another analyst's stored answer costs nothing.",
         "Analysts pool what each has bought: their own accounts say nothing of what they know.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)",
         "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (), debit)",
         ("test_ledger.py::test_another_analyst_pays_a_stored_answer_alone[sqlite]",),
@@ -66,7 +66,7 @@ FAULTS = (
         "ledger",
         "Another analyst's stored answer is taken whatever it costs.",
         "A question at epsilon 0.01 is charged 0.5, because somebody asked it before.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "is_agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))",
         "is_agreed = body is not None",
         ("test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
@@ -76,7 +76,7 @@ FAULTS = (
         "ledger",
         "An analyst may be told several degraded answers of one draw.",
         "Two copies that agree show the draw itself, for a fraction of what it cost.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """            _degraded_entries.c.kind == "degrade",
 """,
         """            _degraded_entries.c.kind == "none",
@@ -88,7 +88,7 @@ FAULTS = (
         "ledger",
         "A draw from before a restore is degraded, whatever was forgotten.",
         "An analyst is told two degraded answers of one draw.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """    restored = find_last_restore(connection, charge.dataset)
 """,
         """    restored = 0 * find_last_restore(connection, charge.dataset)
@@ -120,7 +120,7 @@ FAULTS = (
         "ledger",
         "A key whose charge is in the back-up, and whose answer came after it, is answered again after a restore.",
         "An analyst has two answers, or two sessions, for one charge.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """    if answer is None:
         require_not_void(connection, body)
 """,
@@ -185,7 +185,7 @@ FAULTS = (
         "ledger",
         "A degraded answer costs its analyst nothing.",
         "Whoever asks after others learns without end.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, "
         "(owner,), debit)",
         "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, (), debit)",
@@ -300,7 +300,7 @@ FAULTS = (
         "ledger",
         "An account that was charged before caps were recorded is shown as one that the cap in force was the first of.",
         "After an upgrade, a lowered cap is promised to people who have lost more.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, ",
         "terms.with_earlier_spend(False, ",
         ("test_raised_caps.py::test_after_an_upgrade_the_promise_covers_what_was_spent_before_it[sqlite]",),
@@ -345,7 +345,7 @@ FAULTS = (
         "ledger",
         "A charge that names a larger reach is held against its own model alone.",
         "Parts charged before count more often in every model: a cap is promised where more may have been lost.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """if head.raises_max_accounts(charge.part) and not _raise_fits(
         connection, head_after, (dataset_owner, analyst_owner)
     ):""",
@@ -357,7 +357,7 @@ FAULTS = (
         "ledger",
         "A charge that names a larger reach is held against the accounts of those who pay it.",
         "Another analyst's account passes its cap by a question that is not hers.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """    for name in storage.list_owners(connection, head):
         recorded""",
         """    for name in terms:
@@ -434,7 +434,7 @@ FAULTS = (
         "ledger",
         "A changed cap is recorded, and no entry says so.",
         "A custodian raises the cap, and the history does not show it.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """head = storage.append_entry(
                 connection, head, chain.build_cap_change(head, owner.name, owner.recorded_terms, owner.terms)
             )""",
@@ -456,7 +456,7 @@ FAULTS = (
         "ledger",
         "A key that was used returns its receipt whatever is asked with it.",
         "One charge pays for any number of questions.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         'if body["request"] != chain.hash_request(charge):',
         "if not body:",
         ("test_ledger.py::test_a_key_stands_for_one_request[sqlite-other0]",),
@@ -466,7 +466,7 @@ FAULTS = (
         "ledger",
         "A stored answer is shared whatever epsilon it was drawn with.",
         "An answer is told with a label that is not its own.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         '    entries.c.epsilon >= bindparam("epsilon"),\n',
         "",
         ("test_ledger.py::test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices[sqlite]",),
@@ -653,7 +653,7 @@ FAULTS = (
         "ledger",
         "The refusal of a stored answer's price looks at the analyst's account alone.",
         "It advises an epsilon for a new draw that the data set cannot pay.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         """        return (owner,)
     return find_payers(connection, head, charge, caps)
 """,
@@ -665,7 +665,7 @@ FAULTS = (
         "ledger",
         "A refusal says that nothing more can be answered where a stored answer serves a smaller epsilon.",
         "Analysts give up on a question whose answer is there.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "return NOTHING_MORE if self.charge.fresh else NOTHING_NEW",
         "return NOTHING_MORE",
         ("test_ledger.py::test_a_refusal_does_not_deny_what_a_stored_answer_serves[sqlite]",),
@@ -675,7 +675,7 @@ FAULTS = (
         "ledger",
         "A refusal advises an epsilon below the least that may be asked for.",
         "An analyst who follows the advice is refused again.",
-        "ledger/payment.py",
+        "ledger/budget_check.py",
         "range(-EPSILON_DECIMALS, 10)",
         "range(-2 * EPSILON_DECIMALS, 10)",
         ("test_ledger.py::test_a_refusal_advises_no_epsilon_below_the_least[sqlite]",),

@@ -60,7 +60,7 @@ FAULTS = (
         "microdata",
         "A group may hold less of a bucket than t allows: the bound is rounded down.",
         "A bucket becomes more than t times less likely.",
-        "sdc/methods/buckets.py",
+        "sdc/methods/bucket_feasibility.py",
         "return lambda due, rows: (-(-due * denominator // (rows * numerator)), due * numerator // (rows * "
         "denominator))",
         "return lambda due, rows: (max(1, due * denominator // (rows * numerator)), due * numerator // (rows * "
@@ -72,7 +72,7 @@ FAULTS = (
         "microdata",
         "The ratio of a group to the whole is measured upwards only.",
         "A bucket that hardly occurs in a group, which tells as much, is called close.",
-        "sdc/methods/buckets.py",
+        "sdc/methods/bucket_feasibility.py",
         "max(max(a / b, b / a) for a, b in pairs)",
         "max(a / b for a, b in pairs)",
         ("test_t_close.py::test_the_smallest_t_is_that_of_all_tables",),

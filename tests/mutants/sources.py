@@ -11,7 +11,7 @@ UNCLIPPED = Fault(
     "sources",
     "The SQL that registers a table leaves numbers beyond the upper bound as they are; DuckDB's tests look.",
     "One person's value without a bound moves a sum without a bound.",
-    "sources/ingest/staging.py",
+    "sources/ingest/clamp_and_bound.py",
     """end_cases = [
         (typed_value <= lower_bound, exp.convert(column.lower)),
         (typed_value >= upper_bound, exp.convert(column.upper)),
@@ -38,7 +38,7 @@ UNBOUNDED = Fault(
     "sources",
     "The SQL that registers a table keeps all rows of a unit; DuckDB's tests look.",
     "Someone with a thousand rows is protected by a thousandth of epsilon's noise.",
-    "sources/ingest/staging.py",
+    "sources/ingest/clamp_and_bound.py",
     'return select_from_query(numbered_rows, build_columns([*codes, "u"])).where(exp.column("place") <= schema.rows)',
     'return select_from_query(numbered_rows, build_columns([*codes, "u"]))',
     ("test_registration.py::test_units_keep_the_same_rows[arrow]",),
@@ -83,7 +83,7 @@ FAULTS = (
         "sources",
         "The SQL that registers a table leaves dates outside the bounds as they are.",
         "One person's date moves a mean day without a bound.",
-        "sources/ingest/staging.py",
+        "sources/ingest/clamp_and_bound.py",
         "return build_case(*end_cases, otherwise=typed_value)",
         "return typed_value",
         ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
@@ -93,7 +93,7 @@ FAULTS = (
         "sources",
         "The SQL that registers a table does not put the declared value where one is missing.",
         "Whether a value is missing changes how many rows count, which the schema says is public.",
-        "sources/ingest/staging.py",
+        "sources/ingest/clamp_and_bound.py",
         """    if column.missing is not None:
         code = build_call""",
         """    if column.missing is not None and column.private_keys:

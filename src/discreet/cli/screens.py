@@ -37,7 +37,7 @@ from discreet.formatting import (
     format_value,
 )
 from discreet.ledger import Balance
-from discreet.ledger.payment import MAX_AFFORDABLE
+from discreet.ledger.budget_check import MAX_AFFORDABLE
 from discreet.privacy.guarantee import Guarantee
 
 POPULATION_COLUMNS = ("for the population", "95 % interval", "noise", "sampling")

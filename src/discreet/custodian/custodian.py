@@ -38,8 +38,8 @@ from discreet.datasets.integrity import LazySource, TrackedFiles, require_curren
 from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
+from discreet.ledger.budget_check import Offer
 from discreet.ledger.charge import LedgerVerification, Receipt
-from discreet.ledger.payment import Offer
 from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
 from discreet.planner.options import PriorInput, QueryOptions, build_query_options
 from discreet.planner.plan import Plan

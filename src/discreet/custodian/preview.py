@@ -22,7 +22,7 @@ from discreet.answers.explain import (
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
 from discreet.ledger import Balance, Caps, Charge, Ledger
-from discreet.ledger.payment import Offer, build_unspent_owners, count_affordable_charges
+from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.measurements.selection import CandidateSelection

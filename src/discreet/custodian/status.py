@@ -25,12 +25,12 @@ from discreet.datasets.registration import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.accounts import Terms, qualify_promise
+from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
-from discreet.ledger.payment import Offer, build_unspent_owners, count_affordable_charges
 from discreet.planner.dp_comparison import DpComparison
 from discreet.planner.options import build_query_options
 from discreet.planner.plan import Plan
-from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.privacy.cost import PrivacyCost, SubAccount, compute_pld_epsilon
 from discreet.query import to_sql
 from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
@@ -212,8 +212,6 @@ def compute_tighter_epsilon(schema: Schema, where: str | Path | None = None, ana
 
     It adds up what was spent in parallel and on snapshots without a unit in common too, so it may be the greater one.
     """
-    from discreet.ledger import loss_distribution
-
     if "approx-dp" not in schema.models:
         raise InvalidInput(f"a tighter total is of approx-dp, which {schema.name} does not allow; leave it out")
     entries = [
@@ -221,9 +219,7 @@ def compute_tighter_epsilon(schema: Schema, where: str | Path | None = None, ana
     ]
     entries = [entry for entry in entries if entry.model != "individual-dp"]
     cap = schema.budget if analyst is None else schema.analyst_budget
-    return loss_distribution.compute_pld_epsilon(
-        (entry.spend for entry in entries if entry.spend is not None), cap.delta
-    )
+    return compute_pld_epsilon((entry.spend for entry in entries if entry.spend is not None), cap.delta)
 
 
 @contextmanager

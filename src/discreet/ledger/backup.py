@@ -24,12 +24,12 @@ from sqlalchemy import Connection, Row, Table, func, insert, inspect, select
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger import chain, connect, storage, verify
 from discreet.ledger.accounts import compute_debit
+from discreet.ledger.budget_check import DATASET_OWNER
 from discreet.ledger.chain import FORGOTTEN_QUERY as WHAT
 from discreet.ledger.chain import RESTORER as WHO
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Charge, LedgerRestore, LedgerVerification
 from discreet.ledger.database import Database, translate_database_errors
-from discreet.ledger.payment import DATASET_OWNER
 from discreet.ledger.sqlite import SQLite, open_immutable, sync_to_disk
 from discreet.ledger.storage import FIRST_FORMATS, METADATA, MIGRATIONS_DIR, VERSION_TABLE, entries, heads
 from discreet.mechanisms.entropy import SYSTEM

@@ -30,6 +30,18 @@ from discreet.ledger.accounts import (
     exceeds_highest_cap,
     qualify_promise,
 )
+from discreet.ledger.budget_check import (
+    DATASET_OWNER,
+    SELECT_BY_KEY,
+    Offer,
+    complete_terms,
+    count_affordable_charges,
+    find_payers,
+    find_retry_receipt,
+    find_stored_offer,
+    pay_charge,
+    require_not_void,
+)
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
     MAX_QUERY_LENGTH,
@@ -54,18 +66,6 @@ from discreet.ledger.connect import (
     upgrade_format,
 )
 from discreet.ledger.database import Database
-from discreet.ledger.payment import (
-    DATASET_OWNER,
-    SELECT_BY_KEY,
-    Offer,
-    complete_terms,
-    count_affordable_charges,
-    find_payers,
-    find_retry_receipt,
-    find_stored_offer,
-    pay_charge,
-    require_not_void,
-)
 from discreet.ledger.storage import IS_NOT_ANSWER, about, entries
 from discreet.ledger.verify import HeadRecord, RecordedHead
 from discreet.numeric import as_int, as_positive, as_rational

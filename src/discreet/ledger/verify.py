@@ -29,10 +29,10 @@ from sqlalchemy import Connection, Row, inspect, select
 from discreet.errors import ClaimFailed, DiscreetError, Unavailable
 from discreet.ledger import chain, storage
 from discreet.ledger.accounts import AMOUNTS, EMPTY_ACCOUNT, PAST_EPOCHS, Account, Terms, compute_debit
+from discreet.ledger.budget_check import DATASET_OWNER, complete_terms_from_totals
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import LedgerVerification, format_stored_amount
 from discreet.ledger.database import RESTORE_COMMAND, Database
-from discreet.ledger.payment import DATASET_OWNER, complete_terms_from_totals
 from discreet.ledger.storage import accounts, answers, caps, entries, heads, parts
 from discreet.privacy.cost import PrivacyCost
 

@@ -20,7 +20,8 @@ from discreet.estimation.hierarchical_counts import BlockHierarchy
 from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, compute_worst_quantile
 from discreet.estimation.noise_distributions import NoiseParts, compute_parts_half_width
 from discreet.formatting import format_confidence, format_upper
-from discreet.measurements.additive import NOISE_NAMES, LinearQuery
+from discreet.measurements.additive import NOISE_NAMES
+from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import Noise
 from discreet.query.scan import Cell

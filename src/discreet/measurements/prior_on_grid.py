@@ -22,18 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.estimation.grid_prior import (
-    MIN_MASS_INSIDE,
+from discreet.estimation.grid_prior import MIN_MASS_INSIDE, bound_runs, require_mass_within
+from discreet.numeric import EPOCH, date_from_days, format_exact, parse_days
+from discreet.priors.heavy_tail import (
     TAIL_WEIGHT,
     PriorUse,
-    bound_runs,
     format_prior_ends,
     get_coarse_grid_rule,
     get_prior_rule,
-    require_mass_within,
     should_mix_tail,
 )
-from discreet.numeric import EPOCH, date_from_days, format_exact, parse_days
 from discreet.priors.prior import Array, Grid, Prior, build_grid, convert_to_masses, make_read_only
 from discreet.priors.syntax import (
     GRAMMAR,

@@ -18,24 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.estimation.grid_prior import (
-    MIN_MASS_INSIDE,
-    TAIL_WEIGHT,
-    GridPrior,
-    PointGridPrior,
-    PriorUse,
-    ShapedGridPrior,
-)
+from discreet.estimation.grid_prior import MIN_MASS_INSIDE, GridPrior, PointGridPrior, ShapedGridPrior
 from discreet.estimation.refinement_posterior import (
     TruthRuns,
     compute_run_posterior,
     estimate_run_error,
     find_best_alpha_up,
 )
-from discreet.measurements.additive import LinearQuery
 from discreet.measurements.prior_on_grid import GridCells, PlacedShapes, place_shapes
+from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.refinement import Refinement
 from discreet.priors.distance import ContinuousDistance, Distance
+from discreet.priors.heavy_tail import TAIL_WEIGHT, PriorUse
 from discreet.priors.posterior import Posterior, distribution_from_runs
 from discreet.priors.prior import Grid, Prior
 from discreet.query.scan import Amounts

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.estimation.grid_prior import PriorUse
 from discreet.formatting import format_confidence, format_whole_upper
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid, PositionRefinement
 from discreet.measurements.contribution_bounds import ContributionBounds
@@ -23,6 +22,7 @@ from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
 from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
+from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
 from discreet.priors.prior import Prior
 from discreet.query.query import Aggregate

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.estimation.grid_prior import PriorUse
 from discreet.formatting import format_number
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid, PositionRefinement
 from discreet.measurements.contribution_bounds import ContributionBounds
@@ -24,6 +23,7 @@ from discreet.measurements.selection import (
 from discreet.mechanisms.individual_dp import IndividualOrderStatistic
 from discreet.mechanisms.order_statistic import OrderStatisticName
 from discreet.priors.distance import Distance
+from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
 from discreet.priors.prior import Prior
 from discreet.query.query import Aggregate

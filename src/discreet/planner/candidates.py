@@ -11,18 +11,13 @@ from functools import lru_cache
 from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior, parse_grid_prior
 from discreet.estimation.noise_distributions import compute_deviations
-from discreet.measurements.additive import (
-    AdditiveNoise,
-    LinearQuery,
-    build_laplace,
-    build_linear_queries,
-    build_staircase,
-)
+from discreet.measurements.additive import AdditiveNoise, build_laplace, build_staircase
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.estimates import Linear
 from discreet.measurements.estimator import Estimator
 from discreet.measurements.refined_total import RefinedTotal, build_refined_total
 from discreet.measurements.selection import resolve_distance
+from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
 from discreet.measurements.trimmed_mean import build_trimmed_ranks
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
 from discreet.planner.plan import PublicConstant

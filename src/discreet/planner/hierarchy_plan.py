@@ -13,9 +13,9 @@ import numpy as np
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.hierarchical_counts import HistogramStrategy, compute_rollup_weights, list_histogram_strategies
-from discreet.measurements.additive import LinearQuery
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.hierarchical import HierarchicalHistogram, Level, Starts
+from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import Noise

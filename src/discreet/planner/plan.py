@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from discreet.estimation.grid_prior import COARSE_GRID_RULES, GridPrior, PriorUse
+from discreet.estimation.grid_prior import GridPrior
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.contribution_bounds import ONE_ROW, PLAIN_COVERAGE, Coverage, ExpectedRows, find_coverage
 from discreet.measurements.estimator import Estimator
@@ -24,6 +24,7 @@ from discreet.measurements.unit_query import OrderStatistic, UnitQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.planner.options import Accuracy
+from discreet.priors.heavy_tail import COARSE_GRID_RULES, PriorUse
 from discreet.priors.prior import Grid, Prior
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.privacy.guarantee import Guarantee

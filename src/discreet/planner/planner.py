@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
-from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, LinearQuery, build_gaussian, build_laplace
+from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, build_gaussian, build_laplace
 from discreet.measurements.candidate_grid import MAX_CANDIDATES
 from discreet.measurements.contribution_bounds import (
     ONE_ROW,
@@ -26,6 +26,7 @@ from discreet.measurements.estimator import Estimator
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.measurements.selection import CandidateSelection, Mode, build_selection
 from discreet.measurements.threshold import Threshold
+from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.measurements.trimmed_mean import RankMean, check_better_than_guess
 from discreet.measurements.unit_query import UnitQuery, build_order_statistic, build_unit_query
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian

@@ -281,7 +281,7 @@ def _plan_anatomy(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMetho
 
 
 def _plan_buckets(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMethod | None:
-    from discreet.sdc.methods.buckets import choose_bucketing, compute_cut_sizes
+    from discreet.sdc.methods.bucket_feasibility import choose_bucketing, compute_cut_sizes
     from discreet.sdc.methods.t_closeness import (
         ClosenessRequest,
         GroupAssignment,

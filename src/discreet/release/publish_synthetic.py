@@ -16,8 +16,8 @@ from discreet.datasets.registration import Progress
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_number, round_up
 from discreet.ledger import Caps
+from discreet.ledger.budget_check import FILE_QUERY_PREFIX
 from discreet.ledger.charge import Charge, Model, Receipt
-from discreet.ledger.payment import FILE_QUERY_PREFIX
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.planner.public_facts import StructuralZeros, list_predicate_columns, read_structural_zeros
 from discreet.privacy.guarantee import Guarantee, format_privacy_bound

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.sdc.intruder import reidentification as reidentification
     from discreet.sdc.intruder import swap_chances as swap_chances
     from discreet.sdc.methods.anatomy import anatomy as anatomy
-    from discreet.sdc.methods.buckets import groups_apart as groups_apart
+    from discreet.sdc.methods.bucket_feasibility import groups_apart as groups_apart
     from discreet.sdc.methods.generalize import generalise as generalise
     from discreet.sdc.methods.microaggregate import microaggregate as microaggregate
     from discreet.sdc.methods.partition import Closeness as Closeness
@@ -46,7 +46,7 @@ HOME = {
         "swap_chances",
     ),
     "discreet.sdc.methods.anatomy": ("anatomy",),
-    "discreet.sdc.methods.buckets": ("groups_apart",),
+    "discreet.sdc.methods.bucket_feasibility": ("groups_apart",),
     "discreet.sdc.methods.generalize": ("generalise",),
     "discreet.sdc.methods.microaggregate": ("microaggregate",),
     "discreet.sdc.methods.partition": (

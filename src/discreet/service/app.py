@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError, Unavailable
-from discreet.service import request_log
+from discreet.service import monitoring
 from discreet.service.api import admin_routes, dataset_routes
 from discreet.service.api.admin_routes import PRIOR_NAME_PATTERN
 from discreet.service.config import Config
@@ -162,7 +162,7 @@ def _add_exception_handlers(api: FastAPI) -> None:
     async def handle_error(request: Request, error: Exception) -> Response:
         problem = problem_from_error(error)
         if problem.name == "internal":
-            request.state.failed = request_log.format_error_location(error)
+            request.state.failed = monitoring.format_error_location(error)
         return problem.to_response()
 
     async def handle_http_error(request: Request, error: Exception) -> Response:

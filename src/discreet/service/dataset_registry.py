@@ -26,7 +26,7 @@ from discreet.ledger.database import DATABASE_REPLACED, FILE_MISSING, FILE_REPLA
 from discreet.ledger.sqlite import NO_FILE
 from discreet.schema import Schema, load_schema
 from discreet.schema.schema import SourceAddress
-from discreet.service import request_log
+from discreet.service import monitoring
 from discreet.service.config import Config, DatasetConfig
 from discreet.service.middleware.limits import ComputeQuota, RateLimiter
 from discreet.service.store import Store
@@ -186,7 +186,7 @@ class DatasetRegistry:
         except (InvalidInput, Unsupported) as mistake:  # of the custodian's, in the schema: no matter of an analyst's
             dataset.refusal = f"{dataset.schema.name} cannot be opened now; ask its custodian"
             dataset.cause = str(mistake)
-            request_log.write_event("closed", dataset=dataset.schema.name, where=type(mistake).__name__)
+            monitoring.write_event("closed", dataset=dataset.schema.name, where=type(mistake).__name__)
         dataset.refused_at = time.monotonic()
         raise Unavailable(dataset.refusal)
 

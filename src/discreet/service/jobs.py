@@ -17,7 +17,7 @@ from typing import Any
 
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
-from discreet.service import request_log, requests
+from discreet.service import monitoring, requests
 from discreet.service.api.dependencies import DatasetContext, list_visible_datasets
 from discreet.service.config import Config
 from discreet.service.dataset_registry import Service, get_rehearsal_folder
@@ -236,7 +236,7 @@ def _run_job(
     except DiscreetError as refusal:
         return "failed", {"problem": problem_from_error(refusal).to_json()}
     except Exception as error:  # the outermost boundary of a job: told without its text
-        request_log.write_event("internal", where=request_log.format_error_location(error))
+        monitoring.write_event("internal", where=monitoring.format_error_location(error))
         return "failed", {"problem": problem_from_error(error).to_json()}
 
 

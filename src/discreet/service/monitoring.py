@@ -1,13 +1,21 @@
-"""What a custodian looks at: the chain, snapshots, warnings, counts. Nothing here is for analysts."""
+"""Monitoring for custodians and operators: failing checks, warnings, metrics, and the request log. Never for analysts.
+
+The log says who sent a request, to which route, what came of it, and its padded time; never a question or a value.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from sqlalchemy import select
 
@@ -19,9 +27,11 @@ from discreet.formatting import format_cost, format_decimals
 from discreet.ledger import Entry
 from discreet.ledger.connect import parse_ledger_path
 from discreet.schema import Schema
-from discreet.service.dataset_registry import Service
 from discreet.service.store.job_queue import count_job_states
 from discreet.service.store.store import read_counters, tokens
+
+if TYPE_CHECKING:
+    from discreet.service.dataset_registry import Service
 
 METRIC_HELP = {
     "requests": "Replies by method, route and status.",
@@ -217,3 +227,24 @@ def _format_labels(names: tuple[str, ...], label: str) -> str:
 
 def _escape_label(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+LOG_FIELDS = ("at", "event", "process", "id", "method", "route", "status", "analyst", "dataset", "seconds", "where")
+
+
+def write_event(event: str, stream: TextIO | None = None, **fields: object) -> None:
+    """One line of JSON on stderr; of the facts, only those that a log may hold."""
+    line: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
+    line["process"] = os.getpid()
+    line |= {name: fields[name] for name in LOG_FIELDS if fields.get(name) is not None}
+    output = sys.stderr if stream is None else stream
+    with suppress(OSError):  # a log that cannot be written, as on a full disk, costs no reply
+        output.write(json.dumps(line) + "\n")  # at once: other processes write there too
+        output.flush()
+
+
+def format_error_location(error: BaseException) -> str:
+    """The kind of an error and the lines it passed, without its words, which may hold anything."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    lines = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames]
+    return f"{type(error).__name__} at {' > '.join(lines)}"

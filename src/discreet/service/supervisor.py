@@ -30,7 +30,7 @@ from discreet.custodian.status import find_current_snapshot
 from discreet.datasets.dataset_dir import generate_identifier, open_bound_ledger
 from discreet.datasets.registration import Progress, ignore_stage
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
-from discreet.service import request_log, worker
+from discreet.service import monitoring, worker
 from discreet.service.config import TLS, Config
 from discreet.service.dataset_registry import ServedDataset, Service, get_dataset_engine, get_rehearsal_folder
 from discreet.service.health import is_healthy
@@ -170,7 +170,7 @@ class SupervisedProcess:
         """Bury the dead, kill what is hung, and start another once the pause is over."""
         self._read_heartbeats(now)
         if self.process is not None and self.last_beat is not None and now - self.last_beat > self.hang_timeout:
-            request_log.write_event("hung", process=self.process.pid, where=self.name)
+            monitoring.write_event("hung", process=self.process.pid, where=self.name)
             self.process.kill()
             self.process.join()
         if self.process is not None and not self.process.is_alive():
@@ -203,14 +203,14 @@ class SupervisedProcess:
             with child_end, _block_signals():
                 process.start()
         except (OSError, EOFError) as error:  # no memory or no more processes: there may be, later
-            request_log.write_event("failed", where=request_log.format_error_location(error))
+            monitoring.write_event("failed", where=monitoring.format_error_location(error))
             self.deaths += isinstance(error, EOFError | ConnectionError)  # of the process that forks
             self._schedule_restart(now)
         else:
             self.process = process
 
     def _record_death(self, dead_process: BaseProcess, now: float) -> None:
-        request_log.write_event("died", process=dead_process.pid, status=dead_process.exitcode, where=self.name)
+        monitoring.write_event("died", process=dead_process.pid, status=dead_process.exitcode, where=self.name)
         self.process, self.deaths = None, self.deaths + 1
         self._schedule_restart(now)
 
@@ -248,7 +248,7 @@ def run_service(config: Config, announce: Callable[[str], None], progress: Progr
                 _watch_startup(config, server_socket, sender)
                 supervise_processes(children, receiver, lambda: announce(format_service_url(config, server_socket)))
             finally:
-                request_log.write_event("stopping")
+                monitoring.write_event("stopping")
                 server_socket.close()
                 stop_processes(children, receiver, worker.compute_grace(config) + 2 * worker.MARGIN)
 

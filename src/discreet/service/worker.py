@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Protocol
 
 from discreet.errors import DiscreetError, Internal
-from discreet.service import request_log
+from discreet.service import monitoring
 from discreet.service.config import Config
 
 TRIM_INTERVAL = 5.0
@@ -231,7 +231,7 @@ def _prepare_process(name: str) -> None:
     threading.excepthook = lambda failure: _log_failure(failure.exc_value)
     sys.unraisablehook = lambda failure: _log_failure(failure.exc_value)
     enable_memory_trimming()
-    request_log.write_event("started", where=name)
+    monitoring.write_event("started", where=name)
 
 
 class _LocationHandler(logging.Handler):
@@ -244,14 +244,14 @@ class _LocationHandler(logging.Handler):
         """Write the place, without the words."""
         error = None if record.exc_info is None else record.exc_info[1]
         if error is None:
-            request_log.write_event("failed", where=f"{record.name} at {record.filename}:{record.lineno}")
+            monitoring.write_event("failed", where=f"{record.name} at {record.filename}:{record.lineno}")
         else:
             _log_failure(error)
 
 
 def _log_failure(error: BaseException | None) -> None:
     if error is not None:
-        request_log.write_event("failed", where=request_log.format_error_location(error))
+        monitoring.write_event("failed", where=monitoring.format_error_location(error))
 
 
 def _report_failure(error: Exception) -> int:

@@ -25,7 +25,12 @@ from sqlglot import exp
 
 from discreet.query.scan import AnatomyPlan, RankRuns, ReleasePlan, SwapPlan, TClosenessPlan
 from discreet.schema import Schema
-from discreet.sources.ingest.staging import NamedExpressions, build_columns, select_expressions, select_from_query
+from discreet.sources.ingest.clamp_and_bound import (
+    NamedExpressions,
+    build_columns,
+    select_expressions,
+    select_from_query,
+)
 from discreet.sources.protocol import require_rankable
 from discreet.sources.sql_dialects import (
     Dialect,

@@ -24,7 +24,7 @@ from discreet.numeric import as_int, as_rational, format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.scan import DealRule, TClosenessPlan
 from discreet.sdc.methods.anatomy import check_anatomy_name, count_group_values, renumber_groups
-from discreet.sdc.methods.buckets import (
+from discreet.sdc.methods.bucket_feasibility import (
     BucketSizes,
     GroupsApart,
     build_bucket_values,

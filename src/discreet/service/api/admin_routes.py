@@ -10,7 +10,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 
-from discreet.service import monitoring, request_log, requests
+from discreet.service import monitoring, requests
 from discreet.service.api import models as d
 from discreet.service.api.dependencies import (
     KEY_HEADERS,
@@ -190,7 +190,7 @@ class HealthCache:
             finally:
                 self._valid_until = time.monotonic() + HEALTH_CACHE_SECONDS
             if failing and failing != self._failing:
-                request_log.write_event("unhealthy", where=", ".join(failing))
+                monitoring.write_event("unhealthy", where=", ".join(failing))
             self._failing = failing
         return self._failing
 

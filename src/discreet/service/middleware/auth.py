@@ -16,7 +16,7 @@ from anyio.lowlevel import RunVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from discreet.service import request_log
+from discreet.service import monitoring
 from discreet.service.dataset_registry import Service
 from discreet.service.middleware.deadline import App, Message, Receive, Scope, Send
 from discreet.service.problems import HttpProblem, problem_from_error
@@ -111,7 +111,7 @@ class AuthMiddleware:
         except Exception as error:  # the outermost boundary: what is not ours is told without its text
             problem = problem_from_error(error)
             if problem.name == "internal":
-                state["failed"] = request_log.format_error_location(error)
+                state["failed"] = monitoring.format_error_location(error)
             if not has_begun:
                 state.pop("unpadded", None)
                 await _build_refusal(problem, scope, self._app)(scope, receive, send_and_record)
@@ -269,7 +269,7 @@ def record_reply(service: Service, scope: Scope) -> None:
     state = scope.get("state", {})
     method = scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"  # anyone can make up others without end
     if "failed" in state:
-        request_log.write_event("internal", where=state["failed"], method=method)
+        monitoring.write_event("internal", where=state["failed"], method=method)
     route = scope.get("route")
     template = getattr(route, "path", None) or "other"
     status, seconds = state.get("status", 0), state.get("padded")
@@ -282,6 +282,6 @@ def record_reply(service: Service, scope: Scope) -> None:
         service.counters.add("late", state.get("dataset") or "")
     principal: Principal | None = state.get("principal")
     fields = {"method": method, "route": template, "status": status, "seconds": seconds}
-    request_log.write_event(
+    monitoring.write_event(
         "request", **fields, dataset=state.get("dataset"), analyst=None if principal is None else principal.name
     )

@@ -21,6 +21,13 @@ from sqlglot import exp
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
+from discreet.sources.ingest.clamp_and_bound import (
+    build_lookup_tables,
+    build_staging_query,
+    select_bounded_rows,
+    select_snapshot_summary,
+    select_status_counts,
+)
 from discreet.sources.ingest.registration_report import (
     Progress,
     RegistrationReport,
@@ -34,13 +41,6 @@ from discreet.sources.ingest.registration_report import (
     refuse_kinds,
     refuse_schema,
     refuse_unusable_rows,
-)
-from discreet.sources.ingest.staging import (
-    build_lookup_tables,
-    build_staging_query,
-    select_bounded_rows,
-    select_snapshot_summary,
-    select_status_counts,
 )
 from discreet.sources.ingest.values import WHITESPACE
 from discreet.sources.sql_dialects import DUCKDB_SYNTAX, ColumnOrigin, SourceKind, build_call

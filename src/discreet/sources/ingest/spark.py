@@ -20,6 +20,13 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.schema import Schema
+from discreet.sources.ingest.clamp_and_bound import (
+    build_lookup_tables,
+    build_staging_query,
+    select_bounded_rows,
+    select_snapshot_summary,
+    select_status_counts,
+)
 from discreet.sources.ingest.registration_report import (
     Progress,
     RegistrationReport,
@@ -33,13 +40,6 @@ from discreet.sources.ingest.registration_report import (
     refuse_kinds,
     refuse_schema,
     refuse_unusable_rows,
-)
-from discreet.sources.ingest.staging import (
-    build_lookup_tables,
-    build_staging_query,
-    select_bounded_rows,
-    select_snapshot_summary,
-    select_status_counts,
 )
 from discreet.sources.sql_dialects import SPARK_SYNTAX, ColumnOrigin, SourceKind
 
