@@ -155,7 +155,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
     'return ( f"import os\\n{fractions}\\nfrom discreet import Client\\n\\n" f\'with Clien': (CODE, 2),
     'return value if DECIMAL_PATTERN.fullmatch(value) else f"Fraction({value!r})"': (CODE, 1),
     "return repr(value)": (CODE, 1),
-    'monitoring.write_event("closed", dataset=dataset.schema.name, where=type(mistak': (LOG, 1),
+    'monitoring.write_event("closed", dataset=dataset.schema.name, where=type(mistake': (LOG, 1),
     "return f\"{type(error).__name__} at {' > '.join(lines)}\"": (LOG, 1),
 }
 """Every other place, by how its statement begins, why no stored text follows from a name there, and how often."""
