@@ -18,7 +18,7 @@ demo: .venv-demo/ready
 test: $(READY)
 	$(PYTEST)
 
-# The tests come last, so that their closing line does too. The repository's own checks are in tests/test_repo.py.
+# The tests come last, so that their closing line does too. The repository's own checks are in tests/repository/test_repo.py.
 check: format lint types docs test
 
 format: $(READY)
@@ -42,7 +42,7 @@ soak: $(READY)
 
 # All tests that sample, 50 times over. `make chance MORE="--seeds --times 10"`: with other seeds each time.
 chance: $(READY)
-	.venv/bin/python -m tests.chance $(MORE)
+	.venv/bin/python -m tests.support.repeat_sampling $(MORE)
 
 mutants: $(READY)
 	.venv/bin/python -m tests.mutants

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from papers import crossover
-
 from demo import pictures
 from discreet import DiscreteLaplace, Laplace, Prior, Refinement
 from discreet.verification import worst_ratio
+from papers import crossover
 
 DRAWS = 200_000
 LOW, HIGH = 17, 90

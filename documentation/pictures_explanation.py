@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from papers import crossover
 from papers.charts import Line, bars, lines
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
@@ -24,6 +23,7 @@ from discreet.estimation.noise_distributions import (
 )
 from discreet.sdc.report_charts import Chart
 from discreet.synthetic.hilbert import bound_chain, bound_ordered_chain
+from papers import crossover
 
 FOLDER = "images/explanation"
 PRIOR = "0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1"

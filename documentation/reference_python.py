@@ -10,12 +10,12 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-import papers
 from documentation.markdown import block, code, first_sentence, page, table
 
 import discreet
 import discreet.sample
 import discreet.verification
+import papers
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Ask": ("Custodian", "Client", "Answer", "Posterior", "Accuracy", "Schema", "load_schema", "Ledger"),

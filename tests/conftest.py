@@ -19,19 +19,20 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-import services
+from support import external_services
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["seeded"]
+pytest_plugins = ["support.seeded_entropy"]
 
+TESTS = Path(__file__).parent
 SERVICES = ("postgres", "spark", "chromium")
 SHARED = "DISCREET_SHARED"
 """Names a folder of all workers."""
 LONG = {"test_service_fuzz", "test_expected_error", "test_golden_copies", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
-KEPT = Path(__file__).parents[1] / "src/discreet/sdc/methods/__pycache__"
+KEPT = TESTS.parent / "src/discreet/sdc/methods/__pycache__"
 """Where numba keeps what it has compiled."""
 
 # There is a worker for each processor; numpy, imported later, would start as many threads in each, and they spin.
@@ -46,6 +47,9 @@ hypothesis.settings.register_profile("discreet", deadline=None, max_examples=50,
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("discreet")
 
+# Tests may import from each other, whatever folder they are in: names of test modules are used once.
+sys.path.extend(sorted({str(path.parent) for path in TESTS.rglob("test_*.py")} - {*sys.path}))
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before there are workers, begin to compile what they will all need; a lock is held for as long as it takes."""
@@ -55,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(os.environ[SHARED]))
         with (Path(os.environ[SHARED]) / "compiling").open("x") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            compiler = [sys.executable, str(Path(__file__).with_name("compiled.py"))]
+            compiler = [sys.executable, str(TESTS / "support/compile_numba.py")]
             compiling = subprocess.Popen(compiler, pass_fds=[lock.fileno()])
         config.add_cleanup(lambda: _ended(compiling))
 
@@ -73,7 +77,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """In a new checkout the tests are compiled: by each worker some, which the others then find."""
     if hasattr(session.config, "workerinput") and session.config.args == session.config.getini("testpaths"):
         _leave_a_processor()
-        names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+        names = sorted(path.stem for path in TESTS.rglob("test_*.py"))
         share = int(session.config.workerinput["workerid"][2:]) / session.config.workerinput["workercount"]
         first = round(share * len(names))
         for name in names[first:] + names[:first]:
@@ -131,25 +135,27 @@ def starts_once(service: str) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The DSN of a PostgreSQL of our own."""
-    missing = services.absent_modules("psycopg") + services.absent_programs("initdb", "pg_ctl")
-    services.require("postgres", *missing)
+    missing = external_services.absent_modules("psycopg") + external_services.absent_programs("initdb", "pg_ctl")
+    external_services.require("postgres", *missing)
     starts_once("postgres")
-    with services.postgres_server() as dsn:
+    with external_services.postgres_server() as dsn:
         yield dsn
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A quiet local Spark."""
-    services.require("spark", *services.absent_modules("pyspark"), *services.absent_programs("java"))
+    external_services.require(
+        "spark", *external_services.absent_modules("pyspark"), *external_services.absent_programs("java")
+    )
     starts_once("spark")
-    with services.spark_session() as session:
+    with external_services.spark_session() as session:
         yield session
 
 
 @pytest.fixture(scope="session")
-def chromium() -> services.Chromium:
+def chromium() -> external_services.Chromium:
     """A browser without a window: the one that never has any, where it is installed, since it takes less."""
-    found = next(filter(None, map(services.find_program, ("chromium-headless-shell", "chromium"))), None)
-    services.require("chromium", *([] if found else ["chromium-headless-shell, chromium"]))
-    return services.Chromium(str(found))
+    found = next(filter(None, map(external_services.find_program, ("chromium-headless-shell", "chromium"))), None)
+    external_services.require("chromium", *([] if found else ["chromium-headless-shell, chromium"]))
+    return external_services.Chromium(str(found))

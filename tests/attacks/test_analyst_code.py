@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import facing
-import weak
-from facing import Curator, Refused
-from questions import HARMLESS, HOSTILE
+import target_faces
+import weak_targets
+from attack_questions import HARMLESS, HOSTILE
+from target_faces import Curator, Refused
 
 
 def attack(inside: Curator, outside: Curator) -> list[str]:
@@ -23,12 +23,12 @@ def answers(curator: Curator, question: str) -> bool:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    assert set(attack(*weak.both(tmp_path))) == set(HOSTILE)
+    assert set(attack(*weak_targets.both(tmp_path))) == set(HOSTILE)
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """Predicates compare a column with constants, which no row can make fail; all else is refused unread."""
-    with facing.both(facing.ours, tmp_path) as curators:
+    with target_faces.both(target_faces.ours, tmp_path) as curators:
         assert attack(*curators) == []
         assert all(answers(curators[0], question) for question in HARMLESS)
         assert not any(answers(curators[0], question) for question in HOSTILE)

@@ -77,7 +77,7 @@ def test_the_page_and_the_attacks_are_the_same() -> None:
         ("tests/attacks/test_sums.py", "tests/attacks/test_precision.py"),
         ("tests/attacks/test_sums.py", "tests/attacks/test_nothing.py"),
         ("::test_two_hundred_requests_with_room_for_ten", "::test_nothing"),
-        ("tests/test_ledger_race.py", "tests/test_nothing.py"),
+        ("tests/unit/ledger/test_ledger_race.py", "tests/test_nothing.py"),
     ],
 )
 def test_a_page_that_is_wrong_is_caught(old: str, new: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import facing
-import weak
-from facing import Curator, crowd
+import target_faces
+import weak_targets
+from target_faces import Curator, crowd
 
 FORMS = ("ill", "NOT NOT ill", "ill = TRUE", "NOT (ill = FALSE)", "ill AND (age >= 0 OR age < 0)")
 EPSILON, TIMES = 0.1, 10
@@ -21,11 +21,11 @@ def attack(curator: Curator) -> float:
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """A question is paid for once, and drawn every time."""
-    facing.write(tmp_path, crowd())
-    assert attack(weak.Naive(tmp_path / "t.csv")) > TIMES - 1
+    target_faces.write(tmp_path, crowd())
+    assert attack(weak_targets.Naive(tmp_path / "t.csv")) > TIMES - 1
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """The same question, however it is put, has the same answer; where it is drawn again it is paid again."""
-    with facing.ours(tmp_path, crowd()) as curator:
+    with target_faces.ours(tmp_path, crowd()) as curator:
         assert attack(curator) <= 1

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-import certified
-import weak
+import certified_success
+import weak_targets
 from discreet import AddNoise, DiscreteLaplace
 
 DRAWS, CLAIM = 20_000, 1
@@ -24,7 +24,7 @@ def attack(release: Release) -> float:
 def below(draws: Sequence[NDArray[np.float64]], most: int) -> float:
     """The certified epsilon of "at most so many"."""
     hits = [int(np.sum(side <= most)) for side in draws]
-    return certified.epsilon(hits[0], hits[1], DRAWS)
+    return certified_success.epsilon(hits[0], hits[1], DRAWS)
 
 
 def ours(exact: int, draws: int) -> Iterable[float]:
@@ -33,7 +33,7 @@ def ours(exact: int, draws: int) -> Iterable[float]:
 
 def test_it_succeeds_against_the_weak_stand_in() -> None:
     """Half the scale is twice the epsilon."""
-    assert attack(lambda exact, draws: weak.half_the_scale(exact, CLAIM, draws)) > 1.5 * CLAIM
+    assert attack(lambda exact, draws: weak_targets.half_the_scale(exact, CLAIM, draws)) > 1.5 * CLAIM
 
 
 def test_it_fails_against_discreet() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import facing
-import weak
-from facing import Curator, Refused
-from questions import HARMLESS, HOSTILE
+import target_faces
+import weak_targets
+from attack_questions import HARMLESS, HOSTILE
+from target_faces import Curator, Refused
 
 
 def attack(inside: Curator, outside: Curator) -> list[str]:
@@ -27,12 +27,12 @@ def paid(curator: Curator, question: str) -> float:
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """What fails on the target's row costs nothing."""
-    assert set(attack(*weak.both(tmp_path))) == set(HOSTILE)
+    assert set(attack(*weak_targets.both(tmp_path))) == set(HOSTILE)
 
 
-@pytest.mark.parametrize("opened", [facing.ours, facing.over_http])
-def test_it_fails_against_discreet(tmp_path: Path, opened: facing.Opened) -> None:
+@pytest.mark.parametrize("opened", [target_faces.ours, target_faces.over_http])
+def test_it_fails_against_discreet(tmp_path: Path, opened: target_faces.Opened) -> None:
     """The cost follows from question and schema, and no row can make a question fail."""
-    with facing.both(opened, tmp_path) as curators:
+    with target_faces.both(opened, tmp_path) as curators:
         assert attack(*curators) == []
         assert curators[0].spent() == 0.5 * len(HARMLESS)

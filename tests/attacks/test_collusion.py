@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import facing
-import weak
-from facing import Curator, NothingLeft, crowd
+import target_faces
+import weak_targets
+from target_faces import Curator, NothingLeft, crowd
 
 EACH, ALL, ANALYSTS = 1, 3, 10
 
@@ -24,12 +24,12 @@ def attack(curator: Curator) -> float:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    facing.write(tmp_path, crowd())
-    assert attack(weak.Naive(tmp_path / "t.csv", budget=EACH)) == ANALYSTS * EACH
+    target_faces.write(tmp_path, crowd())
+    assert attack(weak_targets.Naive(tmp_path / "t.csv", budget=EACH)) == ANALYSTS * EACH
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """The data set has a cap of its own, over all analysts."""
-    with facing.ours(tmp_path, crowd(), budget=ALL, each=EACH) as curator:
+    with target_faces.ours(tmp_path, crowd(), budget=ALL, each=EACH) as curator:
         assert attack(curator) == ALL
         assert curator.spent() == ALL

@@ -6,9 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-import facing
-import weak
-from facing import Refused, crowd
+import target_faces
+import weak_targets
+from target_faces import Refused, crowd
 
 EACH, CAP = 0.5, 1
 
@@ -16,7 +16,7 @@ EACH, CAP = 0.5, 1
 class Sender(Protocol):
     """Who sends an answer over a connection, and keeps an account."""
 
-    def deliver(self, question: str, epsilon: float, send: facing.Send) -> None: ...
+    def deliver(self, question: str, epsilon: float, send: target_faces.Send) -> None: ...
 
     def spent(self) -> Fraction | float: ...
 
@@ -40,12 +40,12 @@ def attack(sender: Sender) -> float:
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """Who did not get the answer gets the money back: as many as are asked for."""
-    facing.write(tmp_path, crowd())
-    assert attack(weak.Naive(tmp_path / "t.csv", budget=CAP)) == 8 * EACH
+    target_faces.write(tmp_path, crowd())
+    assert attack(weak_targets.Naive(tmp_path / "t.csv", budget=CAP)) == 8 * EACH
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """A charge is durable before a row is read, and is never taken back."""
-    with facing.over_http(tmp_path, crowd(), budget=CAP) as service:
+    with target_faces.over_http(tmp_path, crowd(), budget=CAP) as service:
         assert attack(service) == 0
         assert service.spent() == CAP

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-import certified
-import facing
-import weak
-from facing import Counts
+import certified_success
+import target_faces
+import weak_targets
+from target_faces import Counts
 
 ROOMS, EPSILON = 500, 0.5
 """In every room some who are ill, nobody knows how many, and one target of 37 years."""
@@ -28,14 +28,14 @@ def people(truth: list[bool]) -> list[str]:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    truth = certified.tossed(ROOMS)
-    facing.write(tmp_path, people(truth))
-    assert attack(weak.SmallCountsSuppressed(tmp_path / "t.csv"), truth) == ROOMS
+    truth = certified_success.tossed(ROOMS)
+    target_faces.write(tmp_path, people(truth))
+    assert attack(weak_targets.SmallCountsSuppressed(tmp_path / "t.csv"), truth) == ROOMS
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """Both questions are about the ill alone, and a target is one of them or not: both epsilons together bound it."""
-    truth = certified.tossed(ROOMS)
-    with facing.ours(tmp_path, people(truth)) as curator:
+    truth = certified_success.tossed(ROOMS)
+    with target_faces.ours(tmp_path, people(truth)) as curator:
         right = attack(curator, truth)
-    assert right <= certified.most_right(ROOMS, certified.guessing(2 * EPSILON)) < 0.85 * ROOMS
+    assert right <= certified_success.most_right(ROOMS, certified_success.guessing(2 * EPSILON)) < 0.85 * ROOMS

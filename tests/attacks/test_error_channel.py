@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import facing
-import weak
-from facing import Curator, Refused, crowd
-from questions import HARMLESS, HOSTILE
+import target_faces
+import weak_targets
+from attack_questions import HARMLESS, HOSTILE
+from target_faces import Curator, Refused, crowd
 
 SECRETS = ("k4w9z2mm1c", "zq81xkd0v7")
 """The target's name and town, which nobody could guess."""
@@ -40,12 +40,12 @@ def told(curator: Curator, question: str) -> str:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    facing.write(tmp_path, PEOPLE)
-    assert set(SECRETS) < set(attack(weak.Naive(tmp_path / "t.csv")))
+    target_faces.write(tmp_path, PEOPLE)
+    assert set(SECRETS) < set(attack(weak_targets.Naive(tmp_path / "t.csv")))
 
 
-@pytest.mark.parametrize("opened", [facing.ours, facing.over_http])
-def test_it_fails_against_discreet(tmp_path: Path, opened: facing.Opened) -> None:
+@pytest.mark.parametrize("opened", [target_faces.ours, target_faces.over_http])
+def test_it_fails_against_discreet(tmp_path: Path, opened: target_faces.Opened) -> None:
     """Refusals come from question and schema alone, in words of our own; every byte of every reply is looked at."""
     with opened(tmp_path, PEOPLE) as curator:
         assert attack(curator) == []

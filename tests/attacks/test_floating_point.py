@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import certified
-import weak
+import certified_success
+import weak_targets
 from discreet import AddNoise, DiscreteLaplace
 
 DRAWS, CLAIM = 20_000, 1
@@ -31,11 +31,11 @@ def attack(release: Release, exact: int) -> float:
     half = DRAWS // 2
     grid = max(one[:half].min(), other[:half].min())
     off = [int((side[half:] < grid).sum()) for side in (one, other)]
-    return max(certified.epsilon(off[0], off[1], half), certified.epsilon(off[1], off[0], half))
+    return max(certified_success.epsilon(off[0], off[1], half), certified_success.epsilon(off[1], off[0], half))
 
 
 def naive(exact: int, draws: int) -> Iterable[float]:
-    return weak.float_laplace(exact, 1 / CLAIM, draws)
+    return weak_targets.float_laplace(exact, 1 / CLAIM, draws)
 
 
 def ours(exact: int, draws: int) -> Iterable[float]:

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-import weak
+import weak_targets
 from discreet.schema import Schema
 from discreet.verification import neighbour_rows, replay
-from tables import schema
-from weak import Table
+from support.small_tables import schema
+from weak_targets import Table
 
 Moved = Callable[[Table, Table], Fraction]
 """How far what a mechanism is handed moves between two tables, as a share of what is declared."""
@@ -24,7 +24,7 @@ def attack(moved: Moved, declared: Schema) -> Fraction:
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("glue", [weak.one_row_for_all, weak.bound_from_data])
+@pytest.mark.parametrize("glue", [weak_targets.one_row_for_all, weak_targets.bound_from_data])
 def test_it_succeeds_against_the_weak_stand_in(glue: Moved, relation: str) -> None:
     assert attack(glue, schema(relation, 2, units=4)) > 1
 

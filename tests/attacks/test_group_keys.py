@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import facing
-import weak
-from facing import Curator, Refused
+import target_faces
+import weak_targets
+from target_faces import Curator, Refused
 
 
 def by_keys(curator: Curator) -> list[str]:
@@ -36,12 +36,12 @@ def attack(signal: Signal, inside: Curator, outside: Curator) -> bool:
 
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path, signal: Signal) -> None:
-    assert attack(signal, *weak.both(tmp_path))
+    assert attack(signal, *weak_targets.both(tmp_path))
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_it_fails_against_discreet(tmp_path: Path, signal: Signal) -> None:
     """Keys are those of the schema; who is absent is answered for too."""
-    with facing.both(facing.ours, tmp_path) as curators:
+    with target_faces.both(target_faces.ours, tmp_path) as curators:
         assert not attack(signal, *curators)
         assert "Hammerfest" in by_keys(curators[1])

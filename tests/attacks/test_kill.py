@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import facing
+import target_faces
 from discreet import Custodian
-from facing import crowd
+from target_faces import crowd
 
 KILLED = """
 import os, signal, sys
@@ -47,7 +47,7 @@ def attack(module: str, function: str, asking: str, places: list[Path], charged:
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """An answer, and no charge."""
-    facing.write(tmp_path, crowd())
+    target_faces.write(tmp_path, crowd())
     account = tmp_path / "account"
     assert attack("weak", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
 
@@ -55,7 +55,7 @@ def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize("function", ["read_exact_inputs", "sample_noisy_outputs"])
 def test_it_fails_against_discreet(tmp_path: Path, function: str) -> None:
     """First the charge: it is there when the first row was read, and when the answer was drawn."""
-    schema = facing.write(tmp_path, crowd())
+    schema = target_faces.write(tmp_path, crowd())
 
     def charged() -> bool:
         with Custodian.open(schema) as custodian:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import facing
-import weak
-from facing import Refused, crowd
+import target_faces
+import weak_targets
+from target_faces import Refused, crowd
 
 CAP = 1
 HOSTILE: Sequence[object] = (math.nan, "nan", -math.inf, -1, -1e308, "-0.5", -0.5)
@@ -31,18 +31,18 @@ def attack(pay: Pay, before: Sequence[object], after: Sequence[object]) -> int:
 @pytest.mark.parametrize("amount", HOSTILE)
 def test_it_succeeds_against_the_weak_stand_in(amount: object) -> None:
     """Not a number is never above the cap; less than nothing makes room."""
-    assert attack(weak.FloatLedger(CAP).pay, [amount], []) > 1
+    assert attack(weak_targets.FloatLedger(CAP).pay, [amount], []) > 1
 
 
 @pytest.mark.parametrize("amount", TINY)
 def test_it_succeeds_with_amounts_that_a_float_does_not_notice(amount: object) -> None:
-    assert attack(weak.FloatLedger(CAP).pay, [], [amount]) == 5
+    assert attack(weak_targets.FloatLedger(CAP).pay, [], [amount]) == 5
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """Refused, and nothing changed; then exactly what is there can be spent, and nothing more."""
     rooms = count()
-    with facing.ours(tmp_path, crowd(), budget=CAP) as curator:
+    with target_faces.ours(tmp_path, crowd(), budget=CAP) as curator:
 
         def pay(amount: object) -> bool:
             before = curator.spent()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import facing
-import weak
-from facing import Curator, Refused
+import target_faces
+import weak_targets
+from target_faces import Curator, Refused
 
 QUESTION = "SELECT COUNT(*) AS n FROM t WHERE age = 37"
 POINTS = tuple(f"point({count})" for count in (0, 1, 2, 60))
@@ -29,12 +29,12 @@ def seen(curator: Curator, prior: str) -> tuple[str, object]:
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """The one prior that is not refused is the exact answer."""
-    assert {"point(0)", "point(1)"} <= set(attack(*weak.both(tmp_path)))
+    assert {"point(0)", "point(1)"} <= set(attack(*weak_targets.both(tmp_path)))
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """A prior is read without the rows, and makes nothing cheaper."""
-    with facing.both(facing.ours, tmp_path) as curators:
+    with target_faces.both(target_faces.ours, tmp_path) as curators:
         assert attack(*curators) == []
         for prior in HOSTILE:
             assert seen(curators[0], prior)[0] != "answered", prior

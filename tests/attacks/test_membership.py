@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import certified
-import facing
-import weak
-from facing import Counts
+import certified_success
+import target_faces
+import weak_targets
+from target_faces import Counts
 
 ROOMS, KNOWN, EPSILON = 500, 6, 1
 """In every room so many whom the attacker knows, and one more by the toss of a coin."""
@@ -25,15 +25,15 @@ def people(truth: list[bool]) -> list[str]:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    truth = certified.tossed(ROOMS)
-    facing.write(tmp_path, people(truth))
-    assert attack(weak.SmallCountsSuppressed(tmp_path / "t.csv"), truth) == ROOMS
+    truth = certified_success.tossed(ROOMS)
+    target_faces.write(tmp_path, people(truth))
+    assert attack(weak_targets.SmallCountsSuppressed(tmp_path / "t.csv"), truth) == ROOMS
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """No more than epsilon allows, though more than chance: the attack is a good one."""
-    truth = certified.tossed(ROOMS)
-    with facing.ours(tmp_path, people(truth)) as curator:
+    truth = certified_success.tossed(ROOMS)
+    with target_faces.ours(tmp_path, people(truth)) as curator:
         right = attack(curator, truth)
-    assert right <= certified.most_right(ROOMS, certified.guessing(EPSILON)) < 0.85 * ROOMS
-    assert certified.at_most(right, ROOMS) > certified.guessing(EPSILON)
+    assert right <= certified_success.most_right(ROOMS, certified_success.guessing(EPSILON)) < 0.85 * ROOMS
+    assert certified_success.at_most(right, ROOMS) > certified_success.guessing(EPSILON)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import facing
-import weak
-from facing import Refused, crowd
+import target_faces
+import weak_targets
+from target_faces import Refused, crowd
 
 NOWHERE = "0" * 32
 
@@ -26,14 +26,14 @@ def attack(read: Callable[[str], str], numbers: Iterable[str]) -> list[str]:
 
 
 def test_it_succeeds_against_the_weak_stand_in() -> None:
-    book = weak.NoteBook()
+    book = weak_targets.NoteBook()
     kept = book.keep("ann's answer")
     assert attack(book.read, map(str, range(10))) == [kept]
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """Eve may ask about the same data set, and knows the very number."""
-    with facing.over_http(tmp_path, crowd()) as service:
+    with target_faces.over_http(tmp_path, crowd()) as service:
         asked = {"question": "SELECT COUNT(*) FROM t", "epsilon": "1"}
         made = service.call("ada", "POST", "/answers", asked).json()["id"]
         assert service.call("ada", "GET", f"/answers/{made}").status_code == 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-import certified
-import weak
+import certified_success
+import weak_targets
 from discreet import AddNoise, DiscreteLaplace
 
 DRAWS, CLAIM, STEP = 5_000, 1, Fraction(1, 16)
@@ -24,11 +24,11 @@ def attack(release: Release) -> float:
     """The certified epsilon of "the remainder was seen at the first answer", which is learned from other draws."""
     seen = {remainder(value) for value in release(ONE, DRAWS)}
     hits = [sum(remainder(value) in seen for value in release(answer, DRAWS)) for answer in (ONE, OTHER)]
-    return certified.epsilon(hits[0], hits[1], DRAWS)
+    return certified_success.epsilon(hits[0], hits[1], DRAWS)
 
 
 def naive(exact: float, draws: int) -> Iterable[float]:
-    return weak.noise_on_a_grid(exact, float(STEP), draws)
+    return weak_targets.noise_on_a_grid(exact, float(STEP), draws)
 
 
 def ours(exact: float, draws: int) -> Iterable[float]:

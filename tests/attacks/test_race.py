@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
-import weak
+import weak_targets
 from discreet import BudgetExceeded, Ledger
-from ledgers import DATASET, ask, caps
+from support.ledger_stores import DATASET, ask, caps
 
 TOGETHER, ROOM = 40, 10
 
@@ -27,7 +27,7 @@ def attack(charge: Callable[[int], bool]) -> int:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    assert attack(weak.LooksThenWrites(tmp_path / "spent", ROOM).charge) > ROOM
+    assert attack(weak_targets.LooksThenWrites(tmp_path / "spent", ROOM).charge) > ROOM
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-import certified
-import facing
-import weak
-from facing import Curator, NothingLeft
+import certified_success
+import target_faces
+import weak_targets
+from target_faces import Curator, NothingLeft
 
 PEOPLE, QUESTIONS = 200, 400
 BUDGET = 0.5
@@ -47,16 +47,16 @@ def people(truth: Truth) -> list[str]:
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """Every analyst keeps to a budget of her own, and every answer has its noise."""
     truth = tossed()
-    facing.write(tmp_path, people(truth))
-    assert attack(weak.Naive(tmp_path / "t.csv", budget=1), truth, 1) >= 0.95
+    target_faces.write(tmp_path, people(truth))
+    assert attack(weak_targets.Naive(tmp_path / "t.csv", budget=1), truth, 1) >= 0.95
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """The budget of the data set ends it; what was learned is within what it allows, in many answers or in few."""
     truth = tossed()
-    most = certified.most_right(PEOPLE, certified.guessing(BUDGET)) / PEOPLE
+    most = certified_success.most_right(PEOPLE, certified_success.guessing(BUDGET)) / PEOPLE
     assert most < 0.85
     for answers in (5, 50):
-        with facing.ours(tmp_path / str(answers), people(truth), budget=BUDGET) as curator:
+        with target_faces.ours(tmp_path / str(answers), people(truth), budget=BUDGET) as curator:
             assert attack(curator, truth, BUDGET / answers) <= most
             assert curator.spent() == BUDGET

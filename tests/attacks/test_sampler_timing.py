@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-import weak
+import weak_targets
 from discreet import DiscreteGaussian, DiscreteLaplace, Staircase
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
@@ -56,7 +56,7 @@ def attack_by_clock(sample: Sample, draws: int) -> float:
 
 
 def by_trials(entropy: Entropy) -> int:
-    return weak.geometric_by_trials(0.01, lambda: int.from_bytes(entropy.take(4), "big") / 2**32)
+    return weak_targets.geometric_by_trials(0.01, lambda: int.from_bytes(entropy.take(4), "big") / 2**32)
 
 
 def test_it_succeeds_against_the_weak_stand_in() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import facing
-import weak
+import target_faces
+import weak_targets
 
 Total = Callable[[Sequence[str]], float]
 ODD = 2**44 - 1
@@ -26,11 +26,11 @@ class Pair:
     other: Sequence[object]
     lower: int
     upper: int
-    weak: Total = weak.float_total
+    weak: Total = weak_targets.float_total
 
 
 PAIRS = {
-    "wrapped": Pair([2**30, 0], [2**30, 2**30], 0, 2**30, weak.total_in_32_bits),
+    "wrapped": Pair([2**30, 0], [2**30, 2**30], 0, 2**30, weak_targets.total_in_32_bits),
     "beyond 2^53": Pair([*EVEN, *[ODD] * 3], [ODD, *EVEN[1:], *[ODD] * 3], ODD, ODD + 1),
     "another order": Pair([*EVEN, *[ODD] * 50], [*[ODD] * 50, *EVEN], ODD, ODD + 1),
     "not a number": Pair([1, 2, 3], [1, "nan", 3], 0, 99),
@@ -59,7 +59,7 @@ def through_discreet(folder: Path, pair: Pair) -> Total:
     def total(cells: Sequence[str]) -> float:
         people = [f"n{at},{cell},true,Oslo,0" for at, cell in enumerate(cells)]
         schema = {"neighbours": f"replace-one\nunits: {len(cells)}", "lower": pair.lower, "upper": pair.upper}
-        with facing.ours(next(folders), people, budget=10**6, **schema) as curator:
+        with target_faces.ours(next(folders), people, budget=10**6, **schema) as curator:
             return int(curator.ask("SELECT SUM(age) AS n FROM t", 10_000)[0]["n"])
 
     return total
@@ -75,5 +75,5 @@ def test_it_fails_against_discreet(tmp_path: Path, name: str) -> None:
 def test_64_bits_wrap_and_discreet_does_not(tmp_path: Path) -> None:
     """As many rows of as much as it takes."""
     pair = Pair([*[2**44] * (2**19 - 1), 0], [2**44] * 2**19, 0, 2**44)
-    assert attack(weak.total_in_64_bits, pair) >= 2
+    assert attack(weak_targets.total_in_64_bits, pair) >= 2
     assert attack(through_discreet(tmp_path, pair), pair) <= 1.01

@@ -13,7 +13,9 @@ FAULTS = (
         "verification/audit/read_outputs.py",
         "return np.array(raw[TRAINING].tolist()).dtype == object",
         "return True",
-        ("test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
+        (
+            "unit/verification/test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",
+        ),
     ),
     Fault(
         "audit-whole-numbers-by-test-draws",
@@ -23,7 +25,9 @@ FAULTS = (
         "verification/audit/read_outputs.py",
         "if not all(bool(mask[TRAINING].all()) for mask in is_integer):",
         "if not all(bool(mask.all()) for mask in is_integer):",
-        ("test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
+        (
+            "unit/verification/test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",
+        ),
     ),
     Fault(
         "audit-zeros-after-digits",
@@ -35,7 +39,7 @@ FAULTS = (
         """text = value if isinstance(value, str) else value.decode("latin-1")
             return text.rstrip("\\0") if _parse_numpy_text(text) is None else _normalize_text(text)""",
         (
-            "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[digits]",
+            "unit/verification/test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[digits]",
         ),
     ),
     Fault(
@@ -47,7 +51,7 @@ FAULTS = (
         "return _convert_ticks(parse_moment(value))",
         "return value.tolist() if isinstance(value, np.datetime64) else _convert_ticks(parse_moment(value))",
         (
-            "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[days]",
+            "unit/verification/test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[days]",
         ),
     ),
     Fault(
@@ -58,7 +62,7 @@ FAULTS = (
         "verification/audit/read_outputs.py",
         "if raw.dtype != object or not isinstance(outputs, np.ndarray) or _is_masked(raw):",
         "if raw.dtype != object or not isinstance(outputs, np.ndarray):",
-        ("test_audit_types.py::test_masked_entries_and_fields_are_read_by_value",),
+        ("unit/verification/test_audit_types.py::test_masked_entries_and_fields_are_read_by_value",),
     ),
     Fault(
         "audit-event-chosen-by-test-draws",
@@ -70,7 +74,7 @@ FAULTS = (
         sample.take_every(0, 2), sample2.take_every(0, 2), float(claim.delta), float(claim.confidence)
     )""",
         "candidate = choose_event(sample, sample2, float(claim.delta), float(claim.confidence))",
-        ("test_audit_leaks.py::test_many_events_tried_cost_no_confidence",),
+        ("laws/test_audit_leaks.py::test_many_events_tried_cost_no_confidence",),
     ),
     Fault(
         "audit-residues-dropped",
@@ -80,7 +84,7 @@ FAULTS = (
         "verification/audit/features.py",
         "return [build_residue_feature(scaled, modulus) for modulus in dict.fromkeys(moduli)]",
         "return []",
-        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[even or odd]",),
+        ("laws/test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[even or odd]",),
     ),
     Fault(
         "audit-common-steps-of-one",
@@ -90,7 +94,7 @@ FAULTS = (
         "verification/audit/features.py",
         "if divisors[index] > 1 and counts[index] >= MIN_ALIKE",
         "if divisors[index] == 1 and counts[index] >= MIN_ALIKE",
-        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[steps of 1,009]",),
+        ("laws/test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[steps of 1,009]",),
     ),
     Fault(
         "audit-one-scale-for-all-columns",
@@ -100,7 +104,7 @@ FAULTS = (
         "verification/audit/combined_features.py",
         "scale = np.where(high > low, high - low, 1.0)",
         "scale = np.full(len(low), max(float((high - low).max()), 1.0))",
-        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[beside wide columns]",),
+        ("laws/test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[beside wide columns]",),
     ),
     Fault(
         "audit-first-columns-only",
@@ -110,6 +114,6 @@ FAULTS = (
         "verification/audit/combined_features.py",
         "return sorted(sorted(range(width), key=lambda index: -differences[index])[:MAX_COLUMNS])",
         "return sorted(sorted(range(width), key=lambda index: 0 * differences[index])[:MAX_COLUMNS])",
-        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[column 21 of 30]",),
+        ("laws/test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[column 21 of 30]",),
     ),
 )

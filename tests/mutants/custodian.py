@@ -14,7 +14,7 @@ FAULTS = (
         """            with self._large_answer_slots if is_large else nullcontext():
 """,
         "            with nullcontext():\n",
-        ("test_memory.py::test_few_large_answers_are_drawn_at_once",),
+        ("service/test_memory.py::test_few_large_answers_are_drawn_at_once",),
     ),
     Fault(
         "charge-after-reading",
@@ -25,7 +25,7 @@ FAULTS = (
         "        receipt = self._ledger.charge(charge, self._payable_caps)",
         """        self._measure_plan(planned)
         receipt = self._ledger.charge(charge, self._payable_caps)""",
-        ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
+        ("service/test_service_early_reads.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
     ),
     Fault(
         "refund-on-failure",
@@ -39,7 +39,7 @@ FAULTS = (
         "            with self._ledger._database.begin_write() as connection:\n"
         "                connection.execute(accounts.delete())\n"
         "            raise Unavailable(\n",
-        ("test_custodian.py::test_what_fails_while_rows_are_read_stays_charged",),
+        ("unit/custodian/test_custodian.py::test_what_fails_while_rows_are_read_stays_charged",),
     ),
     Fault(
         "one-draw-for-all-cells",
@@ -49,7 +49,7 @@ FAULTS = (
         "custodian/measure.py",
         "noise = measurement.noise.sample_units(len(inputs), SYSTEM) if inputs else ()",
         "noise = [*measurement.noise.sample_units(1, SYSTEM)] * len(compute_inputs) if compute_inputs else ()",
-        ("test_custodian.py::test_every_cell_is_drawn_apart",),
+        ("unit/custodian/test_custodian.py::test_every_cell_is_drawn_apart",),
     ),
     Fault(
         "empty-cells-without-noise",
@@ -59,7 +59,7 @@ FAULTS = (
         "custodian/measure.py",
         "return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row",
         "return [tuple(x + int(n) * bool(x) for x, n in zip(*row, strict=True)) for row",
-        ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
+        ("laws/test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
     ),
     Fault(
         "private-keys-without-threshold",
@@ -69,7 +69,7 @@ FAULTS = (
         "custodian/measure.py",
         "if count >= threshold.min_count}",
         "if count is not None}",
-        ("test_custodian.py::test_keys_that_are_not_public_are_shown_over_a_threshold",),
+        ("unit/custodian/test_custodian.py::test_keys_that_are_not_public_are_shown_over_a_threshold",),
     ),
     Fault(
         "cells-that-have-rows",
@@ -82,7 +82,9 @@ FAULTS = (
         """        histograms = source.totals(TotalsScan(UNIT_MEASURES, plan.keys, plan.query.where))
         list_cells = [cell for cell in plan.list_cells() if cell in histograms]
 """,
-        ("test_replay.py::test_every_form_is_answered_from_an_empty_table[GROUP BY sex-add-remove-1]",),
+        (
+            "unit/verification/test_replay.py::test_every_form_is_answered_from_an_empty_table[GROUP BY sex-add-remove-1]",
+        ),
     ),
     Fault(
         "stored-answers-drawn-again",
@@ -92,7 +94,7 @@ FAULTS = (
         "custodian/custodian.py",
         "stored = receipt.answer or self._ledger.store(",
         "stored = (receipt.answer and self._measure_plan(planned)) or self._ledger.store(",
-        ("test_custodian.py::test_the_same_question_is_the_same_answer_for_nothing",),
+        ("unit/custodian/test_custodian.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),
     Fault(
         "session-answers-drawn-again",
@@ -104,7 +106,7 @@ FAULTS = (
 """,
         """        text = self._measure_query(planned) if stored_outputs else self._log.store_outputs(place, outputs)
 """,
-        ("test_session.py::test_the_same_question_is_the_same_answer_for_nothing",),
+        ("unit/custodian/test_session.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),
     Fault(
         "session-not-paid",
@@ -114,7 +116,7 @@ FAULTS = (
         "custodian/session.py",
         "cost = PrivacyCost(session_epsilon, session_epsilon**2 / 2)",
         "cost = PrivacyCost(session_epsilon / 1000, session_epsilon**2 / 2)",
-        ("test_session.py::test_the_whole_session_is_paid_on_opening_and_never_again",),
+        ("unit/custodian/test_session.py::test_the_whole_session_is_paid_on_opening_and_never_again",),
     ),
     Fault(
         "one-charge-two-sessions",
@@ -124,7 +126,7 @@ FAULTS = (
         "custodian/session.py",
         "if self.ledger.store(self.dataset, self.entry, self.mark) != self.mark:",
         "if not self.ledger.store(self.dataset, self.entry, self.mark):",
-        ("test_session.py::test_a_retry_with_the_same_key_pays_once_and_one_session_answers",),
+        ("unit/custodian/test_session.py::test_a_retry_with_the_same_key_pays_once_and_one_session_answers",),
     ),
     Fault(
         "draws-seen-when-they-are-ready",
@@ -136,7 +138,7 @@ FAULTS = (
             self._release_barrier()
 """,
         "        finally:\n            pass\n",
-        ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
+        ("service/test_service_early_reads.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
     ),
     Fault(
         "a-file-for-half-its-price",
@@ -147,7 +149,7 @@ FAULTS = (
         "question, query_text, model, plan.privacy_cost, recipe.epsilon, key=key, fresh=True)",
         "question, query_text, model, type(plan.privacy_cost)(plan.privacy_cost.epsilon / 2, "
         "plan.privacy_cost.rho / 4), recipe.epsilon, key=key, fresh=True)",
-        ("test_private_publish.py::test_a_private_file_is_charged_and_says_what_it_is",),
+        ("unit/release/test_publish_synthetic.py::test_a_private_file_is_charged_and_says_what_it_is",),
     ),
     Fault(
         "any-log-of-a-session",
@@ -157,7 +159,7 @@ FAULTS = (
         "custodian/session.py",
         "session_log = MemoryLog() if log is None else _require_own_log(log)",
         "session_log = MemoryLog() if log is None else log",
-        ("test_session.py::test_a_log_of_a_caller_s_own_opens_no_session",),
+        ("unit/custodian/test_session.py::test_a_log_of_a_caller_s_own_opens_no_session",),
     ),
     Fault(
         "refusal-of-another-search",
@@ -167,6 +169,6 @@ FAULTS = (
         "custodian/preview.py",
         "            raise refusal from None\n",
         "            raise\n",
-        ("test_preview.py::test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left",),
+        ("unit/custodian/test_preview.py::test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left",),
     ),
 )

@@ -13,7 +13,7 @@ FAULTS = (
         "privacy/guarantee.py",
         "return order * rho + ln_above((order - 1) / order, bits) - subtrahend",
         "return order * rho - ln_above(order / (order - 1), bits) - subtrahend",
-        ("test_guarantee.py::test_the_conversion_rounds_up_at_every_order",),
+        ("unit/privacy/test_guarantee.py::test_the_conversion_rounds_up_at_every_order",),
     ),
     Fault(
         "conversion-at-half-of-rho",
@@ -23,7 +23,7 @@ FAULTS = (
         "privacy/guarantee.py",
         "epsilon = compute_epsilon_at_order(order, self.rho, exact_delta)",
         "compute_epsilon = compute_epsilon_at_order(order, self.rho / 2, exact_delta)",
-        ("test_guarantee.py::test_concentrated_becomes_approximate_on_the_safe_side",),
+        ("unit/privacy/test_guarantee.py::test_concentrated_becomes_approximate_on_the_safe_side",),
     ),
     Fault(
         "replaced-rows-in-one-partition",
@@ -33,7 +33,7 @@ FAULTS = (
         "privacy/guarantee.py",
         'max_accounts = rows if guarantees[0].neighbours == "add-remove" else 2 * rows',
         "max_accounts = rows",
-        ("test_guarantee.py::test_parallel_counts_the_largest_accounts_a_unit_can_reach",),
+        ("unit/privacy/test_guarantee.py::test_parallel_counts_the_largest_accounts_a_unit_can_reach",),
     ),
     Fault(
         "weaker-is-called-differential-privacy",
@@ -43,7 +43,7 @@ FAULTS = (
         "privacy/guarantee.py",
         'f"{self.k}-anonymity: every record',
         'f"Differential privacy by {self.k}-anonymity: every record',
-        ("test_guarantee.py::test_words_never_call_anything_weaker_differential_privacy",),
+        ("unit/privacy/test_guarantee.py::test_words_never_call_anything_weaker_differential_privacy",),
     ),
     Fault(
         "high-ends-rounded-to-the-nearest",
@@ -53,7 +53,7 @@ FAULTS = (
         "formatting.py",
         "_format_nonfinite(high) if exact_high is None else _format_decimal(exact_high, places, math.ceil),",
         "_format_nonfinite(high) if exact_high is None else _format_decimal(exact_high, places, _round_nearest),",
-        ("test_formatting.py::test_a_printed_interval_holds_the_computed_one",),
+        ("unit/test_formatting.py::test_a_printed_interval_holds_the_computed_one",),
     ),
     Fault(
         "factors-rounded-to-the-nearest",
@@ -63,7 +63,7 @@ FAULTS = (
         "formatting.py",
         "max(0, 2 - _compute_magnitude(factor - 1)), math.ceil)",
         "max(0, 2 - _compute_magnitude(factor - 1)), _round_nearest)",
-        ("test_formatting.py::test_at_most_so_many_times_as_likely_is_never_too_little",),
+        ("unit/test_formatting.py::test_at_most_so_many_times_as_likely_is_never_too_little",),
     ),
     Fault(
         "costs-rounded-down",
@@ -73,6 +73,6 @@ FAULTS = (
         "formatting.py",
         "return format_upper(amount, AMOUNT_DIGITS)",
         "return format_lower(amount, AMOUNT_DIGITS)",
-        ("test_formatting.py::test_the_sentence_of_a_guarantee_promises_no_more_than_it",),
+        ("unit/test_formatting.py::test_the_sentence_of_a_guarantee_promises_no_more_than_it",),
     ),
 )

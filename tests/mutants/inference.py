@@ -13,7 +13,7 @@ FAULTS = (
         "estimation/noise_distributions.py",
         "    place = int(outside[-1]) + 1 if len(outside) else 0\n",
         "    place = int(np.argmax(beyond <= 1 - confidence))\n",
-        ("test_nested.py::test_intervals_hold_far_into_the_tail[3-6]",),
+        ("unit/estimation/test_hierarchical_counts.py::test_intervals_hold_far_into_the_tail[3-6]",),
     ),
     Fault(
         "nested-intervals-by-the-variance-alone",
@@ -23,7 +23,7 @@ FAULTS = (
         "measurements/hierarchical.py",
         "2 / float(noise.rate) ** 2 if isinstance(noise, DiscreteLaplace) else noise.variance() + INTEGER_NOISE_VARIANCE",
         "noise.variance()",
-        ("test_nested.py::test_intervals_hold_far_into_the_tail[1-6]",),
+        ("unit/estimation/test_hierarchical_counts.py::test_intervals_hold_far_into_the_tail[1-6]",),
     ),
     Fault(
         "quantiles-end-at-64-deviations",
@@ -34,7 +34,7 @@ FAULTS = (
         """        distances = distances[-1] * np.geomspace(1, 64, 120)
 """,
         "",
-        ("test_inference.py::test_a_quantile_of_narrow_noise_is_far_enough[12-weights1]",),
+        ("unit/estimation/test_grid_prior.py::test_a_quantile_of_narrow_noise_is_far_enough[12-weights1]",),
     ),
     Fault(
         "sums-of-lifted-counts-praised",
@@ -47,7 +47,7 @@ FAULTS = (
         """        if not self.is_worse or self.is_worse:
 """,
         (
-            "test_reconciled_sums.py::test_a_sparse_histogram_says_to_add_up_the_raw_counts"
+            "unit/answers/test_reconciled_sums.py::test_a_sparse_histogram_says_to_add_up_the_raw_counts"
             "[SELECT HISTOGRAM(pay, 96) FROM t WHERE sex = 'F'-epsilon0]",
         ),
     ),
@@ -61,7 +61,7 @@ FAULTS = (
 """,
         """        use_raw = False
 """,
-        ("test_reconciled_sums.py::test_the_picture_shows_the_better_counts",),
+        ("unit/answers/test_reconciled_sums.py::test_the_picture_shows_the_better_counts",),
     ),
     Fault(
         "impossible-sums-recommended",
@@ -71,7 +71,7 @@ FAULTS = (
         "answers/reconcile.py",
         "        return abs(self.reconciled_total - nearest_total) > ",
         "        return abs(self.reconciled_total - self.raw_total + 0 * nearest_total) > ",
-        ("test_reconciled_sums.py::test_a_sum_that_is_moved_to_what_is_possible_is_not_worse",),
+        ("unit/answers/test_reconciled_sums.py::test_a_sum_that_is_moved_to_what_is_possible_is_not_worse",),
     ),
     Fault(
         "facts-keep-the-promise",
@@ -83,7 +83,7 @@ FAULTS = (
         "variance, changes))",
         """    build_fact_guarantee(guarantee, constraint_set.facts, _compute_fact_rho(constraint_set, variance, changes))
     return guarantee""",
-        ("test_reconcile.py::test_a_fact_needs_a_word_and_takes_the_promise_away",),
+        ("unit/estimation/test_reconcile.py::test_a_fact_needs_a_word_and_takes_the_promise_away",),
     ),
     Fault(
         "facts-without-a-word",
@@ -93,7 +93,7 @@ FAULTS = (
         "estimation/linear_refinement.py",
         "    if not accept_facts:\n",
         "    if accept_facts is None:\n",
-        ("test_reconcile.py::test_a_fact_needs_a_word_and_takes_the_promise_away",),
+        ("unit/estimation/test_reconcile.py::test_a_fact_needs_a_word_and_takes_the_promise_away",),
     ),
     Fault(
         "loss-of-facts-halved",
@@ -103,7 +103,7 @@ FAULTS = (
         "estimation/refinement_cost.py",
         "return float(loss / self.scale)",
         "return float(value / self.scale) / 2",
-        ("test_rho.py::test_two_categories_with_a_known_sum",),
+        ("unit/estimation/test_refinement_cost.py::test_two_categories_with_a_known_sum",),
     ),
     Fault(
         "weights-spend-more-than-there-is",
@@ -113,7 +113,7 @@ FAULTS = (
         "estimation/hierarchical_counts.py",
         "return (*coarse, 1 - sum(coarse))",
         "return (*coarse, max(1 - sum(coarse), 0.5))",
-        ("test_nested.py::test_weights_spend_what_there_is",),
+        ("unit/estimation/test_hierarchical_counts.py::test_weights_spend_what_there_is",),
     ),
     Fault(
         "posterior-ignores-the-prior",
@@ -123,6 +123,6 @@ FAULTS = (
         "estimation/refinement_posterior.py",
         "mass = prior.mass / prior.total * likelihood",
         "mass = likelihood",
-        ("test_drawn.py::test_numbers_follow_bayes_rule",),
+        ("unit/estimation/test_refinement_posterior.py::test_numbers_follow_bayes_rule",),
     ),
 )

@@ -13,7 +13,7 @@ FAULTS = (
         "mechanisms/selection_scores.py",
         "symmetric_spread, is_exact = 2 * math.ceil(width / grid), step is None and grid == 1",
         "symmetric_spread, is_exact = math.ceil(width / grid), step is None and grid == 1",
-        ("test_selection.py::test_the_mode_of_all_small_tables",),
+        ("unit/mechanisms/test_exponential_mechanism.py::test_the_mode_of_all_small_tables",),
     ),
     Fault(
         "weights-rounded-against-privacy",
@@ -23,7 +23,7 @@ FAULTS = (
         "mechanisms/selection_scores.py",
         "return exp_above(-self.epsilon / self.spread, RATIO_BITS)",
         "return exp_above(-self.epsilon / self.spread, RATIO_BITS) - Fraction(1, 2**RATIO_BITS)",
-        ("test_selection.py::test_scores_that_move_by_the_sensitivity_lose_epsilon",),
+        ("unit/mechanisms/test_exponential_mechanism.py::test_scores_that_move_by_the_sensitivity_lose_epsilon",),
     ),
     Fault(
         "permute-and-flip-without-permuting",
@@ -33,7 +33,7 @@ FAULTS = (
         "mechanisms/permute_and_flip.py",
         "return int(heads[sample_below(len(heads), entropy)])",
         "return int(heads[0])",
-        ("test_selection.py::test_draws_follow_the_laws",),
+        ("unit/mechanisms/test_exponential_mechanism.py::test_draws_follow_the_laws",),
     ),
     Fault(
         "replaced-rows-counted-once-in-histograms",
@@ -43,7 +43,7 @@ FAULTS = (
         "mechanisms/sensitivity.py",
         'return rows if neighbours == "add-remove" else 2 * rows\n',
         "return rows\n",
-        ("test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
+        ("unit/mechanisms/test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
     ),
     Fault(
         "replaced-values-counted-once-in-sums",
@@ -55,7 +55,7 @@ FAULTS = (
         return rows * max(abs(low), abs(high))""",
         """if parse_neighbor_relation(neighbours) in ("add-remove", "replace-one"):
         return rows * max(abs(low), abs(high))""",
-        ("test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
+        ("unit/mechanisms/test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
     ),
     Fault(
         "replaced-ranks-counted-once",
@@ -65,7 +65,7 @@ FAULTS = (
         "mechanisms/sensitivity.py",
         'return rows * (max(a, b - a) if neighbours == "add-remove" else b)',
         "return rows * max(a, b - a)",
-        ("test_quantile.py::test_the_median_of_all_small_tables",),
+        ("unit/mechanisms/test_quantile.py::test_the_median_of_all_small_tables",),
     ),
     Fault(
         "depths-of-quantiles-not-shared",
@@ -75,7 +75,7 @@ FAULTS = (
         "mechanisms/quantile.py",
         "return self.epsilon / self.depth / (1",
         "return self.epsilon / (1",
-        ("test_quantile.py::test_every_question_of_several_gets_its_share",),
+        ("unit/mechanisms/test_quantile.py::test_every_question_of_several_gets_its_share",),
     ),
     Fault(
         "prior-taken-from-data",
@@ -92,7 +92,7 @@ FAULTS = (
             return self.candidates.value(int(distribution.prior.index[distribution.sample_position(get_entropy(entropy))]))
         if self.candidates.prior is not None:
             distribution = self.distribution(counts)""",
-        ("test_quantile.py::test_answers_are_drawn_by_the_law_that_was_proven",),
+        ("unit/mechanisms/test_quantile.py::test_answers_are_drawn_by_the_law_that_was_proven",),
     ),
     Fault(
         "ends-of-an-interval-not-shared",
@@ -102,7 +102,7 @@ FAULTS = (
         "mechanisms/quantile.py",
         "return PermuteAndFlip(Selection.of(self.epsilon / 2, sensitivity))",
         "return PermuteAndFlip(Selection.of(self.epsilon, sensitivity))",
-        ("test_bracket.py::test_both_ends_of_all_small_tables_cost_epsilon",),
+        ("unit/mechanisms/test_quantile_bracket.py::test_both_ends_of_all_small_tables_cost_epsilon",),
     ),
     Fault(
         "several-rows-per-unit-forgotten",
@@ -112,7 +112,7 @@ FAULTS = (
         "mechanisms/quantile.py",
         "return PermuteAndFlip(Selection.of(self.epsilon, self.rows_per_unit))",
         "return PermuteAndFlip(Selection.of(self.epsilon, 1))",
-        ("test_extreme.py::test_every_row_that_comes_or_goes_costs_its_share",),
+        ("unit/mechanisms/test_extreme.py::test_every_row_that_comes_or_goes_costs_its_share",),
     ),
     Fault(
         "local-instead-of-smooth-sensitivity",
@@ -122,7 +122,7 @@ FAULTS = (
         "mechanisms/order_statistic.py",
         "smooth = compute_log_smooth_sensitivity(padded, rank, compute_smoothness(epsilon))",
         "smooth = compute_log_smooth_sensitivity(padded, rank, 50 * compute_smoothness(epsilon))",
-        ("test_smooth.py::test_the_loss_is_at_most_epsilon_over_all_neighbours",),
+        ("unit/mechanisms/test_smooth_sensitivity.py::test_the_loss_is_at_most_epsilon_over_all_neighbours",),
     ),
     Fault(
         "individual-noise-without-its-floor",
@@ -132,7 +132,7 @@ FAULTS = (
         "mechanisms/individual_dp.py",
         "if total * mechanism.floor > mechanism.epsilon * width:",
         "if total:",
-        ("test_individual.py::test_the_label_differential_privacy_holds_over_all_pairs_of_tables",),
+        ("unit/mechanisms/test_individual_dp.py::test_the_label_differential_privacy_holds_over_all_pairs_of_tables",),
     ),
     Fault(
         "individual-label-says-e-alone",
@@ -142,7 +142,7 @@ FAULTS = (
         "mechanisms/individual_dp.py",
         "return max(self.floor, len(self.whats) * ln_above(self.floor / self.epsilon) + self.epsilon)",
         "return self.floor",
-        ("test_individual.py::test_the_label_differential_privacy_holds_over_all_pairs_of_tables",),
+        ("unit/mechanisms/test_individual_dp.py::test_the_label_differential_privacy_holds_over_all_pairs_of_tables",),
     ),
     Fault(
         "nan-counts-as-the-upper-bound",
@@ -152,7 +152,7 @@ FAULTS = (
         "mechanisms/order_statistic.py",
         "np.where(np.isnan(quotient), -np.inf, quotient)",
         "np.where(np.isnan(quotient), np.inf, quotient)",
-        ("test_sensitivity.py::test_what_is_no_number_counts_as_the_lower_bound",),
+        ("unit/mechanisms/test_sensitivity.py::test_what_is_no_number_counts_as_the_lower_bound",),
     ),
     Fault(
         "numpy-finds-one-type-for-all-rows",
@@ -162,7 +162,7 @@ FAULTS = (
         "mechanisms/order_statistic.py",
         'np.asarray(values) if hasattr(values, "dtype") else _column_from_list(values)',
         "np.asarray(values)",
-        ("test_sensitivity.py::test_one_row_never_changes_what_the_others_become",),
+        ("unit/mechanisms/test_sensitivity.py::test_one_row_never_changes_what_the_others_become",),
     ),
     Fault(
         "values-not-clamped-to-the-grid",
@@ -175,6 +175,6 @@ FAULTS = (
         "        clamped: NDArray[np.int64] = np.clip(units, self.low, self.high)\n",
         "        finite = np.clip(np.where(np.isnan(quotient), self.low, quotient), -1e18, 1e18)\n"
         "        clamped = np.floor(finite + np.minimum(4 * np.spacing(np.abs(finite)), 0.25)).astype(np.int64)\n",
-        ("test_sensitivity.py::test_values_beyond_the_bounds_are_clamped",),
+        ("unit/mechanisms/test_sensitivity.py::test_values_beyond_the_bounds_are_clamped",),
     ),
 )

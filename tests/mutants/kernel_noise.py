@@ -13,7 +13,7 @@ FAULTS = (
         "mechanisms/discrete_laplace.py",
         '("rate", exact_epsilon / units)',
         '("rate", 2 * exact_epsilon / units)',
-        ("test_noise.py::test_discrete_laplace_loses_epsilon_at_its_sensitivity",),
+        ("unit/mechanisms/test_noise.py::test_discrete_laplace_loses_epsilon_at_its_sensitivity",),
     ),
     Fault(
         "laplace-one-sided",
@@ -23,7 +23,7 @@ FAULTS = (
         "mechanisms/discrete_laplace.py",
         "size, sign = magnitude.combine_digits(heads, entropy), 2 * heads[-2] - 1",
         "size, sign = magnitude.combine_digits(heads, entropy), 1",
-        ("test_noise.py::test_single_draws_fit_too",),
+        ("unit/mechanisms/test_noise.py::test_single_draws_fit_too",),
     ),
     Fault(
         "laplace-draws-narrower-than-its-law",
@@ -33,7 +33,7 @@ FAULTS = (
         "mechanisms/discrete_laplace.py",
         "build_logistic_chance(rate, twice=True), Geometric.of(rate)",
         "build_logistic_chance(rate, twice=True), Geometric.of(2 * rate)",
-        ("test_noise.py::test_draws_fit_with_two_jaws",),
+        ("unit/mechanisms/test_noise.py::test_draws_fit_with_two_jaws",),
     ),
     Fault(
         "sensitivity-rounded-down-to-the-grid",
@@ -43,7 +43,7 @@ FAULTS = (
         "mechanisms/noise.py",
         "units = math.ceil(width / grid)",
         "units = max(1, math.floor(width / grid))",
-        ("test_noise.py::test_a_sensitivity_between_grid_points_is_rounded_up",),
+        ("unit/mechanisms/test_noise.py::test_a_sensitivity_between_grid_points_is_rounded_up",),
     ),
     Fault(
         "one-draw-for-all-components",
@@ -53,7 +53,7 @@ FAULTS = (
         "mechanisms/noise.py",
         "columns = [noise.sample_units(size, entropy) for noise in self.noises]",
         "columns = [self.noises[0].sample_units(size, entropy)] * len(self.noises)",
-        ("test_noise.py::test_the_numbers_of_a_vector_are_drawn_apart",),
+        ("unit/mechanisms/test_noise.py::test_the_numbers_of_a_vector_are_drawn_apart",),
     ),
     Fault(
         "noise-added-in-floats",
@@ -63,7 +63,7 @@ FAULTS = (
         "mechanisms/noise.py",
         "sums = [unit + int(shift) for unit, shift in zip(units, noise, strict=True)]",
         "sums = [int(float(unit) + float(shift)) for unit, shift in zip(units, noise, strict=True)]",
-        ("test_noise.py::test_adding_noise_keeps_the_exact_part",),
+        ("unit/mechanisms/test_noise.py::test_adding_noise_keeps_the_exact_part",),
     ),
     Fault(
         "geometric-tail-cut",
@@ -73,7 +73,7 @@ FAULTS = (
         "mechanisms/samplers.py",
         "value[position] += (1 + self.sample_beyond(entropy)) << len(self.digits)",
         "combine_digits[position] += 0 << len(self.digits)",
-        ("test_sampling.py::test_the_tail_of_a_geometric_number_is_geometric",),
+        ("unit/mechanisms/test_samplers.py::test_the_tail_of_a_geometric_number_is_geometric",),
     ),
     Fault(
         "ties-of-coins-not-broken",
@@ -83,7 +83,7 @@ FAULTS = (
         "mechanisms/samplers.py",
         "heads[position] = break_tie(chance, threshold, SHORT_BITS, entropy)",
         "heads[position] = True",
-        ("test_sampling.py::test_vector_coins_break_ties_too",),
+        ("unit/mechanisms/test_samplers.py::test_vector_coins_break_ties_too",),
     ),
     Fault(
         "modulo-bias",
@@ -93,7 +93,7 @@ FAULTS = (
         "mechanisms/samplers.py",
         "rejected = np.flatnonzero(words > ~surplus)",
         "rejected = np.flatnonzero(words < 0)",
-        ("test_staircase.py::test_uniform_words_that_would_favour_small_numbers_are_drawn_again",),
+        ("unit/mechanisms/test_staircase.py::test_uniform_words_that_would_favour_small_numbers_are_drawn_again",),
     ),
     Fault(
         "staircase-falls-twice",
@@ -103,7 +103,7 @@ FAULTS = (
         "mechanisms/staircase.py",
         "return 1 / rise\n",
         "return 1 / rise**2\n",
-        ("test_staircase.py::test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step",),
+        ("unit/mechanisms/test_staircase.py::test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step",),
     ),
     Fault(
         "staircase-draws-off-by-one",
@@ -113,7 +113,7 @@ FAULTS = (
         "mechanisms/staircase.py",
         "far = core_points + odds.level.sample_many(size, entropy) * self.units + offset % self.units",
         "far = core_points + odds.level.sample_many(size, entropy) * self.units + offset % self.units + 1",
-        ("test_staircase.py::test_draws_fit_their_law_and_no_law_a_tenth_off",),
+        ("unit/mechanisms/test_staircase.py::test_draws_fit_their_law_and_no_law_a_tenth_off",),
     ),
     Fault(
         "box-staircase-forgets-a-step",
@@ -123,7 +123,7 @@ FAULTS = (
         "mechanisms/box_staircase.py",
         "index += is_open * (build_fall_geometric(self.fall).sample_many(size, entropy) + (1 if position else 0))",
         "index += is_open * build_fall_geometric(self.fall).sample_many(size, entropy)",
-        ("test_box_staircase.py::test_draws_fit_their_law_and_no_law_a_tenth_off",),
+        ("unit/mechanisms/test_box_staircase.py::test_draws_fit_their_law_and_no_law_a_tenth_off",),
     ),
     Fault(
         "gaussian-calibrated-as-if-continuous",
@@ -139,7 +139,7 @@ FAULTS = (
         return Fraction(compute_gaussian_delta(math.sqrt(square), float(epsilon), shift))
     if square <= MAX_EXACT_SQUARE:
 """,
-        ("test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta",),
+        ("unit/mechanisms/test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta",),
     ),
     Fault(
         "gaussian-by-the-book",
@@ -149,7 +149,7 @@ FAULTS = (
         "mechanisms/discrete_gaussian.py",
         "sigma_steps = _lower_sigma_steps(sigma_steps, units, exact_epsilon, exact_delta)",
         "sigma_steps = max(1, math.floor(Gaussian.of_the_book(exact_epsilon, exact_delta).sigma * SIGMA_FINENESS))",
-        ("test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta[8-0.01]",),
+        ("unit/mechanisms/test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta[8-0.01]",),
         dies_of="InvalidInput",
     ),
     Fault(
@@ -161,7 +161,7 @@ FAULTS = (
         """            if exact_delta > self.delta:
 """,
         "            if False:\n",
-        ("test_noise.py::test_mistakes_get_one_sentence",),
+        ("unit/mechanisms/test_noise.py::test_mistakes_get_one_sentence",),
     ),
     Fault(
         "gaussian-keeps-too-few-far-draws",
@@ -171,7 +171,7 @@ FAULTS = (
         "mechanisms/discrete_gaussian.py",
         "chances = np.exp(-(distances**2) / (2 * float(self.square)))",
         "chances = np.exp(-(distances**2) / float(self.square))",
-        ("test_noise.py::test_draws_fit_with_two_jaws",),
+        ("unit/mechanisms/test_noise.py::test_draws_fit_with_two_jaws",),
     ),
     Fault(
         "concentrated-noise-for-twice-rho",
@@ -181,7 +181,7 @@ FAULTS = (
         "mechanisms/discrete_gaussian.py",
         '_check_sigma(units**2 / (2 * as_positive(rho, "rho")))',
         '_check_sigma(units**2 / (4 * as_positive(rho, "rho")))',
-        ("test_noise.py::test_concentrated_cost_is_exact",),
+        ("unit/mechanisms/test_noise.py::test_concentrated_cost_is_exact",),
     ),
     Fault(
         "degraded-answers-keep-too-often",
@@ -191,7 +191,7 @@ FAULTS = (
         "mechanisms/discrete_laplace.py",
         "(present_rate - target_rate, target_rate, present_rate)",
         "((present_rate - target_rate) / 2, target_rate, present_rate)",
-        ("test_degradation.py::test_degraded_draws_fit_with_two_jaws",),
+        ("laws/test_degradation.py::test_degraded_draws_fit_with_two_jaws",),
     ),
     Fault(
         "degraded-answers-draw-each-number-anew",
@@ -205,7 +205,7 @@ FAULTS = (
 """,
         """            _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
 """,
-        ("test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
+        ("laws/test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
     ),
     Fault(
         "seeded-generator",
@@ -215,7 +215,7 @@ FAULTS = (
         "mechanisms/entropy.py",
         "        return os.urandom(count)",
         '        return hashlib.shake_256(b"a seed").digest(count)',
-        ("test_sampling.py::test_forked_workers_draw_apart",),
+        ("unit/mechanisms/test_samplers.py::test_forked_workers_draw_apart",),
     ),
     Fault(
         "keyed-draws-used-again",
@@ -225,6 +225,6 @@ FAULTS = (
         "mechanisms/entropy.py",
         "self._call_count += 1",
         "self._call_count += 0",
-        ("test_methods.py::test_permutations_fit_the_uniform_law_and_a_known_bias_does_not",),
+        ("unit/sdc/test_methods.py::test_permutations_fit_the_uniform_law_and_a_known_bias_does_not",),
     ),
 )

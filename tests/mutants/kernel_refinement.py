@@ -13,7 +13,7 @@ FAULTS = (
         "mechanisms/refinement.py",
         "(1 - down) / (up - down), Fraction(1)), (up, down), Fraction(0))",
         "(1 - down) / (up - down), Fraction(1)), (down, up), Fraction(0))",
-        ("test_refinement.py::test_the_blocks_agree_with_the_algorithm_point_by_point",),
+        ("unit/mechanisms/test_refinement.py::test_the_blocks_agree_with_the_algorithm_point_by_point",),
     ),
     Fault(
         "factors-follow-the-truth",
@@ -26,7 +26,7 @@ FAULTS = (
         """        bolder = Refinement.of(self.prior, 2 * self.epsilon, self.about, self.neighbours, self.distance)
         return refined_distribution if keys.min() else bolder._build_distribution(*_group_rings(keys))
 """,
-        ("test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
+        ("unit/mechanisms/test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
     ),
     Fault(
         "statistics-refined-like-individuals",
@@ -36,7 +36,7 @@ FAULTS = (
         "mechanisms/refinement.py",
         'return self.about == "individual" and self.neighbours == "add-remove"',
         "return True",
-        ("test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
+        ("unit/mechanisms/test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
     ),
     Fault(
         "replaced-individuals-refined-against-the-prior",
@@ -46,7 +46,7 @@ FAULTS = (
         "mechanisms/refinement.py",
         'return self.about == "individual" and self.neighbours == "add-remove"',
         'return self.about == "individual"',
-        ("test_refinement.py::test_individuals_lose_epsilon_when_they_come_and_go",),
+        ("unit/mechanisms/test_refinement.py::test_individuals_lose_epsilon_when_they_come_and_go",),
     ),
     Fault(
         "half-of-delta-at-the-truth",
@@ -56,7 +56,7 @@ FAULTS = (
         "mechanisms/refinement.py",
         "return self.delta / (1 + self.ratio)",
         "return self.delta / 2",
-        ("test_refinement.py::test_delta_of_statistics_is_what_was_asked",),
+        ("unit/mechanisms/test_refinement.py::test_delta_of_statistics_is_what_was_asked",),
     ),
     Fault(
         "an-absent-person-is-an-error",
@@ -66,7 +66,7 @@ FAULTS = (
         "mechanisms/refinement.py",
         "        if keys is None:\n            return Distribution(",
         '        if keys is None:\n            raise InvalidInput("absent")\n            return Distribution(',
-        ("test_refinement.py::test_no_truth_whatever_raises_an_error",),
+        ("unit/mechanisms/test_refinement.py::test_no_truth_whatever_raises_an_error",),
         dies_of="InvalidInput",
     ),
     Fault(
@@ -81,7 +81,7 @@ FAULTS = (
         return distance
     original = require_exact_class(
         distance, DISTANCE_CLASSES, "a distance is""",
-        ("test_plain.py::test_subclasses_of_our_classes_are_refused_at_every_door",),
+        ("unit/test_untrusted.py::test_subclasses_of_our_classes_are_refused_at_every_door",),
     ),
     Fault(
         "priors-as-they-come",
@@ -91,6 +91,6 @@ FAULTS = (
         "priors/prior.py",
         'tuple(copy_value(value, "a value of a prior") for value in values)',
         "tuple(values)",
-        ("test_plain.py::test_mechanisms_hand_the_truth_to_nobody",),
+        ("unit/test_untrusted.py::test_mechanisms_hand_the_truth_to_nobody",),
     ),
 )

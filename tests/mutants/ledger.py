@@ -15,7 +15,7 @@ FAULTS = (
 """,
         """    if not list_owners:
 """,
-        ("test_ledger.py::test_a_cap_is_reached_exactly_and_never_passed[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_cap_is_reached_exactly_and_never_passed[sqlite]",),
     ),
     Fault(
         "cap-per-analyst-only",
@@ -27,7 +27,7 @@ FAULTS = (
 """,
         """    if not list_owners[1].can_afford(debit):
 """,
-        ("test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
     ),
     Fault(
         "cap-per-data-set-only",
@@ -39,7 +39,7 @@ FAULTS = (
 """,
         """    if not list_owners[0].can_afford(debit):
 """,
-        ("test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
     ),
     Fault(
         "skipped-charge",
@@ -49,7 +49,7 @@ FAULTS = (
         "ledger/budget_check.py",
         "owner.position.debited_account.plus(debit)",
         "owner.position.debited_account",
-        ("test_ledger.py::test_a_new_answer_is_paid_by_the_data_set_and_the_analyst[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_new_answer_is_paid_by_the_data_set_and_the_analyst[sqlite]",),
     ),
     Fault(
         "reuse-for-nothing",
@@ -59,7 +59,7 @@ FAULTS = (
         "ledger/budget_check.py",
         "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)",
         "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (), debit)",
-        ("test_ledger.py::test_another_analyst_pays_a_stored_answer_alone[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_another_analyst_pays_a_stored_answer_alone[sqlite]",),
     ),
     Fault(
         "dearer-answers-without-consent",
@@ -69,7 +69,7 @@ FAULTS = (
         "ledger/budget_check.py",
         "is_agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))",
         "is_agreed = body is not None",
-        ("test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
     ),
     Fault(
         "two-degraded-answers-of-one-draw",
@@ -81,7 +81,7 @@ FAULTS = (
 """,
         """            _degraded_entries.c.kind == "none",
 """,
-        ("test_ledger.py::test_nobody_is_told_two_degraded_answers_of_one_draw[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_nobody_is_told_two_degraded_answers_of_one_draw[sqlite]",),
     ),
     Fault(
         "draws-from-before-a-restore-degraded",
@@ -93,7 +93,7 @@ FAULTS = (
 """,
         """    restored = 0 * find_last_restore(connection, charge.dataset)
 """,
-        ("test_ledger.py::test_a_draw_from_before_a_restore_is_not_degraded[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_draw_from_before_a_restore_is_not_degraded[sqlite]",),
     ),
     Fault(
         "lost-records-forget-restores",
@@ -103,7 +103,7 @@ FAULTS = (
         "ledger/ledger.py",
         "restores = restore_hashes if head is None or head.ledger is None else head.restores",
         "restores = () if head is None or head.ledger is None else head.restores",
-        ("test_ledger_replaced.py::test_a_record_that_is_lost_under_an_open_data_set_remembers_restores",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_record_that_is_lost_under_an_open_data_set_remembers_restores",),
     ),
     Fault(
         "records-without-a-ledger-are-whole",
@@ -113,7 +113,7 @@ FAULTS = (
         "ledger/ledger.py",
         "restores = restore_hashes if head is None or head.ledger is None else head.restores",
         "restores = restore_hashes if head is None else head.restores",
-        ("test_ledger_replaced.py::test_a_record_of_the_service_that_is_lost_remembers_restores",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_record_of_the_service_that_is_lost_remembers_restores",),
     ),
     Fault(
         "charges-from-before-a-restore-answered",
@@ -125,7 +125,7 @@ FAULTS = (
         require_not_void(connection, body)
 """,
         "",
-        ("test_session.py::test_a_session_from_before_a_restore_does_not_answer_again",),
+        ("unit/custodian/test_session.py::test_a_session_from_before_a_restore_does_not_answer_again",),
     ),
     Fault(
         "answers-stored-for-charges-from-before-a-restore",
@@ -135,7 +135,7 @@ FAULTS = (
         "ledger/ledger.py",
         "                require_not_void(connection, body)\n",
         "",
-        ("test_ledger.py::test_a_charge_from_before_a_restore_is_answered_no_more[sqlite-False]",),
+        ("unit/ledger/test_ledger.py::test_a_charge_from_before_a_restore_is_answered_no_more[sqlite-False]",),
     ),
     Fault(
         "open-charges-stay-open-where-nothing-was-forgotten",
@@ -147,7 +147,9 @@ FAULTS = (
 """,
         """        elif storage.find_unanswered(connection, dataset) and forgotten.delta:
 """,
-        ("test_ledger.py::test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too[sqlite]",),
+        (
+            "unit/ledger/test_ledger.py::test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too[sqlite]",
+        ),
     ),
     Fault(
         "void-entries-of-any-shape-verify",
@@ -157,7 +159,7 @@ FAULTS = (
         "ledger/verify.py",
         'self.head.seq > 0 and body == chain.build_void(self.head) | {"at": body["at"]}',
         "self.head.seq > 0",
-        ("test_ledger.py::test_a_void_entry_of_another_shape_does_not_verify[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_void_entry_of_another_shape_does_not_verify[sqlite]",),
     ),
     Fault(
         "void-entries-stand-for-others",
@@ -167,7 +169,7 @@ FAULTS = (
         "ledger/verify.py",
         'bool(row.kind != "void" if known.hash is None',
         "bool(True if known.hash is None",
-        ("test_ledger.py::test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known[sqlite]",),
     ),
     Fault(
         "voided-charges-verify",
@@ -178,7 +180,7 @@ FAULTS = (
         """        _require(source["seq"] >= self._last_void)
 """,
         "",
-        ("test_ledger.py::test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify[sqlite]",),
     ),
     Fault(
         "degraded-for-nothing",
@@ -189,7 +191,7 @@ FAULTS = (
         "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, "
         "(owner,), debit)",
         "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, (), debit)",
-        ("test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
     ),
     Fault(
         "degraded-answers-verified-twice",
@@ -200,7 +202,7 @@ FAULTS = (
         """        _require((body["analyst"], source["seq"]) not in self._degradations)
 """,
         "",
-        ("test_ledger_tampering.py::test_two_degraded_answers_of_one_draw_are_found[sqlite]",),
+        ("unit/ledger/test_ledger_tampering.py::test_two_degraded_answers_of_one_draw_are_found[sqlite]",),
     ),
     Fault(
         "degraded-answers-shared",
@@ -210,7 +212,7 @@ FAULTS = (
         "ledger/chain.py",
         'lookup_key = source["question"] if source["kind"] == "charge" else build_degraded_key(source["question"])',
         'lookup_key = source["question"]',
-        ("test_ledger.py::test_a_degraded_answer_serves_its_own_analyst_alone[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_degraded_answer_serves_its_own_analyst_alone[sqlite]",),
     ),
     Fault(
         "second-draw-for-one-charge",
@@ -220,7 +222,7 @@ FAULTS = (
         "ledger/ledger.py",
         "return answer if first is None else first",
         "return answer",
-        ("test_ledger.py::test_a_charge_releases_one_draw[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_charge_releases_one_draw[sqlite]",),
     ),
     Fault(
         "amounts-rounded-down",
@@ -230,7 +232,7 @@ FAULTS = (
         "ledger/charge.py",
         "return -(-value.numerator * UNITS_PER_ONE // value.denominator)",
         "return value.numerator * UNITS_PER_ONE // value.denominator",
-        ("test_ledger.py::test_costs_that_are_no_decimals_are_rounded_up[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_costs_that_are_no_decimals_are_rounded_up[sqlite]",),
     ),
     Fault(
         "pure-charges-debit-one-model",
@@ -240,7 +242,7 @@ FAULTS = (
         "ledger/accounts.py",
         "return Account(dp=epsilon, epsilon=epsilon, rho=rho, individual=epsilon)",
         "return Account(dp=epsilon)",
-        ("test_ledger.py::test_a_model_allowed_later_remembers_what_was_spent_before[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_model_allowed_later_remembers_what_was_spent_before[sqlite]",),
     ),
     Fault(
         "parts-counted-once",
@@ -250,7 +252,7 @@ FAULTS = (
         "ledger/accounts.py",
         "return sum(amounts[: self.max_accounts[kind]])",
         "return sum(amounts[:1])",
-        ("test_ledger.py::test_parts_count_as_often_as_one_unit_reaches_them[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_parts_count_as_often_as_one_unit_reaches_them[sqlite]",),
     ),
     Fault(
         "all-of-delta-for-answers",
@@ -260,7 +262,7 @@ FAULTS = (
         "ledger/accounts.py",
         'if model == "approx-dp" and units_to_fraction(account.delta) > cap.delta / 2:',
         'if model == "approx-dp" and units_to_fraction(account.delta) > cap.delta:',
-        ("test_ledger.py::test_half_of_the_delta_is_for_answers_that_may_fail[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_half_of_the_delta_is_for_answers_that_may_fail[sqlite]",),
     ),
     Fault(
         "orders-share-no-delta",
@@ -270,7 +272,7 @@ FAULTS = (
         "ledger/accounts.py",
         "return tuple((order, compute_epsilon_at_order(order, Fraction(0), delta * share)) for order, share in orders)",
         "return tuple((order, compute_epsilon_at_order(order, Fraction(0), delta / 2)) for order, share in orders)",
-        ("test_ledger.py::test_the_deltas_of_all_orders_are_less_than_half_of_the_caps",),
+        ("unit/ledger/test_ledger.py::test_the_deltas_of_all_orders_are_less_than_half_of_the_caps",),
     ),
     Fault(
         "orders-follow-the-cap",
@@ -281,8 +283,8 @@ FAULTS = (
         "highest=highest, has_late_delta=has_late_delta)",
         "highest=highest, has_late_delta=has_late_delta, orders=choose_orders(cap))",
         (
-            "test_raised_caps.py::test_orders_and_their_shares_never_follow_the_cap",
-            "test_raised_caps.py::test_raising_the_cap_85_times_and_stopping_when_it_pays_stays_within_delta",
+            "unit/ledger/test_raised_caps.py::test_orders_and_their_shares_never_follow_the_cap",
+            "unit/ledger/test_raised_caps.py::test_raising_the_cap_85_times_and_stopping_when_it_pays_stays_within_delta",
         ),
     ),
     Fault(
@@ -293,7 +295,7 @@ FAULTS = (
         "ledger/accounts.py",
         "        if self.delta and cap.delta > self.delta:\n",
         "        self = replace(self, delta=max(self.delta, cap.delta))\n        if self.delta < cap.delta:\n",
-        ("test_raised_caps.py::test_a_raised_delta_is_refused_before_anything_is_charged[sqlite]",),
+        ("unit/ledger/test_raised_caps.py::test_a_raised_delta_is_refused_before_anything_is_charged[sqlite]",),
     ),
     Fault(
         "old-losses-under-the-new-cap",
@@ -303,7 +305,7 @@ FAULTS = (
         "ledger/budget_check.py",
         "terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, ",
         "terms.with_earlier_spend(False, ",
-        ("test_raised_caps.py::test_after_an_upgrade_the_promise_covers_what_was_spent_before_it[sqlite]",),
+        ("unit/ledger/test_raised_caps.py::test_after_an_upgrade_the_promise_covers_what_was_spent_before_it[sqlite]",),
     ),
     Fault(
         "lowered-delta-shown",
@@ -313,7 +315,7 @@ FAULTS = (
         "ledger/accounts.py",
         "(0 if pure else terms.delta / 2)",
         "(0 if pure else terms.cap.compute_spent_delta / 2)",
-        ("test_raised_caps.py::test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown[sqlite]",),
+        ("unit/ledger/test_raised_caps.py::test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown[sqlite]",),
     ),
     Fault(
         "models-taken-away-stay-held",
@@ -324,7 +326,7 @@ FAULTS = (
         'if model in allowed or (model not in before and "dp" in allowed)',
         'if model in allowed or "dp" in allowed',
         (
-            "test_raised_caps.py::test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwhile"
+            "unit/ledger/test_raised_caps.py::test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwhile"
             "[sqlite]",
         ),
     ),
@@ -338,7 +340,9 @@ FAULTS = (
 """,
         """    if model not in terms.enforced_models and too_much:
 """,
-        ("test_raised_caps.py::test_a_model_allowed_later_is_not_promised_because_this_transcript_fits[sqlite]",),
+        (
+            "unit/ledger/test_raised_caps.py::test_a_model_allowed_later_is_not_promised_because_this_transcript_fits[sqlite]",
+        ),
     ),
     Fault(
         "raised-reach-for-one-model",
@@ -350,7 +354,7 @@ FAULTS = (
         connection, head_after, (dataset_owner, analyst_owner)
     ):""",
         "if not head_after.max_accounts:",
-        ("test_ledger_reach.py::test_a_reach_is_raised_only_if_every_model_stays_under_its_cap[sqlite]",),
+        ("unit/ledger/test_ledger_parts.py::test_a_reach_is_raised_only_if_every_model_stays_under_its_cap[sqlite]",),
     ),
     Fault(
         "raised-reach-for-who-pays",
@@ -362,7 +366,9 @@ FAULTS = (
         recorded""",
         """    for name in terms:
         recorded_terms""",
-        ("test_ledger_reach.py::test_a_reach_is_raised_only_if_the_accounts_of_others_stay_under_their_caps[sqlite]",),
+        (
+            "unit/ledger/test_ledger_parts.py::test_a_reach_is_raised_only_if_the_accounts_of_others_stay_under_their_caps[sqlite]",
+        ),
     ),
     Fault(
         "raised-reach-forgotten",
@@ -374,7 +380,9 @@ FAULTS = (
             and max_accounts.setdefault(""",
         """            part is None
             and max_accounts.setdefault(""",
-        ("test_ledger_reach.py::test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten[sqlite]",),
+        (
+            "unit/ledger/test_ledger_parts.py::test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten[sqlite]",
+        ),
     ),
     Fault(
         "sums-of-several-snapshots-break-promises",
@@ -384,7 +392,7 @@ FAULTS = (
         "ledger/accounts.py",
         "    too_much = exceeds_highest_cap(largest, model, terms) and (",
         "    too_much = exceeds_highest_cap(largest, model, terms) or (",
-        ("test_ledger_reach.py::test_snapshots_that_meet_again_keep_their_promise[sqlite]",),
+        ("unit/ledger/test_ledger_parts.py::test_snapshots_that_meet_again_keep_their_promise[sqlite]",),
     ),
     Fault(
         "answers-beside-not-told",
@@ -395,7 +403,7 @@ FAULTS = (
         'if model == "dp" or other_models - {model}}',
         'if model == "dp"}',
         (
-            "test_ledger_reach.py::"
+            "unit/ledger/test_ledger_parts.py::"
             "test_every_account_says_where_answers_were_given_that_it_does_not_count[sqlite-None-approx-dp-individual-dp]",
         ),
     ),
@@ -407,7 +415,7 @@ FAULTS = (
         "ledger/verify.py",
         '        return body.get("unrecorded") is True or ',
         "        return bool(body) or ",
-        ("test_ledger_tampering.py::test_what_was_forgotten_cannot_lose_its_mark[charge]",),
+        ("unit/ledger/test_ledger_tampering.py::test_what_was_forgotten_cannot_lose_its_mark[charge]",),
     ),
     Fault(
         "unrecorded-models-count-as-held",
@@ -417,7 +425,9 @@ FAULTS = (
         "ledger/accounts.py",
         "    if largest.dp:\n        return ()\n",
         "    if largest.dp:\n        return MODELS\n",
-        ("test_raised_caps.py::test_a_ledger_of_format_3_promises_in_advance_only_what_its_entries_show[sqlite]",),
+        (
+            "unit/ledger/test_raised_caps.py::test_a_ledger_of_format_3_promises_in_advance_only_what_its_entries_show[sqlite]",
+        ),
     ),
     Fault(
         "accounts-opened-after-a-restore-are-new",
@@ -427,7 +437,9 @@ FAULTS = (
         "ledger/storage.py",
         '    if owner in {"", chain.RESTORER}:',
         "    if owner is not None:",
-        ("test_raised_caps.py::test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before[sqlite]",),
+        (
+            "unit/ledger/test_raised_caps.py::test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before[sqlite]",
+        ),
     ),
     Fault(
         "raise-not-chained",
@@ -439,7 +451,7 @@ FAULTS = (
                 connection, head, chain.build_cap_change(head, owner.name, owner.recorded_terms, owner.terms)
             )""",
         "pass",
-        ("test_raised_caps.py::test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry[sqlite]",),
+        ("unit/ledger/test_raised_caps.py::test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry[sqlite]",),
     ),
     Fault(
         "refresh-forgets",
@@ -449,7 +461,7 @@ FAULTS = (
         "ledger/ledger.py",
         "storage.carry_over(connection, head, fresh, disjoint)",
         "storage.carry_over(connection, head, fresh, True)",
-        ("test_ledger.py::test_spend_carries_over_to_a_new_snapshot_unless_no_unit_is_in_both[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_spend_carries_over_to_a_new_snapshot_unless_no_unit_is_in_both[sqlite]",),
     ),
     Fault(
         "key-for-any-request",
@@ -459,7 +471,7 @@ FAULTS = (
         "ledger/budget_check.py",
         'if body["request"] != chain.hash_request(charge):',
         "if not body:",
-        ("test_ledger.py::test_a_key_stands_for_one_request[sqlite-other0]",),
+        ("unit/ledger/test_ledger.py::test_a_key_stands_for_one_request[sqlite-other0]",),
     ),
     Fault(
         "answers-of-less-epsilon-shared",
@@ -469,7 +481,9 @@ FAULTS = (
         "ledger/budget_check.py",
         '    entries.c.epsilon >= bindparam("epsilon"),\n',
         "",
-        ("test_ledger.py::test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices[sqlite]",),
+        (
+            "unit/ledger/test_ledger.py::test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices[sqlite]",
+        ),
     ),
     Fault(
         "no-flag-for-weaker-releases",
@@ -479,7 +493,7 @@ FAULTS = (
         "ledger/chain.py",
         "return replace(self, weaker=True)",
         "return self",
-        ("test_publish.py::test_a_release_flags_every_total_for_good",),
+        ("unit/release/test_publish.py::test_a_release_flags_every_total_for_good",),
     ),
     Fault(
         "entries-not-chained",
@@ -489,7 +503,7 @@ FAULTS = (
         "ledger/chain.py",
         "return _sha256(previous + body)",
         "return _sha256(body)",
-        ("test_ledger_tampering.py::test_a_chain_written_anew_has_another_head[sqlite]",),
+        ("unit/ledger/test_ledger_tampering.py::test_a_chain_written_anew_has_another_head[sqlite]",),
     ),
     Fault(
         "hashes-not-checked",
@@ -499,7 +513,7 @@ FAULTS = (
         "ledger/verify.py",
         "if not isinstance(row.body, str) or row.hash != chain.hash_entry(head.hash, row.body):",
         "if not isinstance(row.body, str):",
-        ("test_ledger_tampering.py::test_a_changed_entry_is_found_where_it_is[sqlite]",),
+        ("unit/ledger/test_ledger_tampering.py::test_a_changed_entry_is_found_where_it_is[sqlite]",),
     ),
     Fault(
         "accounts-not-checked",
@@ -509,7 +523,7 @@ FAULTS = (
         "ledger/verify.py",
         "        if amounts != tuple(map(format_stored_amount, spent.pop(key, ()))):",
         "        if spent.pop(key, ()) is None:",
-        ("test_ledger_tampering.py::test_a_changed_account_is_found[sqlite]",),
+        ("unit/ledger/test_ledger_tampering.py::test_a_changed_account_is_found[sqlite]",),
     ),
     Fault(
         "commits-not-on-the-disk",
@@ -519,7 +533,7 @@ FAULTS = (
         "ledger/sqlite.py",
         "'FULL' if lasting else 'NORMAL'",
         "'OFF' if lasting else 'NORMAL'",
-        ("test_ledger_open.py::test_every_commit_is_on_the_disk_before_it_returns",),
+        ("unit/ledger/test_ledger_open.py::test_every_commit_is_on_the_disk_before_it_returns",),
     ),
     Fault(
         "look-then-write",
@@ -529,7 +543,7 @@ FAULTS = (
         "ledger/sqlite.py",
         '"BEGIN IMMEDIATE", deadline',
         '"BEGIN", deadline',
-        ("test_ledger_open.py::test_who_writes_has_the_database_alone_from_the_start",),
+        ("unit/ledger/test_ledger_open.py::test_who_writes_has_the_database_alone_from_the_start",),
     ),
     Fault(
         "charges-below-nothing",
@@ -539,7 +553,7 @@ FAULTS = (
         "privacy/cost.py",
         "if exact_amount < 0 or exact_amount > MAX_AMOUNT",
         "if exact_amount > MAX_AMOUNT",
-        ("test_ledger.py::test_what_is_no_amount_is_refused_before_anything_happens[epsilon--1]",),
+        ("unit/ledger/test_ledger.py::test_what_is_no_amount_is_refused_before_anything_happens[epsilon--1]",),
     ),
     Fault(
         "replaced-file-unnoticed",
@@ -551,7 +565,7 @@ FAULTS = (
 """,
         """        if inodes[0] is None:
 """,
-        ("test_ledger_replaced.py::test_a_file_that_takes_the_place_of_the_open_one_is_refused",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_file_that_takes_the_place_of_the_open_one_is_refused",),
     ),
     Fault(
         "other-file-opened-later",
@@ -562,7 +576,7 @@ FAULTS = (
         """            if self._first_file not in (None, before):
 """,
         "            if before is None:\n",
-        ("test_ledger_replaced.py::test_a_process_opens_no_other_file_later",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_process_opens_no_other_file_later",),
     ),
     Fault(
         "remade-database-unnoticed",
@@ -574,7 +588,7 @@ FAULTS = (
 """,
         """        if self._database_id is database_id:
 """,
-        ("test_ledger_replaced.py::test_tables_or_a_database_made_anew_are_refused",),
+        ("unit/ledger/test_ledger_replaced.py::test_tables_or_a_database_made_anew_are_refused",),
     ),
     Fault(
         "head-not-compared",
@@ -585,7 +599,7 @@ FAULTS = (
         """                verify.require_recorded_head(connection, self.id, dataset, head)
             yield""",
         "                pass\n            yield",
-        ("test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
     ),
     Fault(
         "head-by-number-alone",
@@ -595,7 +609,7 @@ FAULTS = (
         "ledger/verify.py",
         'row.kind != "void" if known.hash is None else known.hash == row.hash',
         'row.kind != "void"',
-        ("test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
     ),
     Fault(
         "any-restore-is-a-way-out",
@@ -608,7 +622,7 @@ FAULTS = (
         """        new_restores = [entry for entry, restore_hash in restores]
 """,
         (
-            "test_ledger_replaced.py"
+            "unit/ledger/test_ledger_replaced.py"
             "::test_an_older_copy_is_refused_by_every_command_until_it_is_restored_with_what_was_spent",
         ),
     ),
@@ -622,7 +636,7 @@ FAULTS = (
 """,
         """    all_restores = known_restores
 """,
-        ("test_ledger_replaced.py::test_a_restore_that_was_never_needed_is_remembered_too",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_restore_that_was_never_needed_is_remembered_too",),
     ),
     Fault(
         "head-recorded-too-early",
@@ -636,7 +650,7 @@ FAULTS = (
 """,
         """            for record, head in known_heads if after is not None else ():
 """,
-        ("test_ledger_replaced.py::test_a_head_is_recorded_after_it_is_in_the_ledger",),
+        ("unit/ledger/test_ledger_replaced.py::test_a_head_is_recorded_after_it_is_in_the_ledger",),
     ),
     Fault(
         "refused-ledger-recorded",
@@ -646,7 +660,7 @@ FAULTS = (
         "datasets/dataset_dir.py",
         "        ledger.compare(schema.name, FolderHeads(DatasetDir(schema)))  # first",
         "        ledger.record_heads(schema.name, FolderHeads(DatasetDir(schema)))  # first",
-        ("test_bad_input.py::test_the_ledger_of_another_data_set_on_first_use",),
+        ("unit/cli/test_bad_input.py::test_the_ledger_of_another_data_set_on_first_use",),
     ),
     Fault(
         "advice-without-the-data-set",
@@ -658,7 +672,9 @@ FAULTS = (
     return find_payers(connection, head, charge, caps)
 """,
         "        return (owner,)\n    return (owner,)\n",
-        ("test_ledger.py::test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has[sqlite]",),
+        (
+            "unit/ledger/test_ledger.py::test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has[sqlite]",
+        ),
     ),
     Fault(
         "stored-answers-denied",
@@ -668,7 +684,7 @@ FAULTS = (
         "ledger/budget_check.py",
         "return NOTHING_MORE if self.charge.fresh else NOTHING_NEW",
         "return NOTHING_MORE",
-        ("test_ledger.py::test_a_refusal_does_not_deny_what_a_stored_answer_serves[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_refusal_does_not_deny_what_a_stored_answer_serves[sqlite]",),
     ),
     Fault(
         "advice-below-the-least-epsilon",
@@ -678,6 +694,6 @@ FAULTS = (
         "ledger/budget_check.py",
         "range(-EPSILON_DECIMALS, 10)",
         "range(-2 * EPSILON_DECIMALS, 10)",
-        ("test_ledger.py::test_a_refusal_advises_no_epsilon_below_the_least[sqlite]",),
+        ("unit/ledger/test_ledger.py::test_a_refusal_advises_no_epsilon_below_the_least[sqlite]",),
     ),
 )

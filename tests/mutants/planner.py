@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .fault import Fault
 
-REPLAYED = "test_replay.py::test_one_unit_moves_the_inputs_by_no_more_than_declared"
-LOST = "test_replay.py::test_every_noise_that_could_be_chosen_loses_at_most_epsilon"
+REPLAYED = "unit/verification/test_replay.py::test_one_unit_moves_the_inputs_by_no_more_than_declared"
+LOST = "unit/verification/test_replay.py::test_every_noise_that_could_be_chosen_loses_at_most_epsilon"
 
 FAULTS = (
     Fault(
@@ -26,7 +26,7 @@ FAULTS = (
         "measurements/additive.py",
         "squares = (component.l2_sensitivity_sq / (2 * rho) for component in linear_query.components)",
         "squares = (component.l2_sensitivity_sq / (4 * rho) for component in linear_query.components)",
-        ("test_planner.py::test_gaussian_noise_with_a_delta",),
+        ("unit/planner/test_planner.py::test_gaussian_noise_with_a_delta",),
     ),
     Fault(
         "wrong-neighbours-in-groups",
@@ -77,7 +77,7 @@ FAULTS = (
         "measurements/total_sensitivity.py",
         "return self.paired_rows * squares - total**2 if rows == self.paired_rows else 0",
         "return rows_per_unit * squares - total**2",
-        ("test_replay.py::test_a_variance_of_pairs_holds_whatever_number_was_declared",),
+        ("unit/verification/test_replay.py::test_a_variance_of_pairs_holds_whatever_number_was_declared",),
     ),
     Fault(
         "number-of-rows-taken-for-public",
@@ -98,7 +98,7 @@ FAULTS = (
         "planner/planner.py",
         "share = epsilon / max(1, len(private))",
         "share = epsilon",
-        ("test_planner.py::test_epsilon_is_shared_among_the_aggregates_that_cost",),
+        ("unit/planner/test_planner.py::test_epsilon_is_shared_among_the_aggregates_that_cost",),
     ),
     Fault(
         "levels-of-a-histogram-do-not-share-epsilon",
@@ -108,7 +108,7 @@ FAULTS = (
         "planner/hierarchy_plan.py",
         "return DiscreteLaplace(self.epsilon * share, part.l1_sensitivity // sides)",
         "return DiscreteLaplace(self.epsilon, part.l1_sensitivity // replace_factor)",
-        ("test_nested_plan.py::test_neighbours_lose_at_most_epsilon",),
+        ("unit/planner/test_hierarchy_plan.py::test_neighbours_lose_at_most_epsilon",),
     ),
     Fault(
         "cells-of-a-choice-do-not-share-epsilon",
@@ -118,7 +118,7 @@ FAULTS = (
         "measurements/selection.py",
         "share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
         "share, rows_per_unit = (epsilon, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
-        ("test_chosen.py::test_an_interval_in_groups_pays_by_the_row",),
+        ("unit/measurements/test_selection.py::test_an_interval_in_groups_pays_by_the_row",),
     ),
     Fault(
         "point-and-interval-do-not-share-epsilon",
@@ -128,7 +128,7 @@ FAULTS = (
         "measurements/selection.py",
         "point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)",
         "point_selection = _build_quantile(aggregate, candidates, share, neighbors, rows_per_unit, position_prior)",
-        ("test_chosen.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
+        ("unit/measurements/test_selection.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
     ),
     Fault(
         "a-replaced-person-is-refined-as-an-added-one",
@@ -139,7 +139,7 @@ FAULTS = (
         """"individual", schema.neighbours, column_distance
     )""",
         '"individual", "add-remove", column_distance)',
-        ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
+        ("laws/test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
     ),
     Fault(
         "threshold-one-too-low",
@@ -149,7 +149,7 @@ FAULTS = (
         "measurements/threshold.py",
         "return Threshold(noise, 1 + find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)",
         "return Threshold(noise, find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)",
-        ("test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
+        ("unit/planner/test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
     ),
     Fault(
         "threshold-for-one-key-per-unit",
@@ -159,7 +159,7 @@ FAULTS = (
         "measurements/threshold.py",
         "delta / bounds.rows_per_unit), delta)",
         "delta), delta)",
-        ("test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
+        ("unit/planner/test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
     ),
     Fault(
         "sessions-count-one-relation-only",
@@ -171,7 +171,7 @@ FAULTS = (
         heaviest_labels""",
         """if neighbors:
         heaviest_labels""",
-        ("test_joint.py::test_known_cases",),
+        ("unit/planner/test_joint_sensitivity.py::test_known_cases",),
     ),
     Fault(
         "sessions-do-not-add-up",
@@ -183,7 +183,7 @@ FAULTS = (
             return replace""",
         """        if joint_epsilon <= self.epsilon or self.counts:
             return replace""",
-        ("test_protocols.py::test_protocol_1_keeps_its_promise_on_every_transcript",),
+        ("laws/test_protocols.py::test_protocol_1_keeps_its_promise_on_every_transcript",),
     ),
     Fault(
         "individual-dp-sees-all-rows",
@@ -193,7 +193,7 @@ FAULTS = (
         "measurements/unit_query.py",
         "present = np.repeat(np.arange(self.candidates.count), counts)[: self.rows]",
         "present = np.repeat(np.arange(self.candidates.count), counts)",
-        ("test_replay.py::test_individual_dp_sees_as_many_rows_as_declared",),
+        ("unit/verification/test_replay.py::test_individual_dp_sees_as_many_rows_as_declared",),
         dies_of="ValueError",
     ),
     Fault(
@@ -206,7 +206,7 @@ FAULTS = (
         """        rows, vector = self.pad_positions(counts), self.mechanism.vector
         ends = int(rows.min()), max(int(rows.max()), int(rows.min()) + 1)
         return (int(IndividualOrderStatistic(vector.whats[0], *ends, vector.epsilon).answer(rows)),)""",
-        ("test_planner.py::test_individual_dp_is_clamped_to_the_public_bounds",),
+        ("unit/planner/test_planner.py::test_individual_dp_is_clamped_to_the_public_bounds",),
     ),
     Fault(
         "columns-do-not-share-epsilon",
@@ -217,7 +217,7 @@ FAULTS = (
         """tuple(
             (select_column_plan(column, rows, budget.take_share(share), k), share)""",
         "tuple((select_column_plan(column, rows, budget, k), share)",
-        ("test_private_columns.py::test_shares_add_up_and_are_better_than_even_ones",),
+        ("unit/synthetic/test_columns.py::test_shares_add_up_and_are_better_than_even_ones",),
     ),
     Fault(
         "queries-as-they-come",
@@ -230,7 +230,7 @@ FAULTS = (
         """    copied_query = query
     return query
 """,
-        ("test_ready_made.py::test_what_no_text_means_is_refused_at_every_door",),
+        ("unit/query/test_validate.py::test_what_no_text_means_is_refused_at_every_door",),
     ),
     Fault(
         "plans-of-unchecked-queries",
@@ -243,7 +243,7 @@ FAULTS = (
 """,
         """    _check_request(schema, query, request)
 """,
-        ("test_ready_made.py::test_what_no_text_means_is_refused_at_every_door",),
+        ("unit/query/test_validate.py::test_what_no_text_means_is_refused_at_every_door",),
     ),
     Fault(
         "nested-cells-of-anything",
@@ -254,7 +254,7 @@ FAULTS = (
         """    if [query_aggregate.function for query_aggregate in query.aggregates] != ["count"]:
 """,
         "    if not query.aggregates:\n",
-        ("test_ready_made.py::test_nested_cells_are_planned_for_counts_alone",),
+        ("unit/query/test_validate.py::test_nested_cells_are_planned_for_counts_alone",),
     ),
     Fault(
         "tail-mixed-into-priors-with-ends",
@@ -265,7 +265,7 @@ FAULTS = (
         """    return not (is_sampled and is_bounded) if tail is None else tail
 """,
         "    return tail is not False\n",
-        ("test_within_prior.py::test_answers_about_one_person_stay_within_a_uniform_prior",),
+        ("laws/test_within_prior.py::test_answers_about_one_person_stay_within_a_uniform_prior",),
     ),
     Fault(
         "impossible-values-get-a-mass",
@@ -276,7 +276,7 @@ FAULTS = (
         "    if not exclude:\n",
         """    if len(distribution):
 """,
-        ("test_within_prior.py::test_a_total_is_drawn_from_the_values_between_the_ends",),
+        ("laws/test_within_prior.py::test_a_total_is_drawn_from_the_values_between_the_ends",),
     ),
     Fault(
         "bins-stand-for-their-middles",
@@ -287,7 +287,7 @@ FAULTS = (
         """        codes[positions] = position_prior.codes
 """,
         "",
-        ("test_within_prior.py::test_a_single_possible_value_is_always_the_answer",),
+        ("laws/test_within_prior.py::test_a_single_possible_value_is_always_the_answer",),
     ),
     Fault(
         "bins-of-several-values-are-atoms",
@@ -297,7 +297,7 @@ FAULTS = (
         "priors/posterior.py",
         "    if (spans == 1).all() and ends is None:\n",
         "    if ends is None:\n",
-        ("test_within_prior.py::test_a_bin_of_several_possible_values_is_no_single_value",),
+        ("laws/test_within_prior.py::test_a_bin_of_several_possible_values_is_no_single_value",),
     ),
     Fault(
         "extremes-pass-over-a-prior-with-ends",
@@ -309,7 +309,7 @@ FAULTS = (
 """,
         """        if _is_informative(refinement_selection):
 """,
-        ("test_within_prior.py::test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more",),
+        ("laws/test_within_prior.py::test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more",),
     ),
     Fault(
         "points-of-a-total-are-atoms",
@@ -319,7 +319,7 @@ FAULTS = (
         "measurements/refined_total.py",
         "    if (widths == 1).all():\n",
         "    if len(widths):\n",
-        ("test_within_prior.py::test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says[normal]",),
+        ("laws/test_within_prior.py::test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says[normal]",),
     ),
     Fault(
         "error-of-a-total-among-points-alone",
@@ -330,7 +330,7 @@ FAULTS = (
         """    return math.hypot(error, step * math.sqrt(truths.compute_blur(prior.index)))
 """,
         "    return error if step else 0.0\n",
-        ("test_within_prior.py::test_the_stated_error_of_a_refined_total_is_the_real_one",),
+        ("laws/test_within_prior.py::test_the_stated_error_of_a_refined_total_is_the_real_one",),
     ),
     Fault(
         "one-name-with-and-without-a-tail",
@@ -340,7 +340,7 @@ FAULTS = (
         "priors/heavy_tail.py",
         "        return 4 if tail else 3\n",
         "        return 3\n",
-        ("test_within_prior.py::test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one",),
+        ("laws/test_within_prior.py::test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one",),
     ),
     Fault(
         "one-name-for-two-laws-of-a-heavy-prior",
@@ -352,7 +352,7 @@ FAULTS = (
 """,
         """        return 2 if has_moved_values else 1
 """,
-        ("test_within_prior.py::test_stored_answers_of_another_law_have_another_name",),
+        ("laws/test_within_prior.py::test_stored_answers_of_another_law_have_another_name",),
     ),
     Fault(
         "weights-of-no-count",
@@ -364,7 +364,7 @@ FAULTS = (
         return PointGridPrior(""",
         """    if not dense or dense:
         return PointGridPrior(""",
-        ("test_within_prior.py::test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other",),
+        ("laws/test_within_prior.py::test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other",),
     ),
     Fault(
         "individual-dp-without-its-floor",
@@ -374,7 +374,7 @@ FAULTS = (
         "planner/dp_comparison.py",
         "return max(vector.grid.width, 1) / float(vector.floor)",
         "return 1 / float(vector.floor)",
-        ("test_compared.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
+        ("unit/planner/test_dp_comparison.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
     ),
     Fault(
         "gaps-of-rows-rounded-down",
@@ -386,7 +386,7 @@ FAULTS = (
 """,
         """    up = 0.0 * remainder
 """,
-        ("test_compared.py::test_the_model_preferred_has_about_the_smaller_error[150-100-1/20]",),
+        ("unit/planner/test_dp_comparison.py::test_the_model_preferred_has_about_the_smaller_error[150-100-1/20]",),
     ),
     Fault(
         "advised-accuracy-unchecked",
@@ -398,7 +398,9 @@ FAULTS = (
 """,
         """        needed_epsilon = MIN_QUERY_EPSILON
 """,
-        ("test_accuracy.py::test_the_accuracy_that_a_refusal_advises_is_not_refused[replace-one-SUM(age)-0.0037-99]",),
+        (
+            "unit/planner/test_accuracy.py::test_the_accuracy_that_a_refusal_advises_is_not_refused[replace-one-SUM(age)-0.0037-99]",
+        ),
         dies_of="BudgetExceeded",
     ),
     Fault(
@@ -411,7 +413,7 @@ FAULTS = (
 """,
         """    prefer = "individual-dp" if error <= individual_error else "dp"
 """,
-        ("test_compared.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
+        ("unit/planner/test_dp_comparison.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
     ),
     Fault(
         "individual-dp-previewed-alone",
@@ -421,7 +423,7 @@ FAULTS = (
         "custodian/preview.py",
         "        compared_with_dp=compare_with_dp(planned),\n",
         "",
-        ("test_compared.py::test_library_and_commands_show_both",),
+        ("unit/planner/test_dp_comparison.py::test_library_and_commands_show_both",),
     ),
     Fault(
         "shapes-kept-on-the-points-of-their-grid",
@@ -433,7 +435,7 @@ FAULTS = (
 """,
         "    if not prior:\n",
         (
-            "test_prior_grid.py::test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactly"
+            "unit/measurements/test_prior_on_values.py::test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactly"
             "[5-prior0-ends0]",
         ),
     ),
@@ -446,7 +448,7 @@ FAULTS = (
         """    if prior.shape and not _has_all_codes(column, prior.grid or POSITION_GRID):
 """,
         "    if not prior:\n",
-        ("test_prior_grid.py::test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column",),
+        ("unit/measurements/test_prior_on_values.py::test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column",),
     ),
     Fault(
         "one-name-for-shapes-and-points",
@@ -457,7 +459,7 @@ FAULTS = (
         """    return COARSE_GRID_RULES[tail]
 """,
         "    return 1 if tail else 2\n",
-        ("test_prior_grid.py::test_an_answer_drawn_from_the_points_is_not_told_for_the_shape",),
+        ("unit/measurements/test_prior_on_values.py::test_an_answer_drawn_from_the_points_is_not_told_for_the_shape",),
     ),
     Fault(
         "two-shapes-of-one-name",
@@ -468,7 +470,7 @@ FAULTS = (
         """    if rule in COARSE_GRID_RULES:
 """,
         "    if rule < 0:\n",
-        ("test_prior_grid.py::test_two_shapes_of_the_same_points_have_two_names",),
+        ("unit/measurements/test_prior_on_values.py::test_two_shapes_of_the_same_points_have_two_names",),
     ),
     Fault(
         "posterior-without-the-bins",
@@ -481,7 +483,7 @@ FAULTS = (
         """        return RoundedNoise(noise, rounding_error) if rounding_error < 0 and isinstance(noise, ScaledNoise) else noise
 """,
         (
-            "test_prior_grid.py::test_a_posterior_interval_holds_truths_between_the_points_of_the_prior"
+            "unit/measurements/test_prior_on_values.py::test_a_posterior_interval_holds_truths_between_the_points_of_the_prior"
             "[replace-one-TRIMMED_MEAN(income, 0.1)-60-prior4-None-all_alike-mean]",
         ),
     ),
@@ -495,7 +497,7 @@ FAULTS = (
     return parse_grid_prior(""",
         """
     return parse_grid_prior(""",
-        ("test_within_prior.py::test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_prior",),
+        ("laws/test_within_prior.py::test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_prior",),
     ),
     Fault(
         "one-name-for-means-and-for-what-lies-between",
@@ -506,7 +508,7 @@ FAULTS = (
         "            return replace(use, rule=7 if use.tail else 6)\n",
         """            return get_use
 """,
-        ("test_within_prior.py::test_a_mean_whose_law_was_another_once_has_another_name",),
+        ("laws/test_within_prior.py::test_a_mean_whose_law_was_another_once_has_another_name",),
     ),
     Fault(
         "weights-dropped-beside-a-cut-column",
@@ -517,7 +519,7 @@ FAULTS = (
         """    if position_prior.points is None:
 """,
         "    if width:\n",
-        ("test_within_prior.py::test_a_column_cut_to_a_prior_keeps_the_weights_that_went_into_it",),
+        ("laws/test_within_prior.py::test_a_column_cut_to_a_prior_keeps_the_weights_that_went_into_it",),
     ),
     Fault(
         "planner-guesses-rows-for-an-accuracy",
@@ -528,7 +530,7 @@ FAULTS = (
         "if request.expected_rows is None and Estimator(build_laplace(linear_query, Fraction(1)), "
         "1.0).depends_on_rows:",
         "if False:",
-        ("test_accuracy.py::test_the_accuracy_of_a_mean_needs_the_number_of_rows[AVG(score)-add-remove]",),
+        ("unit/planner/test_accuracy.py::test_the_accuracy_of_a_mean_needs_the_number_of_rows[AVG(score)-add-remove]",),
     ),
     Fault(
         "stated-errors-of-means-halved",
@@ -538,7 +540,7 @@ FAULTS = (
         "estimation/noisy_ratio.py",
         "return self._bound_mean_distance(1 - (1 - part) * miss, rows)",
         "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * estimate_rows)",
-        ("test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
+        ("laws/test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
     ),
     Fault(
         "custodian-hides-missed-accuracies",
@@ -548,7 +550,7 @@ FAULTS = (
         "answers/explain.py",
         "missed_errors = [error for error in known_errors if error > _get_allowed_error(plan.target_accuracy)]",
         "missed_errors = [error for error in known_errors if error < 0]",
-        ("test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
+        ("laws/test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
     ),
     Fault(
         "custodian-states-a-probability-of-the-largest-mean",
@@ -558,7 +560,7 @@ FAULTS = (
         "answers/build.py",
         "single = len(noisy_result.cells) == 1",
         "single = len(answer_rows) == 1",
-        ("test_stated_accuracy.py::test_of_several_means_the_accuracy_of_one_is_not_stated",),
+        ("laws/test_stated_accuracy.py::test_of_several_means_the_accuracy_of_one_is_not_stated",),
     ),
     Fault(
         "planner-takes-chosen-rows-one-by-one",
@@ -568,7 +570,9 @@ FAULTS = (
         "measurements/contribution_bounds.py",
         "(1 - confidence) / (self.rows * self.numbers_per_row)",
         "1 - confidence",
-        ("test_rows_chosen.py::test_what_is_printed_of_rows_chosen_by_their_numbers_holds[largest count]",),
+        (
+            "unit/answers/test_selected_rows.py::test_what_is_printed_of_rows_chosen_by_their_numbers_holds[largest count]",
+        ),
     ),
     Fault(
         "custodian-states-a-preview-as-an-answer",
@@ -578,7 +582,7 @@ FAULTS = (
         "answers/explain.py",
         'statements.append(f"within {format_upper(max_error)} {probability_text}")',
         "statements.append(_state_measurement(plan, measurement, plan.confidence))",
-        ("test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
+        ("laws/test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
     ),
     Fault(
         "planner-hides-that-rows-are-guessed",
@@ -588,7 +592,7 @@ FAULTS = (
         "measurements/contribution_bounds.py",
         'int(units * share / (bounds.cells or 1))), "guess", _format_assumption(bounds))',
         'int(units * share / (bounds.cells or 1))), "stated", _format_assumption(bounds))',
-        ("test_stated_accuracy.py::test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows",),
+        ("laws/test_stated_accuracy.py::test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows",),
     ),
     Fault(
         "custodian-counts-rows-without-a-value",
@@ -599,7 +603,7 @@ FAULTS = (
         """    if any(column.is_nullable for column in columns):
 """,
         "    if not any(columns):\n",
-        ("test_stated_accuracy.py::test_rows_without_a_value_do_not_count",),
+        ("laws/test_stated_accuracy.py::test_rows_without_a_value_do_not_count",),
     ),
     Fault(
         "rows-taken-for-noisy-rows",
@@ -611,7 +615,7 @@ FAULTS = (
 """,
         """        fewest = estimate_rows
 """,
-        ("test_stated_accuracy.py::test_no_interval_is_wider_than_its_bound[add-remove-AVG(score)-60-0.0]",),
+        ("laws/test_stated_accuracy.py::test_no_interval_is_wider_than_its_bound[add-remove-AVG(score)-60-0.0]",),
     ),
     Fault(
         "interval-of-everything-at-a-bound",
@@ -625,7 +629,7 @@ FAULTS = (
         if beyond:
             return self.lower, self.upper
 """,
-        ("test_stated_accuracy.py::test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means",),
+        ("laws/test_stated_accuracy.py::test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means",),
     ),
     Fault(
         "small-polygons-by-their-area",
@@ -637,7 +641,7 @@ FAULTS = (
 """,
         """MAX_SUMMED_LINES = 0
 """,
-        ("test_inference.py::test_the_points_of_a_small_polygon_are_counted[8-1-weights0]",),
+        ("unit/estimation/test_grid_prior.py::test_the_points_of_a_small_polygon_are_counted[8-1-weights0]",),
     ),
     Fault(
         "planner-allocates-before-limits",
@@ -649,7 +653,7 @@ FAULTS = (
 """,
         """                > math.inf
 """,
-        ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[points of a column]",),
+        ("service/test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[points of a column]",),
     ),
     Fault(
         "planner-keeps-labels-unbounded",
@@ -660,7 +664,7 @@ FAULTS = (
         """            and self._count_bytes(sizes) <= MAX_LABEL_BYTES
 """,
         "",
-        ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[bytes of labels]",),
+        ("service/test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[bytes of labels]",),
     ),
     Fault(
         "planner-keeps-labels-in-words",
@@ -670,7 +674,7 @@ FAULTS = (
         "planner/domain_partition.py",
         "return _PackedLabels(labels if has_keys else np.packbits(labels), labels.shape, not has_keys)",
         "return _PackedLabels(unpack.astype(np.int64), unpack.shape, False)",
-        ("test_memory.py::test_labels_are_kept_in_the_smallest_type",),
+        ("service/test_memory.py::test_labels_are_kept_in_the_smallest_type",),
     ),
     Fault(
         "planner-lays-out-large-grids-at-once",
@@ -680,7 +684,7 @@ FAULTS = (
         "planner/domain_partition.py",
         "with _large_step_lock if is_large else nullcontext():",
         "with nullcontext():",
-        ("test_memory.py::test_large_steps_are_taken_one_at_a_time",),
+        ("service/test_memory.py::test_large_steps_are_taken_one_at_a_time",),
     ),
     Fault(
         "custodian-counts-all-cells-at-once",
@@ -690,7 +694,7 @@ FAULTS = (
         "custodian/measure.py",
         "    return _CellHistograms(histograms, cells, candidates.count)",
         "    return [*_CellHistograms(histograms, list_cells, candidates.count)]",
-        ("test_memory.py::test_counts_of_a_cell_are_made_when_it_is_its_turn",),
+        ("service/test_memory.py::test_counts_of_a_cell_are_made_when_it_is_its_turn",),
     ),
     Fault(
         "service-keeps-freed-memory",
@@ -700,6 +704,6 @@ FAULTS = (
         "service/worker.py",
         "            library.malloc_trim(0)\n",
         "",
-        ("test_memory.py::test_a_process_gives_memory_back",),
+        ("service/test_memory.py::test_a_process_gives_memory_back",),
     ),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .fault import Fault
 
-COLUMNS = "test_private_columns.py"
-RECORDS = "test_private_records.py"
-LINKED = "test_private_linked.py"
+COLUMNS = "unit/synthetic/test_columns.py"
+RECORDS = "unit/synthetic/test_records.py"
+LINKED = "unit/synthetic/test_marginals.py"
 NEIGHBOURS = f"{COLUMNS}::test_no_pair_of_neighbours_loses_more_and_some_pair_loses_all"
 
 FAULTS = (

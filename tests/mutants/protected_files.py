@@ -13,7 +13,7 @@ FAULTS = (
         "sdc/methods/microaggregate.py",
         "corner = label % len(places)",
         "corner = (label + int(groups.argmin())) % len(places)",
-        ("test_microaggregate.py::test_insensitive_groups_change_by_one_record",),
+        ("unit/sdc/test_microaggregate.py::test_insensitive_groups_change_by_one_record",),
     ),
     Fault(
         "groups-of-k-less-one",
@@ -23,7 +23,7 @@ FAULTS = (
         "sdc/methods/mdav.py",
         "while remaining >= 2 * k:",
         "while remaining >= 2 * k - 1:",
-        ("test_microaggregate.py::test_no_group_has_fewer_than_k_rows",),
+        ("unit/sdc/test_microaggregate.py::test_no_group_has_fewer_than_k_rows",),
     ),
     Fault(
         "runs-of-k-less-one",
@@ -33,7 +33,7 @@ FAULTS = (
         "query/scan.py",
         "return RankRuns(rows, k, rounds + (1 if left >= 2 * k else 0), rounds)",
         "return RankRuns(rows, k, rounds + (1 if left >= 2 * k - 1 else 0), rounds)",
-        ("test_methods.py::test_runs_come_from_both_ends",),
+        ("unit/sdc/test_methods.py::test_runs_come_from_both_ends",),
     ),
     Fault(
         "swap-without-permutation",
@@ -43,7 +43,7 @@ FAULTS = (
         "sdc/table.py",
         "permutation[members] = order",
         "permutation[members] = members",
-        ("test_methods.py::test_every_order_of_draws_gives_another_permutation",),
+        ("unit/sdc/test_methods.py::test_every_order_of_draws_gives_another_permutation",),
     ),
     Fault(
         "swap-by-rotation",
@@ -53,7 +53,7 @@ FAULTS = (
         "sdc/table.py",
         "order = np.lexsort((bits, groups))",
         "order = np.lexsort((np.roll(np.arange(len(groups)), 1), groups))",
-        ("test_methods.py::test_permutations_fit_the_uniform_law_and_a_known_bias_does_not",),
+        ("unit/sdc/test_methods.py::test_permutations_fit_the_uniform_law_and_a_known_bias_does_not",),
     ),
     Fault(
         "t-not-kept-from-below",
@@ -65,7 +65,7 @@ FAULTS = (
         "denominator))",
         "return lambda due, rows: (max(1, due * denominator // (rows * numerator)), due * numerator // (rows * "
         "denominator))",
-        ("test_t_close.py::test_deals_make_groups_of_the_right_sizes",),
+        ("unit/sdc/test_t_closeness.py::test_deals_make_groups_of_the_right_sizes",),
     ),
     Fault(
         "closeness-one-way",
@@ -75,7 +75,7 @@ FAULTS = (
         "sdc/methods/bucket_feasibility.py",
         "max(max(a / b, b / a) for a, b in pairs)",
         "max(a / b for a, b in pairs)",
-        ("test_t_close.py::test_the_smallest_t_is_that_of_all_tables",),
+        ("unit/sdc/test_t_closeness.py::test_the_smallest_t_is_that_of_all_tables",),
     ),
     Fault(
         "verifier-counts-groups-loosely",
@@ -85,7 +85,7 @@ FAULTS = (
         "sdc/verify/evidence.py",
         "if smallest_size < (claim.k or 1):",
         "if smallest_size < (claim.k or 1) - 1:",
-        ("test_claims.py::test_a_greater_k_than_there_is_does_not_hold",),
+        ("unit/sdc/test_claims.py::test_a_greater_k_than_there_is_does_not_hold",),
     ),
     Fault(
         "verifier-does-not-look-whether-values-moved",
@@ -97,6 +97,6 @@ FAULTS = (
 """,
         """    if hits.excess_bound < 0:
 """,
-        ("test_claims.py::test_values_that_never_moved_break_the_claim",),
+        ("unit/sdc/test_claims.py::test_values_that_never_moved_break_the_claim",),
     ),
 )

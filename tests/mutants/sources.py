@@ -31,7 +31,7 @@ UNCLIPPED = Fault(
     scaled = build_call("FLOOR", typed_value * build_double(multiplier) / build_double(divisor) + build_double(0.5))
     inner_cases = [(scaled < column.lower, exp.convert(column.lower))]
 """,
-    ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
+    ("engines/test_registration.py::test_hard_texts_are_read_alike[arrow]",),
 )
 UNBOUNDED = Fault(
     "sql-rows-per-unit-not-bounded-duckdb",
@@ -41,7 +41,7 @@ UNBOUNDED = Fault(
     "sources/ingest/clamp_and_bound.py",
     'return select_from_query(numbered_rows, build_columns([*codes, "u"])).where(exp.column("place") <= schema.rows)',
     'return select_from_query(numbered_rows, build_columns([*codes, "u"]))',
-    ("test_registration.py::test_units_keep_the_same_rows[arrow]",),
+    ("engines/test_registration.py::test_units_keep_the_same_rows[arrow]",),
 )
 
 FAULTS = (
@@ -53,7 +53,7 @@ FAULTS = (
         "sources/ingest/values.py",
         'return ParsedValue(column.upper, "clipped" if number > upper_bound else "read")',
         'return ParsedValue(int(min(number, 1e15)), "clipped" if number > upper_bound else "read")',
-        ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
+        ("unit/sources/test_values.py::test_nothing_fails_and_every_code_is_in_the_domain",),
     ),
     Fault(
         "dates-not-clipped",
@@ -63,20 +63,20 @@ FAULTS = (
         "sources/ingest/values.py",
         "code = min(max(days, column.lower), column.upper)",
         "code = days",
-        ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
+        ("unit/sources/test_values.py::test_nothing_fails_and_every_code_is_in_the_domain",),
     ),
     UNCLIPPED,
     replace(
         UNCLIPPED,
         name="sql-numbers-not-clipped-postgres",
         does="The same; PostgreSQL's tests look.",
-        killers=("test_registration.py::test_hard_texts_are_read_alike[postgres]",),
+        killers=("engines/test_registration.py::test_hard_texts_are_read_alike[postgres]",),
     ),
     replace(
         UNCLIPPED,
         name="sql-numbers-not-clipped-spark",
         does="The same; Spark's tests look.",
-        killers=("test_registration.py::test_hard_texts_are_read_alike[spark]",),
+        killers=("engines/test_registration.py::test_hard_texts_are_read_alike[spark]",),
     ),
     Fault(
         "sql-dates-not-clipped",
@@ -86,7 +86,7 @@ FAULTS = (
         "sources/ingest/clamp_and_bound.py",
         "return build_case(*end_cases, otherwise=typed_value)",
         "return typed_value",
-        ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
+        ("engines/test_registration.py::test_hard_texts_are_read_alike[arrow]",),
     ),
     Fault(
         "sql-missing-values-stay-missing",
@@ -98,7 +98,7 @@ FAULTS = (
         code = build_call""",
         """    if column.missing is not None and column.private_keys:
         code = build_call""",
-        ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
+        ("engines/test_registration.py::test_hard_texts_are_read_alike[arrow]",),
     ),
     Fault(
         "unknown-names-become-categories",
@@ -108,14 +108,14 @@ FAULTS = (
         "sources/ingest/values.py",
         "return column.categories.index(name) if name in column.categories else None",
         "return column.categories.index(name) if name in column.categories else len(column.categories)",
-        ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
+        ("unit/sources/test_values.py::test_nothing_fails_and_every_code_is_in_the_domain",),
     ),
     UNBOUNDED,
     replace(
         UNBOUNDED,
         name="sql-rows-per-unit-not-bounded-postgres",
         does="The same; PostgreSQL's tests look.",
-        killers=("test_registration.py::test_units_keep_the_same_rows[postgres]",),
+        killers=("engines/test_registration.py::test_units_keep_the_same_rows[postgres]",),
     ),
     Fault(
         "one-row-too-many-per-unit",
@@ -126,7 +126,7 @@ FAULTS = (
         """key=lambda unit_row: hash_row(key, unit_row))[: schema.rows]
     ]""",
         "key=lambda unit_row: hash_row(key, unit_row))[: schema.rows + 1]]",
-        ("test_registration.py::test_a_person_keeps_as_many_rows_as_allowed_in_any_order",),
+        ("engines/test_registration.py::test_a_person_keeps_as_many_rows_as_allowed_in_any_order",),
     ),
     Fault(
         "missing-matches-every-condition",
@@ -136,7 +136,7 @@ FAULTS = (
         "sources/sql.py",
         "return _join_conditions(exp.Or, [is_missing, value_condition]) if predicate.null else value_condition",
         "return _join_conditions(exp.Or, [is_missing, value_condition])",
-        ("test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
+        ("engines/test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
     ),
     Fault(
         "sums-in-floats",
@@ -148,7 +148,7 @@ FAULTS = (
         return exp.Sum(this=term)""",
         """if dialect == "duckdb" or max_magnitude * MAX_SNAPSHOT_ROWS < INT64_LIMIT:
         return exp.Sum(this=_cast_term(term, "DOUBLE"))""",
-        ("test_sources.py::test_sums_of_far_codes_do_not_overflow[duckdb-1]",),
+        ("engines/test_sources.py::test_sums_of_far_codes_do_not_overflow[duckdb-1]",),
     ),
     Fault(
         "sums-that-wrap",
@@ -158,7 +158,7 @@ FAULTS = (
         "sources/sql.py",
         'return _cast_term(code, "BIGINT" if square < INT64_LIMIT else WIDE_TYPES[dialect])',
         'return _cast_term(code, "BIGINT")',
-        ("test_sources.py::test_sums_that_no_test_can_overflow_are_wide_enough",),
+        ("engines/test_sources.py::test_sums_that_no_test_can_overflow_are_wide_enough",),
     ),
     Fault(
         "units-counted-by-rows",
@@ -170,7 +170,7 @@ FAULTS = (
                 this=exp.Distinct(expressions=[_restrict_to_measure(layout.get_unit_column(), measure, layout)])
             )""",
         "return exp.Count(this=_restrict_to_measure(layout.get_unit_column(), measure, layout))",
-        ("test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
+        ("engines/test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
     ),
     Fault(
         "spark-keeps-text-that-is-not-unicode",
@@ -181,7 +181,7 @@ FAULTS = (
         """    is_unicode=lambda value: build_call("IS_VALID_UTF8", value),
 """,
         "",
-        ("test_text_encoding.py::test_spark_reads_such_texts_as_memory_does",),
+        ("engines/test_text_encoding.py::test_spark_reads_such_texts_as_memory_does",),
     ),
     Fault(
         "old-spark-snapshots-read-raw",
@@ -191,7 +191,7 @@ FAULTS = (
         "sources/spark.py",
         "_blank_invalid_texts(schema, session.read.parquet(_build_folder_uri(path))).createTempView",
         "session.read.parquet(_build_folder_uri(path)).createTempView",
-        ("test_text_encoding.py::test_a_snapshot_of_before_that_holds_such_texts_is_read_safely",),
+        ("engines/test_text_encoding.py::test_a_snapshot_of_before_that_holds_such_texts_is_read_safely",),
     ),
     Fault(
         "units-added-over-merged-keys",
@@ -201,7 +201,7 @@ FAULTS = (
         "sources/protocol.py",
         'max if measure.what == "units" else add for measure in measures',
         "add for _ in measures",
-        ("test_text_encoding.py::test_one_unit_moves_a_merged_count_by_at_most_one",),
+        ("engines/test_text_encoding.py::test_one_unit_moves_a_merged_count_by_at_most_one",),
     ),
     Fault(
         "memory-keeps-text-that-is-not-unicode",
@@ -211,7 +211,7 @@ FAULTS = (
         "sources/ingest/values.py",
         "        return NOT_UNICODE\n",
         "        return text\n",
-        ("test_text_encoding.py::test_halves_of_surrogate_pairs_name_nothing_in_memory",),
+        ("engines/test_text_encoding.py::test_halves_of_surrogate_pairs_name_nothing_in_memory",),
     ),
     Fault(
         "sums-not-shifted",
@@ -221,7 +221,7 @@ FAULTS = (
         "sources/protocol.py",
         "return total - measure.lower * present",
         "return total",
-        ("test_sources.py::test_every_measure_is_a_whole_number_of_python[duckdb]",),
+        ("engines/test_sources.py::test_every_measure_is_a_whole_number_of_python[duckdb]",),
     ),
     Fault(
         "bins-off-by-one",
@@ -231,7 +231,7 @@ FAULTS = (
         "sources/protocol.py",
         "column.lower - (column.lower - bins.lower) % bins.width",
         "column.lower - (column.lower - bins.lower) % bins.width + 1",
-        ("test_sources.py::test_keys_are_bins_counted_from_their_lower_end[duckdb]",),
+        ("engines/test_sources.py::test_keys_are_bins_counted_from_their_lower_end[duckdb]",),
     ),
     Fault(
         "an-absent-unit-is-no-row",
@@ -241,7 +241,7 @@ FAULTS = (
         "sources/sql.py",
         "exp.select(exp.Max(this=self._layout.get_column(column)))",
         "exp.select(self._layout.get_column(get_column))",
-        ("test_sources.py::test_one_unit_is_found_by_its_name[duckdb]",),
+        ("engines/test_sources.py::test_one_unit_is_found_by_its_name[duckdb]",),
         dies_of="ValueError",
     ),
     Fault(
@@ -252,6 +252,6 @@ FAULTS = (
         "sources/sql_release.py",
         'return query.order_by(*order_nulls_last([release_query.build_hash("order")]))',
         "return query",
-        ("test_released.py::test_engines_agree_with_the_plain_loop[duckdb-9-2]",),
+        ("engines/test_release_in_database.py::test_engines_agree_with_the_plain_loop[duckdb-9-2]",),
     ),
 )

@@ -138,8 +138,9 @@ class HierarchicalHistogram:
     def _collect_parts(self, weights: Sequence[NDArray[np.float64]]) -> NoiseParts | None:
         """The rates and weights of the noises in a sum, weights rounded up; None where there are many, or other noises.
 
-        Larger weights make sums lie farther from 0, up to steps far below the law's own resolution: that is checked by
-        tests/test_nested.py, and not proved. Where all weights are small it need not hold, and there is none.
+        Larger weights make sums lie farther from 0, up to steps far below the resolution of the distribution. That is
+        checked by tests/unit/estimation/test_hierarchical_counts.py, not proved. Where all weights are small it need not
+        hold, and the result is None.
         """
         noises = self._prepend_total([level.noise for level in self.levels], None)
         part_counts: Counter[tuple[float, float]] = Counter()

@@ -1,0 +1,44 @@
+"""The example in the help of each command is there, and does what it says."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from documentation.reference_cli import commands as all_commands
+from typer.core import TyperGroup
+
+from discreet.cli.main import EXAMPLES
+from support.command_line import discreet, done, write_registry
+
+SERVED = "datasets:\n  - schema: work/registry.yaml\n"
+NOT_RUN = {"serve": "until it is stopped", "token revoke": "an id of a token that there is"}
+
+
+def test_every_command_has_one_and_shows_it() -> None:
+    named = {name.removeprefix("discreet "): told for name, told in all_commands() if not isinstance(told, TyperGroup)}
+    assert set(named) == set(EXAMPLES)
+    for name, command in named.items():
+        assert f"\n  {EXAMPLES[name]}\n" in (command.epilog or ""), name
+        assert EXAMPLES[name].startswith(f"discreet {name}")
+        assert f"    {EXAMPLES[name]}" in done(*name.split(), "--help").out
+
+
+def test_examples_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the list, as somebody would who tries them all."""
+    monkeypatch.chdir(tmp_path)
+    write_registry(tmp_path / "work")
+    (tmp_path / "service.yaml").write_text(SERVED)
+    for name, line in EXAMPLES.items():
+        if name not in NOT_RUN:
+            outcome = discreet(*shlex.split(line)[1:])
+            assert outcome.code == 0, (line, outcome)
+
+
+@pytest.mark.parametrize("name", NOT_RUN)
+def test_those_that_are_not_run_are_read(name: str) -> None:
+    """With one option more that there is not, which is all that is refused."""
+    refused = discreet(*shlex.split(EXAMPLES[name])[1:], "--not-there")
+    assert refused.code == 2
+    assert "--not-there" in refused.err

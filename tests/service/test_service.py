@@ -1,0 +1,253 @@
+"""The service as its users meet it: the command line's JSON, refusals from a fixed catalogue, answers by id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import InvalidInput
+from discreet.service.console import forms
+from discreet.service.jobs import run_next_job
+from discreet.service.problems import PROBLEM_TYPES
+from support.inprocess_service import COUNT, HOME, Served, config_in, served
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Served]:
+    with served(config_in(tmp_path)) as found:
+        yield found
+
+
+def spent(service: Served, who: str = "ann") -> str:
+    return service.get(who, f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"]
+
+
+def test_a_question_is_answered_kept_and_told_again(service: Served) -> None:
+    made = service.post("ann", f"{HOME}/answers", COUNT)
+    assert made.status_code == 201
+    told = made.json()
+    assert told["guarantee"]["model"] == "dp"
+    assert (told["analyst"], told["dataset"], told["rehearsal"], told["stored"]) == ("ann", "registry", False, False)
+    assert service.get("ann", f"{HOME}/answers/{told['id']}").json() == told
+    assert spent(service) == "1/10"
+
+
+def test_the_same_question_is_answered_from_what_is_stored(service: Served) -> None:
+    first = service.post("ann", f"{HOME}/answers", COUNT).json()
+    again = service.post("ann", f"{HOME}/answers", COUNT).json()
+    assert again["stored"] is True
+    assert again["rows"] == first["rows"]
+    assert spent(service) == "1/10"
+
+
+def test_a_retry_with_the_same_key_pays_once(service: Served) -> None:
+    body = COUNT | {"fresh": True}
+    one, two = (service.post("ann", f"{HOME}/answers", body, Idempotency_Key="k1") for _ in range(2))
+    assert one.text == two.text
+    assert one.headers["idempotency-key"] == "k1"
+    assert spent(service) == "1/10"
+
+
+def test_a_key_that_was_used_for_another_request_is_refused(service: Served) -> None:
+    service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k1")
+    other = service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "0.2"}, Idempotency_Key="k1")
+    assert (other.status_code, other.json()["type"]) == (409, "/problems/conflict")
+    assert spent(service) == "1/10"
+
+
+def test_the_key_of_one_analyst_is_not_anothers(service: Served) -> None:
+    service.call("cus", "PUT", "/v1/grants/registry/bob")
+    ann = service.post("ann", f"{HOME}/answers", COUNT | {"fresh": True}, Idempotency_Key="k").json()
+    bob = service.post("bob", f"{HOME}/answers", COUNT | {"fresh": True}, Idempotency_Key="k").json()
+    assert ann["id"] != bob["id"]
+    assert service.get("bob", f"{HOME}/answers/{ann['id']}").status_code == 404
+    assert service.get("cus", f"{HOME}/answers/{ann['id']}").status_code == 200
+
+
+def test_a_refused_question_costs_nothing(service: Served) -> None:
+    for body in (
+        COUNT | {"epsilon": "50"},
+        COUNT | {"epsilon": "-1"},
+        COUNT | {"epsilon": "NaN"},
+        COUNT | {"question": "SELECT nonsense"},
+        COUNT | {"ranges": ["1..2"]},
+        COUNT | {"prior": "@none"},
+        {"question": COUNT["question"]},
+        COUNT | {"unknown": 1},
+    ):
+        refused = service.post("ann", f"{HOME}/answers", body)
+        assert refused.status_code in {400, 403, 422}, body
+        assert refused.headers["content-type"] == "application/problem+json"
+    assert spent(service) == "0"
+
+
+def test_running_out_is_told_as_on_the_command_line(service: Served) -> None:
+    for epsilon in ("0.6", "0.4"):
+        assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": epsilon, "fresh": True}).status_code == 201
+    refused = service.post("ann", f"{HOME}/answers", COUNT | {"fresh": True})
+    told = refused.json()
+    assert (refused.status_code, told["kind"], told["exit"]) == (403, "BudgetExceeded", 3)
+    assert told["type"] in {one.uri for one in PROBLEM_TYPES}
+
+
+def test_a_preview_costs_nothing_and_says_how_many_more(service: Served) -> None:
+    told = service.post("ann", f"{HOME}/previews", COUNT).json()
+    assert (told["times"], told["rehearsal"]) == (10, False)
+    assert spent(service) == "0"
+
+
+def test_a_rehearsal_costs_nothing(service: Served) -> None:
+    home = HOME.replace("/v1/", "/v1/rehearsal/")
+    told = service.post("ann", f"{home}/answers", COUNT | {"epsilon": "0.5", "fresh": True}).json()
+    assert told["rehearsal"] is True
+    assert service.get("ann", f"{home}/answers/{told['id']}").json() == told
+    assert service.get("ann", f"{HOME}/answers/{told['id']}").status_code == 404
+    assert spent(service) == "0"
+    assert service.get("ann", f"{HOME}/history").json() == {"history": [], "next": None}
+
+
+def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: Served) -> None:
+    body = {"noise_scale": "20", "epsilon": "0.2"}
+    opened, again = (service.post("ann", f"{HOME}/sessions", body, Idempotency_Key="s").json() for _ in range(2))
+    assert again == opened
+    path = f"{HOME}/sessions/{opened['id']}/answers"
+    first = service.post("ann", path, {"question": COUNT["question"]}).json()
+    same = service.post("ann", path, {"question": COUNT["question"]}).json()
+    assert (same["rows"], same["stored"]) == (first["rows"], True)
+    refused = service.post("ann", path, {"question": "SELECT COUNT(*) FROM registry WHERE age > 40", "noise_scale": 5})
+    assert refused.json()["kind"] == "BudgetExceeded"
+    assert spent(service) == "1/5"
+    assert service.call("ann", "DELETE", f"{HOME}/sessions/{opened['id']}").status_code == 204
+    assert service.post("ann", path, {"question": COUNT["question"] + " AND age > 30"}).status_code == 400
+    assert service.get("cus", f"{HOME}/sessions/{opened['id']}").status_code == 404
+
+
+def test_a_session_goes_on_in_another_worker(service: Served) -> None:
+    """What one worker admitted counts in the next one, which gives the same answers."""
+    opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.05"}).json()
+    path, body = f"{HOME}/sessions/{opened['id']}/answers", {"question": COUNT["question"]}
+    first = service.post("ann", path, body).json()
+    with served(service.config, life=service.app.service.run_id) as other:
+        other.tokens.update(service.tokens)
+        assert other.post("ann", path, body).json()["rows"] == first["rows"]
+        left = other.get("ann", f"{HOME}/sessions/{opened['id']}").json()["left"]
+        refused = other.post("ann", path, {"question": "SELECT COUNT(*) FROM registry WHERE smoker AND age > 40"})
+    assert left == first["left"] == "0"
+    assert refused.json()["kind"] == "BudgetExceeded"
+
+
+def test_a_saved_prior_is_used_by_its_name(service: Served) -> None:
+    service.call("ann", "PUT", "/v1/priors/mine", {"text": "normal(120, 20)", "note": "last year"})
+    named = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "@mine"}).json()
+    written = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "normal(120, 20)"}).json()
+    assert named["posteriors"] == written["posteriors"]
+    assert service.get("bob", "/v1/priors/mine").status_code == 404
+
+
+def test_a_tail_is_mixed_into_the_prior_or_not(service: Served) -> None:
+    """As on the command line, and the reply says which; a console's form says the same."""
+    asked = {"question": "SELECT MEDIAN(age) FROM registry", "epsilon": "0.1", "prior": "uniform(40, 60)"}
+    told = service.post("ann", f"{HOME}/answers", asked).json()
+    assert told["prior_tail"] is False
+    assert 40 <= told["value"] <= 60
+    assert told["prior_use"].startswith("The prior is used as stated: values outside 40 to 60 are impossible")
+    mixed = service.post("ann", f"{HOME}/answers", asked | {"tail": True}).json()
+    assert (mixed["prior_tail"], mixed["stored"]) == (True, False)
+    assert service.post("ann", f"{HOME}/answers", asked | {"tail": False}).json()["stored"]
+    assert service.post("ann", f"{HOME}/previews", asked).json()["prior_use"] == told["prior_use"]
+    assert service.post("ann", f"{HOME}/previews", asked | {"tail": "yes"}).status_code == 400
+    form = {"question": ["q"], "size": ["1"], "prior": ["uniform(40, 60)"]}
+    said = [
+        forms.read_question_fields(forms.ConsoleForm(form | {"tail": [tail]})).get("tail")
+        for tail in ("", "true", "false")
+    ]
+    assert said == [None, True, False]
+    with pytest.raises(InvalidInput, match="tail is true, false or left out"):
+        forms.read_question_fields(forms.ConsoleForm(form | {"tail": ["maybe"]}))
+
+
+def test_limits_are_kept(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    with served(replace(config, limits=replace(config.limits, bins=5, prior=3, body=2000))) as service:
+        groups = COUNT | {"question": "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis"}
+        assert service.post("ann", f"{HOME}/answers", groups).status_code == 400
+        prior = COUNT | {"prior": json.dumps({str(one): 1 for one in range(4)})}
+        assert service.post("ann", f"{HOME}/answers", prior).status_code == 400
+        assert service.post("ann", f"{HOME}/answers", COUNT | {"question": "x" * 3000}).status_code == 413
+        assert spent(service) == "0"
+
+
+def test_more_requests_than_allowed_are_told_to_wait(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    with served(replace(config, limits=replace(config.limits, rate=0.001, burst=3))) as service:
+        seen = [service.get("ann", "/v1/me") for _ in range(4)]
+        assert [one.status_code for one in seen] == [200, 200, 200, 429]
+        assert int(seen[-1].headers["retry-after"]) > 100
+        assert service.get("cus", "/v1/me").status_code == 200
+
+
+def test_a_release_is_made_as_a_job(service: Served) -> None:
+    queued = service.post("cus", f"{HOME}/releases", {"method": "mdav", "k": 5})
+    job = queued.json()
+    assert (queued.status_code, job["state"]) == (202, "waiting")
+    assert run_next_job(service.app.service, "runner")
+    done = service.get("cus", f"/v1/jobs/{job['id']}").json()
+    assert (done["state"], done["release"]["method"]) == ("done", "mdav")
+    assert "registry-1-report.html" in done["files"]
+    file = service.get("cus", f"/v1/jobs/{job['id']}/files/registry-1.csv")
+    assert file.status_code == 200
+    for who in ("ann", "bob"):
+        assert service.get(who, f"/v1/jobs/{job['id']}").status_code == 404
+        assert service.get(who, f"/v1/jobs/{job['id']}/files/registry-1.csv").status_code == 403
+
+
+def test_a_release_that_the_schema_refuses_is_refused_at_once(service: Served) -> None:
+    refused = service.post("cus", f"{HOME}/releases", {"method": "mdav", "k": 1})
+    assert refused.status_code == 400
+    assert not run_next_job(service.app.service, "runner")
+
+
+def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    told = replace(config.datasets[0], jobs=True)
+    with served(replace(config, datasets=(told,))) as service:
+        queued = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k")
+        assert queued.status_code == 202
+        assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"] == queued.json()["id"]
+        dear = service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "50"}).json()
+        assert run_next_job(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
+        failed = service.get("ann", f"/v1/jobs/{dear['id']}").json()
+        assert (failed["state"], failed["problem"]["kind"]) == ("failed", "BudgetExceeded")
+        done = service.get("ann", f"/v1/jobs/{queued.json()['id']}").json()
+        assert done["state"] == "done"
+        assert service.get("ann", f"{HOME}/answers/{done['answer']}").json()["entry"] is not None
+        assert service.get("bob", f"/v1/jobs/{queued.json()['id']}").status_code == 404
+
+
+def test_a_revoked_or_ungranted_analyst_is_out_at_once(service: Served) -> None:
+    service.call("cus", "DELETE", "/v1/grants/registry/ann")
+    assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 404
+    token = next(one for one in service.get("cus", "/v1/tokens").json()["tokens"] if one["analyst"] == "ann")
+    assert service.call("cus", "DELETE", f"/v1/tokens/{token['id']}").status_code == 204
+    assert service.get("ann", "/v1/me").status_code == 401
+
+
+def test_csv_has_the_rows_with_their_intervals(service: Served) -> None:
+    told = service.post("ann", f"{HOME}/answers", COUNT).json()
+    lines = service.get("ann", f"{HOME}/answers/{told['id']}/csv").text.splitlines()
+    assert lines[0] == "COUNT(*),COUNT(*) 95% low,COUNT(*) 95% high"
+    assert lines[1].startswith(f"{told['rows'][0]['COUNT(*)']},")
+
+
+@pytest.mark.parametrize("body", [b"[" * 60_000, b'{"question": 1}', b"{", b'"\xff"', b"9" * 6000, b'{"a": NaN}'])
+def test_what_is_no_request_is_one_plain_sentence(service: Served, body: bytes) -> None:
+    headers = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"}
+    refused = service.client.post(f"{HOME}/answers", content=body, headers=headers)
+    told = refused.json()
+    assert (refused.status_code, told["kind"]) == (400, "InvalidInput")
+    assert "\n" not in told["detail"]

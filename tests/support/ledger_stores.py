@@ -1,0 +1,175 @@
+"""What the tests of the ledger share: a place for one on each engine, and requests that are quick to write."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import inspect, select
+
+from discreet.ledger import Caps, Charge, Ledger, Receipt, storage
+from discreet.ledger.accounts import Terms
+from discreet.ledger.charge import Model
+from discreet.ledger.connect import open_database
+from discreet.ledger.storage import METADATA, about
+from discreet.ledger.storage import caps as recorded
+from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.schema import Budget
+
+DATASET = "census"
+EVERY = ("dp", "approx-dp", "individual-dp")
+ENGINES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
+
+SCHEMAS = count()
+"""Numbers of those in a PostgreSQL, none of which is made twice."""
+
+processes = multiprocessing.get_context("forkserver")  # a plain fork would copy the threads' locks of this process
+processes.set_forkserver_preload(["discreet.ledger.backup", "psycopg", "pytest", "sqlalchemy.dialects.sqlite.pysqlite"])
+
+
+@pytest.fixture(params=ENGINES)
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a new, empty ledger."""
+    return str(tmp_path / "ledger.db") if request.param == "sqlite" else schema_of(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def ledger(where: str) -> Iterator[Ledger]:
+    """A ledger with one data set."""
+    with Ledger.open(where) as opened:
+        opened.register(DATASET, "0f", "s1", disjoint=False)
+        yield opened
+
+
+def schema_of(dsn: str) -> str:
+    """The address of a new schema in a PostgreSQL."""
+    import psycopg
+
+    name = f"ledger_{os.getpid()}_{next(SCHEMAS)}"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    told = dict(word.split("=", 1) for word in dsn.split())
+    option = quote(f"-csearch_path={name}")
+    return f"postgresql://{told['user']}@/{told['dbname']}?host={quote(told['host'], safe='')}&options={option}"
+
+
+@pytest.fixture
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charges are entered as before format 3: without the caps that they were admitted under."""
+    monkeypatch.setattr(budget_check, "_record_terms", lambda _, head, *__: (head, {}))
+
+
+@pytest.fixture
+def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Terms are recorded as in format 3: without the models that a cap holds for."""
+    opened, under = Terms.from_first_cap, Terms.with_cap
+    monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: opened(cap)))
+    monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
+    monkeypatch.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
+    monkeypatch.setattr(budget_check, "find_enforced_models", lambda _: ())
+    return monkeypatch
+
+
+def make_format_3(where: str) -> None:
+    """Give a ledger that was filled with the fixture `without_models` the format that it is in."""
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+        connection.exec_driver_sql("UPDATE ledger_version SET version_num = '3'")
+        connection.exec_driver_sql("UPDATE ledger_about SET version = 3")
+
+
+def make_old(where: str) -> None:
+    """Give a ledger format 1, which knew of no versions or caps and had no index of its log."""
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+        assert not connection.execute(select(recorded)).all()  # fill it with the fixture `unrecorded`
+        connection.exec_driver_sql("DROP TABLE ledger_caps")
+        connection.exec_driver_sql("DROP INDEX ledger_log")
+        connection.exec_driver_sql("DROP TABLE ledger_version")
+        connection.exec_driver_sql("UPDATE ledger_about SET version = 1")
+
+
+def fill(ledger: Ledger) -> None:
+    """Enter a data set with every kind of entry, account and answer, and one without any."""
+    limits = caps(10, delta="1e-6", models=EVERY)
+    ledger.register(DATASET, "0f", "s1", disjoint=False)
+    answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
+    ledger.charge(ask(1, analyst="bob"), limits)
+    answered(ledger, ask(1, "0.05", analyst="cat", degradable=True), limits, '{"value": 9}')
+    answered(ledger, ask(2, part=SubAccount("partition", "north", 2)), limits, '{"value": "é"}')
+    ledger.register(DATASET, "0f", "s2", disjoint=False)
+    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
+    gaussian = PrivacyCost(gaussian_rho=Fraction(1, 1000), delta=Fraction(1, 10**9))
+    ledger.charge(ask(4, model="approx-dp", spend=gaussian, snapshot="s2"), limits)
+    ledger.release(DATASET, "s2", "a file", "{}")
+    ledger.register("empty", "1f", "s1", disjoint=False)
+
+
+def rows_of(where: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of a ledger but what it says of its format."""
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+        present = inspect(connection).get_table_names()
+        tables = [table for table in METADATA.sorted_tables if table is not about and table.name in present]
+        return {table.name: sorted(map(tuple, connection.execute(select(table))), key=repr) for table in tables}
+
+
+def caps(epsilon: object = 1, analyst: object = None, delta: object = 0, models: tuple[str, ...] = ("dp",)) -> Caps:
+    """Caps of a data set and, where it is smaller, of every analyst."""
+    whole = Fraction(str(epsilon))
+    own = whole if analyst is None else Fraction(str(analyst))
+    return Caps(Budget(whole, Fraction(str(delta))), Budget(own, Fraction(str(delta))), models)
+
+
+def pure(epsilon: object) -> PrivacyCost:
+    """What noise with a pure promise costs."""
+    exact = Fraction(str(epsilon))
+    return PrivacyCost(exact, exact**2 / 2)
+
+
+def ask(
+    question: object = "q",
+    epsilon: object = "0.1",
+    analyst: str = "ann",
+    model: Model = "dp",
+    spend: PrivacyCost | None = None,
+    part: SubAccount | None = None,
+    key: str | None = None,
+    fresh: bool = False,
+    snapshot: str = "s1",
+    any_price: bool = False,
+    degradable: bool = False,
+) -> Charge:
+    """A request; a pure one unless it says otherwise."""
+    return Charge(
+        dataset=DATASET,
+        snapshot=snapshot,
+        analyst=analyst,
+        question=str(question),
+        query=f"SELECT {question}",
+        model=model,
+        spend=pure(epsilon) if spend is None else spend,
+        epsilon=Fraction(str(epsilon)),
+        part=part,
+        key=key,
+        fresh=fresh,
+        any_price=any_price,
+        degradable=degradable,
+    )
+
+
+def answered(ledger: Ledger, charge: Charge, limits: Caps, text: str) -> Receipt:
+    """Pay for a draw and store it."""
+    receipt = ledger.charge(charge, limits)
+    ledger.store(DATASET, receipt.entry, text)
+    return receipt
+
+
+def spent_of(ledger: Ledger, limits: Caps, analyst: str | None = None) -> dict[str, Fraction | None]:
+    """The epsilon spent in every model."""
+    return {balance.model: balance.epsilon for balance in ledger.balance(DATASET, limits, analyst)}

@@ -1,0 +1,163 @@
+"""Which counts to add up: reconciled ones of a sparse histogram are worse for a sum, and the answer says so."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_console_pages import Browser
+
+from discreet import Answer
+from discreet.answers import build
+from discreet.answers.reconcile import CountSums
+from discreet.custodian.measure import read_exact_inputs, sample_noisy_outputs
+from discreet.planner.planner import plan
+from discreet.query import parse_sql
+from discreet.sample import write_registry
+from discreet.schema import Column, Schema
+from discreet.sources.memory import UNIT, MemorySource
+from support.command_line import done
+from support.inprocess_service import HOME, config_in, served
+from support.small_tables import schema
+
+ADVICE = "Use the raw counts for sums and totals, and the reconciled ones for single cells."
+PAY = Column("pay", "integer", lower=0, upper=479, missing=0)
+WARD = Column("ward", "nominal", upper=5, categories=tuple("abcdef"), missing=0)
+SEX = Column("sex", "nominal", upper=1, categories=("F", "M"), missing=0)
+HISTOGRAM = "SELECT HISTOGRAM(pay, 96) FROM t WHERE sex = 'F'"
+WARDS = "SELECT ward, COUNT(*) FROM t WHERE sex = 'F' GROUP BY ward"
+
+
+def declared() -> Schema:
+    columns = {column.name: column for column in (PAY, WARD, SEX)}
+    return schema("add-remove", 1, None, columns=columns)
+
+
+def source(own: Schema, sparse: bool, rows: int = 900) -> MemorySource:
+    """All in one bin and one ward, or spread evenly."""
+    places = [0] * rows if sparse else range(rows)
+    people = [{"pay": at * 7 % 480, "ward": at % 6, "sex": 0} for at in places]
+    return MemorySource(own, [{UNIT: f"p{at}"} | one for at, one in enumerate(people)])
+
+
+def answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
+    own = declared()
+    planned = plan(own, parse_sql(question, own), epsilon)
+    cells = planned.list_cells()
+    secret = read_exact_inputs(planned, source(own, sparse, rows), cells, planned.query.where)
+    drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
+    return [build.build_answer(planned, one, question, build.FREE, None, {}) for one in drawn]
+
+
+def sums(told: Answer) -> tuple[float, float]:
+    """Raw and reconciled."""
+    assert told.reconciled is not None
+    name = told.numbers[0]
+    raw, made = (sum(float(str(row[name])) for row in rows) for rows in (told.rows, told.reconciled.rows))
+    return raw, made
+
+
+@pytest.mark.parametrize(("question", "epsilon"), [(HISTOGRAM, Fraction(1, 20)), (HISTOGRAM, Fraction(1, 5))])
+def test_a_sparse_histogram_says_to_add_up_the_raw_counts(question: str, epsilon: Fraction) -> None:
+    found = answers(question, sparse=True, epsilon=epsilon, count=12)
+    raw, made = np.array([sums(told) for told in found]).T
+    assert np.abs(made - 900).mean() > 2 * np.abs(raw - 900).mean()
+    for told in found:
+        assert told.reconciled is not None
+        assert told.reconciled.advice.startswith(ADVICE)
+        assert told.reconciled.use_for_sums == "raw"
+        document = told.to_json()["reconciled"]
+        assert isinstance(document, dict)
+        assert (document["use_for_sums"], document["advice"]) == ("raw", told.reconciled.advice)
+
+
+@pytest.mark.parametrize("question", [HISTOGRAM, WARDS])
+def test_a_dense_histogram_is_shown_as_before(question: str) -> None:
+    for told in answers(question, sparse=False, epsilon=Fraction(1), count=10, rows=4800):
+        assert told.reconciled is not None
+        assert (told.reconciled.advice, told.reconciled.use_for_sums) == ("", "reconciled")
+        raw, made = sums(told)
+        assert abs(raw - made) < 30  # rounding alone
+
+
+def bars(told: Answer) -> tuple[list[float], str]:
+    spec = told.picture_spec()
+    assert spec is not None
+    return [row["count"] for row in spec["layer"][0]["data"]["values"]], str(spec)
+
+
+def test_the_picture_shows_the_better_counts() -> None:
+    """A bar is a sum of bins where there are many."""
+    (sparse,) = answers(HISTOGRAM, sparse=True, epsilon=Fraction(1, 20), count=1)
+    counts, text = bars(sparse)
+    assert "Bars are the raw counts, which may be below 0" in text
+    assert sum(counts) == pytest.approx(sums(sparse)[0], abs=0.5)
+    (dense,) = answers(HISTOGRAM, sparse=False, epsilon=Fraction(1), count=1, rows=4800)
+    counts, text = bars(dense)
+    assert "Bars are the reconciled counts" in text
+    assert sum(counts) == pytest.approx(sums(dense)[1], abs=1e-6)
+
+
+def test_a_few_empty_groups_say_so_too() -> None:
+    """Below ten cells the total is not kept: five of six wards are empty."""
+    found = answers(WARDS, sparse=True, epsilon=Fraction(1, 10), count=60, rows=300)
+    advised = [told for told in found if told.reconciled is not None and told.reconciled.advice]
+    assert advised
+    for told in advised:
+        raw, made = sums(told)
+        assert made - raw > 2 * math.sqrt(2) * 10  # two standard deviations of one cell
+
+
+@pytest.mark.parametrize(("empty", "worse"), [(2, False), (3, False), (12, True), (30, True)])
+def test_the_rule_is_where_the_square_errors_cross(empty: int, worse: bool) -> None:
+    """Laplace noise on cells that are all empty: lifting to 0 makes their sum better where they are few."""
+    noise = np.random.default_rng(5).laplace(size=(20_000, empty))
+    raw, made = noise.sum(axis=1), np.maximum(noise, 0).sum(axis=1)
+    assert (float((made**2).mean()) > float((raw**2).mean())) == worse
+    held = [
+        CountSums(one, two, 2.0, 2.0 * empty, min_total=-(10**9)).is_worse
+        for one, two in zip(raw[:500], made[:500], strict=True)
+    ]
+    assert (np.mean(held) > 0.5) == worse
+
+
+def test_a_sum_that_is_moved_to_what_is_possible_is_not_worse() -> None:
+    assert not CountSums(-500.0, 0.0, 10.0, 400.0).is_worse
+    assert not CountSums(10_500.0, 10_000.0, 10.0, 400.0, 0, 10_000).is_worse
+    assert not CountSums(9_700.0, 10_000.0, 10.0, 400.0, 10_000, 10_000).is_worse
+    assert CountSums(9_415.0, 10_101.0, 20.0, 2_000.0).is_worse
+    assert CountSums(9_415.0, 10_101.0, 20.0, 2_000.0).advice.endswith(
+        "the reconciled counts add up to 10,101, the raw ones to 9,415, with a standard deviation of 44.72."
+    )
+
+
+# The same on every face.
+
+SPARSE = "SELECT HISTOGRAM(income, 100) FROM registry WHERE smoker"
+
+
+def test_the_command_line_says_which_to_use(tmp_path: Path) -> None:
+    path = write_registry(tmp_path, patients=300)
+    asked = ("ask", path, SPARSE, "--epsilon", "0.05")
+    said = " ".join(done(*asked).out.split())
+    told = done(*asked, "--json").document["reconciled"]
+    assert told["use_for_sums"] == "raw"
+    assert f"which to use {told['advice']}" in said
+    dense = " ".join(
+        done("ask", path, "SELECT sex, COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.5").out.split()
+    )
+    assert "which to use" not in dense
+
+
+def test_service_and_console_say_which_to_use(tmp_path: Path) -> None:
+    with served(config_in(tmp_path)) as service:
+        reply_made = service.post("ann", f"{HOME}/answers", {"question": SPARSE, "epsilon": "0.05"})
+        assert reply_made.status_code == 201, reply_made.text
+        told = reply_made.json()
+        assert told["reconciled"]["use_for_sums"] == "raw"
+        page = unescape(Browser(service, "ann").get(f"/console/datasets/registry/answers/{told['id']}").text)
+        assert told["reconciled"]["advice"] in page

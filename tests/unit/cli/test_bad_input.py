@@ -1,0 +1,586 @@
+"""Whatever is wrong with a request is told in one sentence; nothing is charged, nothing is half-written."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import pytest
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from pydantic_core.core_schema import ErrorType
+
+from discreet.service.api.models import Ask
+from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
+from support.command_line import Outcome, discreet, done, files, write_registry
+
+FROM = "SELECT COUNT(*) FROM registry"
+COUNT = f"{FROM} WHERE age >= 40"
+DEEP, DEEPEST = (f"{FROM} WHERE {'(' * depth}age > 30{')' * depth}" for depth in (1000, 10_000))
+JOIN = f"{FROM} JOIN patients ON registry.person_id = patients.person_id"
+HOLD = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+HEADS: dict[tuple[tuple[str, bytes], ...], object] = {}
+TOKEN = f"x{Random(7).randrange(10**11, 10**12)}"
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set that was asked once."""
+    folder = tmp_path_factory.mktemp("answered")
+    done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of somebody else, with a ledger of its own."""
+    folder = tmp_path_factory.mktemp("others")
+    done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
+    return folder
+
+
+@pytest.fixture
+def schema(answered: Path, tmp_path: Path) -> Path:
+    """The schema of a data set of one's own that was asked once."""
+    return shutil.copytree(answered, tmp_path / "own") / "registry.yaml"
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """The schema of a data set that is not registered."""
+    (tmp_path / "new").mkdir()
+    return write_registry(tmp_path / "new")
+
+
+def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
+    """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
+    before, spent = files(folder), head(folder)
+    plain, told = discreet(*words), discreet(*words, "--json")
+    assert (plain.code, told.code) == (code, code), plain.err
+    assert is_one_sentence(plain.err), plain.err
+    assert says in plain.err
+    assert plain.out == ""
+    assert told.document["error"]["message"] == plain.err.removeprefix("discreet: ").removesuffix("\n")
+    assert (files(folder), head(folder)) == (before, spent)
+
+
+def is_one_sentence(said: str) -> bool:
+    return (
+        said.startswith("discreet: ")
+        and said.endswith("\n")
+        and said.count("\n") == 1
+        and not re.search(r"(?<!\.)\. ", said)
+    )
+
+
+def head(folder: Path) -> object:
+    """What stands for every entry of the data set's own ledger, if it can be read."""
+    file = folder / "registry.discreet" / "ledger.db"
+    held = tuple(sorted((one.name, one.read_bytes()) for one in file.parent.glob("ledger.db*") if one.is_file()))
+    if held not in HEADS:  # a ledger of the same bytes has the same entries
+        verified = discreet("ledger", "verify", file, "--json")
+        HEADS[held] = {name: told for name, told in verified.document.items() if name != "at"}
+    return HEADS[held]
+
+
+def changed(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["verfy"], "No such command 'verfy'. Did you mean 'verify'? See --help"),
+        (["it's {0}"], 'No such command "it\'s {0}"; see --help'),
+        (["token"], "Missing command; see --help"),
+        (["ask"], "Missing argument 'SCHEMA'; see --help"),
+        (["token", "list"], "Missing option '--config'; see --help"),
+        (
+            ["ask", "a", "b", "--epsilo", "1"],
+            "No such option: --epsilo (Possible options: --epsilon, --plot, --prior); see --help",
+        ),
+        (["ask", "-x"], "No such option: -x; see --help"),
+        (["ask", "a", "b", "c", "d"], "Got unexpected extra argument(s) (c d); see --help"),
+        (
+            ["serve", "--port", "many"],
+            "Invalid value for '--port': Input should be a valid integer, unable to parse string as an integer; "
+            "see --help",
+        ),
+        (
+            ["history", "a", "--limit", "0"],
+            "Invalid value for '--limit': Input should be greater than or equal to 1; see --help",
+        ),
+        (["serve", "--port"], "Option '--port' requires an argument; see --help"),
+        (["serve", "--json=3"], "Option '--json' does not take a value; see --help"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str], says: str) -> None:
+    told = discreet(*words)
+    assert (told.code, told.out, told.err) == (2, "", f"discreet: {says}\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({}, "'question' {}: it is missing"),
+        ({"question": COUNT, "colour": 1}, "'colour' {}: there is nothing of that name"),
+        ({"question": COUNT, "rows": "many"}, "'rows' {}: it must be a whole number"),
+        ({"question": COUNT, "rows": 0}, "'rows' {}: it must be at least 1"),
+        ({"question": COUNT, "fresh": 3}, "'fresh' {}: it must be true or false"),
+        ({"question": COUNT, "constraints": [3]}, "'constraints' at 0 {}: it must be text"),
+        ({"question": COUNT, "constraints": ["a"] * 101}, "'constraints' {}: it may hold at most 100 of them"),
+        ({"question": COUNT, "accuracy": "x" * 1001}, "'accuracy' {}: it may have at most 1000 signs"),
+        ({"question": COUNT, "accuracy": ""}, "'accuracy' {}: it must have 1 or more signs"),
+        ({"question": COUNT, "epsilon": []}, "'epsilon' {}: it is none of the kinds that are allowed there"),
+        ([], "the body {}: it must be an object"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_body_that_does_not_fit_is_told_in_our_words(body: object, says: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Ask.model_validate(body)
+    found = [{**one, "loc": ("body", *one["loc"])} for one in raised.value.errors()]
+    assert _describe_invalid_request(RequestValidationError(found)) == says.format(
+        "does not fit what GET /openapi.json says"
+    )
+
+
+def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
+    """Each kind there is, and those to come."""
+    context = dict.fromkeys(("gt", "ge", "lt", "le", "min_length", "max_length", "expected"), 7)
+    kinds = [*get_args(ErrorType), "of tomorrow"]
+    told = {kind: _describe_fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
+    assert all(said.startswith(("it ", "there is nothing")) for said in told.values())
+    assert FAULT_MESSAGES.keys() <= {*told, *(kind.partition("_")[0] for kind in told)}
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("SELECT COUNT(* FROM registry", ""),
+        (DEEP, "32"),
+        (DEEPEST, "20000 characters"),
+        (f"{FROM} WHERE ABS(age) > 30", ""),
+        ("SELECT COUNT(*) FROM (SELECT * FROM registry)", "the table and its lookups by name"),
+        (f"{FROM} WHERE age > (SELECT AVG(age) FROM registry)", ""),
+        (JOIN, "chapters"),
+        (f"{FROM}; DROP TABLE registry", "one"),
+        (f"{FROM} WHERE income > 1e400", "number"),
+        ("SELECT AVG(salary) FROM registry", "age, sex, education, occupation, income"),
+        ("SELECT AVG(person_id) FROM registry", ""),
+        ('{"from": "registry", "select": [{"count": "*"}]}', ""),
+        ("", ""),
+        (f"{FROM} WHERE sex = '\udce9'", "UTF-8"),
+    ],
+    ids=[
+        "does not parse",
+        "nests 1,000 deep",
+        "nests 10,000 deep",
+        "a function",
+        "a subquery in FROM",
+        "a subquery in WHERE",
+        "a private join",
+        "two statements",
+        "infinity",
+        "an unknown column",
+        "an identifier",
+        "JSON",
+        "nothing",
+        "not UTF-8",
+    ],
+)
+@pytest.mark.parametrize("command", ["ask", "preview"])
+def test_a_question_that_cannot_be_read(schema: Path, command: str, question: str, says: str) -> None:
+    refused(schema.parent, (command, schema, question, "--epsilon", "0.1"), 2, says)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "-0", "nan", "inf", "1e400", "0.1.2", "much", "", "1e-999999999"])
+def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> None:
+    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--model", "fancy"], "its models are dp"),
+        (["--delta", "1e-9"], "leave out delta"),
+        (["--delta", "2"], "delta must be"),
+        (["--delta", "1e-9", "--model", "dp"], "delta belongs to approx-dp"),
+        (["--prior", "banana("], "prior"),
+        (["--prior", "banana"], "prior"),
+        (["--analyst", ""], "analyst"),
+        (["--key", "k" * 1000], "key"),
+    ],
+    ids=lambda given: " ".join(given)[:30] if isinstance(given, list) else "",
+)
+def test_options_that_do_not_fit(schema: Path, more: list[str], says: str) -> None:
+    question = "SELECT MEDIAN(age) FROM registry"
+    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *more), 2, says)
+
+
+MEDIAN = "SELECT MEDIAN(age) FROM registry"
+LARGEST = "SELECT MAX(age) FROM registry"
+MEAN = "SELECT AVG(income) FROM registry WHERE sex = 'F'"
+GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'"
+
+
+@pytest.mark.parametrize(
+    ("question", "prior", "says"),
+    [
+        (COUNT, "normal(-300, 1)", "what COUNT can be, 0 to 2000; give one of which at least a thousandth lies inside"),
+        (
+            COUNT,
+            "uniform(2001, 5000)",
+            "what COUNT can be, 0 to 2000; give one of which at least a thousandth lies inside",
+        ),
+        (MEAN, "normal(-1e6, 1)", "what AVG of income can be, 0 to 500000"),
+        (MEDIAN, "normal(500, 1)", "the prior of age lies outside its bounds, 17 to 90"),
+        (LARGEST, '{"5": 1, "400": 1}', "the prior of age lies outside its bounds, 17 to 90"),
+        (COUNT, "nrmal(5", GRAMMAR),
+        (COUNT, '{"5": 1', GRAMMAR),
+        (COUNT, "", GRAMMAR),
+        (MEDIAN, "38 or so", GRAMMAR),
+        (MEAN, "normal(30000, 4000) on [0", GRAMMAR),
+        ("SELECT MODE(sex) FROM registry", "normal(1, 2)", 'weights to its categories, such as {"F": 1, "M": 3}'),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "X": 2}', "a value that it does not have, 'X'"),
+        (MEDIAN, '{"F": 1, "M": 3}', "age is a number; its prior must be over numbers"),
+        (COUNT, '{"F": 1, "M": 3}', "COUNT is a number; its prior must be over numbers"),
+        ("SELECT MEDIAN(admitted) FROM registry", "normal(2018, 2)", "a date such as 2024-02-29, got '2018'"),
+        ("SELECT MEDIAN(admitted) FROM registry", '{"5": 1}', "a date such as 2024-02-29, got '5'"),
+        (MEDIAN, "normal(2018-05-05, 200)", "must be a plain number"),
+        ("SELECT COUNT(*), AVG(age) FROM registry WHERE stay > 3", "normal(9, 1)", "a prior belongs to one aggregate"),
+    ],
+)
+def test_a_prior_that_says_nothing_about_the_answer(schema: Path, question: str, prior: str, says: str) -> None:
+    """Outside the bounds, unreadable (the grammar is shown), or of another kind than the column."""
+    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", "--prior", prior), 2, says)
+
+
+@pytest.mark.parametrize(
+    "accuracy", ["very near", "", "±0", "±-5", "±50 at 30%", "±50 at 100%", "±50 of 95%", "5" * 101]
+)
+def test_an_accuracy_that_cannot_be_read(schema: Path, accuracy: str) -> None:
+    """The grammar is shown."""
+    words = ("ask", schema, COUNT, "--accuracy", accuracy)
+    refused(schema.parent, words, 2, "an accuracy is written like '±50 at 95%'")
+
+
+def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
+    """What is left is told, and what it can reach, which then is reached."""
+    question = f"{FROM} WHERE age >= 50"
+    words = ("ask", schema, question, "--accuracy")
+    refused(
+        schema.parent,
+        (*words, "±1 at 99%"),
+        3,
+        "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
+    )
+    assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
+    asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
+    refused(schema.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
+
+
+def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
+    """Nobody can promise it: that is refused before anything is charged, with the way out."""
+    says = "give rows, the fewest such rows you expect (the lower end of a noisy COUNT(income) with the same condition"
+    for command in ("preview", "ask"):
+        refused(schema.parent, (command, schema, MEAN, "--accuracy", "±5000"), 2, says)
+
+
+@pytest.mark.parametrize(
+    ("question", "more", "code", "says"),
+    [
+        (MEDIAN, ["--accuracy", "±5 at 95%"], 4, "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV"),
+        ("SELECT MODE(sex) FROM registry", ["--accuracy", "±5"], 4, "an accuracy can be asked of COUNT"),
+        (COUNT, ["--epsilon", "0.1", "--accuracy", "±5"], 2, "in one way: by epsilon, by noise_scale or by accuracy"),
+        (COUNT, ["--epsilon", "0.1", "--noise-scale", "5"], 2, "in one way"),
+        (COUNT, ["--noise-scale", "5", "--accuracy", "±5"], 2, "in one way"),
+        (COUNT, [], 2, "say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'"),
+        (MEDIAN, ["--noise-scale", "5"], 2, "a noise scale is of one count or sum"),
+        (COUNT, ["--noise-scale", "0"], 2, "the noise scale must be above 0"),
+        (COUNT, ["--noise-scale", "wide"], 2, "the noise scale must be a plain number"),
+        (COUNT, ["--epsilon", "0.1", "--interval"], 2, "an interval is drawn for quantiles"),
+        (COUNT, ["--epsilon", "0.1", "--distance", "continuous"], 2, "give the prior too"),
+        (MEAN, ["--epsilon", "0.1", "--rows", "0"], 2, "rows expected must be a whole number of at least 1"),
+        (MEAN, ["--epsilon", "0.1", "--rows", "many"], 2, "--rows must be a plain number"),
+        (MEAN, ["--epsilon", "0.1", "--rows", "1.5"], 2, "--rows is a whole number"),
+    ],
+)
+def test_how_to_answer_that_does_not_fit(schema: Path, question: str, more: list[str], code: int, says: str) -> None:
+    refused(schema.parent, ("ask", schema, question, *more), code, says)
+    refused(schema.parent, ("preview", schema, question, *more), code, says)
+
+
+@pytest.mark.parametrize(
+    ("question", "prior", "distance", "says"),
+    [
+        (COUNT, "normal(900, 90)", "as the crow flies", "distance"),
+        (COUNT, "normal(900, 90)", "semantic", "distance"),
+        (LARGEST, "normal(80, 9)", "as the crow flies", "the distance of age is 'continuous'"),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "semantic", "since it has no taxonomy, got 'semantic'"),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "ordinal", "the distance of sex is 'nominal'"),
+    ],
+)
+def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, distance: str, says: str) -> None:
+    words = ("ask", schema, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
+    refused(schema.parent, words, 2, says)
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "says"),
+    [
+        (COUNT, "out.pdf", "a picture's name ends in .svg, .png or .html; 'out.pdf' does not"),
+        (COUNT, "out", "a picture's name ends in .svg, .png or .html"),
+        (COUNT, "none/out.svg", "the folder for the picture 'out.svg' does not exist; make it first"),
+        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", "out.svg", "a picture shows a HISTOGRAM"),
+        ("SELECT AVG(age), COUNT(*) FROM registry WHERE stay > 3", "out.svg", "a picture shows a HISTOGRAM"),
+        (MEDIAN, "out.svg", "a picture shows a HISTOGRAM, or one number with a public law or a prior"),
+    ],
+    ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
+)
+def test_a_picture_that_cannot_be_drawn(schema: Path, question: str, name: str, says: str) -> None:
+    """Before anything is charged: who pays gets what she asked for."""
+    words = ("ask", schema, question, "--epsilon", "0.1", "--fresh", "--plot", schema.parent / name)
+    refused(schema.parent, words, 2, says)
+
+
+HOSTILE = {
+    "a point mass": "point(40)",
+    "two far atoms": '{"17": 1, "90": 1}',
+    "no overlap": "normal(40, 1) on [2500, 2600]",
+    "contradictory": "uniform(20, 30) on [50, 60]",
+    "a million points": "uniform(17, 90) on [17, 90] step 0.00007",
+    "too many points": "uniform(17, 90) on [17, 90] step 1e-9",
+    "10,001 letters": "normal(40, 1)" + " " * 9988,
+    "nearly no spread": "normal(40, 1e-300)",
+    "no end of spread": "normal(40, 1e300)",
+    "far beyond floats": '{"-1e999": 1, "1e999": 1}',
+    "a mixture of extremes": "1e-300 point(20) + 1e300 cauchy(40, 1e-300)",
+}
+
+
+@pytest.mark.parametrize("prior", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) -> None:
+    """Each question costs what it costs without it, or is refused in the same words where there are no rows at all."""
+    new.with_name("registry.csv").unlink()
+    paid = Fraction(1, 4)
+    for question in (f"{FROM} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
+        words = (question, "--epsilon", "0.1", "--prior", prior)
+        asked, planned = discreet("ask", schema, *words), discreet("preview", new, *words)
+        assert (asked.code, asked.err) == (planned.code, planned.err)
+        assert asked.code in {0, 2}
+        assert asked.code == 0 or is_one_sentence(asked.err)
+        paid += Fraction(1, 10) if asked.code == 0 else 0
+        assert Fraction(done("budget", schema, "--json").document[0]["spent"]["epsilon"]) == paid
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("lower: 17, ", "", "age of kind integer needs lower"),
+        ("lower: 17, upper: 90", "lower: 90, upper: 17", "the bounds of age are reversed"),
+        ("lower: 17", "lower: NaN", "lower bound of age must be"),
+        ("upper: 90", "upper: .inf", "upper bound of age must be"),
+        ("lower: 17", "lower: DECIDE", "lower of column age"),
+        ("budget: {epsilon: 3", "budget: {epsilon: -3", "epsilon of budget must be above 0"),
+        ("analyst_budget:", "analyst_buget:", "'analyst_buget'"),
+        ("name: registry", "name: [", "not valid YAML"),
+        ("taxonomy: occupation.json", "taxonomy: none.json", "none.json"),
+    ],
+    ids=["missing", "reversed", "NaN", "infinite", "undecided", "no budget", "misspelt", "no YAML", "no taxonomy"],
+)
+@pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
+def test_a_schema_that_does_not_hold(schema: Path, command: str, old: str, new: str, says: str) -> None:
+    changed(schema, old, new)
+    more = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
+    refused(schema.parent, (command, schema, *more), 2, says)
+
+
+@pytest.mark.parametrize("made", ["nothing", "folder", "bytes"])
+def test_a_schema_file_that_cannot_be_read(schema: Path, made: str) -> None:
+    schema.unlink()
+    if made == "folder":
+        schema.mkdir()
+    elif made == "bytes":
+        schema.write_bytes(bytes(range(128, 256)))
+    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
+
+
+def rewritten(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+    """The CSV file with every row changed."""
+    with file.open(newline="") as stream:
+        rows = [change(row) for row in csv.DictReader(stream)]
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def without_age(row: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in row.items() if name != "age"}
+
+
+def age_in_words(row: dict[str, str]) -> dict[str, str]:
+    return row | {"age": f"{TOKEN} years"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda file: rewritten(file, without_age), "no column age"),
+        (lambda file: rewritten(file, age_in_words), "age holds no integer"),
+        (lambda file: file.write_text(""), ""),
+        (lambda file: file.write_text(file.read_text().splitlines()[0] + "\n"), "no rows"),
+        (lambda file: file.write_text("\n".join(file.read_text().splitlines()[1:])), "none of the columns"),
+        (lambda file: file.write_bytes(Random(3).randbytes(5000)), ""),
+        (lambda file: file.unlink(), "registry.csv"),
+    ],
+    ids=["a column missing", "a wrong type", "empty", "only a header", "no header", "no table", "no file"],
+)
+@pytest.mark.parametrize("command", ["check", "ask"])
+def test_data_that_cannot_be_registered(new: Path, command: str, spoil: Callable[[Path], object], says: str) -> None:
+    spoil(new.with_name("registry.csv"))
+    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    refused(new.parent, (command, new, *more), 2, says)
+
+
+def test_a_ledger_that_stays_locked(schema: Path) -> None:
+    """Another process holds SQLite's own lock for longer than we wait."""
+    before = head(schema.parent)
+    command = [sys.executable, "-c", HOLD, str(schema.parent / "registry.discreet" / "ledger.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        locked = discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
+        holder.communicate()
+    assert (locked.code, locked.out) == (5, "")
+    assert is_one_sentence(locked.err)
+    assert "locked" in locked.err
+    assert head(schema.parent) == before
+
+
+@pytest.mark.parametrize("command", ["ask", "budget", "history", "verify"])
+def test_a_ledger_that_is_damaged(schema: Path, command: str) -> None:
+    folder = schema.parent / "registry.discreet"
+    for file in folder.glob("ledger.db*"):
+        file.unlink()
+    (folder / "ledger.db").write_bytes(Random(5).randbytes(20_000))
+    words = {"ask": ("ask", schema, COUNT, "--epsilon", "0.1"), "verify": ("ledger", "verify", folder / "ledger.db")}
+    refused(schema.parent, words.get(command, (command, schema)), 5, "ledger")
+    assert (folder / "ledger.db").read_bytes() == Random(5).randbytes(20_000)
+
+
+@pytest.mark.parametrize("command", ["ask", "budget", "history"])
+def test_the_ledger_of_another_data_set(schema: Path, others: Path, tmp_path: Path, command: str) -> None:
+    other = shutil.copytree(others, tmp_path / "other") / "registry.yaml"
+    theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
+    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    before = head(other.parent)
+    refused(schema.parent, (command, schema, *more, "--ledger", theirs), 2, "another ledger")
+    assert head(other.parent) == before
+
+
+def test_the_ledger_of_another_data_set_on_first_use(new: Path, schema: Path) -> None:
+    theirs = schema.parent / "registry.discreet" / "ledger.db"
+    done("check", new)
+    before = head(schema.parent)
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", theirs), 2, "another data set")
+    assert head(schema.parent) == before
+
+
+def test_a_budget_that_is_exhausted(schema: Path) -> None:
+    """What was asked, what is left, what would fit."""
+    words = ("ask", schema, f"{FROM} WHERE age > 50", "--epsilon")
+    refused(schema.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
+    done(*words, "0.75")
+    refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing new like it")
+
+
+def test_a_folder_that_cannot_be_written(new: Path) -> None:
+    """A file stands where the data set's own folder would be; so that root cannot write there either."""
+    new.with_name("registry.discreet").write_text("")
+    refused(new.parent, ("check", new), 5, "cannot be written")
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1"), 5, "cannot be written")
+
+
+def test_a_place_for_a_ledger_that_cannot_be_written(new: Path) -> None:
+    done("check", new)
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent / "none" / "l.db"), 5, "ledger")
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent), 5, "ledger")
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"), 2, "ledger")
+
+
+def test_a_place_for_a_draft_that_cannot_be_written(new: Path) -> None:
+    draft = new.parent / "none" / "draft.yaml"
+    refused(new.parent, ("init", new.with_name("registry.csv"), "--output", draft), 5, "draft.yaml")
+
+
+def test_no_command_shows_a_cell(new: Path) -> None:
+    """A token in every cell of every second row, and in every person's name, is in no output, good or bad."""
+    rows = iter(range(10**6))
+
+    def planted(row: dict[str, str]) -> dict[str, str]:
+        number = next(rows)
+        marked = dict.fromkeys(row, TOKEN) if number % 2 else row
+        return marked | {"person_id": f"{TOKEN}{number}"}
+
+    rewritten(new.with_name("registry.csv"), planted)
+    said = [done(*words) for words in good_commands(new)]
+    said += [discreet(*words) for words in bad_commands(new)]
+    changed(new, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
+    said += [discreet("check", new, "--refresh"), discreet("ask", new, COUNT, "--epsilon", "0.1")]
+    rewritten(new.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
+    said += [discreet("check", new, "--refresh"), discreet("init", new.with_name("registry.csv"))]
+    assert shows_the_token(Outcome(0, new.with_name("registry.csv").read_text(), ""))
+    assert [outcome for outcome in said if shows_the_token(outcome)] == []
+    assert {outcome.code for outcome in said} >= {0, 2, 3, 5}
+
+
+def shows_the_token(outcome: Outcome) -> bool:
+    return TOKEN[1:] in "".join((outcome.out + outcome.err).split())
+
+
+def good_commands(schema: Path) -> list[tuple[object, ...]]:
+    commands: list[tuple[object, ...]] = [
+        ("init", schema.with_name("registry.csv")),
+        ("check", schema),
+        ("check", schema, "--refresh"),
+        ("ask", schema, COUNT, "--epsilon", "0.1"),
+        ("ask", schema, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
+        ("ask", schema, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
+        ("ask", schema, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
+        ("preview", schema, COUNT, "--epsilon", "0.1"),
+        ("budget", schema, "--analyst", "analyst"),
+        ("history", schema),
+        ("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db"),
+    ]
+    return [*commands, *((*words, "--json") for words in commands if words[-1] != "--refresh")]
+
+
+def bad_commands(schema: Path) -> list[tuple[object, ...]]:
+    ask = ("ask", schema)
+    return [
+        ("check", schema, "--refresh", "--source", schema.with_name("chapters.csv")),
+        ("check", schema, "--name", "1", "--refresh"),
+        (*ask, "SELECT AVG(salary) FROM registry", "--epsilon", "0.1"),
+        (*ask, f"{FROM} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
+        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "5"),
+        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "1", "--ledger", schema),
+    ]

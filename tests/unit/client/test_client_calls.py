@@ -1,0 +1,583 @@
+"""What a client sends and what it makes of replies: answers, jobs, sessions and releases of a scripted service."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import discreet
+from discreet import (
+    Accuracy,
+    BudgetExceeded,
+    ClaimFailed,
+    DiscreetError,
+    Distance,
+    Internal,
+    InvalidInput,
+    Prior,
+    Unavailable,
+    Unsupported,
+    total,
+)
+from discreet.client.transport import Transport, parse_service_address
+from support.scripted_service import Scripted, drop, problem, raw, reply, scripted
+from support.service_documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, client
+
+
+@pytest.fixture
+def service() -> Iterator[Scripted]:
+    with scripted() as script:
+        yield script
+
+
+# What is said is sent exactly.
+
+SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"epsilon": 0.1}, {"epsilon": "1/10"}),
+    ({"epsilon": Fraction(1, 3), "delta": Decimal("1e-9")}, {"epsilon": "1/3", "delta": "1/1000000000"}),
+    (
+        {"noise_scale": 20, "model": "approx-dp", "fresh": True},
+        {"noise_scale": "20", "model": "approx-dp", "fresh": True},
+    ),
+    ({"accuracy": "±50 at 95%", "rows": 5e3}, {"accuracy": "±50 at 95%", "rows": 5000}),
+    ({"accuracy": Accuracy.parse("±50 at 95%")}, {"accuracy": "±50 at 95%"}),
+    ({"epsilon": 1, "prior": "normal(38, 6)"}, {"epsilon": "1", "prior": "normal(38, 6)"}),
+    ({"epsilon": 1, "prior": {"F": 1, "M": 3}}, {"epsilon": "1", "prior": '{"F": 1, "M": 3}'}),
+    ({"epsilon": 1, "prior": {date(2020, 1, 31): 0.5}}, {"epsilon": "1", "prior": '{"2020-01-31": 1}'}),
+    ({"epsilon": 1, "prior": Prior.uniform(1, 3)}, {"epsilon": "1", "prior": "uniform(1, 3) on [1, 3] step 1"}),
+    ({"epsilon": 1, "prior": Prior.weights({1: 1, 2: 3})}, {"epsilon": "1", "prior": '{"1": 1, "2": 3}'}),
+    (
+        {"epsilon": 1, "distance": Distance.nominal(), "interval": True},
+        {"epsilon": "1", "distance": "nominal", "interval": True},
+    ),
+    (
+        {"epsilon": 1, "prior": "uniform(1, 3)", "tail": False},
+        {"epsilon": "1", "prior": "uniform(1, 3)", "tail": False},
+    ),
+    (
+        {"epsilon": 1, "prior": "uniform(1, 3)", "tail": True},
+        {"epsilon": "1", "prior": "uniform(1, 3)", "tail": True},
+    ),
+    ({"epsilon": 1, "constraints": ("total = 9",)}, {"epsilon": "1", "constraints": ["total = 9"]}),
+    ({"epsilon": 1, "constraints": []}, {"epsilon": "1"}),
+    ({"epsilon": 1, "reuse": "any"}, {"epsilon": "1", "reuse": "any"}),
+]
+
+
+@pytest.mark.parametrize(("said", "sent"), SAID)
+def test_numbers_and_priors_are_sent_by_their_exact_text(
+    service: Scripted, said: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    service.then(reply(ANSWER, 201))
+    client(service).answer(QUESTION, **said)
+    assert service.seen[0].document == {"question": QUESTION} | sent
+    assert service.seen[0].headers["content-type"] == "application/json"
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"epsilon": 0}, "epsilon must be above 0"),
+    ({"epsilon": "0.1"}, "epsilon must be a number"),
+    ({"epsilon": float("nan")}, "epsilon must be a finite number"),
+    ({"epsilon": 1, "delta": 1}, "delta must be between 0 and 1"),
+    ({"epsilon": 1, "prior": 3}, "a prior is text, weights or a Prior"),
+    ({"epsilon": 1, "prior": {}}, "a prior needs at least one value"),
+    ({"epsilon": 1, "prior": Prior.independent([Prior.uniform(0, 1)] * 2)}, "several components cannot be sent"),
+    ({"epsilon": 1, "distance": Distance.ordinal("abc")}, "a distance is sent by its name"),
+    ({"accuracy": Accuracy(Fraction(1, 3), Fraction(95, 100))}, "more digits than can be written"),
+    ({"epsilon": 1, "rows": 0}, "the number of rows expected"),
+    ({"epsilon": 1, "constraints": "total = 9"}, "constraints are sent as a list of texts"),
+    ({"epsilon": 1, "constraints": [total(9)]}, "constraints are sent as a list of texts"),
+]
+
+
+@pytest.mark.parametrize(("said", "words"), REFUSED)
+def test_what_cannot_be_sent_is_refused_here(service: Scripted, said: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        client(service).answer(QUESTION, **said)
+    assert service.seen == []
+
+
+@pytest.mark.parametrize("question", [3, None, {"from": {1, 2}}, {"where": float("inf")}, {"where": "\ud800"}])
+def test_a_question_is_text_or_json(service: Scripted, question: Any) -> None:
+    with pytest.raises(InvalidInput, match="a question"):
+        client(service).answer(question, epsilon=1)
+    assert service.seen == []
+
+
+# What is told is typed.
+
+
+def test_an_answer_is_the_library_s_own(service: Scripted) -> None:
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
+    assert isinstance(made, discreet.Answer)
+    assert (made.value, made.headline, made.interval(), made.entry, made.prior) == (1234, 1234, (1200, 1268), 7, True)
+    assert (made.guarantee.epsilon, made.guarantee.assumptions) == (Fraction(1, 10), ("the schema is true",))
+    assert made.spent == {"dp": Fraction(1, 10), "approx-dp": None}
+    assert made.meaning == "the count is about 1234"
+    assert made.reconciled is not None
+    assert made.reconciled.intervals(0.95) == ({"count": (1200, 1268)},)
+    told = {name: value for name, value in ANSWER.items() if name not in {"id", "picture"}}
+    assert json.loads(json.dumps(made.to_json())) == told
+
+
+def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted) -> None:
+    service.then(reply(ANSWER, 201))
+    known = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
+    assert isinstance(known, discreet.Posterior)
+    assert (known.numeric, known.mean(), known.median(), known.interval()) == (True, 1230.5, 1230.0, (1199.0, 1262.0))
+    assert (known.quantile(0.025), known.quantile(0.5), known.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
+    assert repr(known) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
+    untold: list[Callable[[], object]] = [known.variance, lambda: known.mass, lambda: known.centers]
+    untold += [lambda: known.quantile(0.1), lambda: known.interval(0.9), lambda: known.probability("a")]
+    for ask in untold:
+        with pytest.raises(InvalidInput):
+            ask()
+
+
+def test_another_confidence_is_refused(service: Scripted) -> None:
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    asks: list[Callable[[], object]] = [lambda: made.interval(0.9), lambda: made.reconciled.intervals(0.9)]  # type: ignore[union-attr]
+    asks += [lambda: made.range(1, 2, 0.9), lambda: made.population(0.9)]
+    for ask in asks:
+        with pytest.raises(InvalidInput, match="at 95 % and at no other"):
+            ask()
+    assert len(service.seen) == 1
+
+
+def test_dates_names_and_many_rows(service: Scripted) -> None:
+    """Dates are dates where the service says so, a law over names is whole, and a law that is not told is refused."""
+    dated = {
+        "columns": ["day", "sex"],
+        "numbers": ["day", "sex"],
+        "rows": [{"day": "2020-01-31", "sex": "F"}, {"day": None, "sex": "2020-01-31"}],
+    }
+    dated |= {"intervals_95": [{"day": ["2020-01-01", "2020-02-01"], "sex": None}] * 2, "dates": ["day"]}
+    laws = [{"day": None, "sex": {"probabilities": {"F": 0.25, "M": 0.75}}}] * 2
+    service.then(reply(ANSWER | dated | {"posteriors": laws}, 201), reply(ANSWER | {"posteriors": None}, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    assert made.rows == ({"day": date(2020, 1, 31), "sex": "F"}, {"day": None, "sex": "2020-01-31"})
+    assert made.intervals(0.95)[0] == {"day": (date(2020, 1, 1), date(2020, 2, 1)), "sex": None}
+    law = made.posteriors()[1]["sex"]
+    assert law is not None
+    assert law.probabilities() == {"F": 0.25, "M": 0.75}
+    with pytest.raises(InvalidInput, match="posteriors of at most 512 rows"):
+        client(service).answer(QUESTION, epsilon=0.1).posteriors()
+
+
+# More of an answer, for nothing.
+
+RANGE = {"asked": ["20", "30"], "low": 20, "high": 31, "value": 5.5, "interval": [1.0, 9.0], "confidence": 0.95}
+PEOPLE = {"value": 0.5, "interval": [0.4, 0.6], "confidence": 0.95, "noise": 0.01, "sampling": 0.1, "words": "so"}
+
+
+def test_ranges_and_population_ask_the_same_question_again(service: Scripted) -> None:
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
+    service.steps[:] = [reply(ANSWER | {"ranges": [RANGE]}, 201)]
+    found = made.range(20, Fraction(30))
+    assert (found.low, found.high, found.value, found.interval) == (20, 31, 5.5, (1.0, 9.0))
+    body = {"question": QUESTION, "epsilon": "1/10", "constraints": ["total = 9"], "stored_only": True}
+    assert [one.document for one in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
+    service.steps[:] = [reply(ANSWER | {"population": [{"count": PEOPLE}]}, 201)]
+    people = made.population(size=9000)
+    assert (people[0]["count"].name, people[0]["count"].sampling) == ("count", 0.1)
+    assert service.seen[-1].document["population_size"] == 9000
+    assert service.seen[-1].document["population"] is True
+    assert service.seen[-1].document["stored_only"] is True
+    assert len({one.key for one in service.seen}) == 3
+
+
+def test_a_range_that_would_be_paid_for_is_refused(service: Scripted) -> None:
+    """After a refresh of the data set the answer is stored no longer."""
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    service.steps[:] = [problem(403, "BudgetExceeded", "costs epsilon 0.1, and 0 is left")]
+    with pytest.raises(InvalidInput, match="this would be charged; ask anew"):
+        made.range(20, 30)
+
+
+def test_a_range_of_another_answer_is_not_told(service: Scripted) -> None:
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    service.steps[:] = [reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE]}, 201)]
+    with pytest.raises(InvalidInput, match="by now the service tells another answer"):
+        made.range(20, 30)
+
+
+@pytest.mark.parametrize(("low", "high"), [("", 1), ("1..2", 3), (1, " "), ("a" * 101, 1)])
+def test_a_range_has_two_ends(service: Scripted, low: object, high: object) -> None:
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    with pytest.raises(InvalidInput, match="a range has a low and a high end"):
+        made.range(low, high)
+    assert len(service.seen) == 1
+
+
+def test_a_range_of_dates_is_told_in_dates(service: Scripted) -> None:
+    service.then(reply(ANSWER, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    told = RANGE | {"low": "2020-01-01", "high": "2020-12-31"}
+    service.steps[:] = [reply(ANSWER | {"ranges": [told]}, 201)]
+    assert made.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
+    assert service.seen[-1].document["ranges"] == ["2020-01-05..2020-12-30"]
+
+
+def test_without_a_picture_there_is_none(service: Scripted, tmp_path: Path) -> None:
+    service.then(reply(ANSWER | {"picture": False}, 201))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    with pytest.raises(InvalidInput, match="a picture shows"):
+        made.plot(tmp_path / "a.svg")
+    assert made.picture_spec() is None
+
+
+def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_path: Path) -> None:
+    from discreet.charts import HistogramChart, build_picture_spec
+
+    spec = build_picture_spec(HistogramChart("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
+    service.then(reply(ANSWER, 201), reply({"spec": spec}))
+    made = client(service).answer(QUESTION, epsilon=0.1)
+    assert "a sentence" in made.plot(tmp_path / "a.svg").read_text()
+    assert made.picture_spec() == json.loads(json.dumps(spec))
+    assert service.seen[-1].path == "/v1/datasets/registry/answers/a1/picture"
+    with pytest.raises(InvalidInput, match=r"ends in .svg"):
+        made.plot(tmp_path / "a.txt")
+    service.steps[:] = [reply({"spec": "no"})]
+    with pytest.raises(Unavailable, match="did not answer"):
+        made.plot(tmp_path / "b.svg")
+    assert not (tmp_path / "b.svg").exists()
+
+
+# Long work.
+
+JOB = {"id": "j1", "kind": "ask", "state": "running", "stage": None, "answer": None, "problem": None, "files": []}
+
+
+def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
+    done = JOB | {"state": "done", "answer": "a1"}
+    service.then(
+        reply(JOB | {"state": "waiting"}, 202), reply(ABOUT), reply(JOB), drop, reply(JOB), reply(done), reply(ANSWER)
+    )
+    assert client(service).answer(QUESTION, epsilon=0.1).value == 1234
+    paths = [one.path for one in service.seen]
+    assert paths == [
+        "/v1/datasets/registry/answers",
+        "/v1/datasets/registry",
+        *["/v1/jobs/j1"] * 4,
+        "/v1/datasets/registry/answers/a1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "words"),
+    [
+        ({"status": 403, "detail": "nothing is left", "kind": "BudgetExceeded"}, BudgetExceeded, "nothing is left"),
+        ({"status": 503, "detail": "cut short", "kind": "Unavailable"}, Unavailable, "cut short.*key='"),
+        (None, Internal, "the service had an internal error"),
+        ("no problem", Internal, "the service had an internal error"),
+    ],
+)
+def test_a_job_that_failed_is_its_error(
+    service: Scripted, told: object, error: type[DiscreetError], words: str
+) -> None:
+    service.then(reply(JOB, 202), reply(ABOUT), reply(JOB | {"state": "failed", "problem": told}))
+    with pytest.raises(error, match=words):
+        client(service).answer(QUESTION, epsilon=0.1)
+
+
+def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
+    from discreet.client.remote_dataset import wait_for_job
+
+    class Patient(Transport):
+        def send(self, *_: object) -> Any:
+            return JOB if len(slept) < 20 else JOB | {"state": "done"}
+
+    slept: list[float] = []
+    wire = Patient(parse_service_address("http://127.0.0.1:1"), TOKEN, sleep=slept.append)
+    stages: list[str] = []
+    assert wait_for_job(wire, JOB | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
+    assert slept[:3] == [0.5, 0.75, 1.125]
+    assert max(slept) == slept[-1] == 15
+    assert stages[:2] == ["reading", "running"]
+    slept.clear()
+    wait_for_job(wire, JOB, 40, stages.append)
+    assert set(slept) == {40}
+
+
+# Rehearsal, sessions, budgets, schemas.
+
+
+def test_a_rehearsal_goes_to_the_made_up_table(service: Scripted, tmp_path: Path) -> None:
+    """Files too; its ledger alone has no chain to check."""
+    service.then(reply(ANSWER, 201), problem(422, "Unsupported"))
+    rehearsed = client(service, rehearsal=True)
+    rehearsed.answer(QUESTION, epsilon=0.1)
+    assert service.seen[0].path == "/v1/rehearsal/datasets/registry/answers"
+    assert repr(rehearsed).endswith("rehearsal=True)")
+    calls: dict[str, Callable[[], object]] = {"releases/previews": lambda: rehearsed.estimate_error(epsilon=1)}
+    calls |= {"releases": lambda: rehearsed.publish("mdav", tmp_path / "a.csv", 3), "sweeps": rehearsed.sweep}
+    for below, call in calls.items():
+        with pytest.raises(Unsupported):
+            call()
+        assert service.seen[-1].path == f"/v1/rehearsal/datasets/registry/{below}"
+    sent = len(service.seen)
+    with pytest.raises(InvalidInput, match="its chain is not checked"):
+        rehearsed.verify()
+    assert len(service.seen) == sent
+
+
+def test_the_schema_is_asked_for_once(service: Scripted) -> None:
+    service.then(reply(ABOUT))
+    ours = client(service)
+    assert ours.schema["name"] == ours.schema["name"] == "registry"
+    assert len(service.seen) == 1
+
+
+def test_a_session_is_opened_once_and_ended(service: Scripted) -> None:
+    opened = {"id": "s/1", "epsilon": "1/10", "left": "1/10"}
+    service.then(drop, reply(opened, 201), reply(ANSWER | {"left": "1/20"}), drop, reply(ANSWER | {"left": "1/20"}))
+    with client(service).session(noise_scale=20, epsilon=0.1) as session:
+        first, second = service.seen
+        assert (first.key, first.body) == (second.key, second.body)
+        assert first.document == {"noise_scale": "20", "epsilon": "1/10"}
+        assert (session.noise_scale, session.epsilon, session.left) == (20, Fraction(1, 10), Fraction(1, 10))
+        made = session.answer(QUESTION)
+        assert (made.value, session.left) == (1234, Fraction(1, 20))
+        assert session.answer(QUESTION, noise_scale=50).value == 1234
+        assert [one.document for one in service.asked("/answers")] == [
+            {"question": QUESTION},
+            *[{"question": QUESTION, "noise_scale": "50"}] * 2,
+        ]
+        with pytest.raises(InvalidInput, match="outside a session"):
+            made.range(1, 2)
+        service.steps[:] = [raw(b"", 204)]
+    session.close()
+    ends = [one for one in service.seen if one.method == "DELETE"]
+    assert [one.path for one in ends] == ["/v1/datasets/registry/sessions/s%2F1"]
+    with pytest.raises(InvalidInput, match="the session is closed"):
+        session.answer(QUESTION)
+    with pytest.raises(InvalidInput, match="noise_scale must be above 0"):
+        client(service).session(0, 1)
+
+
+@pytest.mark.parametrize("end", [drop, problem(404), problem(503, "Unavailable")])
+def test_a_session_that_cannot_be_ended_is_closed_all_the_same(service: Scripted, end: Any) -> None:
+    service.then(reply({"id": "s", "epsilon": "1", "left": "1"}, 201), end)
+    with client(service, retries=1).session(20, 1) as session:
+        pass
+    with pytest.raises(InvalidInput, match="the session is closed"):
+        session.answer(QUESTION)
+
+
+# Releases.
+
+TABLE = b"age\n30\n"
+RELEASE: dict[str, Any] = {
+    "name": "registry-1",
+    "method": "private-columns",
+    "rows": 1,
+    "entry": 9,
+    "files": ["registry.csv"],
+    "manifest_file": "registry.csv.manifest.json",
+    "guarantee": GUARANTEE,
+    "measured": {},
+    "report": None,
+    "risk": "a bound",
+    "utility": None,
+    "warnings": ["mind this"],
+}
+
+
+def released(tables: dict[str, bytes], **more: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
+    """The steps of a release whose tables are these."""
+    told = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in tables.items()]
+    manifest = {"format": "discreet release 1", "files": told}
+    document = RELEASE | {"manifest": manifest, "files": list(tables)} | more
+    job = JOB | {"kind": "publish", "state": "done", "release": document}
+    waiting = reply(JOB | {"kind": "publish", "stage": "writing"}, 202)
+    return [waiting, reply(ABOUT), reply(job), *map(raw, tables.values()), raw(json.dumps(manifest).encode())]
+
+
+def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
+    service.then(*released({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+    stages: list[str] = []
+    out, report = tmp_path / "mine.csv", tmp_path / "page.html"
+    made = client(service).publish(
+        "private-columns", out, epsilon=0.5, report=report, columns=("age",), progress=stages.append
+    )
+    assert isinstance(made, discreet.Release)
+    assert (made.files, made.manifest_file, made.report) == ((out,), tmp_path / "mine.csv.manifest.json", report)
+    assert (out.read_bytes(), report.read_bytes()) == (TABLE, b"<html>")
+    assert json.loads(made.manifest_file.read_text()) == made.manifest
+    assert (made.guarantee.epsilon, made.rows, made.entry, made.warnings) == (Fraction(1, 10), 1, 9, ("mind this",))
+    sent = {"method": "private-columns", "epsilon": "1/2", "columns": ["age"], "format": "csv", "report": True}
+    assert service.seen[0].document == sent
+    assert service.seen[0].key
+    assert stages == ["writing", "bringing the files"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.csv.manifest.json", "page.html"]
+    names = [one.path.rpartition("/files/")[2] for one in service.seen[3:]]
+    assert names == ["registry.csv", "registry.csv.manifest.json", "report.html"]
+
+
+def test_a_second_table_keeps_the_name_that_its_manifest_has(service: Scripted, tmp_path: Path) -> None:
+    service.then(*released({"registry.csv": TABLE, "registry-values.csv": b"group\n1\n"}))
+    made = client(service).publish("anatomy", tmp_path / "mine.csv", 3)
+    assert made.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
+    assert made.files[1].read_bytes() == b"group\n1\n"
+
+
+def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> None:
+    columns = {"columns/age.parquet": b"30", "columns/sex.parquet": b"F"}
+    service.then(*released(columns, manifest_file="columns/manifest.json"))
+    made = client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
+    assert made.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
+    assert [path.read_bytes() for path in made.files] == [b"30", b"F"]
+    assert made.manifest_file == tmp_path / "mine" / "manifest.json"
+    assert json.loads(made.manifest_file.read_text()) == made.manifest
+    sent = {"method": "private-columns", "epsilon": 1, "apart": True, "report": False}
+    assert service.seen[0].document == sent
+    assert service.seen[3].path.endswith("/files/columns%2Fage.parquet")
+    service.steps[:] = released({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
+    client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["age.parquet", "manifest.json"]
+    service.steps[:] = released({"columns/../..": b""}, manifest_file="columns/manifest.json")
+    with pytest.raises(Unavailable, match="did not answer as a discreet service"):
+        client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path: Path) -> None:
+    made, about, done, table, manifest = released({"registry.csv": TABLE})
+    service.then(drop, made, about, done, raw(TABLE[:2], announced=len(TABLE)), drop, table, manifest)
+    client(service).publish("mdav", tmp_path / "mine.csv", 3)
+    assert (tmp_path / "mine.csv").read_bytes() == TABLE
+    assert service.seen[0].key == service.seen[1].key
+
+
+@pytest.mark.parametrize(
+    ("steps", "error"),
+    [
+        ([problem(404)], InvalidInput),
+        ([raw(TABLE), problem(500, "Internal")], Internal),
+        ([raw(b"age\n31\n"), None], ClaimFailed),
+        ([raw(TABLE), raw(b'{"format": "another"}')], ClaimFailed),
+        ([raw(TABLE), raw(b"no manifest")], ClaimFailed),
+        ([drop], Unavailable),
+    ],
+)
+def test_a_release_comes_whole_or_not_at_all(
+    service: Scripted, tmp_path: Path, steps: list[Any], error: type[DiscreetError]
+) -> None:
+    """Nothing is left here, and it is said that the release is made and where it is."""
+    all_well = released({"registry.csv": TABLE})
+    service.then(*all_well[:3], *(all_well[-1] if step is None else step for step in steps))
+    with pytest.raises(
+        error, match="the release is made and entered, and its files are those of job j1 at the service"
+    ):
+        client(service, retries=1).publish("mdav", tmp_path / "mine.csv", 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_path: Path) -> None:
+    """It is not taken for a lost connection."""
+    from discreet.client.transport import HttpRequest
+
+    full, service.steps[:] = Path("/dev/full"), [raw(TABLE)]
+    wire = Transport(parse_service_address(service.address), TOKEN)
+    with pytest.raises(Unavailable, match="'full' cannot be written; check the folder and that the disk has room"):
+        wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), full)
+    with pytest.raises(Unavailable, match="'b' cannot be written"):
+        wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), tmp_path / "none" / "b")
+    assert len(service.seen) == 2
+
+
+@pytest.mark.parametrize("name", ["../evil.csv", "/etc/evil.csv", "", "..", "a/b.csv", None, 3])
+def test_a_name_of_the_service_leads_nowhere_else(service: Scripted, tmp_path: Path, name: Any) -> None:
+    (tmp_path / "in").mkdir()
+    service.then(*released({"registry.csv": TABLE}, files=["registry.csv", name])[:3])
+    with pytest.raises(Unavailable, match="did not answer as a discreet service"):
+        client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
+    assert [path.name for path in tmp_path.rglob("*")] == ["in"]
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scripted, tmp_path: Path) -> None:
+    (tmp_path / "there.csv").write_text("mine")
+    ours = client(service)
+    for out, report, words in (
+        ("there.csv", None, "is there already"),
+        ("a.txt", None, "the released table is named .csv or .parquet"),
+        ("none/a.csv", None, "does not exist"),
+        ("a.csv", "r.json", "a report from a service is named .html"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            ours.publish("mdav", tmp_path / out, 3, report=None if report is None else tmp_path / report)
+    with pytest.raises(InvalidInput, match="a folder of columns is named without a suffix"):
+        ours.publish("private-columns", tmp_path / "a.csv", epsilon=1, apart=True)
+    (tmp_path / "folder").mkdir()
+    for force, words in ((False, "is there already"), (True, "is there and is no release")):
+        with pytest.raises(InvalidInput, match=words):
+            ours.publish("private-columns", tmp_path / "folder", epsilon=1, apart=True, force=force)
+    with pytest.raises(InvalidInput, match="cannot be sent"):
+        ours.publish("mdav-swap", tmp_path / "a.csv", 3, diversity=object())
+    assert service.seen == []
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
+def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scripted, tmp_path: Path) -> None:
+    """By its hash: the service has another name for it."""
+    out, page = tmp_path / "mine.csv", tmp_path / "page.html"
+    service.then(*released({"registry.csv": TABLE}))
+    client(service).publish("mdav", out, 3)
+    service.steps[:] = released({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
+    with pytest.raises(InvalidInput, match="is there already"):
+        client(service).publish("anatomy", out, 3)
+    client(service).publish("anatomy", out, 3, force=True)
+    assert out.read_bytes() == b"age\n31\n"
+    seen = len(service.seen)
+    page.write_text("a page of mine")
+    with pytest.raises(InvalidInput, match=r"'page\.html' is there and is no release or report of ours"):
+        client(service).publish("mdav", tmp_path / "other.csv", 3, report=page, force=True)
+    out.write_text("a table of mine")
+    with pytest.raises(InvalidInput, match=r"'mine\.csv' is there and is no release"):
+        client(service).publish("mdav", out, 3, force=True)
+    assert (len(service.seen), out.read_text(), page.read_text()) == (seen, "a table of mine", "a page of mine")
+
+
+def test_a_report_is_for_its_custodian_alone(service: Scripted, tmp_path: Path) -> None:
+    service.then(*released({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+    made = client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
+    assert made.report is not None
+    assert made.report.stat().st_mode & 0o077 == 0
+
+
+def test_a_lost_release_tells_the_key_to_go_on_with(service: Scripted, tmp_path: Path) -> None:
+    service.then(drop)
+    with pytest.raises(Unavailable, match="key='april' is not charged twice"):
+        client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
+    assert {one.key for one in service.seen} == {"april"}
+
+
+def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> None:
+    service.then(problem(400, "InvalidInput"))
+    more = {"diversity": discreet.Distinct(3), "suppress": 0.05, "ks": {"income": 20}, "pairs": [("a", "b")], "t": 1.5}
+    with pytest.raises(InvalidInput):
+        client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **more)
+    sent = {"method": "mdav-swap", "k": 10, "t": "3/2", "keep": ["sex"], "informed": True, "format": "parquet"}
+    sent |= {
+        "diversity": "distinct 3",
+        "suppress": "1/20",
+        "ks": {"income": 20},
+        "pairs": [["a", "b"]],
+        "report": False,
+    }
+    assert service.seen[0].document == sent

@@ -1,0 +1,307 @@
+"""What was made before the modules were moved and renamed: all of it opens, and every stored answer is found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from discreet import Client, Custodian, InvalidInput
+from support.command_line import discreet, done
+from support.older_datasets import ask, recorded, told, unpack
+from support.served_processes import Supervised, supervised
+
+MADE = recorded()
+DATASETS: dict[str, Any] = MADE["datasets"]
+SERVICE: dict[str, Any] = MADE["service"]
+ASKED = [(name, one) for name, made in DATASETS.items() for one in made["asked"]]
+NAMES = [f"{name}-{one['name']}" for name, one in ASKED]
+HOME = "/v1/datasets/registry"
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of it, in a folder that nothing is changed in."""
+    return unpack(tmp_path_factory.mktemp("before"))
+
+
+@pytest.fixture(scope="module")
+def opened(unpacked: Path) -> Iterator[Callable[[str], Custodian]]:
+    """Its data sets, each open once; they are only asked what is stored."""
+    found: dict[str, Custodian] = {}
+
+    def custodian(name: str) -> Custodian:
+        if name not in found:
+            found[name] = Custodian.open(unpacked / f"{name}.yaml")
+        return found[name]
+
+    yield custodian
+    for one in found.values():
+        one.close()
+
+
+@pytest.fixture
+def folder(unpacked: Path, tmp_path: Path) -> Path:
+    """All of it, to be changed."""
+    return shutil.copytree(unpacked, tmp_path / "own")
+
+
+def budget(schema: Path, analyst: str = "") -> Any:
+    """What is spent and left, without the words."""
+    found = done("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
+    return wordless(found)
+
+
+def wordless(balances: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in one.items() if name != "promise"} for one in balances]
+
+
+def epsilons(custodian: Custodian, analyst: str | None = None) -> dict[str, Fraction | None]:
+    """What is spent in each model."""
+    return {one.model: one.epsilon for one in custodian.budget(analyst) if one.analyst == analyst}
+
+
+def exactly(found: Any) -> Any:
+    """The same, but for the last digits of floats, which may be another machine's."""
+    if isinstance(found, dict):
+        return {name: exactly(one) for name, one in found.items()}
+    if isinstance(found, list):
+        return [exactly(one) for one in found]
+    return pytest.approx(found, rel=1e-9, abs=1e-12) if isinstance(found, float) else found
+
+
+def test_the_fixture_has_every_kind_of_answer_and_entry() -> None:
+    kinds = {entry["kind"] for made in DATASETS.values() for entry in made["history"]}
+    assert kinds == {"register", "charge", "reuse", "degrade", "release", "cap", "void"}
+    assert {one["charge"]["model"] for _, one in ASKED} == {"dp", "approx-dp", "individual-dp", None}
+    mechanisms = {one["told"]["mechanism"] for _, one in ASKED}
+    assert len(mechanisms) > 25
+    methods = {one["method"] for one in DATASETS["registry"]["releases"]}
+    assert len(methods) == 9
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_ledger_budgets_and_history_are_as_they_were(unpacked: Path, name: str) -> None:
+    made, schema = DATASETS[name], unpacked / f"{name}.yaml"
+    verified = done("ledger", "verify", unpacked / f"{name}.discreet" / "ledger.db", "--json").document
+    assert (verified["entries"], verified["heads"][name]) == (made["verified"]["entries"], made["verified"]["head"])
+    assert done("history", schema, "--limit", 1000, "--json").document == made["history"]
+    assert len(made["budget"]) > 1
+    for analyst, balances in made["budget"].items():
+        assert budget(schema, analyst) == wordless(balances)
+
+
+@pytest.mark.parametrize(("name", "one"), ASKED, ids=NAMES)
+def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
+    opened: Callable[[str], Custodian], name: str, one: dict[str, Any]
+) -> None:
+    custodian = opened(name)
+    before = epsilons(custodian), epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry
+    answer = ask(custodian, one)
+    found = told(answer)
+    assert found == exactly(one["told"])
+    assert (answer.cost.epsilon, found["stored"]) == (0, one["told"]["entry"] is not None)
+    assert (epsilons(custodian), epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry) == before
+
+
+def test_what_follows_from_a_stored_answer_is_as_it_was(opened: Callable[[str], Custodian]) -> None:
+    custodian, made = opened("registry"), DATASETS["registry"]
+    named = {one["name"]: one for one in made["asked"]}
+    assert ask(custodian, named["histogram"]).range(20, 50).to_json() == exactly(made["range"])
+    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == exactly(made["reconciled"])
+    rows = ask(custodian, named["count"]).population()
+    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == exactly(made["population"])
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_another_analyst_is_told_the_same_and_charged_what_it_cost(folder: Path, name: str) -> None:
+    """Every answer that was drawn for somebody: the data set pays nothing more, she pays what the first one did."""
+    with Custodian.open(folder / f"{name}.yaml") as custodian:
+        before, paid = epsilons(custodian), set[str]()
+        for one in DATASETS[name]["asked"]:
+            question = one["charge"]["question"]
+            if one["charge"]["kind"] != "charge" or question in paid:
+                continue
+            paid.add(question)
+            answer = ask(custodian, one, analyst="zoe", key=None)
+            again = {"entry": one["told"]["entry"], "stored": True, "cost": "0"}
+            assert told(answer) | again == exactly(one["told"])
+            assert answer.cost == answer.guarantee
+            last = custodian.history("zoe", limit=1)[0]
+            assert (last.kind, last.model) == ("reuse", one["charge"]["model"])
+            assert last.spend is not None
+            amounts = {part: Fraction(text) for part, text in one["charge"]["spend"].items()}
+            spend = {"epsilon": last.spend.epsilon, "rho": last.spend.rho, "other": last.spend.gaussian_rho}
+            assert spend | {"delta": last.spend.delta} == amounts
+        assert len(paid) > 5
+        assert epsilons(custodian) == before
+        custodian.verify()
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_new_question_is_drawn_and_charged(folder: Path, name: str) -> None:
+    column = {"registry": "stay", "visits": "age", "staff": "years"}[name]
+    with Custodian.open(folder / f"{name}.yaml") as custodian:
+        before = epsilons(custodian, "ann")["dp"], epsilons(custodian)["dp"]
+        answer = custodian.answer(f"SELECT COUNT(*) FROM {name} WHERE {column} > 7", epsilon=0.25, analyst="ann")
+        assert not answer.stored
+        assert (epsilons(custodian, "ann")["dp"], epsilons(custodian)["dp"]) == tuple(
+            (one or 0) + Fraction(1, 4) for one in before
+        )
+        assert custodian.verify().entries == DATASETS[name]["verified"]["entries"] + 2
+
+
+def test_a_dearer_answer_of_another_is_degraded(folder: Path) -> None:
+    with Custodian.open(folder / "registry.yaml") as custodian:
+        count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
+        before = epsilons(custodian)
+        answer = ask(custodian, count, analyst="zoe", epsilon=Fraction(1, 2))
+        assert (answer.cost.epsilon, custodian.history("zoe", limit=1)[0].kind) == (Fraction(1, 2), "degrade")
+        assert epsilons(custodian) == before
+
+
+def test_a_charge_without_an_answer_is_answered_under_its_key(folder: Path) -> None:
+    waiting = DATASETS["registry"]["waiting"]
+    with Custodian.open(folder / "registry.yaml") as custodian:
+        before = epsilons(custodian)
+        first = ask(custodian, waiting)
+        assert ask(custodian, waiting).value == first.value
+        assert epsilons(custodian) == before
+
+
+@pytest.mark.parametrize("name", ["visits", "staff"])
+def test_a_void_charge_is_refused_under_its_key(folder: Path, name: str) -> None:
+    with Custodian.open(folder / f"{name}.yaml") as custodian, pytest.raises(InvalidInput, match="key"):
+        ask(custodian, DATASETS[name]["void"])
+
+
+def test_a_session_that_was_paid_and_answered_is_not_opened_again(folder: Path) -> None:
+    session = DATASETS["registry"]["session"]
+    with Custodian.open(folder / "registry.yaml") as custodian:
+        before = epsilons(custodian)
+        again = custodian.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
+        assert epsilons(custodian) == before
+        with pytest.raises(InvalidInput, match="opened before with the same key"):
+            again.answer(session["answers"][0]["question"])
+
+
+def test_a_new_snapshot_and_raised_caps_follow(folder: Path) -> None:
+    schema = folder / "registry.yaml"
+    schema.write_text(schema.read_text().replace("epsilon: 450", "epsilon: 460"))
+    done("check", schema, "--refresh", "--name", "later")
+    with Custodian.open(schema) as custodian:
+        count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
+        assert not ask(custodian, count).stored
+        kinds = [entry.kind for entry in custodian.history(limit=3)]
+        assert set(kinds) == {"register", "cap", "charge"}
+        custodian.verify()
+
+
+@pytest.mark.parametrize("one", DATASETS["registry"]["releases"], ids=lambda one: one["files"][0])
+def test_a_released_file_is_what_its_manifest_says(unpacked: Path, one: dict[str, Any]) -> None:
+    table, manifest = unpacked / one["files"][0], json.loads((unpacked / one["files"][-1]).read_text())
+    assert manifest["release"] == one["name"]
+    for file in manifest["files"]:
+        digest = hashlib.sha256((table.parent / file["name"]).read_bytes()).hexdigest()
+        assert digest == file["sha256"]
+    private = one["method"].startswith("private-")
+    original = () if private else ("--original", unpacked / "registry.yaml")
+    verified = discreet("verify", table, *original, "--json")
+    assert verified.code == (4 if private else 0), verified
+    entries = {entry["entry"]: entry for entry in DATASETS["registry"]["history"]}
+    assert entries[one["entry"]]["kind"] == ("charge" if private else "release")
+
+
+def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(folder: Path) -> None:
+    with Custodian.open(folder / "registry.yaml") as custodian:
+        made = custodian.publish("mdav", folder / "new.csv", k=5, report=folder / "report.json")
+        assert made.name == "registry-13"
+        assert "registry-1" in (folder / "report.json").read_text()
+        assert len(custodian.notable_entries()) > 8
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
+    """The service as it was, started again in another folder."""
+    folder = unpack(tmp_path_factory.mktemp("service"))
+    config = folder / "service.yaml"
+    config.write_text(config.read_text().replace("deadline: 0.5", "deadline: 0.05"))  # who asks again need not wait
+    with supervised(folder, "--config", config) as found:
+        yield found
+
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def call(running: Supervised) -> Call:
+    """Send a request by somebody's token of then."""
+
+    def send(who: str, path: str, body: object = None, key: str = "") -> Any:
+        token = SERVICE["revoked"] if who == "hal" else SERVICE["tokens"][who]
+        headers = {"Authorization": f"Bearer {token['token']}"} | ({"Idempotency-Key": key} if key else {})
+        method = "GET" if body is None else "POST"
+        return httpx2.request(method, running.address + path, json=body, headers=headers, timeout=60)
+
+    return send
+
+
+def test_tokens_grants_and_priors_of_a_service_are_kept(call: Call) -> None:
+    assert call("fay", "/v1/me").json()["datasets"] == ["registry", "visits"]
+    assert call("gus", "/v1/me").json()["datasets"] == []
+    assert call("hal", "/v1/me").status_code == 401
+    assert call("cus", "/v1/grants").json() == SERVICE["grants"]
+    assert call("fay", "/v1/priors/survey").json() == SERVICE["prior"]
+
+
+@pytest.mark.parametrize("one", SERVICE["answers"], ids=lambda one: one["key"])
+def test_an_answer_of_a_service_is_found_by_its_id_and_by_its_key(call: Call, one: dict[str, Any]) -> None:
+    document = one["document"]
+    assert call("fay", f"{HOME}/answers/{document['id']}").json() == document
+    assert call("fay", f"{HOME}/answers", one["body"], one["key"]).json() == document
+    assert call("gus", f"{HOME}/answers/{document['id']}").status_code == 404
+    assert call("fay", f"{HOME}/answers/{document['id']}/picture").status_code == 200
+    again = call("fay", f"{HOME}/answers", one["body"], f"{one['key']} again").json()
+    assert (again["rows"], again["stored"], again["cost"]["epsilon"]) == (document["rows"], True, "0")
+
+
+def test_history_and_sessions_of_a_service_are_kept(call: Call) -> None:
+    latest = call("fay", f"{HOME}/history").json()["history"]
+    was = {entry["entry"]: entry for entry in SERVICE["history"]["history"]}
+    assert {entry["entry"]: entry | {"answers": []} for entry in latest} == {
+        number: entry | {"answers": []} for number, entry in was.items()
+    }
+    assert all(set(entry["answers"]) >= set(was[entry["entry"]]["answers"]) for entry in latest)
+    session = SERVICE["session"]
+    answer = session["answer"]
+    assert call("fay", f"{HOME}/answers/{answer['id']}").json() == answer
+    ended = call("fay", f"{HOME}/sessions/{session['id']}")
+    assert (ended.status_code, "started again" in ended.json()["detail"]) == (400, True), ended.text
+
+
+def test_jobs_of_a_service_and_their_files_are_kept(call: Call) -> None:
+    assert {job["kind"] for job in SERVICE["jobs"]} == {"ask", "publish", "sweep"}
+    found = {job["id"]: job for job in call("cus", "/v1/jobs").json()["jobs"]}
+    for job in SERVICE["jobs"]:
+        assert found[job["id"]] == exactly(job)
+        for name in job["files"]:
+            assert call("cus", f"/v1/jobs/{job['id']}/files/{name}").status_code == 200
+
+
+def test_a_question_by_a_job_is_told_again_under_its_key(running: Supervised) -> None:
+    with Client(running.address, SERVICE["tokens"]["fay"]["token"], "visits") as client:
+        asked = SERVICE["by_job"]
+        again = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=asked["key"])
+        assert again.value == asked["value"]
+        before = {(one.model, one.analyst): one.epsilon for one in client.budget()}
+        new = client.answer("SELECT COUNT(*) FROM visits WHERE age < 31", epsilon=0.5)
+        assert not new.stored
+        after = {(one.model, one.analyst): one.epsilon for one in client.budget()}
+        assert after["dp", "fay"] == (before["dp", "fay"] or 0) + Fraction(1, 2)

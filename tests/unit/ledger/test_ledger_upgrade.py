@@ -1,0 +1,315 @@
+"""From the tables of an older discreet to those of this one: a custodian's act, all or nothing; no entry changes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, inspect
+from test_ledger_crash import die_beyond
+
+from discreet import InvalidInput, Ledger
+from discreet.ledger import connect
+from discreet.ledger.connect import open_database
+from discreet.ledger.database import Database
+from discreet.ledger.storage import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE
+from support.command_line import discreet, done
+from support.ledger_stores import DATASET, ask, caps, fill, make_old, processes, rows_of, unrecorded, where
+
+__all__ = ["unrecorded", "where"]  # fixtures
+pytestmark = pytest.mark.usefixtures("unrecorded")
+
+
+@pytest.fixture
+def database(where: str) -> Iterator[Database]:
+    """A database without tables."""
+    with closing(open_database(where, 10)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def old(where: str) -> str:
+    """The address of a ledger that an older discreet made."""
+    with Ledger.open(where) as ledger:
+        fill(ledger)
+    make_old(where)
+    return where
+
+
+def shape(where: str) -> list[tuple[Any, ...]]:
+    """Every table, column and index, as the engine tells them."""
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+        return sorted(_shape(connection))
+
+
+def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
+    if connection.dialect.name == "sqlite":
+        for kind, name, sql in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master"):
+            yield kind, name, " ".join((sql or "").split())
+        return
+    columns = (
+        "table_name, column_name, ordinal_position, data_type, is_nullable, column_default, character_maximum_length"
+    )
+    here = "= current_schema()"
+    for row in connection.exec_driver_sql(
+        f"SELECT {columns} FROM information_schema.columns WHERE table_schema {here}"
+    ):
+        yield tuple(map(str, row))
+    for name, made in connection.exec_driver_sql(f"SELECT indexname, indexdef FROM pg_indexes WHERE schemaname {here}"):
+        yield name, re.sub(r"ledger_[0-9a-f]{32}\.", "", made)
+    for row in connection.exec_driver_sql(
+        f"SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace {here}::regnamespace"
+    ):
+        yield tuple(map(str, row))
+
+
+def format_of(where: str) -> int:
+    """The format that a ledger says it has."""
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+        return int(connection.exec_driver_sql("SELECT version FROM ledger_about").scalar_one())
+
+
+# The versions
+
+
+def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: str) -> None:
+    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
+        connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
+    made = shape(where)
+    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
+        for name in (*METADATA.tables, VERSION_TABLE):
+            connection.exec_driver_sql(f"DROP TABLE {name}")
+    Ledger.open(where).close()
+    assert made == shape(where)
+    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in made for part in row[:2]}
+
+
+def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
+    with Ledger.open(where) as ledger, ledger._database.begin_read() as connection:
+        assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
+    assert {path.stem for path in MIGRATIONS_DIR.glob("format_*.py")} == {
+        f"format_{n}" for n in range(1, FORMAT_VERSION + 1)
+    }
+
+
+def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
+    made = shape(old)
+    with closing(open_database(old, 10)) as database, database.begin_write() as connection:
+        for name in inspect(connection).get_table_names():
+            connection.exec_driver_sql(f"DROP TABLE {name}")
+        connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
+        connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
+    assert made == shape(old)
+
+
+# The custodian's act
+
+
+def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
+    before = shape(old)
+    for opened in (Ledger.open, Ledger.existing):
+        with pytest.raises(InvalidInput) as told:
+            opened(old)
+        assert str(told.value) == (
+            f"the ledger has format 1, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger backup) and run: "
+            "discreet ledger upgrade"
+        )
+    assert shape(old) == before
+
+
+def test_an_upgrade_changes_no_row_and_no_hash(where: str) -> None:
+    with Ledger.open(where) as ledger:
+        fill(ledger)
+        head = ledger.verify()
+    new = shape(where)
+    make_old(where)
+    before = rows_of(where)
+    assert Ledger.upgrade(where) == 1
+    assert (rows_of(where), shape(where)) == (before | {"ledger_caps": []}, new)
+    with Ledger.existing(where) as ledger:
+        assert ledger.verify() == head
+        assert ledger.charge(ask(9, snapshot="s2"), caps(10)).charged
+    assert Ledger.upgrade(where) == FORMAT_VERSION
+
+
+def test_a_newer_ledger_is_left_alone(where: str) -> None:
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+        connection.exec_driver_sql(f"UPDATE ledger_about SET version = {FORMAT_VERSION + 1}")
+    with pytest.raises(InvalidInput, match="newer discreet"):
+        Ledger.upgrade(where)
+
+
+def test_where_there_is_no_ledger_none_is_made(where: str, database: Database) -> None:
+    for opened in (Ledger.upgrade, Ledger.existing):
+        with pytest.raises(InvalidInput, match="there is no ledger in that database"):
+            opened(where)
+    with database.begin_read() as connection:
+        assert inspect(connection).get_table_names() == []
+
+
+def test_no_file_is_made_for_a_ledger_that_is_not_there(tmp_path: Path) -> None:
+    for opened in (Ledger.upgrade, Ledger.existing):
+        with pytest.raises(InvalidInput, match=r"there is no ledger 'ledger\.db' there"):
+            opened(tmp_path / "ledger.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    with Ledger.open(place) as ledger:
+        fill(ledger)
+    heads = done("ledger", "verify", place, "--json").document["heads"]
+    make_old(str(place))
+    refused = discreet("ledger", "verify", place)
+    assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
+    assert done("ledger", "upgrade", place).out == f"The ledger has format {FORMAT_VERSION} now; it had 1.\n"
+    assert (
+        done("ledger", "upgrade", place).out
+        == f"The ledger has format {FORMAT_VERSION} already; nothing was changed.\n"
+    )
+    assert done("ledger", "upgrade", place, "--json").document == {"before": FORMAT_VERSION, "format": FORMAT_VERSION}
+    assert done("ledger", "verify", place, "--json").document["heads"] == heads
+    assert discreet("ledger", "upgrade", tmp_path / "none.db").code == 2
+
+
+def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
+    """A plan that is made once for all parameters could not: the condition has none."""
+    asked: list[tuple[str, Any]] = []
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        fill(ledger)
+        with ledger._database.begin_read() as connection:
+            engine = connection.engine
+        event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+        assert len(ledger.history(DATASET)) == 9
+    sql, values = next(one for one in asked if "body" in one[0])
+    assert "kind != 'answer'" in sql
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
+        assert "USING INDEX ledger_log" in str(looked.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())
+
+
+# Two at once, and one that is killed
+
+
+def upgrade_at(where: str, start: Any, results: Any) -> None:
+    start.wait()
+    results.put(Ledger.upgrade(where, timeout=60))
+
+
+def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old: str) -> None:
+    start, results = processes.Barrier(4), processes.Queue()
+    running = [processes.Process(target=upgrade_at, args=(old, start, results)) for _ in range(4)]
+    for process in running:
+        process.start()
+    had = sorted(results.get(timeout=120) for _ in running)
+    for process in running:
+        process.join()
+    assert had == [1, FORMAT_VERSION, FORMAT_VERSION, FORMAT_VERSION]
+    with Ledger.existing(old) as ledger:
+        ledger.verify()
+
+
+def test_threads_upgrade_several_ledgers_at_once(tmp_path: Path) -> None:
+    places = [str(tmp_path / f"{number}.db") for number in range(6)]
+    for place in places:
+        with Ledger.open(place) as ledger:
+            fill(ledger)
+        make_old(place)
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(Ledger.upgrade, places)) == [1] * 6
+    assert {str(shape(place)) for place in places} == {str(shape(places[0]))}
+    assert [format_of(place) for place in places] == [FORMAT_VERSION] * 6
+
+
+def upgrade_until(where: str, most_bytes: int) -> None:
+    die_beyond(most_bytes)
+    Ledger.upgrade(where)
+
+
+def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
+    """In the middle of any page that it writes: the ledger has its old form or its new one, and all its entries."""
+    place = tmp_path / "ledger.db"
+    with Ledger.open(place) as ledger:
+        fill(ledger)
+        for number in range(200):
+            ledger.charge(ask(f"more {number}", "0.0001", snapshot="s2"), caps(10))
+        head = ledger.verify()
+    make_old(str(place))
+    whole, old = place.read_bytes(), shape(str(place))
+    ends = set()
+    for most in (*range(0, 48_000, 2999), 10**7):
+        died = str(tmp_path / f"{most}.db")
+        Path(died).write_bytes(whole)
+        process = processes.Process(target=upgrade_until, args=(died, most))
+        process.start()
+        process.join()
+        ends.add((process.exitcode, format_of(died)))
+        assert (format_of(died) == 1) == (shape(died) == old)
+        Ledger.upgrade(died)
+        with Ledger.existing(died) as ledger:
+            assert ledger.verify() == head
+    assert ends == {
+        (-signal.SIGXFSZ, 1),
+        (-signal.SIGXFSZ, FORMAT_VERSION),
+        (0, FORMAT_VERSION),
+    }  # before the commit, and after it
+
+
+# Any set of tables
+
+
+def version(folder: Path, number: int, does: str) -> None:
+    """Write one version of a set of tables."""
+    before = None if number == 1 else str(number - 1)
+    (folder / f"v{number}.py").write_text(
+        f"from alembic import op\nimport sqlalchemy as sa\nrevision = '{number}'\ndown_revision = {before!r}\n"
+        f"def upgrade():\n    {does}\n"
+    )
+
+
+def tables(database: Database) -> set[str]:
+    with database.begin_read() as connection:
+        return set(inspect(connection).get_table_names())
+
+
+def test_a_step_that_fails_takes_the_steps_before_it_with_it(database: Database, tmp_path: Path) -> None:
+    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
+    with pytest.raises(ZeroDivisionError), database.begin_write() as connection:
+        connect.run_migrations(connection, tmp_path, "own_version")
+    assert tables(database) == set()
+    version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
+    with database.begin_write() as connection:
+        connect.run_migrations(connection, tmp_path, "own_version", "1")
+        assert connect.find_revision(connection, "own_version") == "1"
+        connect.run_migrations(connection, tmp_path, "own_version")
+        assert connect.find_revision(connection, "own_version") == "2"
+    assert tables(database) == {"one", "two", "own_version"}
+
+
+def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(where: str, tmp_path: Path) -> None:
+    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+        assert connect.find_revision(connection, "own_version") is None
+        connect.run_migrations(connection, tmp_path, "own_version")
+        assert connect.find_revision(connection, "own_version") == "1"
+        assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
+
+
+def test_a_version_that_nobody_knows_is_told_plainly(database: Database, tmp_path: Path) -> None:
+    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    with database.begin_write() as connection:
+        connect.run_migrations(connection, tmp_path, "own_version")
+        connection.exec_driver_sql("UPDATE own_version SET version_num = '9'")
+    for act in (connect.run_migrations, connect.stamp_revision):
+        with (
+            pytest.raises(InvalidInput, match="own_version names a version that this discreet does not know"),
+            database.begin_write() as connection,
+        ):
+            act(connection, tmp_path, "own_version")

@@ -1,0 +1,892 @@
+"""From a schema and a recipe to files: what leaves, what it says, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+import tracemalloc
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
+from discreet.datasets.registration import ignore_stage
+from discreet.release.assess import assess_release, verify_release
+from discreet.release.files import Spool, write_released_table
+from discreet.release.manifest import ManifestColumn, read_released_table, read_table_file
+from discreet.release.original_records import align_original
+from discreet.sample import write_registry
+from discreet.sdc.table import read_table
+from support.command_line import discreet, done, files
+
+PATIENTS = 500
+QUASI = ["age", "sex", "education", "occupation"]
+CONFIDENTIAL = ["income", "diagnosis", "smoker", "bmi"]
+METHODS: dict[str, dict[str, Any]] = {
+    "mdav": {},
+    "generalise": {},
+    "mdav-swap": {},
+    "ir-swap": {},
+    "t-closeness": {"t": 2},
+    "anatomy": {},
+}
+MODELS = {"mdav": "k-anonymity", "generalise": "k-anonymity", "t-closeness": "t-closeness"}
+LEVELS = {"age": [10, 30, 90]}
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set that is registered."""
+    folder = tmp_path_factory.mktemp("registered")
+    with Custodian.open(write_registry(folder, PATIENTS)):
+        return folder
+
+
+@pytest.fixture
+def schema(registered: Path, tmp_path: Path) -> Path:
+    """The schema of a data set of one's own."""
+    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+
+
+@pytest.fixture(scope="module")
+def released(registered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the same data set and a release of it."""
+    folder = tmp_path_factory.mktemp("released")
+    schema = shutil.copytree(registered, folder / "own") / "registry.yaml"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", folder / "out.csv")
+    return folder
+
+
+@pytest.fixture
+def out(released: Path, tmp_path: Path) -> Path:
+    """A release of one's own; its data set is in `own` beside it."""
+    return shutil.copytree(released, tmp_path, dirs_exist_ok=True) / "out.csv"
+
+
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    """One for all that is looked at: to make one takes longer than to look."""
+    return duckdb.connect()
+
+
+def rows_of(path: Path) -> list[tuple[Any, ...]]:
+    return engine().execute(f"SELECT * FROM '{path}'").fetchall()
+
+
+def columns_of(path: Path) -> list[str]:
+    return [str(row[0]) for row in engine().execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
+
+
+# --- what leaves
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_release_is_what_it_says(schema: Path, tmp_path: Path, method: str, suffix: str) -> None:
+    """Every method, both kinds of file: no identifier, no column without a role, and a claim that verifies."""
+    out = tmp_path / f"out{suffix}"
+    with Custodian.open(schema) as custodian:
+        release = custodian.publish(method, out, 10, **METHODS[method])
+    assert release.guarantee.model == MODELS.get(method, "probabilistic-k-anonymity")
+    assert release.rows == len(rows_of(out)) <= PATIENTS
+    assert set(columns_of(out)) <= {*QUASI, *CONFIDENTIAL, "group"}
+    assert verify_release(out, schema).claims[0].shown
+    assert release.risk
+    assert release.utility
+    told = json.loads(release.manifest_file.read_text())
+    assert told == release.manifest
+    assert told["guarantee"] == release.guarantee.to_json()
+    assert "not differential privacy" in " ".join(release.guarantee.assumptions) or "k" in told["guarantee"]
+
+
+def test_k_anonymous_rows_share_their_quasi_identifiers(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    done("publish", schema, "--method", "mdav", "-k", 7, "--out", out)
+    with duckdb.connect() as engine:
+        least = engine.execute(
+            f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{out}' GROUP BY {', '.join(QUASI)})"
+        ).fetchall()[0][0]
+        table = engine.sql(f"SELECT * FROM '{out}'")
+        assert measure_anonymity(table, QUASI, CONFIDENTIAL).k == least >= 7
+
+
+def test_swapping_leaves_each_column_as_it_was(schema: Path, tmp_path: Path) -> None:
+    """The values of a swapped column are those of the original, as a bag; the quasi-identifiers stay together."""
+    outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
+    for method, out in outs.items():
+        done("publish", schema, "--method", method, "-k", 10, "--out", out)
+    one, two = (rows_of(out) for out in outs.values())
+    for place in range(len(QUASI) + len(CONFIDENTIAL)):
+        assert sorted(str(row[place]) for row in one) == sorted(str(row[place]) for row in two)
+    quasi = [sorted(map(str, (row[: len(QUASI)] for row in rows))) for rows in (one, two)]
+    assert quasi[0] == quasi[1]
+
+
+def test_the_order_of_rows_tells_nothing(schema: Path, tmp_path: Path) -> None:
+    """Rows leave in an order drawn anew for each release, not in that of the source or of the units."""
+    outs = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for out in outs:
+        done("publish", schema, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
+    incomes = [[row[4] for row in rows_of(out)] for out in outs]
+    assert incomes[0] != incomes[1]
+    assert sorted(map(str, incomes[0])) == sorted(map(str, incomes[1]))
+
+
+def test_a_column_is_kept_only_where_it_is_named(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
+    assert columns_of(out) == [*QUASI, "group", "hospital"]
+    assert columns_of(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
+
+
+def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
+    """Where groups stay inside a hospital, each hospital's ages keep their mean, row for row beside the records."""
+    out = tmp_path / "out.csv"
+    words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
+    done("publish", schema, *words, "--out", out)
+    before = align_original(schema, out, ignore_stage).original
+    after = read_table_file(out)
+    assert before["hospital"].to_array().tolist() == after["hospital"].to_array().tolist()
+    for hospital in np.unique(before["hospital"].values):
+        here = before["hospital"].values == hospital
+        ages = before["age"].values[here], after["age"].values[here]
+        assert np.nanmean(ages[0]) == pytest.approx(np.nanmean(ages[1]), abs=0.5)
+
+
+def test_a_k_of_its_own(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    told = done(
+        "publish", schema, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
+    ).document
+    assert told["guarantee"]["k"] == 5
+    assert told["manifest"]["measured"]["income"]["smallest"] == 50
+    assert told["manifest"]["measured"]["bmi"]["smallest"] == 5
+
+
+def test_levels_can_be_given(schema: Path, tmp_path: Path) -> None:
+    levels, out = tmp_path / "levels.json", tmp_path / "out.csv"
+    levels.write_text(json.dumps(LEVELS))
+    words = ("--method", "generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
+    told = done("publish", schema, *words, "--out", out, "--json").document
+    assert told["rows"] >= 0.95 * PATIENTS
+    assert told["manifest"]["recipe"]["suppress"] == "1/20"
+
+
+# --- what is told, and what is kept
+
+
+def test_a_release_flags_every_total_for_good(schema: Path, tmp_path: Path) -> None:
+    """It is in the chain, which still verifies; no account is touched."""
+    assert done("budget", schema, "--json").document[0]["flags"] == []
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
+    account = done("budget", schema, "--json").document[0]
+    assert account["flags"] == ["the DP total no longer describes all disclosure"]
+    assert account["spent"]["epsilon"] == "0"
+    line = done("history", schema, "--json").document[0]
+    assert (line["kind"], line["epsilon"]) == ("release", None)
+    assert "10-anonymity" in line["query"]
+    done("check", schema, "--refresh")
+    done("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db")
+    assert done("budget", schema, "--json").document[0]["flags"] == account["flags"]
+
+
+def test_the_report_and_the_record_are_for_the_custodian_alone(schema: Path, tmp_path: Path) -> None:
+    """Nobody else can read the files that tell whose row is whose."""
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", tmp_path / "r.html")
+    kept = [*(schema.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
+    assert len(kept) == 3
+    assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in kept)
+    page = (tmp_path / "r.html").read_text()
+    assert "not to be released" in page
+    assert page.count("<svg") >= 8
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_report_in_json(schema: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    told = json.loads(report.read_text())
+    assert told["verdict"]["risk"]
+    assert told["measures"]
+
+
+def test_the_second_release_is_laid_over_the_first(schema: Path, tmp_path: Path) -> None:
+    """What two releases of the same records have in common is measured, by name."""
+    with Custodian.open(schema) as custodian:
+        first = custodian.publish("mdav", tmp_path / "one.csv", 10, report=tmp_path / "one.json")
+        custodian.publish("ir-swap", tmp_path / "two.csv", 10, report=tmp_path / "two.json")
+    told = [json.loads((tmp_path / name).read_text())["measures"]["intersection"] for name in ("one.json", "two.json")]
+    assert told[0] == []
+    assert {first.name} == {str(entry["release"] if isinstance(entry, dict) else entry[0]) for entry in told[1]}
+
+
+# --- verify and assess
+
+
+def test_a_changed_file_is_found_out(out: Path) -> None:
+    done("verify", out)
+    header, *lines = out.read_text().splitlines()
+    at = [header.split(",").index(name) for name in QUASI]
+    classes = [tuple(line.split(",")[place] for place in at) for line in lines]
+    alone = next(number for number, found in enumerate(classes) if classes.count(found) == 10)
+    out.write_text("\n".join([header, *lines[:alone], *lines[alone + 1 :]]) + "\n")
+    outcome = discreet("verify", out)
+    assert outcome.code == 6
+    assert "manifest" in outcome.err
+    out.with_name("out.csv.manifest.json").unlink()
+    words = [word for name in QUASI for word in ("--quasi", name)]
+    assert discreet("verify", out, *words, "-k", 10).code == 6
+    assert discreet("verify", out, *words, "-k", 9).code == 0
+
+
+def test_what_a_file_alone_cannot_show_is_said(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", out)
+    outcome = discreet("verify", out)
+    assert outcome.code == 4
+    assert "--original" in outcome.err
+    done("verify", out, "--original", schema)
+
+
+def test_another_data_sets_file_is_refused(out: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    new = write_registry(other, PATIENTS)
+    done("check", new)
+    with pytest.raises(InvalidInput, match="no release of registry"):
+        verify_release(out, new)
+
+
+def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) -> None:
+    """With the schema rows stand side by side; with a plain file only what needs no order is measured."""
+    schema = out.parent / "own" / "registry.yaml"
+    both = assess_release(schema, out)
+    assert both.linkage is not None
+    assert 0 < both.linkage <= 10
+    assert both.sse is not None
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "swapped.csv")
+    alone = assess_release(tmp_path / "swapped.csv", out)
+    assert alone.linkage is None
+    assert alone.means["age"] == pytest.approx(both.means["age"])
+    assert "risk" in done("assess", schema, out).out
+    assert done("assess", schema, out, "--json").document["linkage"] == pytest.approx(both.linkage)
+
+
+def test_a_sweep_recommends_and_releases_nothing(schema: Path, tmp_path: Path) -> None:
+    before = files(schema.parent)
+    words = ("--sweep", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
+    told = done("publish", schema, *words, "--json").document
+    assert [point["k"] for point in told["points"]] == [5, 20]
+    assert told["recommended"] in told["points"]
+    assert "<svg" in (tmp_path / "sweep.html").read_text()
+    assert files(schema.parent) == before
+    assert done("budget", schema, "--json").document[0]["flags"] == []
+
+
+# --- what is refused: one sentence, nothing written, nothing entered
+
+REFUSED = {
+    "no method": ([], 2, "--method private-linked --epsilon 1"),
+    "unknown method": (["--method", "magic", "-k", 5], 2, "is none of them"),
+    "no k": (["--method", "mdav"], 2, "needs k"),
+    "k of 1": (["--method", "mdav", "-k", 1], 2, "at least 2"),
+    "k above n": (["--method", "mdav", "-k", 5000], 2, f"only {PATIENTS} rows"),
+    "t below 1": (["--method", "t-closeness", "-k", 5, "-t", "0.5"], 2, "at least 1"),
+    "no t": (["--method", "t-closeness", "-k", 5], 2, "needs t"),
+    "t of another method": (["--method", "mdav", "-k", 5, "-t", 2], 2, "has no t"),
+    "t that cannot be": (
+        ["--method", "t-closeness", "-k", 5, "-t", 1, "--buckets", 3],
+        2,
+        "the smallest t that is feasible",
+    ),
+    "weights that are none": (["--method", "mdav", "-k", 5, "--weights", "income"], 2, "weights"),
+    "a column that is not there": (["--method", "mdav", "-k", 5, "--keep", "nope"], 2, "no column"),
+    "a kept quasi-identifier": (["--method", "mdav", "-k", 5, "--keep", "age"], 2, "not kept as it is"),
+    "no such diversity": (["--method", "ir-swap", "-k", 5, "--diversity", "much"], 2, "distinct 3"),
+    "a k of no column": (["--method", "ir-swap", "-k", 5, "--k-of", "income"], 2, "income=20"),
+    "a k of a quasi-identifier": (["--method", "ir-swap", "-k", 5, "--k-of", "age=9"], 2, "is none"),
+    "no such levels": (["--method", "generalise", "-k", 5, "--hierarchies", "/nowhere.json"], 2, "JSON"),
+    "too much suppressed": (["--method", "generalise", "-k", 5, "--suppress", "1"], 2, "below 1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_recipes_are_refused(schema: Path, tmp_path: Path, case: str) -> None:
+    words, code, says = REFUSED[case]
+    before = files(schema.parent)
+    outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
+    assert outcome.code == code, outcome.err
+    assert says in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+    assert files(schema.parent) == before
+    assert done("budget", schema, "--json").document[0]["flags"] == []
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.manifest.json", "r.html"])
+def test_a_file_that_is_there_is_not_overwritten(schema: Path, tmp_path: Path, name: str) -> None:
+    """Not at all where it is no release or report of ours; and where it is, only by --force."""
+    report = name if name.startswith("r.") else "r.json"
+    words = ("--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / report)
+    (tmp_path / name).write_text("mine")
+    plain, forced = discreet("publish", schema, *words), discreet("publish", schema, *words, "--force")
+    assert (plain.code, forced.code) == (2, 2)
+    assert "--force" in plain.err
+    assert "of ours" in forced.err
+    assert (tmp_path / name).read_text() == "mine"
+    (tmp_path / name).unlink()
+    done("publish", schema, *words)
+    before = (tmp_path / name).read_text()
+    assert discreet("publish", schema, *words).code == 2
+    done("publish", schema, *words, "--force")
+    assert (tmp_path / name).read_text() != before
+
+
+@pytest.mark.parametrize("name", ["registry.csv", "diagnosis.json"])
+def test_force_never_overwrites_what_the_data_set_is_made_of(schema: Path, tmp_path: Path, name: str) -> None:
+    own = schema.parent / name
+    place = ("--out", own) if own.suffix == ".csv" else ("--out", tmp_path / "o.csv", "--report", own)
+    before = own.read_text()
+    outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, *place, "--force")
+    assert outcome.code == 2
+    assert own.read_text() == before
+
+
+@pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
+def test_a_place_that_cannot_be_written_is_refused(schema: Path, tmp_path: Path, out: str) -> None:
+    outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
+    assert outcome.code == 2
+    assert len(outcome.err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the last file cannot be moved to its place, those before it are taken back."""
+    moved: list[str] = []
+
+    def full(source: Path, target: Path) -> None:
+        if target == out:
+            raise OSError
+        moved.append(str(target))
+        os.link(source, target)
+
+    out = tmp_path / "out.csv"
+    with Custodian.open(schema) as custodian:
+        monkeypatch.setattr("discreet.release.files._put_file", full)
+        with pytest.raises(Unavailable, match="cannot be put in its place"):
+            custodian.publish("mdav", out, 10)
+    assert moved
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def edited(schema: Path, old: str, new: str) -> Path:
+    """The same data set anew with another schema."""
+    text = schema.read_text()
+    assert old in text
+    schema.write_text(text.replace(old, new))
+    shutil.rmtree(schema.parent / "registry.discreet")
+    return schema
+
+
+def test_a_table_without_roles_is_refused(schema: Path, tmp_path: Path) -> None:
+    edited(schema, "role: confidential", "role: other")
+    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    assert outcome.code == 2
+    assert "role: confidential" in outcome.err
+
+
+def test_units_of_several_rows_are_refused(schema: Path, tmp_path: Path) -> None:
+    """k rows could be those of one person."""
+    edited(schema, "rows: 1}", "rows: 3}")
+    with Custodian.open(schema) as custodian, pytest.raises(Unsupported, match="one row for each unit"):
+        custodian.publish("mdav", tmp_path / "out.csv", 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [("7", "the same value in every row"), ("", "all are missing"), ("old", "holds no number")]
+)
+def test_columns_that_say_nothing_are_refused(schema: Path, tmp_path: Path, value: str, says: str) -> None:
+    """A constant column, one that is all missing, one that holds text where numbers are declared."""
+    source = schema.parent / "registry.csv"
+    head, *lines = source.read_text().splitlines()
+    place = head.split(",").index("bmi")
+    changed = [
+        ",".join(value + "0" * (value == "7") if at == place else cell for at, cell in enumerate(line.split(",")))
+        for line in lines
+    ]
+    source.write_text("\n".join([head, *changed]) + "\n")
+    shutil.rmtree(schema.parent / "registry.discreet")
+    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    assert outcome.code == 2, outcome.err
+    assert says in outcome.err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier stands between a method and the file: groups that are too small stop the release."""
+
+    def alone(*_: Any, **__: Any) -> Any:
+        return np.arange(PATIENTS)
+
+    monkeypatch.setattr("discreet.sdc.methods.swap.group_by_nearness", alone)
+    with Custodian.open(schema) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
+        custodian.publish("mdav", tmp_path / "out.csv", 10)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_epsilon_is_refused(schema: Path, tmp_path: Path) -> None:
+    with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
+        custodian.publish("mdav", tmp_path / "out.csv", 10, epsilon=Fraction(1))
+
+
+# --- what a newcomer tried
+
+
+def test_assess_refuses_names_that_are_not_there(out: Path) -> None:
+    """A misspelt column must not quietly make the risk small."""
+    schema = out.parent / "own" / "registry.yaml"
+    for option in ("--quasi", "--confidential"):
+        outcome = discreet("assess", schema, out, option, "Incom")
+        assert outcome.code == 2
+        assert "no column 'Incom'" in outcome.err
+
+
+def test_assess_tells_of_earlier_releases(out: Path, tmp_path: Path) -> None:
+    schema = out.parent / "own" / "registry.yaml"
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "ir-swap.csv")
+    assert "registry-1" in done("assess", schema, tmp_path / "ir-swap.csv").out
+    assert "registry-2" not in done("assess", schema, out).out
+
+
+@pytest.mark.parametrize("words", [["--out", "x.csv"], ["-k", 4], ["--strata", "sex"], ["--keep", "hospital"]])
+def test_a_sweep_has_no_other_options(schema: Path, words: list[object]) -> None:
+    outcome = discreet("publish", schema, "--sweep", "k=5,9", *words)
+    assert outcome.code == 2
+    assert "a sweep tries methods" in outcome.err
+
+
+def test_a_sweep_says_what_it_left_out(schema: Path) -> None:
+    assert "Not tried" in done("publish", schema, "--sweep", "k=20,9999", "--method", "mdav").out
+
+
+def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
+    said = done("verify", out, "--quasi", "sex", "-k", 3).out
+    assert "3-anonymity holds" in said
+    assert "10-anonymity holds" in said
+    assert discreet("verify", out, "-t", "0.5").code == 2
+
+
+def test_a_manifest_tells_what_the_file_holds(schema: Path, tmp_path: Path) -> None:
+    """Means of whole numbers are no whole numbers."""
+    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json").document
+    assert {column["name"]: column["holds"] for column in told["manifest"]["columns"]}["age"] == "number"
+
+
+def test_a_kept_column_that_names_people_is_warned_of(schema: Path, tmp_path: Path) -> None:
+    words = ("--method", "mdav", "-k", 10, "--keep", "admitted", "--out", tmp_path / "o.csv", "--json")
+    assert any("admitted" in warning for warning in done("publish", schema, *words).document["warnings"])
+
+
+def test_a_release_of_an_earlier_schema_says_so(out: Path) -> None:
+    schema = out.parent / "own" / "registry.yaml"
+    schema.write_text(schema.read_text().replace("upper: 90", "upper: 95"))
+    done("check", schema, "--refresh")
+    outcome = discreet("verify", out, "--original", schema)
+    assert outcome.code == 2
+    assert "earlier schema" in outcome.err
+
+
+# --- what a sceptic tried
+
+
+def test_what_follows_from_a_protected_column_is_not_kept(schema: Path, tmp_path: Path) -> None:
+    """A diagnosis moves and its chapter does not: kept, it would tell the diagnosis."""
+    outcome = discreet(
+        "publish", schema, "--method", "mdav-swap", "-k", 5, "--out", tmp_path / "o.csv", "--keep", "chapters.chapter"
+    )
+    assert outcome.code == 2
+    assert "would undo that" in outcome.err
+
+
+@pytest.mark.parametrize("method", ["mdav", "mdav-swap", "ir-swap", "anatomy"])
+def test_groups_do_not_follow_a_confidential_column(schema: Path, tmp_path: Path, method: str) -> None:
+    words = ("--method", method, "-k", 5, "--strata", "diagnosis", "--out", tmp_path / "o.csv")
+    outcome = discreet("publish", schema, *words)
+    assert outcome.code == 2
+    assert "groups would give it away" in outcome.err
+
+
+def small(folder: Path, rows: list[str], income: str) -> Path:
+    """A table of few columns, one confidential."""
+    folder.mkdir()
+    (folder / "t.csv").write_text("\n".join(["id,age,group,income", *rows]) + "\n")
+    (folder / "t.yaml").write_text(
+        "name: t\nsource: t.csv\nneighbours: add-remove\nunit: {column: id, rows: 1}\nbudget: {epsilon: 1}\ncolumns:\n"
+        "  id: {role: identifier}\n  age: {kind: integer, lower: 0, upper: 99, role: quasi-identifier}\n"
+        f"  group: {{kind: nominal, categories: [x, y]}}\n  income: {income}\n"
+    )
+    return folder / "t.yaml"
+
+
+NUMERALS = ["1.50", "2.0", "3e2", "007", ""]
+
+
+@pytest.fixture(scope="module")
+def numerals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders with registered data sets of such texts, by the kind of their column."""
+    rows = [f"p{i},{20 + i % 40},x,{NUMERALS[i % 4]}" for i in range(80)]
+    found = {}
+    for kind in ("nominal", "ordinal"):
+        categories = f"{{kind: {kind}, categories: ['1.50', '2.0', 3e2, '007'], role: confidential}}"
+        schema = small(tmp_path_factory.mktemp(kind) / "own", rows, categories)
+        Custodian.open(schema).close()
+        found[kind] = schema.parent
+    return found
+
+
+@pytest.mark.parametrize("kind", ["nominal", "ordinal"])
+@pytest.mark.parametrize("method", ["mdav", "mdav-swap", "anatomy", "t-closeness", "generalise"])
+def test_text_that_looks_like_numbers_stays_text(
+    numerals: dict[str, Path], tmp_path: Path, kind: str, method: str
+) -> None:
+    """What a CSV file holds is told by its manifest, not by how it looks."""
+    schema, out = shutil.copytree(numerals[kind], tmp_path / "own") / "t.yaml", tmp_path / "out.csv"
+    words = [] if method != "t-closeness" else ["-t", 2]
+    done("publish", schema, "--method", method, "-k", 7, "--out", out, *words)
+    done("verify", out, "--original", schema)
+
+
+def test_a_column_named_group(tmp_path: Path) -> None:
+    """It is in nobody's way unless it is to leave beside Anatomy's own."""
+    schema = small(
+        tmp_path / "own",
+        [f"p{i},{20 + i % 40},x,{i % 17}" for i in range(80)],
+        "{kind: integer, lower: 0, upper: 99, role: confidential}",
+    )
+    done("publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "one.csv")
+    done("verify", tmp_path / "one.csv", "--original", schema)
+    outcome = discreet(
+        "publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "two.csv", "--keep", "group"
+    )
+    assert outcome.code == 2
+    assert "'group' of its own" in outcome.err
+
+
+def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
+    """Where all of every group have the same value, 1/k says nothing."""
+    rows = [f"p{i},{20 + i % 40},{'x' if i < 40 else 'y'},{i // 40}" for i in range(80)]
+    schema = small(tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}")
+    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
+    assert outcome.code == 2
+    assert "would hide nothing" in outcome.err
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv", "--diversity", "distinct 2")
+
+
+def test_a_name_with_a_pattern_is_read_as_it_stands(schema: Path, tmp_path: Path) -> None:
+    """rel[1].csv is not rel1.csv."""
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
+    (tmp_path / "rel1.csv").write_text("age\n1\n")
+    done("verify", tmp_path / "rel[1].csv")
+
+
+def test_a_copy_under_another_name_verifies(out: Path, tmp_path: Path) -> None:
+    shutil.copy(out, tmp_path / "two.csv")
+    shutil.copy(tmp_path / "out.csv.manifest.json", tmp_path / "two.csv.manifest.json")
+    done("verify", tmp_path / "two.csv")
+
+
+def manifest_with(path: Path, change: Any) -> None:
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told))
+
+
+def test_a_manifest_that_was_changed_is_found_out(out: Path) -> None:
+    """By its custodian always; by others where it does not fit its file."""
+    schema, manifest = out.parent / "own" / "registry.yaml", out.with_name("out.csv.manifest.json")
+    manifest_with(manifest, lambda told: told["recipe"].update(quasi_identifiers=["sex"]))
+    manifest_with(manifest, lambda told: told["guarantee"].update(k=20))
+    assert "sex" in done("verify", out).out
+    assert discreet("verify", out, "--original", schema).code == 6
+    manifest_with(manifest, lambda told: told.update(files=[]))
+    assert discreet("verify", out).code == 2
+    manifest_with(manifest, lambda told: told.update(files=[{"name": "../out.csv", "sha256": ""}]))
+    assert discreet("verify", out).code == 2
+
+
+def test_force_leaves_nothing_of_the_release_before(schema: Path, tmp_path: Path) -> None:
+    """The other table of an Anatomy goes with it; a file of one's own with that name does not."""
+    out, second = tmp_path / "o.csv", tmp_path / "o-values.csv"
+    done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out)
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    assert not second.exists()
+    second.write_text("mine")
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    assert second.read_text() == "mine"
+
+
+def test_what_force_overwrites_comes_back_where_it_fails(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(tmp_path)
+
+    def broken(written: Path, target: Path) -> None:
+        if target == out:
+            raise KeyboardInterrupt
+        os.link(written, target)
+
+    monkeypatch.setattr("discreet.release.files._put_file", broken)
+    with Custodian.open(tmp_path / "own" / "registry.yaml") as custodian, pytest.raises(KeyboardInterrupt):
+        custodian.publish("anatomy", out, 10, force=True)
+    now = files(tmp_path)
+    assert {name: now[name] for name in before if not name.startswith("own")} == {
+        name: text for name, text in before.items() if not name.startswith("own")
+    }
+    assert not (tmp_path / "out-values.csv").exists()
+
+
+def test_a_file_that_comes_meanwhile_is_not_overwritten(
+    schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two releases may come at once: the second finds the first."""
+    out = tmp_path / "o.csv"
+    real = os.link
+
+    def slow(written: Path, target: Path) -> None:
+        if not out.exists():
+            out.write_text("theirs")
+        real(written, target)
+
+    monkeypatch.setattr("discreet.release.files.os.link", slow)
+    with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
+        custodian.publish("mdav", out, 10)
+    assert out.read_text() == "theirs"
+    assert not (tmp_path / "o.csv.manifest.json").exists()
+
+
+def test_a_report_in_json_is_for_the_custodian_alone_too(schema: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    assert stat.S_IMODE(os.stat(report).st_mode) == 0o600
+
+
+def test_releases_of_an_earlier_snapshot_are_named(out: Path, tmp_path: Path) -> None:
+    """They cannot be laid over the new one, and that is said."""
+    schema = out.parent / "own" / "registry.yaml"
+    done("check", schema, "--refresh")
+    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    assert any("registry-1" in warning for warning in told["warnings"])
+
+
+def test_a_lost_record_is_not_written_over(out: Path, tmp_path: Path) -> None:
+    schema = out.parent / "own" / "registry.yaml"
+    records = schema.parent / "registry.discreet" / "releases"
+    (records / "1.json").unlink()
+    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    assert told["name"] == "registry-2"
+
+
+# --- larger than memory
+
+WIDE = 32_000
+"""Rows of a table of many columns."""
+WIDES = ((2, 1000), (1, WIDE), (16, WIDE))
+"""Columns and rows; the first, which is not measured, for what is imported on the way."""
+
+
+def wide(folder: Path, columns: int, confidential: int = 1, rows: int = WIDE) -> Path:
+    """A data set of that many columns beside two quasi-identifiers and a confidential one, or more; its schema."""
+    made = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
+    with duckdb.connect() as engine:
+        engine.execute(f"COPY (SELECT i AS person, {made} FROM range({rows}) t(i)) TO '{folder}/wide{columns}.parquet'")
+    roles = ["quasi-identifier", "quasi-identifier", *["confidential"] * confidential]
+    told = [f"name: wide{columns}", f"source: wide{columns}.parquet", "neighbours: replace-one", f"units: {rows}"]
+    told += ["unit: {column: person, rows: 1}", "budget: {epsilon: 1}", "columns:", "  person: {role: identifier}"]
+    for j in range(3 + columns):
+        role = f", role: {roles[j]}" if j < len(roles) else ""
+        told.append(f"  n{j}: {{kind: integer, lower: 0, upper: 499{role}}}")
+    schema = folder / f"wide{columns}.yaml"
+    schema.write_text("\n".join(told) + "\n", encoding="utf-8")
+    return schema
+
+
+@pytest.fixture(scope="module")
+def wides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with such data sets, registered."""
+    folder = tmp_path_factory.mktemp("wides")
+    for columns, rows in WIDES:
+        Custodian.open(wide(folder, columns, rows=rows)).close()
+    return folder
+
+
+@pytest.mark.parametrize("method", ["ir-swap", "anatomy", "t-closeness"])
+def test_memory_does_not_grow_with_the_columns(
+    wides: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """What an engine makes is written as it comes, and checked column by column; nothing is left of the way there.
+
+    Other threads of this process, and garbage that is not collected yet, only ever add to a peak: so the least of
+    three runs counts.
+    """
+    monkeypatch.setattr("discreet.sources.duckdb.BATCH_SIZE", 2000)
+    monkeypatch.setattr("discreet.release.files.BATCH_ROWS", 2000)
+    monkeypatch.setattr("discreet.release.publish.MAX_ASSESSED_ROWS", 0)
+    shutil.copytree(wides, tmp_path, dirs_exist_ok=True)
+    _peak(tmp_path, method, *WIDES[0], "first")
+    allowed = 4 * WIDE * 8  # of 15 columns more
+    one, many = (_peak(tmp_path, method, *wide, "once") for wide in WIDES[1:])
+    for again in ("twice", "again"):
+        if many - one < allowed:
+            break
+        many = min(many, _peak(tmp_path, method, *WIDES[2], again))
+    assert one > 0
+    assert many - one < allowed
+
+
+def _peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
+    """The most memory that a release takes, in bytes; 0 of the first, which also compiles."""
+    out, more = folder / f"{name}{columns}.parquet", {"t": 2} if method == "t-closeness" else {}
+    with Custodian.open(folder / f"wide{columns}.yaml") as custodian:
+        gc.collect()
+        if rows == WIDE:
+            tracemalloc.start()
+        custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **more)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert [file.name for file in folder.rglob("*") if file.name.startswith(".")] == []
+    assert len(columns_of(out)) >= 2 + columns
+    return peak
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    """In parts; missing values of every kind, texts that look like others, numbers whole in some parts only."""
+    monkeypatch.setattr("discreet.release.files.BATCH_ROWS", 2)
+    orders = {"grade": ["low", "high"]}
+    columns: dict[str, Any] = {
+        "whole": np.array([1, 2, 3, 4, 5]),
+        "half": np.array([1.0, 2.0, 3.0, np.nan, 0.5]),
+        "day": np.array(["2020-01-01", "NaT", "1969-12-31", "2020-01-01", "2000-02-29"], dtype="datetime64[D]"),
+        "text": np.array(["b", None, "", "NULL", 'a "1", x'], dtype=object),
+        "grade": np.array(["high", "low", None, "low", "high"], dtype=object),
+        "truth": np.array([True, False, True, True, False]),
+        "nothing": np.array([None] * 5, dtype=object),
+    }
+    kinds = {"grade": "ordinal", "nothing": "nominal"}
+    table = read_table(columns, kinds, orders)
+    file = tmp_path / f"table{suffix}"
+    write_released_table(file, table)
+    told = [
+        ManifestColumn(a.name, a.kind, a.output_type, tuple(orders.get(a.name, ()))) for a in table.attributes.values()
+    ]
+    for spool in (None, Spool(tmp_path)):
+        found = read_released_table(file, told, spool=spool)
+        assert list(found) == list(table)
+        for name, each in found.attributes.items():
+            assert (each.kind, each.categories) == (table[name].kind, table[name].categories)
+            np.testing.assert_array_equal(each.to_array(), table[name].to_array())
+
+
+def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns cannot be put on disk while the claim is checked: one sentence, no file, no release."""
+
+    def full(**_: object) -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("discreet.release.files.TemporaryFile", full)
+    with Custodian.open(schema) as custodian, pytest.raises(Unavailable, match="check its owner and the disk"):
+        custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows keep their order from one statement to the next; every column is checked beside the original."""
+    monkeypatch.setattr("discreet.release.protect.MAX_SWAPPED_COLUMNS", 2)
+    schema = wide(tmp_path, 4, confidential=5, rows=5000)
+    out = tmp_path / "out.parquet"
+    with Custodian.open(schema) as custodian:
+        custodian.publish("ir-swap", out, 20)
+    assert verify_release(out, schema).claims[0].shown
+    with duckdb.connect() as engine:
+        before, after = (
+            engine.execute(f"SELECT n0, n1, count(*) FROM '{path}' GROUP BY ALL ORDER BY ALL").fetchall()
+            for path in (tmp_path / "wide4.parquet", out)
+        )
+    assert before == after
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("values", "kind", "holds"),
+    [
+        ([f"Person {i}" for i in range(20)], "numeric", "number"),
+        ([f"{i}.5" for i in range(20)], "numeric", "date"),
+        ([f"2020-01-01 00:00:{i:02}" for i in range(20)], "numeric", "date"),
+        (["7", "x", *(str(i) for i in range(18))], "numeric", "integer"),
+        ([str(2**53 + i) for i in range(20)], "numeric", "integer"),
+    ],
+)
+def test_a_manifest_that_lies_of_a_column_hides_nothing(
+    tmp_path: Path, suffix: str, values: list[str], kind: str, holds: str
+) -> None:
+    """Values that are lost, or become one, where they are read as what the manifest says they are: the claim fails."""
+    file = tmp_path / f"out{suffix}"
+    with duckdb.connect() as engine:
+        engine.execute(f"COPY (SELECT unnest(?) AS age) TO '{file}'", [values])
+    with pytest.raises(ClaimFailed, match="other values than its manifest"):
+        read_released_table(file, [ManifestColumn("age", kind, holds)])  # type: ignore[arg-type]
+
+
+def test_a_release_that_comes_too_late_is_not_entered(schema: Path, tmp_path: Path) -> None:
+    """Another file is put there while this one is made: refused, and nothing tells of a release."""
+    out = tmp_path / "out.csv"
+    with Custodian.open(schema) as custodian:
+        before = custodian.history()
+        with pytest.raises(InvalidInput, match="is there already"):
+            custodian.publish("mdav", out, 10, progress=lambda stage: out.touch() if stage == "assessing" else None)
+        assert custodian.history() == before
+    assert not list((schema.parent / "registry.discreet" / "releases").glob("*"))
+
+
+WAITS_HALFWAY = """
+import os, sys, time
+link = os.link
+
+def wait_after_the_manifest(*given):
+    if os.path.exists(f"{sys.argv[-1]}.manifest.json"):
+        time.sleep(600)
+    link(*given)
+
+os.link = wait_after_the_manifest
+from discreet.cli.main import main
+main()
+"""
+"""The command, which puts the first of its files in their place and then goes on no more."""
+
+
+def test_a_stopped_command_leaves_nothing(tmp_path: Path) -> None:
+    """SIGTERM in the midst of it takes away what is half made."""
+    (tmp_path / "own").mkdir()
+    schema, out = write_registry(tmp_path / "own", 200), tmp_path / "out.csv"
+    command = [sys.executable, "-c", WAITS_HALFWAY, "publish", str(schema), "--method", "mdav", "-k", "5"]
+    running = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE)
+    while not list(tmp_path.glob("out*")) and running.poll() is None:
+        time.sleep(0.05)
+    assert list(tmp_path.glob(".discreet-*"))
+    running.terminate()
+    running.communicate()
+    assert running.returncode == 128 + 15
+    assert not list(tmp_path.glob(".discreet-*"))
+    assert not list(tmp_path.glob("out*"))

@@ -1,0 +1,535 @@
+"""No code of a caller's runs once rows may have been read: hostile subclasses of everything that is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet.custodian.custodian as custodian_module
+import discreet.custodian.session as session_module
+from discreet import (
+    AddNoise,
+    Custodian,
+    DiscreteLaplace,
+    Distance,
+    Exponential,
+    Guarantee,
+    InvalidInput,
+    PermuteAndFlip,
+    Prior,
+    Quantile,
+    Quantiles,
+    Refinement,
+    SmoothOrderStatistic,
+    Staircase,
+    Taxonomy,
+    at_least,
+    at_most,
+    exponential,
+    fixed,
+    linear,
+    nested,
+    refine,
+    same_total,
+    total,
+)
+from discreet.estimation.constraint_set import Constraint, copy_constraint
+from discreet.mechanisms.noise import Noise
+from discreet.planner.options import Accuracy
+from discreet.priors.distance import (
+    ContinuousDistance,
+    NominalDistance,
+    OrdinalDistance,
+    ProductDistance,
+    SemanticDistance,
+    copy_distance,
+)
+from discreet.priors.prior import Grid, copy_prior
+from discreet.priors.syntax import ShapeMixture, ShapeTerm
+from discreet.priors.taxonomy import copy_taxonomy
+from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.query import parse_sql
+from discreet.query.query import Query
+from discreet.schema import Budget, Column, PublishedStatistic, Schema
+from discreet.sdc.methods.partition import Distinct
+from discreet.untrusted import copy_exact_number, copy_list, copy_tree, copy_value
+from support import temporary_folders
+from support.hostile_values import Hostile, Log, subclass
+
+SECRET = "tuberculosis"
+ILLS = (SECRET, "influenza", "measles", "asthma")
+PARENTS = {SECRET: "infection", "influenza": "infection", "measles": "infection", "asthma": "any", "infection": "any"}
+SCHEMA = f"""
+name: ward
+source: ward.csv
+neighbours: add-remove
+unit: {{column: id, rows: 1}}
+individual_queries: yes
+budget: {{epsilon: 100000, delta: 1e-3}}
+analyst_budget: {{epsilon: 100000, delta: 1e-3}}
+models: [dp, approx-dp]
+columns:
+  id: {{role: identifier}}
+  age: {{kind: integer, lower: 0, upper: 99, missing: 0}}
+  stage: {{kind: ordinal, categories: [early, middle, late]}}
+  ill: {{kind: nominal, categories: [{", ".join(ILLS)}]}}
+  admitted: {{kind: date, lower: 2020-01-01, upper: 2020-12-31}}
+  town: {{kind: nominal, keys: private}}
+"""
+
+
+@pytest.fixture(scope="module")
+def ward() -> Iterator[Custodian]:
+    folder = temporary_folders.lasting()
+    lines = [f"p{at},{at % 90},late,{SECRET},2020-02-{1 + at % 28:02},Xanadu" for at in range(30)]
+    (folder / "ward.csv").write_text("\n".join(["id,age,stage,ill,admitted,town", *lines, ""]))
+    (folder / "ward.yaml").write_text(SCHEMA)
+    with Custodian.open(folder / "ward.yaml") as opened:
+        yield opened
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch) -> Hostile:
+    """Its log counts every call from the moment that rows are read on."""
+    made = Hostile()
+
+    def armed(own: Callable[..., Any]) -> Callable[..., Any]:
+        def drawing(*given: Any) -> Any:
+            made.log.armed = True
+            return own(*given)
+
+        return drawing
+
+    for module in (custodian_module, session_module):
+        monkeypatch.setattr(module, "measure_plan", armed(module.measure_plan))
+    return made
+
+
+def untold(log: Log) -> bool:
+    """Whether rows were read, no call was made since, and no call was ever given a secret."""
+    return log.armed and not log.late and not any(type(one) is str and one == SECRET for one in log.seen)
+
+
+ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
+STAGE = "SELECT stage FROM ward FOR UNIT 'p1'"
+AGE = "SELECT age FROM ward FOR UNIT 'p1'"
+COUNT = "SELECT COUNT(*) FROM ward WHERE age > 20"
+GROUPED = "SELECT stage, COUNT(*) FROM ward GROUP BY stage"
+WEIGHTS = {"influenza": 3, "measles": Fraction(1, 2), "asthma": 0.5, "tuberculosis": 1}
+ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
+    "SQL": lambda h: {"question": h.of(COUNT), "epsilon": 1},
+    "epsilon as a fraction": lambda h: {"question": COUNT, "epsilon": h.of(Fraction(1, 3))},
+    "epsilon as a float": lambda h: {"question": COUNT, "epsilon": h.of(0.25)},
+    "epsilon as a decimal": lambda h: {"question": COUNT, "epsilon": h.of(Decimal("0.5"))},
+    "epsilon of numpy": lambda h: {"question": COUNT, "epsilon": h.of(np.float64(0.75))},
+    "epsilon and delta": lambda h: {"question": COUNT, "epsilon": h.of(2), "delta": h.of(Decimal("1e-9"))},
+    "a noise scale": lambda h: {"question": COUNT, "noise_scale": h.of(Fraction(7, 2))},
+    "an accuracy": lambda h: {"question": COUNT, "accuracy": h.of("±50 at 95%")},
+    "rows and a model": lambda h: {"question": COUNT, "epsilon": 3, "rows": h.of(20), "model": h.of("dp")},
+    "an interval": lambda h: {"question": "SELECT MEDIAN(age) FROM ward", "epsilon": 3, "interval": h.of(1)},
+    "an analyst and a key": lambda h: {"question": COUNT, "epsilon": 4, "analyst": h.of("ann"), "key": h.of("k1")},
+    "fresh": lambda h: {"question": COUNT, "epsilon": 4, "fresh": h.of(1)},
+    "a prior as text": lambda h: {"question": COUNT, "epsilon": 1, "prior": h.of("normal(20, 5)"), "fresh": True},
+    "a prior of one as text": lambda h: {"question": AGE, "epsilon": 1, "prior": h.of("normal(20, 5)")},
+    "weights in a dictionary": lambda h: {"question": ONE, "epsilon": 1, "prior": h.of(WEIGHTS)},
+    "weights in a mapping": lambda h: {"question": ONE, "epsilon": 1, "prior": h.mapping(WEIGHTS), "fresh": True},
+    "weights of numpy's texts": lambda h: {
+        "question": ONE,
+        "epsilon": 2,
+        "prior": {h.of(np.str_(name)): h.of(np.int64(1)) for name in ILLS},
+    },
+    "a Prior of names": lambda h: {"question": ONE, "epsilon": 3, "prior": Prior.weights(h.of(WEIGHTS))},
+    "a Prior of dates": lambda h: {
+        "question": "SELECT admitted FROM ward FOR UNIT 'p1'",
+        "epsilon": 1,
+        "prior": Prior.weights({h.of(date(2020, 2, 3)): 1, h.of(date(2020, 5, 5)): h.of(2)}),
+    },
+    "a Prior made by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": by_hand(h)},
+    "a Prior changed by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": changed(h), "fresh": True},
+    "a Prior of numbers": lambda h: {
+        "question": AGE,
+        "epsilon": 3,
+        "prior": Prior(h.array([1, 2, 1]), h.array([0, 1, 2]), Grid(h.of(Fraction(20)), h.of(Fraction(5))), None),
+    },
+    "a distance by its name": lambda h: {"question": ONE, "epsilon": 5, "distance": h.of("nominal")},
+    "a taxonomy": lambda h: {"question": ONE, "epsilon": 6, "distance": Distance.semantic(Taxonomy.of(h.of(PARENTS)))},
+    "a taxonomy of a mapping": lambda h: {
+        "question": ONE,
+        "epsilon": 7,
+        "distance": Distance.semantic(Taxonomy.of(h.mapping(PARENTS))),
+    },
+    "a taxonomy made by hand": lambda h: {
+        "question": ONE,
+        "epsilon": 8,
+        "distance": SemanticDistance(taxonomy_by_hand(h)),
+    },
+    "a flat taxonomy": lambda h: {
+        "question": ONE,
+        "epsilon": 9,
+        "distance": Distance.semantic(Taxonomy.flat(h.of(list(ILLS)), h.of("any"))),
+    },
+    "a semantic distance changed by hand": lambda h: {"question": ONE, "epsilon": 10, "distance": tampered(h)},
+    "an ordinal distance": lambda h: {
+        "question": STAGE,
+        "epsilon": 11,
+        "distance": Distance.ordinal(h.of(["late", "middle", "early"])),
+    },
+    "a continuous distance": lambda h: {
+        "question": "SELECT MEDIAN(age) FROM ward",
+        "epsilon": 12,
+        "distance": h.of("continuous"),
+        "prior": h.of("uniform(0, 99)"),
+    },
+    "constraints as text": lambda h: {
+        "question": GROUPED,
+        "epsilon": 1,
+        "constraints": h.of(["total = 30", "each <= 30", "rising"]),
+    },
+    "constraints": lambda h: {
+        "question": GROUPED,
+        "epsilon": 2,
+        "constraints": h.kinds[list](
+            [
+                total(h.of(30)),
+                at_least(h.of([0, 0, 0, 0])),
+                at_most(h.of(40), h.of([0, 1, 2])),
+                fixed(h.of(0), h.of([0])),
+            ]
+        ),
+    },
+    "a linear constraint": lambda h: {
+        "question": GROUPED,
+        "epsilon": 3,
+        "constraints": [linear(h.array([1, 1, 1, 1]).reshape(4, 1), h.of([30]))],
+    },
+    "a ready-made query": lambda h: {"question": relabelled(h), "epsilon": 1},
+}
+
+
+def by_hand(h: Hostile) -> Prior:
+    return Prior(h.array([1, 2, 3, 4]), h.array([0, 1, 2, 3]), None, h.of(ILLS))
+
+
+def changed(h: Hostile) -> Prior:
+    """The same, after the values and what was computed from them were replaced."""
+    prior = Prior.weights(WEIGHTS)
+    for name, value in (("values", h.of(ILLS)), ("support", h.of(ILLS)), ("mass", h.array([1, 2, 3, 4]))):
+        prior.__dict__[name] = value
+    return prior
+
+
+def taxonomy_by_hand(h: Hostile) -> Taxonomy:
+    plain = Taxonomy.of(PARENTS)
+    return Taxonomy(h.mapping({name: tuple(ups) for name, ups in plain.ancestors.items()}), h.of(plain.root))
+
+
+def tampered(h: Hostile) -> Distance:
+    made = Distance.semantic(Taxonomy.of(PARENTS))
+    ancestors = made.taxonomy.ancestors  # type: ignore[attr-defined]
+    object.__setattr__(made.taxonomy, "ancestors", h.mapping({name: tuple(ups) for name, ups in ancestors.items()}))  # type: ignore[attr-defined]
+    return made
+
+
+def relabelled(h: Hostile) -> Query:
+    """A query whose fields are as they were, of builtin types; hostile ones are refused, as another test shows."""
+    return parse_sql(h.of(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), ward_schema())
+
+
+def ward_schema() -> Schema:
+    from discreet.schema import schema_from_text
+
+    return schema_from_text(SCHEMA, Path())
+
+
+@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
+def test_no_code_of_a_caller_runs_once_rows_are_read(
+    given: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
+) -> None:
+    answer = ward.answer(**({"fresh": True} | given(hostile)))
+    answer.to_json()
+    str(answer)
+    assert untold(hostile.log), (hostile.log.armed, hostile.log.late[:3])
+
+
+@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
+def test_previews_take_the_same(given: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile) -> None:
+    asked = {name: value for name, value in given(hostile).items() if name not in ("constraints", "key", "fresh")}
+    assert ward.preview(**asked).question
+
+
+def test_no_code_of_a_caller_runs_in_a_session(ward: Custodian, hostile: Hostile) -> None:
+    with ward.session(hostile.of(Fraction(20)), hostile.of(0.5), hostile.of("ann"), hostile.of("s1")) as session:
+        session.answer(hostile.of(COUNT), hostile.of(400)).to_json()
+    assert untold(hostile.log), hostile.log.late[:3]
+
+
+def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) -> None:
+    """Also one that hides behind another `__class__`."""
+    log = Log()
+    prior, tree = Prior.weights(WEIGHTS), Taxonomy.of(PARENTS)
+    mine = {kind: remade(subclass(kind, log), own) for kind, own in VALUES(prior, tree).items()}
+    before = ward.budget()
+    doors: list[Callable[[], object]] = [
+        lambda: ward.answer(ONE, 1, prior=mine[Prior]),
+        lambda: ward.preview(ONE, 1, prior=mine[Prior]),
+        lambda: Prior.independent([mine[Prior], prior]),
+        lambda: Refinement.of(mine[Prior], 1),
+        lambda: refine(mine[Prior], SECRET, 1),
+        lambda: Exponential.of(1, 1, mine[Prior]),
+        lambda: exponential([1, 2, 3, 4], 1, 1, mine[Prior]),
+        lambda: Quantile.of(0.5, 0, 9, 1, prior=mine[Prior]),
+        lambda: Quantiles.of([0.5, 0.6], 0, 9, 1, prior=mine[Prior]),
+        lambda: Prior(prior.mass, prior.index, mine[Grid], None),
+        lambda: Distance.semantic(mine[Taxonomy]),
+        lambda: SemanticDistance(mine[Taxonomy]),
+        *(lambda kind=kind: ward.answer(ONE, 1, distance=mine[kind]) for kind in DISTANCES),
+        *(lambda kind=kind: Refinement.of(prior, 1, distance=mine[kind]) for kind in DISTANCES),
+        *(lambda kind=kind: Distance.product([mine[kind]]) for kind in DISTANCES),
+        lambda: replace(Refinement.of(prior, 1), distance=mine[NominalDistance]),
+        lambda: ward.answer(COUNT, accuracy=mine[Accuracy]),
+        lambda: ward.answer(GROUPED, 1, constraints=[mine[Constraint]]),
+        lambda: AddNoise(mine[DiscreteLaplace], 1),
+        lambda: ward.answer(mine[Query], 1),
+        lambda: ward.publish("mdav-swap", "out.csv", 2, diversity=mine[Distinct]),
+        lambda: ward.answer(Liar(Query), 1),  # type: ignore[arg-type]
+        lambda: ward.answer(Liar(str), 1),  # type: ignore[arg-type]
+        lambda: ward.answer(ONE, 1, prior=Liar(str)),  # type: ignore[arg-type]
+        lambda: ward.answer(ONE, 1, prior=Liar(Prior)),  # type: ignore[arg-type]
+        lambda: ward.answer(ONE, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
+        lambda: Refinement.of(prior, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
+        lambda: ward.answer(ONE, Liar(Fraction)),
+        lambda: ward.answer(COUNT, 1, analyst=Liar(str)),  # type: ignore[arg-type]
+        lambda: ward.answer(COUNT, 1, key=Liar(str)),  # type: ignore[arg-type]
+        lambda: ward.answer(GROUPED, 1, constraints=[Liar(Constraint)]),  # type: ignore[list-item]
+    ]
+    for at, door in enumerate(doors):
+        with pytest.raises(InvalidInput) as refusal:
+            door()
+        assert "\n" not in str(refusal.value), at
+    assert ward.budget() == before
+
+
+DISTANCES = (ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance, ProductDistance)
+
+
+def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a table)
+    own: list[Any] = [
+        prior,
+        Grid(Fraction(0), Fraction(1)),
+        tree,
+        ContinuousDistance(),
+        NominalDistance(),
+        OrdinalDistance(ILLS),
+    ]
+    own += [
+        SemanticDistance(tree),
+        ProductDistance((NominalDistance(),), (Fraction(1),)),
+        Accuracy.parse("±50"),
+        total(30),
+        Distinct(2),
+    ]
+    own += [DiscreteLaplace(1, 1), parse_sql(COUNT, ward_schema())]
+    return {type(one): one for one in own}
+
+
+class Liar:
+    """Says that it is of another class."""
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    @property
+    def __class__(self) -> Any:
+        return self._kind
+
+
+def test_what_only_says_that_it_is_a_truth_is_refused(ward: Custodian) -> None:
+    for door in (ward.answer, ward.preview):
+        with pytest.raises(InvalidInput, match="tail is True, False or left out, got Liar"):
+            door(COUNT, epsilon=1, prior="normal(20, 5)", tail=Liar(bool))
+
+
+def remade(kind: type, own: Any) -> Any:
+    made = object.__new__(kind)
+    for field in fields(own):
+        object.__setattr__(made, field.name, getattr(own, field.name))
+    return made
+
+
+def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
+    """All that they are made from is copied when they are made; scores and entropy are the custodian's own."""
+    h = hostile
+    weights, tree = Prior.weights(h.of(WEIGHTS)), Taxonomy.of(h.of(PARENTS))
+    pairs = Prior.independent([weights, Prior.uniform(h.of(0), h.of(9))], [h.of(("asthma", 3))])
+    both = Distance.product(h.kinds[list]([Distance.semantic(tree), Distance.continuous()]), h.of([1, Fraction(1, 81)]))
+    made: list[tuple[Any, object]] = [
+        (Refinement.of(weights, h.of(1), distance=Distance.semantic(tree)), SECRET),
+        (Refinement.of(weights, h.of(0.5), h.of("individual"), h.of("replace-one"), h.of("nominal")), SECRET),
+        (Refinement.of(weights, h.of(Fraction(1)), distance=Distance.ordinal(h.of(list(ILLS)))), SECRET),
+        (Refinement.of(by_hand(h), 1, up=h.of(Fraction(3, 2))), SECRET),
+        (Refinement.of(changed(h), 1), SECRET),
+        (Refinement.of(weights, 1, distance=tampered(h)), SECRET),
+        (Refinement.of(pairs, h.of(2), distance=both), (SECRET, 4)),
+        (Refinement.of(Prior.uniform(h.of(0), h.of(9.0), h.of(Decimal("0.5"))), h.of(1)), 4),
+        (Exponential.of(h.of(1), h.of(1), weights, h.of(1)), dict.fromkeys(ILLS, 3)),
+        (PermuteAndFlip.of(h.of(1), h.of(Fraction(1)), step=h.of(0.5)), [1, 2, 3]),
+        (Quantile.of(h.of(0.5), h.of(0), h.of(99), h.of(1), h.of(1)), [7, 8, 9]),
+        (Quantiles.of(h.of([0.25, 0.5]), 0, 99, h.of(1)), [7, 8, 9]),
+        (AddNoise(DiscreteLaplace(h.of(1), h.of(2), h.of(0.5)), h.of(Fraction(2))), 77),
+        (AddNoise(Staircase.least_variance(h.of(1), h.of(2)), h.of(2), h.of("replace-one")), 77),
+        (SmoothOrderStatistic(h.of("median"), h.of(0), h.of(9), h.of(1)), [1, 2, 3]),
+    ]
+    hostile.log.armed = True
+    for mechanism, truth in made:
+        mechanism.answer(truth)
+        assert untold(hostile.log), (mechanism, hostile.log.late[:3])
+
+
+def test_what_a_caller_changes_later_has_no_effect() -> None:
+    """Between the check and the use, or between two uses."""
+    parents, weights, order = dict(PARENTS), dict(WEIGHTS), list(ILLS)
+    mass, index = np.array([1, 2], dtype=np.int64), np.array([0, 1], dtype=np.int64)
+    tree, prior, ordinal = Taxonomy.of(parents), Prior.weights(weights), Distance.ordinal(order)
+    arrays, numbers = Prior(mass, index, None, ("a", "b")), np.array([1.0, 2.0, 3.0])
+    bound, epsilon = at_least(numbers), Fraction(1, 2)
+    spend, noise = PrivacyCost(epsilon, Fraction(1, 8)), DiscreteLaplace(epsilon, 1)
+    parents.clear(), weights.clear(), order.clear()
+    mass[:], index[:], numbers[:], epsilon._numerator = 9, 9, 9, 1000  # type: ignore[attr-defined]
+    assert tree.get_ancestors(SECRET) == {SECRET, "infection", "any"}
+    assert prior == Prior.weights(WEIGHTS)
+    assert ordinal == OrdinalDistance(ILLS)
+    assert (arrays.mass.tolist(), arrays.index.tolist()) == ([1, 2], [0, 1])
+    assert bound.bind(np.zeros(3)).low.tolist() == [1, 2, 3]  # type: ignore[union-attr]
+    assert (spend.epsilon, noise.epsilon, noise.rate) == (Fraction(1, 2),) * 3
+    with pytest.raises(ValueError, match="read-only"):
+        prior.mass[0] = 7
+    with pytest.raises(TypeError):
+        tree.ancestors["x"] = frozenset()  # type: ignore[index]
+
+
+def test_copies_are_of_builtin_types() -> None:
+    h = Hostile()
+
+    class Town(StrEnum):
+        OSLO = "Oslo"
+
+    class Place(IntEnum):
+        FIRST = 1
+
+    expected: list[tuple[object, object]] = [(h.of(one), one) for one in ("a", 7, 0.5, Fraction(1, 3), b"x")]
+    expected += [(h.of(Decimal("1.50")), Decimal("1.50")), (h.of(date(2020, 1, 2)), date(2020, 1, 2))]
+    expected += [(Town.OSLO, "Oslo"), (Place.FIRST, 1), (np.str_("b"), "b"), (np.float32(0.5), 0.5)]
+    expected += [(np.int8(3), 3), (np.bool_(True), True), (np.longdouble(0.25), 0.25), (None, None), (True, True)]
+    expected += [(h.of(("a", (1, 2))), ("a", (1, 2))), (datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5))]
+    for value, wanted in expected:
+        found = copy_value(value, "it")
+        assert found == wanted
+        assert type(found) is type(wanted)
+    tree = copy_tree(h.of({"a": [1, {"b": ("c", 2)}]}), "it")
+    assert tree == {"a": [1, {"b": ["c", 2]}]}
+    assert type(tree) is dict
+    assert copy_list("abc", "it") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), [1], {1: 2}, 1j, lambda: 1, Liar(str), datetime(2024, 2, 29, tzinfo=UTC), np.zeros(2)],
+    ids=["object", "list", "dict", "complex", "function", "liar", "datetime", "array"],
+)
+def test_what_is_no_plain_value_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match="it must be"):
+        copy_value(value, "it")
+    with pytest.raises(InvalidInput):
+        Prior(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), None, (value,))  # type: ignore[arg-type]
+
+
+def test_values_that_cannot_be_built_wrong() -> None:
+    """Of every class that noise, a price or a promise is computed from."""
+    whole, one, text = Column("x", "integer", upper=9), Fraction(1), Hostile().of("x")
+    budget, grid = Budget(one), Grid(one, one)
+    declared = ward_schema()
+    tree = Taxonomy.of(PARENTS)
+    wrong: list[Callable[[], object]] = [
+        lambda: Column("x", "integer", lower=5, upper=1),
+        lambda: Column("x", "integer", lower=0.5, upper=1),  # type: ignore[arg-type]
+        lambda: Column("x", "integer", lower=False, upper=1),
+        lambda: Column("x", "integer", upper=9, step=Fraction(-1)),
+        lambda: Column("x", "integer", upper=9, step=0.5),  # type: ignore[arg-type]
+        lambda: Column("x", "whole", upper=9),  # type: ignore[arg-type]
+        lambda: Column(text, "integer", upper=9),
+        lambda: Column("x", "nominal", upper=1, categories=(text, "b")),
+        lambda: Column("x", "integer", upper=9, private_keys=1),  # type: ignore[arg-type]
+        lambda: replace(declared, rows=1.5),  # type: ignore[type-var]
+        lambda: replace(declared, rows=True),
+        lambda: replace(declared, rows=0),
+        lambda: replace(declared, neighbours="none"),  # type: ignore[arg-type]
+        lambda: replace(declared, neighbours="replace-one", units=2.5),  # type: ignore[arg-type]
+        lambda: replace(declared, columns={"y": whole}),
+        lambda: replace(declared, columns={"x": remade(subclass(Column, Log()), whole)}),
+        lambda: replace(declared, budget=remade(subclass(Budget, Log()), budget)),
+        lambda: replace(declared, published=("n = 1",)),  # type: ignore[arg-type]
+        lambda: replace(declared, models=["dp"]),  # type: ignore[arg-type]
+        lambda: Budget(0.5),  # type: ignore[arg-type]
+        lambda: Budget(Fraction(-1)),
+        lambda: PublishedStatistic("n", 1),  # type: ignore[arg-type]
+        lambda: PrivacyCost(Fraction(-1)),
+        lambda: PrivacyCost(0.5),  # type: ignore[arg-type]
+        lambda: SubAccount("table", "x", 1),  # type: ignore[arg-type]
+        lambda: SubAccount("partition", "x", True),
+        lambda: Guarantee("dp", "add-remove", epsilon=0.5),  # type: ignore[arg-type]
+        lambda: Guarantee(text, "add-remove", epsilon=one),
+        lambda: Guarantee("dp", "none", epsilon=one),  # type: ignore[arg-type]
+        lambda: Guarantee("dp", "add-remove", epsilon=one, assumptions=["x"]),  # type: ignore[arg-type]
+        lambda: Accuracy(0.5, Fraction(9, 10)),  # type: ignore[arg-type]
+        lambda: Grid(one, Fraction(0)),
+        lambda: Grid(0.5, one),  # type: ignore[arg-type]
+        lambda: Prior(np.ones(2, dtype=np.int64), np.arange(2), None, ("a",)),
+        lambda: Prior(np.ones(2), np.arange(2), grid, None),  # type: ignore[arg-type]
+        lambda: Prior([1, 2], np.arange(2), grid, None),  # type: ignore[arg-type]
+        lambda: Taxonomy({}, "any"),
+        lambda: Taxonomy({"a": frozenset(), "any": frozenset({"any"})}, "any"),
+        lambda: Taxonomy({"a": frozenset({"a", "b", "any"}), "any": frozenset({"any"})}, "any"),
+        lambda: Taxonomy({"a": frozenset({"a", "any"}), "any": frozenset({"any"})}, "root"),
+        lambda: OrdinalDistance(("a", "a")),
+        lambda: ProductDistance((NominalDistance(),), ()),
+        lambda: ProductDistance((), ()),
+        lambda: ProductDistance((tree,), (one,)),  # type: ignore[arg-type]
+        lambda: Constraint("x", lambda noisy: noisy, ()),  # type: ignore[arg-type]
+        lambda: Constraint("x", "total", ()),
+        lambda: Constraint("x", "total", (None, print)),
+        lambda: ShapeTerm(one, "normal", (one, Fraction(0))),
+        lambda: ShapeTerm(0.5, "normal", (one, one)),  # type: ignore[arg-type]
+        lambda: ShapeTerm(one, text, (one, one)),
+        lambda: ShapeMixture((remade(subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
+        lambda: ShapeMixture((ShapeTerm(one, "point", (one,)),), step=Fraction(-1)),
+        lambda: copy_exact_number(True, "x"),
+        lambda: copy_distance(tree),
+        lambda: copy_prior(tree),
+        lambda: copy_taxonomy(grid),
+        lambda: copy_constraint("total"),
+    ]
+    for at, made in enumerate(wrong):
+        with pytest.raises(InvalidInput) as refusal:
+            made()
+        assert "\n" not in str(refusal.value), at
+
+
+def test_all_classes_of_noise_are_known() -> None:
+    from discreet.mechanisms.noise import list_noise_classes
+
+    ours = {kind for kind in Noise.__subclasses__() if kind.__module__.startswith("discreet.")}
+    assert ours == set(list_noise_classes())
+
+
+def test_same_total_and_nested_are_data() -> None:
+    for one in (same_total(), nested({0: [1, 2]})):
+        assert type(copy_constraint(one).rule) is str
