@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import inspect, select
 
-from discreet.ledger import Caps, Charge, Ledger, Receipt, storage
+from discreet.ledger import Caps, Charge, Ledger, Receipt, budget_check, storage
 from discreet.ledger.accounts import Terms
 from discreet.ledger.charge import Model
 from discreet.ledger.connect import open_database

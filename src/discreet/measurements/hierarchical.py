@@ -139,8 +139,8 @@ class HierarchicalHistogram:
         """The rates and weights of the noises in a sum, weights rounded up; None where there are many, or other noises.
 
         Larger weights make sums lie farther from 0, up to steps far below the resolution of the distribution. That is
-        checked by tests/unit/estimation/test_hierarchical_counts.py, not proved. Where all weights are small it need not
-        hold, and the result is None.
+        checked by tests/unit/estimation/test_hierarchical_counts.py, not proved. Where all weights are small it need
+        not hold, and the result is None.
         """
         noises = self._prepend_total([level.noise for level in self.levels], None)
         part_counts: Counter[tuple[float, float]] = Counter()

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, InvalidInput, Ledger
-from discreet.ledger import Charge, chain
+from discreet.ledger import Charge, budget_check, chain
 from discreet.ledger.accounts import SPENT_ABOVE_CAP, WEAKER_ANSWERS
 from discreet.ledger.ledger import WEAKER_FLAG
 from discreet.privacy.cost import PrivacyCost, SubAccount

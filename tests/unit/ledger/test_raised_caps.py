@@ -25,7 +25,7 @@ from sqlalchemy import delete, select
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger
 from discreet.formatting import format_cost
-from discreet.ledger import Caps, Charge, backup, chain, storage
+from discreet.ledger import Caps, Charge, backup, budget_check, chain, storage
 from discreet.ledger.accounts import (
     AFTER_THE_FACT,
     NO_EPSILON_PROMISED,
