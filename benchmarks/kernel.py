@@ -15,17 +15,8 @@ import numpy as np
 import opendp.prelude as opendp
 
 from benchmarks.measure import Line, best_time, report
-from discreet import (
-    BoxStaircase,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    PolygonStaircase,
-    Prior,
-    Quantile,
-    Refinement,
-    Staircase,
-    smooth_sensitivity,
-)
+from discreet import DiscreteGaussian, DiscreteLaplace, Prior, Refinement, Staircase
+from discreet.mechanisms import BoxStaircase, PolygonStaircase, Quantile, smooth_sensitivity
 
 DRAWS = 1_000_000
 POINTS = 1_000_000

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 
 from benchmarks.measure import Line, best_time, report
-from discreet import at_least, increasing, nested, reconcile, refine_linear, total
+from discreet import at_least, reconcile, total
+from discreet.constraints import increasing, nested, refine_linear
 
 CELLS = 100_000
 

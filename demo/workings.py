@@ -8,7 +8,8 @@ from fractions import Fraction
 from itertools import product
 
 from demo import pictures
-from discreet import DiscreteLaplace, Laplace, Prior, Refinement
+from discreet import DiscreteLaplace, Prior, Refinement
+from discreet.mechanisms import Laplace
 from discreet.verification import worst_ratio
 from papers import crossover
 

@@ -13,72 +13,38 @@ from typing import Any
 from documentation.markdown import block, code, first_sentence, page, table
 
 import discreet
+import discreet.constraints
+import discreet.mechanisms
 import discreet.sample
+import discreet.sdc
+import discreet.synthetic
 import discreet.verification
 import papers
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Ask": ("Custodian", "Client", "Answer", "Posterior", "Accuracy", "Schema", "load_schema", "Ledger"),
-    "Know and promise": ("Prior", "Distance", "Taxonomy", "Guarantee"),
-    "Refinement": ("refine", "Refinement"),
-    "Noise": (
+    "Priors and guarantees": ("Prior", "Distance", "Taxonomy", "Guarantee"),
+    "Mechanisms": (
+        "refine",
+        "Refinement",
         "DiscreteLaplace",
         "DiscreteGaussian",
         "Staircase",
-        "BoxStaircase",
-        "PolygonStaircase",
         "AddNoise",
-        "Laplace",
-        "Gaussian",
-        "satisfies_density",
-        "smaller",
-        "staircase_from",
+        "global_sensitivity",
     ),
-    "Choices and ranks": (
-        "exponential",
-        "Exponential",
-        "PermuteAndFlip",
-        "Distribution",
-        "Quantile",
-        "Quantiles",
-        "Bracket",
-        "Extreme",
-    ),
-    "Sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity", "SmoothOrderStatistic"),
-    "Individual differential privacy": ("IndividualOrderStatistic", "IndividualVector", "TruncatedRangeCount"),
-    "What must be true": (
-        "refine_linear",
-        "LinearRefinement",
-        "Refined",
-        "reconcile",
-        "Constraint",
-        "total",
-        "same_total",
-        "at_least",
-        "at_most",
-        "increasing",
-        "decreasing",
-        "nested",
-        "fixed",
-        "linear",
-        "rho",
-        "scale_for_rho",
-    ),
+    "Constraints": ("reconcile", "total", "at_least", "at_most", "rho"),
     "Protected files": (
         "microaggregate",
-        "mdav_id",
-        "generalise",
+        "generalize",
         "mdav_swap",
-        "ir_swap",
-        "anatomy",
-        "Distinct",
-        "Spread",
-        "Closeness",
         "t_close",
         "Release",
+        "measure_anonymity",
+        "check_claim",
+        "compare_release",
     ),
-    "Measure a release": ("measure_anonymity", "check_claim", "reidentification", "compare_release"),
-    "Audit": ("audit_mechanism", "audit_worst", "Audit"),
+    "Audit": ("audit_mechanism", "Audit"),
     "Errors": (
         "DiscreetError",
         "InvalidInput",
@@ -89,13 +55,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "Internal",
     ),
 }
-"""Every public name, by what it is for."""
+"""The names of `discreet` itself, by what they are for."""
 MODULES: Mapping[ModuleType, tuple[str, ...]] = {
+    discreet.mechanisms: tuple(discreet.mechanisms.__all__),
+    discreet.constraints: tuple(discreet.constraints.__all__),
+    discreet.sdc: tuple(discreet.sdc.__all__),
+    discreet.synthetic: tuple(discreet.synthetic.__all__),
     discreet.verification: tuple(discreet.verification.__all__),
     papers: tuple(papers.__all__),
     discreet.sample: ("write_registry",),
 }
-"""What is imported from a module of its own."""
+"""The public namespaces, and what else is imported from a module of its own."""
 WIDEST = 96
 FUNCTIONS = (classmethod, staticmethod, property, cached_property)
 
@@ -138,29 +108,37 @@ def words(one: object) -> str:
 
 
 def everything() -> dict[str, object]:
-    """Every public name with what it is."""
+    """Every public name with what it is; a name of a namespace that `discreet` has too is there once."""
     own = {name: getattr(discreet, name) for names in GROUPS.values() for name in names}
     return own | {
-        f"{module.__name__}.{name}": getattr(module, name) for module, names in MODULES.items() for name in names
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module, names in MODULES.items()
+        for name in names
+        if name not in own
     }
 
 
 def groups() -> dict[str, list[str]]:
-    """The names on the page by group; those of a module of its own by their full name."""
+    """The names on the page by group; those of a namespace by their full name, unless `discreet` has them too."""
     own = {title: list(names) for title, names in GROUPS.items()}
-    return own | {code(one.__name__): [f"{one.__name__}.{name}" for name in names] for one, names in MODULES.items()}
+    public = {name for names in GROUPS.values() for name in names}
+    return own | {
+        code(module.__name__): [name if name in public else f"{module.__name__}.{name}" for name in names]
+        for module, names in MODULES.items()
+    }
 
 
 def text() -> str:
     """The whole page: what there is, then every name."""
     found = everything()
+    sections = {title: [name for name in names if "." in name or title in GROUPS] for title, names in groups().items()}
     return page(
         "# Python",
-        "Everything public is imported from `discreet` and nowhere deeper, but for what is in the modules named at the "
-        "end. `import discreet` is light.",
+        "What most people need is imported from `discreet`, the rest from the public namespaces below, nothing from "
+        "anywhere deeper. `import discreet` is light.",
         "## What there is",
         *(page(f"**{title}**", table(("name", "what it is"), _lines(names))) for title, names in groups().items()),
-        *(page(f"## {title}", *(_section(name, found[name]) for name in names)) for title, names in groups().items()),
+        *(page(f"## {title}", *(_section(name, found[name]) for name in names)) for title, names in sections.items()),
     )
 
 
@@ -177,6 +155,8 @@ def anchor(name: str) -> str:
 
 def _section(name: str, one: object) -> str:
     head = f"### {code(name)} {{ #{anchor(name)} }}"
+    if not callable(one):
+        return page(head, f"{code(type(one).__name__)}: {words(one)}")
     if not isinstance(one, type):
         return page(head, block(signature(name.rpartition(".")[2], one), "python"), words(one))
     parts = [_member(name.rpartition(".")[2], part, member) for part, member in members(one)]

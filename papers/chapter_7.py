@@ -16,7 +16,7 @@ from discreet.sdc.methods.bucket_feasibility import (
     compute_theoretical_masses,
     groups_apart,
 )
-from discreet.sdc.methods.generalize import generalise
+from discreet.sdc.methods.generalize import generalize
 from discreet.sdc.methods.t_closeness import t_close
 from papers import chapter_7_figures, t_close_laplace
 from papers.medical import HIERARCHIES, MEDICAL, QUASI
@@ -45,7 +45,7 @@ def _alone(rows: list[tuple[str, ...]]) -> list[int]:
 
 
 def _table_7_3(_: Data) -> Iterator[Row]:
-    released = generalise(MEDICAL, 3, QUASI, HIERARCHIES, loss="discernibility", confidential="problem")
+    released = generalize(MEDICAL, 3, QUASI, HIERARCHIES, loss="discernibility", confidential="problem")
     printed = {**MEDICAL, "birth": ["[61,64]"] * 9, "sex": ["-"] * 9}
     for name, column in printed.items():
         yield equal(f"001.7.3.{name}", f"column {name}", list(column), released[name].tolist())

@@ -43,7 +43,7 @@ def versions(about: str, points: int = 63) -> dict[str, Refinement]:
     """At ln 2 without delta; with 0.2 as printed, and as it holds."""
     prior, up = unit_interval(points), None if about == "individual" else 1.5
     pure, sound = (Refinement.of(prior, LN2, about, delta=delta, up=up) for delta in (0, DELTA))
-    parts = (sound.epsilon, sound.about, sound.neighbours, sound.distance, sound.delta, sound.up)
+    parts = (sound.epsilon, sound.about, sound.neighbors, sound.distance, sound.delta, sound.up)
     return {"pure": pure, "printed": Printed(prior, *parts), "sound": sound}
 
 

@@ -52,9 +52,9 @@ def _height(profile: FactorProfile, spans: Sequence[tuple[float, float]], x: flo
     return next(float(factor) for (low, high), factor in found if low <= x <= high)
 
 
-def bell(law: Laplace, centre: float, places: Sequence[float]) -> list[tuple[float, float]]:
+def bell(law: Laplace, center: float, places: Sequence[float]) -> list[tuple[float, float]]:
     """The density of Laplace noise around a truth: its tail over twice its scale."""
-    return [(x, law.tail(abs(x - centre)) / (2 * law.scale)) for x in places]
+    return [(x, law.tail(abs(x - center)) / (2 * law.scale)) for x in places]
 
 
 def squared_error(law: Distribution, truth: float) -> float:

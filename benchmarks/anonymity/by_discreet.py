@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.anonymity.task import MAPS, QUASI, ROW, SECRET, SUPPRESSED, WIDTHS, K, released, table, timed
-from discreet import generalise, mdav_id, measure_anonymity
+from discreet import generalize, measure_anonymity
+from discreet.sdc import mdav_id
 
 
 def read(file: Path) -> dict[str, object]:
@@ -30,7 +31,7 @@ def made(which: str, people: dict[str, object]) -> object:
     if which == "mdav_id":
         return mdav_id(people, K, list(QUASI))
     steps: dict[str, object] = {"age": list(WIDTHS)} | {name: list(maps) for name, maps in MAPS.items()}
-    return generalise(people, K, list(QUASI), steps, loss="ncp", suppress=SUPPRESSED, confidential=[SECRET], keep=[ROW])
+    return generalize(people, K, list(QUASI), steps, loss="ncp", suppress=SUPPRESSED, confidential=[SECRET], keep=[ROW])
 
 
 def measured(names: list[str]) -> dict[str, object]:

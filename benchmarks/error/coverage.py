@@ -24,7 +24,7 @@ def bars(people: People, tables: Tables) -> Iterator[Line]:
     """Counts and sums cover as often as the law of their noise says, a mean at least as often as it claims."""
     exact = people.exact()
     for job in JOBS:
-        if job.name in QUESTIONS and job.neighbours == ADD:
+        if job.name in QUESTIONS and job.neighbors == ADD:
             for epsilon in EPSILONS:
                 asked = tables.asked(job.sql, ADD, epsilon)
                 held = np.array(runs(_covers(asked, float(exact[job.name][0])), LONG))

@@ -22,7 +22,7 @@ class Job:
     """One question, under one neighbour relation."""
 
     name: str
-    neighbours: str
+    neighbors: str
     what: str
     rest: str = ""
 

@@ -37,13 +37,13 @@ from discreet.query import parse_sql
 from discreet.sources.protocol import Source
 
 
-def schema(neighbours: str, more: str = "budget: {epsilon: 1000000}") -> str:
+def schema(neighbors: str, more: str = "budget: {epsilon: 1000000}") -> str:
     """The text of a schema under one relation; where a row is replaced, the number of rows is public."""
-    units = f"units: {ROWS}\n" if neighbours == REPLACE else ""
+    units = f"units: {ROWS}\n" if neighbors == REPLACE else ""
     return f"""\
 name: {TABLE}
 source: {TABLE}.parquet
-neighbours: {neighbours}
+neighbours: {neighbors}
 {units}{more}
 columns:
   age: {{kind: integer, lower: {LEAST_AGE}, upper: {GREATEST_AGE}, missing: {LEAST_AGE}}}
@@ -94,17 +94,17 @@ class Tables:
     def __init__(self, people: People, folder: Path) -> None:
         self.custodians = {name: registered(people, folder / name, schema(name)) for name in NEIGHBOURS}
 
-    def asked(self, sql: str, neighbours: str, epsilon: float, prior: str | Prior | None = None) -> Asked:
+    def asked(self, sql: str, neighbors: str, epsilon: float, prior: str | Prior | None = None) -> Asked:
         """A question, ready to be drawn."""
-        custodian = self.custodians[neighbours]
+        custodian = self.custodians[neighbors]
         planned = plan(custodian.schema, parse_sql(sql, custodian.schema), epsilon, prior=prior)
         return Asked(
             planned, sql, read_exact_inputs(planned, custodian._source, planned.list_cells(), planned.query.where)
         )
 
-    def make(self, sql: str, neighbours: str) -> Callable[[float], Callable[[], list[float]]]:
+    def make(self, sql: str, neighbors: str) -> Callable[[float], Callable[[], list[float]]]:
         """As a contestant's job: from epsilon to a draw."""
-        return lambda epsilon: self.asked(sql, neighbours, epsilon).numbers
+        return lambda epsilon: self.asked(sql, neighbors, epsilon).numbers
 
     def __enter__(self) -> Self:
         return self

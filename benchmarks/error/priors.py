@@ -100,7 +100,7 @@ def outcomes(people: People, tables: Tables) -> Iterator[tuple[Case, Outcome]]:
         "count": Truth("count", float(people.rich.sum()), int(people.rich.sum())),
         "mean": Truth("mean", float(people.income[people.old].mean()), int(people.old.sum())),
     }
-    questions = {job.name: job.sql for job in JOBS if job.name in QUESTIONS and job.neighbours == ADD}
+    questions = {job.name: job.sql for job in JOBS if job.name in QUESTIONS and job.neighbors == ADD}
     chance = np.random.Generator(np.random.PCG64(2))
     for name, sql in questions.items():
         for epsilon in EPSILONS:

@@ -95,7 +95,7 @@ def own(people: People, tables: Tables) -> Results:
     """discreet's errors, on every job."""
     exact, results = people.exact(), {}
     for job in JOBS:
-        make = tables.make(job.sql, job.neighbours)
+        make = tables.make(job.sql, job.neighbors)
         results |= {(OURS, job.name, epsilon): Errors.of(runs(make(epsilon)), exact[job.name]) for epsilon in EPSILONS}
     return results
 
@@ -108,7 +108,7 @@ def table(results: Results) -> Iterator[str]:
         yield f"{'':<28}{'neighbours':<13}" + "".join(f"{name:>22}" for name in names)
         for job in JOBS:
             told = "".join(f"{_told(results.get((name, job.name, epsilon))):>22}" for name in names)
-            yield f"{job.name:<28}{job.neighbours:<13}{told}"
+            yield f"{job.name:<28}{job.neighbors:<13}{told}"
 
 
 def tables(results: Results) -> Iterator[Table]:
@@ -126,7 +126,7 @@ def _row(results: Results, job: Job, epsilon: float) -> Row:
     able = [found for peer in PEERS if (found := results.get((peer, job.name, epsilon)))]
     both = [results[OURS, job.name, epsilon], *sorted(able, key=lambda one: one.root)[:1]]
     chance = 3 * math.hypot(*(one.doubt for one in both))
-    return Row(f"{job.name} ({job.neighbours})", cells, level=1 + chance)
+    return Row(f"{job.name} ({job.neighbors})", cells, level=1 + chance)
 
 
 def _root(results: Results, name: str, job: str, epsilon: float) -> Cell:

@@ -56,9 +56,9 @@ def correlation_change(table: Table, released: Codes) -> float:
 
 
 def _correlations(codes: Codes) -> Numbers:
-    centred = codes - codes.mean(axis=1, keepdims=True)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    scaled = np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 0)
+    centered = codes - codes.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centered, axis=1, keepdims=True)
+    scaled = np.divide(centered, lengths, out=np.zeros_like(centered), where=lengths > 0)
     return np.asarray(scaled @ scaled.T, dtype=np.float64)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import weak_targets
 from discreet.schema import Schema
-from discreet.verification import neighbour_rows, replay
+from discreet.verification import neighbor_rows, replay
 from support.small_tables import schema
 from weak_targets import Table
 
@@ -20,7 +20,7 @@ RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace
 
 def attack(moved: Moved, declared: Schema) -> Fraction:
     """The most that any of many pairs of neighbours moves it."""
-    return max(moved(*pair) for pair in neighbour_rows(declared, 150))
+    return max(moved(*pair) for pair in neighbor_rows(declared, 150))
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

@@ -30,9 +30,9 @@ def attack(curator: Curator, truth: Truth, epsilon: float) -> float:
             break
         crowds.append(crowd)
         answers.append(float(reply[0]["n"]))
-    centred = np.array(crowds) - 0.5
+    centered = np.array(crowds) - 0.5
     total = 2 * np.mean(answers)
-    fitted = np.linalg.lstsq(centred, np.array(answers) - total / 2, rcond=None)[0]
+    fitted = np.linalg.lstsq(centered, np.array(answers) - total / 2, rcond=None)[0]
     return float(np.mean((fitted > 0.5) == truth))
 
 

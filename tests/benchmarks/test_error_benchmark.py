@@ -33,10 +33,10 @@ def test_the_table_lies_within_what_all_are_told() -> None:
     assert not (PEOPLE.income % STEP).any()
 
 
-@pytest.mark.parametrize("job", AIMED, ids=lambda job: f"{job.name}, {job.neighbours}")
+@pytest.mark.parametrize("job", AIMED, ids=lambda job: f"{job.name}, {job.neighbors}")
 def test_without_noise_every_job_has_its_exact_answer(tables: Tables, job: Job) -> None:
     """So the error that is measured is noise, and not another question; between two rows a quantile may be either."""
-    told, exact = tables.asked(job.sql, job.neighbours, NO_NOISE).numbers(), PEOPLE.exact()[job.name]
+    told, exact = tables.asked(job.sql, job.neighbors, NO_NOISE).numbers(), PEOPLE.exact()[job.name]
     assert told == pytest.approx(exact.tolist(), rel=2e-3)
 
 

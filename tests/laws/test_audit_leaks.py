@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import DiscreteGaussian, DiscreteLaplace, audit_mechanism, audit_worst
+from discreet import DiscreteGaussian, DiscreteLaplace, audit_mechanism
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.entropy import KeyedEntropy, SystemEntropy
+from discreet.verification import audit_worst
 from discreet.verification.audit.known_mechanisms import MECHANISM_BUILDERS, get_known_mechanism
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import DiscreteLaplace, IndividualOrderStatistic, audit_mechanism
+from discreet import DiscreteLaplace, audit_mechanism
+from discreet.mechanisms import IndividualOrderStatistic
 from discreet.mechanisms.entropy import SYSTEM, KeyedEntropy
 from discreet.mechanisms.individual_dp import build_local_noise
 

@@ -126,9 +126,9 @@ QUESTIONS = (
 )
 
 
-def _plans(question: str, neighbours: str) -> tuple[Plan, Plan] | None:
+def _plans(question: str, neighbors: str) -> tuple[Plan, Plan] | None:
     """The same question at two epsilons, the larger one first, if a stored answer of it can be degraded."""
-    declared = schema(neighbours, 1, 500)
+    declared = schema(neighbors, 1, 500)
     wanted = plan(declared, parse_sql(question, declared), epsilon=Fraction(1, 50))
     if not wanted.is_degradable:
         return None
@@ -137,12 +137,12 @@ def _plans(question: str, neighbours: str) -> tuple[Plan, Plan] | None:
     return present, wanted
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_rates_are_in_proportion_to_epsilon(neighbours: str) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_rates_are_in_proportion_to_epsilon(neighbors: str) -> None:
     """So that a degraded answer is as a direct one: every noise has 1/25 of its rate at 1/25 of the epsilon."""
     seen = 0
     for question in QUESTIONS:
-        pair = _plans(question, neighbours)
+        pair = _plans(question, neighbors)
         if pair is None:
             continue
         seen += 1

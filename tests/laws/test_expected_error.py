@@ -58,7 +58,7 @@ class Case:
         return plan_query(self.declared, query, asked)
 
     def __str__(self) -> str:
-        return f"{self.text}, {self.declared.neighbours}, epsilon {self.epsilon}, {self.prior}, {self.rows} rows"
+        return f"{self.text}, {self.declared.neighbors}, epsilon {self.epsilon}, {self.prior}, {self.rows} rows"
 
 
 def random_case(chance: random.Random) -> Case:
@@ -84,19 +84,19 @@ def random_prior(case: Case, chance: random.Random) -> str:
     word = case.text.split()[1].split("(")[0]
     if word in {"MAX", "MIN", "bmi"}:
         low, high = (-300, 500) if "heat" in case.text else (10, 70)
-        centre, spread = chance.uniform(low, high), (high - low) * chance.choice([0.02, 0.1, 0.3])
+        center, spread = chance.uniform(low, high), (high - low) * chance.choice([0.02, 0.1, 0.3])
     else:
         noise = case.planned().expected_error or 1.0
-        centre = {"COUNT": 5_000.0, "SUM": 4e8 if "income" in case.text else 9e5, "AVG": 0.0, "VAR": 300.0}.get(
+        center = {"COUNT": 5_000.0, "SUM": 4e8 if "income" in case.text else 9e5, "AVG": 0.0, "VAR": 300.0}.get(
             word, 20.0
         )
         if word == "AVG":
-            centre = chance.choice([90_000, 250_000]) if "income" in case.text else chance.choice([22, 40])
+            center = chance.choice([90_000, 250_000]) if "income" in case.text else chance.choice([22, 40])
         spread = noise * chance.choice([0.2, 0.5, 1, 2, 5])
         if word in {"VAR", "STDDEV"}:
-            centre = max({"VAR": 150.0, "STDDEV": 120.0}[word], 6 * spread)
+            center = max({"VAR": 150.0, "STDDEV": 120.0}[word], 6 * spread)
     shape = chance.choice(["normal", "normal", "laplace", "uniform"])
-    numbers = (centre - 1.7 * spread, centre + 1.7 * spread) if shape == "uniform" else (centre, spread)
+    numbers = (center - 1.7 * spread, center + 1.7 * spread) if shape == "uniform" else (center, spread)
     return f"{shape}({numbers[0]:.4f}, {numbers[1]:.4f})"
 
 

@@ -18,23 +18,9 @@ from papers.linear import printed_theorem_2
 from papers.refinement_delta import Printed
 from test_distance import SPORT as SPORT_PARENTS
 
-from discreet import (
-    BoxStaircase,
-    DiscreteLaplace,
-    Distance,
-    Gaussian,
-    Laplace,
-    Prior,
-    Refinement,
-    Staircase,
-    Taxonomy,
-    exponential,
-    local_sensitivity,
-    microaggregate,
-    refine,
-    rho,
-)
+from discreet import DiscreteLaplace, Distance, Prior, Refinement, Staircase, Taxonomy, microaggregate, refine, rho
 from discreet.estimation.linear_refinement import refine_linear
+from discreet.mechanisms import BoxStaircase, Gaussian, Laplace, exponential, local_sensitivity
 from discreet.mechanisms.continuous_noise import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
@@ -148,7 +134,7 @@ def ed(kind: str) -> object:
     sound = Refinement.of(prior, LN2, delta=0.2, up=1.5)
     asked = {"about": "individual"} if kind == "ind.published_delta" else {"up": 1.5}
     made = Refinement.of(prior, LN2, delta=0.2, **asked)
-    printed = Printed(prior, made.epsilon, made.about, made.neighbours, made.distance, made.delta, made.up)
+    printed = Printed(prior, made.epsilon, made.about, made.neighbors, made.distance, made.delta, made.up)
     if kind == "ind.published_delta":
         return float(exact_delta(printed.distribution(0.5).law(), printed.distribution(None).law(), ratio))
     if kind == "stat.published_delta":

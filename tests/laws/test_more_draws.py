@@ -17,20 +17,12 @@ from hypothesis import strategies as st
 from test_noise import exact_gaussian_delta
 from test_quantile import joint_law
 
-from discreet import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    PermuteAndFlip,
-    Prior,
-    Quantiles,
-    Refinement,
-    Staircase,
-    exponential,
-)
+from discreet import DiscreteGaussian, DiscreteLaplace, Prior, Refinement, Staircase
+from discreet.mechanisms import PermuteAndFlip, Quantiles, exponential
 from discreet.mechanisms.discrete_gaussian import _bound_delta_exactly, _bound_delta_smoothly
 from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import exp_below
-from discreet.verification import all_neighbours, all_tables, assert_fits, exact_delta, worst_ratio
+from discreet.verification import all_neighbors, all_tables, assert_fits, exact_delta, worst_ratio
 
 pytestmark = pytest.mark.soak
 MILLION = 10**6
@@ -75,10 +67,10 @@ def test_refinement_of_thousands_of_priors(prior: Prior, epsilon: float, delta: 
         assert exact_delta(one, two, ratio) <= delta
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_choices_on_all_tables_of_five_rows(neighbours: str) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_choices_on_all_tables_of_five_rows(neighbors: str) -> None:
     """Small version: test_exponential_mechanism.py, tables of three rows over three values."""
-    spread = 1 if neighbours == "add-remove" else 2
+    spread = 1 if neighbors == "add-remove" else 2
     tables = [table for size in range(6) for table in all_tables(range(4), size)]
     counted = {table: [table.count(value) for value in range(4)] for table in tables}
     chosen = {table: exponential(own, 1, 0.7, bounded_range=spread).law() for table, own in counted.items()}
@@ -86,23 +78,23 @@ def test_choices_on_all_tables_of_five_rows(neighbours: str) -> None:
     flipped = {table: dict(enumerate(flips.probabilities(own))) for table, own in counted.items()}
     limit = exp_below(Fraction(7, 10), 80)
     for table in tables:
-        for other in {tuple(sorted(near)) for near in all_neighbours(table, range(4), neighbours)} & counted.keys():
+        for other in {tuple(sorted(near)) for near in all_neighbors(table, range(4), neighbors)} & counted.keys():
             for laws in (chosen, flipped):
                 worst = worst_ratio(laws[table], laws[other])
                 assert worst is not None
                 assert worst <= limit
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_quartiles_of_all_tables_over_three_values(neighbours: str) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_quartiles_of_all_tables_over_three_values(neighbors: str) -> None:
     """Small version: test_quantile.py, two values."""
-    quartiles = Quantiles.of((0.25, 0.5, 0.75), 0, 2, 1, neighbours=neighbours)
+    quartiles = Quantiles.of((0.25, 0.5, 0.75), 0, 2, 1, neighbors=neighbors)
     laws = {own: joint_law(quartiles, np.array(own)) for own in product(range(3), repeat=3)}
     for own, law in laws.items():
         for at, to in product(range(3), repeat=2):
             moved = list(own)
             moved[to] += 1
-            moved[at] -= neighbours == "replace-one"
+            moved[at] -= neighbors == "replace-one"
             if tuple(moved) in laws:
                 worst = worst_ratio(law, laws[tuple(moved)])
                 assert worst is not None

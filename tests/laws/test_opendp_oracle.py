@@ -14,7 +14,8 @@ from functools import partial
 import opendp.prelude as opendp
 import pytest
 
-from discreet import DiscreteGaussian, DiscreteLaplace, PermuteAndFlip
+from discreet import DiscreteGaussian, DiscreteLaplace
+from discreet.mechanisms import PermuteAndFlip
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.selection_scores import Selection
 from discreet.verification import assert_fits, chi_square_excess

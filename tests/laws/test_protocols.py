@@ -40,18 +40,18 @@ Table = tuple[int, ...]
 Losses = NDArray[np.int64]
 
 
-def one_column(neighbours: NeighborRelation) -> Schema:
+def one_column(neighbors: NeighborRelation) -> Schema:
     budget = Budget(Fraction(1))
     column = Column("x", "integer", lower=0, upper=3, missing=0)
-    units = MOST_ROWS if neighbours == "replace-one" else None
-    return Schema("t", "t.csv", Path(), neighbours, {"x": column}, budget, budget, units)
+    units = MOST_ROWS if neighbors == "replace-one" else None
+    return Schema("t", "t.csv", Path(), neighbors, {"x": column}, budget, budget, units)
 
 
 @cache
-def neighbouring(neighbours: NeighborRelation) -> tuple[tuple[Table, Table], ...]:
+def neighbouring(neighbors: NeighborRelation) -> tuple[tuple[Table, Table], ...]:
     """All pairs of neighbours of at most three rows, both ways round."""
     tables = [own for size in range(MOST_ROWS + 1) for own in combinations_with_replacement(VALUES, size)]
-    if neighbours == "add-remove":
+    if neighbors == "add-remove":
         pairs = {(own, tuple(sorted((*own, value)))) for own in tables if len(own) < MOST_ROWS for value in VALUES}
     else:
         moved = ((own, at, value) for own in tables for at in range(len(own)) for value in VALUES)
@@ -110,14 +110,14 @@ def joint(tally: SessionBudget, asked: Asked) -> SessionBudget | None:
         return None
 
 
-def worst_transcript(neighbours: NeighborRelation, first: Asked, seconds: Sequence[Asked], rule: Rule) -> Fraction:
+def worst_transcript(neighbors: NeighborRelation, first: Asked, seconds: Sequence[Asked], rule: Rule) -> Fraction:
     """The largest loss of any transcript, whichever second question follows whichever first answer.
 
     At a fixed transcript the questions are fixed, so losses add; a refusal is the same on both tables and adds nothing.
     Any two outputs can follow each other, so for a pair of tables the largest sum is the sum of the largest.
     """
-    pairs = neighbouring(neighbours)
-    start = SessionBudget(one_column(neighbours), Fraction(1))
+    pairs = neighbouring(neighbors)
+    start = SessionBudget(one_column(neighbors), Fraction(1))
     answered = rule(start, first)
     one = losses(first, pairs).max(axis=1) if answered else np.zeros(len(pairs), dtype=np.int64)
     worst = int(one.max())
@@ -134,34 +134,34 @@ GROUPED = [Asked(values, scale, width) for values in ((0, 1, 2, 3), (1, 3)) for 
 GROUPED = [replace(one, scale=Fraction(one.scale)) for one in GROUPED]
 
 
-@pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_keeps_its_promise_on_every_transcript(neighbours: NeighborRelation) -> None:
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_protocol_1_keeps_its_promise_on_every_transcript(neighbors: NeighborRelation) -> None:
     """Any first question and answer, any second question and answer, or refusal: at most epsilon, which is reached."""
     firsts = [Asked(values, scale) for values in ((0,), (0, 1), (0, 1, 2), (0, 1, 2, 3)) for scale in SCALES]
-    found = [worst_transcript(neighbours, first, PLAIN, joint) for first in firsts]
+    found = [worst_transcript(neighbors, first, PLAIN, joint) for first in firsts]
     assert max(found) == 1
 
 
-@pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_keeps_its_promise_with_groups(neighbours: NeighborRelation) -> None:
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_protocol_1_keeps_its_promise_with_groups(neighbors: NeighborRelation) -> None:
     """Cells shown side by side, first or second, are counts like others."""
     for first in (*GROUPED, Asked((0, 1), Fraction(2))):
-        assert worst_transcript(neighbours, first, GROUPED, joint) <= 1
+        assert worst_transcript(neighbors, first, GROUPED, joint) <= 1
     whole = Asked((0, 1, 2, 3), Fraction(2), 1)
-    assert worst_transcript(neighbours, whole, [], joint) == (Fraction(1, 2) if neighbours == "add-remove" else 1)
+    assert worst_transcript(neighbors, whole, [], joint) == (Fraction(1, 2) if neighbors == "add-remove" else 1)
 
 
-@pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_refuses_and_goes_on(neighbours: NeighborRelation) -> None:
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_protocol_1_refuses_and_goes_on(neighbors: NeighborRelation) -> None:
     """An adversary who runs into a refusal may ask again: the transcripts hold refusals, and answers after them."""
-    tally = SessionBudget(one_column(neighbours), Fraction(1))
+    tally = SessionBudget(one_column(neighbors), Fraction(1))
     too_much = Asked((0, 1), Fraction(1, 2))
     assert joint(tally, too_much) is None
-    assert worst_transcript(neighbours, too_much, PLAIN, joint) == 1
+    assert worst_transcript(neighbors, too_much, PLAIN, joint) == 1
     answered = tally.add_counts([Asked((0, 1), Fraction(1)).count()])
     assert joint(answered, Asked((1,), Fraction(4))) is None
     apart = joint(answered, Asked((2, 3), Fraction(1)))
-    assert (apart is None) == (neighbours == "replace-one")
+    assert (apart is None) == (neighbors == "replace-one")
 
 
 def strategies() -> Iterator[Callable[[int], Asked]]:
@@ -171,14 +171,14 @@ def strategies() -> Iterator[Callable[[int], Asked]]:
     yield lambda y: Asked((0,), Fraction(1)) if y == 2 else Asked((0, 1, 2), Fraction(4))
 
 
-@pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_against_given_strategies(neighbours: NeighborRelation) -> None:
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_protocol_1_against_given_strategies(neighbors: NeighborRelation) -> None:
     """The same with the second question fixed by the first answer, written out; some answers lead to a refusal."""
-    pairs = neighbouring(neighbours)
+    pairs = neighbouring(neighbors)
     first = Asked((0, 1), Fraction(2))
     refused = 0
     for strategy in strategies():
-        answered = SessionBudget(one_column(neighbours), Fraction(1)).add_counts([first.count()])
+        answered = SessionBudget(one_column(neighbors), Fraction(1)).add_counts([first.count()])
         for place, y in enumerate(WINDOW):
             second = strategy(y)
             after = losses(first, pairs)[:, place, None]
@@ -203,11 +203,11 @@ def of_the_other_relation(tally: SessionBudget, asked: Asked) -> SessionBudget |
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "rule"), [("add-remove", largest), ("replace-one", largest), ("replace-one", of_the_other_relation)]
+    ("neighbors", "rule"), [("add-remove", largest), ("replace-one", largest), ("replace-one", of_the_other_relation)]
 )
-def test_a_wrong_rule_is_caught(neighbours: NeighborRelation, rule: Rule) -> None:
+def test_a_wrong_rule_is_caught(neighbors: NeighborRelation, rule: Rule) -> None:
     """The test can fail: two answers of epsilon 1 each come to 2."""
-    assert worst_transcript(neighbours, Asked((0, 1), Fraction(1)), PLAIN, rule) == 2
+    assert worst_transcript(neighbors, Asked((0, 1), Fraction(1)), PLAIN, rule) == 2
 
 
 PEOPLE = ("ann", "bob")
@@ -228,32 +228,32 @@ class Refined:
     def about(self) -> RefinementSubject:
         return "individual" if self.what in PEOPLE else "statistic"
 
-    def law(self, own: Persons, neighbours: NeighborRelation) -> dict[object, Fraction]:
+    def law(self, own: Persons, neighbors: NeighborRelation) -> dict[object, Fraction]:
         """The exact law of the answer."""
         values = [value for _, value in own]
         if self.about == "individual":
-            return refined_law(self, dict(own).get(self.what), neighbours)
+            return refined_law(self, dict(own).get(self.what), neighbors)
         if self.what == "count":
-            return refined_law(self, len(own), neighbours)
+            return refined_law(self, len(own), neighbors)
         return refined_law(
-            self, max(values, key=values.count if self.what == "mode" else None, default=None), neighbours
+            self, max(values, key=values.count if self.what == "mode" else None, default=None), neighbors
         )
 
-    def charge(self, neighbours: NeighborRelation, at: int) -> Charge:
-        reach = 2 if neighbours == "replace-one" else 1
+    def charge(self, neighbors: NeighborRelation, at: int) -> Charge:
+        reach = 2 if neighbors == "replace-one" else 1
         part = SubAccount("individual", self.what, reach) if self.about == "individual" else None
         spend = PrivacyCost(self.epsilon, self.epsilon**2 / 2)
         return Charge("t", "s", "eve", f"{at} {self.what}", self.what, "dp", spend, self.epsilon, part)
 
 
 @cache
-def refined_law(asked: Refined, truth: int | None, neighbours: NeighborRelation) -> dict[object, Fraction]:
-    mechanism = Refinement.of(asked.prior, asked.epsilon, asked.about, neighbours, asked.distance)
+def refined_law(asked: Refined, truth: int | None, neighbors: NeighborRelation) -> dict[object, Fraction]:
+    mechanism = Refinement.of(asked.prior, asked.epsilon, asked.about, neighbors, asked.distance)
     return dict(mechanism.distribution(truth).law())
 
 
 @cache
-def persons(neighbours: NeighborRelation) -> list[tuple[Persons, Persons]]:
+def persons(neighbors: NeighborRelation) -> list[tuple[Persons, Persons]]:
     """All pairs of neighbours: up to two people with values 0, 1 or 2; one comes, goes, or is replaced by anyone."""
     kept: list[Persons] = [()]
     for who in PEOPLE:
@@ -261,7 +261,7 @@ def persons(neighbours: NeighborRelation) -> list[tuple[Persons, Persons]]:
     pairs = []
     for one, two in product(kept, kept):
         size = max(len(one), len(two)) - len(set(one) & set(two))
-        alike = len(one) == len(two) if neighbours == "replace-one" else abs(len(one) - len(two)) == 1
+        alike = len(one) == len(two) if neighbors == "replace-one" else abs(len(one) - len(two)) == 1
         if alike and size == 1:
             pairs.append((one, two))
     return pairs
@@ -275,10 +275,10 @@ def by_the_ledger(folder: Path) -> Decide:
     """The ledger's own rule, on a new ledger each time."""
     numbers = iter(range(10**6))
 
-    def decide(neighbours: NeighborRelation, asked: Sequence[Refined]) -> list[bool]:
+    def decide(neighbors: NeighborRelation, asked: Sequence[Refined]) -> list[bool]:
         with Ledger.open(folder / f"{next(numbers)}.db") as ledger:
             ledger.register("t", "t", "s", disjoint=False)
-            return [_affords(ledger, one.charge(neighbours, at)) for at, one in enumerate(asked)]
+            return [_affords(ledger, one.charge(neighbors, at)) for at, one in enumerate(asked)]
 
     return decide
 
@@ -314,40 +314,40 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 
 def transcripts(
-    own: Persons, neighbours: NeighborRelation, strategy: Strategy, decide: dict[object, list[bool]]
+    own: Persons, neighbors: NeighborRelation, strategy: Strategy, decide: dict[object, list[bool]]
 ) -> dict[tuple[object, object], Fraction]:
     """The exact law of first answer and second, refusals among them."""
     first, then = strategy
     law: dict[tuple[object, object], Fraction] = {}
-    ones = first.law(own, neighbours) if decide[None][0] else REFUSED
+    ones = first.law(own, neighbors) if decide[None][0] else REFUSED
     for one, chance in ones.items():
-        twos = then(one).law(own, neighbours) if decide[one][1] else REFUSED
+        twos = then(one).law(own, neighbors) if decide[one][1] else REFUSED
         law |= {(one, two): chance * more for two, more in twos.items()}
     return law
 
 
-def worst_ratio(neighbours: NeighborRelation, strategy: Strategy, rule: Decide) -> Fraction:
+def worst_ratio(neighbors: NeighborRelation, strategy: Strategy, rule: Decide) -> Fraction:
     """The largest P(transcript | D) / P(transcript | D'), an exact rational."""
     first, then = strategy
-    decided: dict[object, list[bool]] = {None: rule(neighbours, [first])}
+    decided: dict[object, list[bool]] = {None: rule(neighbors, [first])}
     outputs = first.prior.support if decided[None][0] else ("refused",)
-    decided |= {one: rule(neighbours, [first, then(one)]) for one in outputs}
+    decided |= {one: rule(neighbors, [first, then(one)]) for one in outputs}
     worst = Fraction(0)
-    for one, two in persons(neighbours):
-        laws = [transcripts(own, neighbours, strategy, decided) for own in (one, two)]
+    for one, two in persons(neighbors):
+        laws = [transcripts(own, neighbors, strategy, decided) for own in (one, two)]
         assert sum(laws[0].values()) == 1
         assert laws[0].keys() == laws[1].keys()
         worst = max(worst, *(laws[0][key] / laws[1][key] for key in laws[0]))
     return worst
 
 
-@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_protocol_2_keeps_its_promise_on_every_transcript(
-    neighbours: NeighborRelation, strategy: Strategy, tmp_path: Path
+    neighbors: NeighborRelation, strategy: Strategy, tmp_path: Path
 ) -> None:
     """At most e^epsilon, by a bound from below of 200 bits, whatever priors, distances and epsilons are chosen."""
-    assert 1 < worst_ratio(neighbours, strategy, by_the_ledger(tmp_path)) <= exp_below(BUDGET, bits=200)
+    assert 1 < worst_ratio(neighbors, strategy, by_the_ledger(tmp_path)) <= exp_below(BUDGET, bits=200)
 
 
 def test_protocol_2_spends_all_of_its_budget_and_refuses(tmp_path: Path) -> None:

@@ -120,16 +120,16 @@ COLUMNS = {
 BUDGET = {"epsilon": 10**6, "delta": "0.01"}
 
 
-def small(folder: Path, neighbours: str, **more: Any) -> AbstractContextManager[Pair]:
+def small(folder: Path, neighbors: str, **more: Any) -> AbstractContextManager[Pair]:
     """Three people, and a fourth who is at one end or at the other, or there or not."""
-    made = {"name": "t", "source": "t.csv", "neighbours": neighbours, "unit": {"column": "pid", "rows": 1}}
+    made = {"name": "t", "source": "t.csv", "neighbours": neighbors, "unit": {"column": "pid", "rows": 1}}
     made |= {"budget": BUDGET, "models": ["dp", "approx-dp"], "individual_queries": True, "columns": COLUMNS}
-    made |= {"units": 4} if neighbours == "replace-one" else {}
+    made |= {"units": 4} if neighbors == "replace-one" else {}
     others = [{"pid": f"p{at}", "x": str(3 * at), "sex": "FMF"[at], "city": "Oslo"} for at in range(3)]
     low, high = (
         {"pid": "one", "x": x, "sex": sex, "city": city} for x, sex, city in (("0", "F", "Oslo"), ("9", "M", "Rome"))
     )
-    tables = ([*others, low], [*others, high]) if neighbours == "replace-one" else (others, [*others, high])
+    tables = ([*others, low], [*others, high]) if neighbors == "replace-one" else (others, [*others, high])
     return opened(folder, made | more, tables)
 
 

@@ -448,10 +448,10 @@ def test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows(registry: 
 
 
 @pytest.mark.parametrize(("rows", "share"), [(40, 0.0), (40, 0.5), (400, 1.0)])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_the_bound_of_a_mean_holds_and_is_near(neighbours: str, rows: int, share: float) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_the_bound_of_a_mean_holds_and_is_near(neighbors: str, rows: int, share: float) -> None:
     """Of many draws about as many lie beyond it as it says, at the worst share; never significantly more."""
-    declared = small_tables.schema(neighbours, 1, 1000)
+    declared = small_tables.schema(neighbors, 1, 1000)
     planned = plan(declared, parse_question("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1)
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
@@ -468,10 +468,10 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbours: str, rows: int, share
 
 @pytest.mark.parametrize(("rows", "share"), [(60, 0.0), (60, 0.5), (4000, 1.0)])
 @pytest.mark.parametrize("aggregate", ["AVG(score)", "VAR(score)", "STDDEV(score)"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_no_interval_is_wider_than_its_bound(neighbours: str, aggregate: str, rows: int, share: float) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_no_interval_is_wider_than_its_bound(neighbors: str, aggregate: str, rows: int, share: float) -> None:
     """Neither end lies farther from the answer; once in a million draws it may."""
-    declared = small_tables.schema(neighbours, 1, 5000)
+    declared = small_tables.schema(neighbors, 1, 5000)
     epsilon = 2 if rows > 60 else 0.5  # of few rows their noisy number varies much
     planned = plan(
         declared, parse_question(f"SELECT {aggregate} FROM t WHERE age > 0", declared), epsilon=epsilon, rows=rows

@@ -51,8 +51,8 @@ BY_NAME = {column.name: column for column in COLUMNS}
 Numbers = tuple[Fraction, Fraction]
 
 
-def declared(number: int, neighbours: str = "replace-one") -> Schema:
-    return schema(neighbours, 1, number, columns=BY_NAME, individual_queries=True)
+def declared(number: int, neighbors: str = "replace-one") -> Schema:
+    return schema(neighbors, 1, number, columns=BY_NAME, individual_queries=True)
 
 
 def rows(chance: random.Random, number: int) -> list[dict[str, int | str | None]]:

@@ -31,7 +31,7 @@ FAULTS = (
         "Under replace-one a row counts in one of several disjoint accounts, and not in the two that it changes.",
         "Questions about disjoint parts cost up to twice what is told.",
         "privacy/guarantee.py",
-        'max_accounts = rows if guarantees[0].neighbours == "add-remove" else 2 * rows',
+        'max_accounts = rows if guarantees[0].neighbors == "add-remove" else 2 * rows',
         "max_accounts = rows",
         ("unit/privacy/test_guarantee.py::test_parallel_counts_the_largest_accounts_a_unit_can_reach",),
     ),

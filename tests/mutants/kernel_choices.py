@@ -41,7 +41,7 @@ FAULTS = (
         "A histogram's sensitivity under replace-one is that of add-remove.",
         "A row that moves changes two cells, and the noise is for one.",
         "mechanisms/sensitivity.py",
-        'return rows if neighbours == "add-remove" else 2 * rows\n',
+        'return rows if neighbors == "add-remove" else 2 * rows\n',
         "return rows\n",
         ("unit/mechanisms/test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
     ),
@@ -51,9 +51,9 @@ FAULTS = (
         "A sum's sensitivity under replace-one is the larger bound, and not the width of all it can be.",
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
         "mechanisms/sensitivity.py",
-        """if parse_neighbor_relation(neighbours) == "add-remove":
+        """if parse_neighbor_relation(neighbors) == "add-remove":
         return rows * max(abs(low), abs(high))""",
-        """if parse_neighbor_relation(neighbours) in ("add-remove", "replace-one"):
+        """if parse_neighbor_relation(neighbors) in ("add-remove", "replace-one"):
         return rows * max(abs(low), abs(high))""",
         ("unit/mechanisms/test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
     ),
@@ -63,7 +63,7 @@ FAULTS = (
         "The rank score's sensitivity under replace-one is that of add-remove.",
         "A median under replace-one costs up to twice the epsilon that is charged.",
         "mechanisms/sensitivity.py",
-        'return rows * (max(a, b - a) if neighbours == "add-remove" else b)',
+        'return rows * (max(a, b - a) if neighbors == "add-remove" else b)',
         "return rows * max(a, b - a)",
         ("unit/mechanisms/test_quantile.py::test_the_median_of_all_small_tables",),
     ),

@@ -23,7 +23,7 @@ FAULTS = (
         "mechanisms/refinement.py",
         """        return refined_distribution
 """,
-        """        bolder = Refinement.of(self.prior, 2 * self.epsilon, self.about, self.neighbours, self.distance)
+        """        bolder = Refinement.of(self.prior, 2 * self.epsilon, self.about, self.neighbors, self.distance)
         return refined_distribution if keys.min() else bolder._build_distribution(*_group_rings(keys))
 """,
         ("unit/mechanisms/test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
@@ -34,7 +34,7 @@ FAULTS = (
         "A statistic gets the factors that are right only where a neighbour is the prior itself.",
         "Between two data sets the loss is twice epsilon.",
         "mechanisms/refinement.py",
-        'return self.about == "individual" and self.neighbours == "add-remove"',
+        'return self.about == "individual" and self.neighbors == "add-remove"',
         "return True",
         ("unit/mechanisms/test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
     ),
@@ -44,7 +44,7 @@ FAULTS = (
         "A person who is replaced is treated as one who comes or goes.",
         "Under replace-one the loss is twice epsilon.",
         "mechanisms/refinement.py",
-        'return self.about == "individual" and self.neighbours == "add-remove"',
+        'return self.about == "individual" and self.neighbors == "add-remove"',
         'return self.about == "individual"',
         ("unit/mechanisms/test_refinement.py::test_individuals_lose_epsilon_when_they_come_and_go",),
     ),

@@ -136,7 +136,7 @@ FAULTS = (
         "One person's value is refined as if only being there or not had to be hidden.",
         "Where a person is replaced, the answer costs twice the epsilon that is charged.",
         "measurements/unit_query.py",
-        """"individual", schema.neighbours, column_distance
+        """"individual", schema.neighbors, column_distance
     )""",
         '"individual", "add-remove", column_distance)',
         ("laws/test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),

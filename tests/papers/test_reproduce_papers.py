@@ -17,7 +17,8 @@ from papers.rows import Row, cut
 from papers.tables import Data, Reproduced, reproduce
 from papers.unit_interval import EPSILON, bell, clamped_error, steps
 
-from discreet import DiscreteLaplace, Gaussian, Laplace, Refinement, rho
+from discreet import DiscreteLaplace, Refinement, rho
+from discreet.mechanisms import Gaussian, Laplace
 from papers import ground, ground_gaussian, individual, linear, refinement, refinement_delta
 
 TABLES = refinement.TABLES + linear.TABLES + ground.TABLES + individual.TABLES

@@ -19,19 +19,17 @@ import typer
 from discreet import (
     BudgetExceeded,
     ClaimFailed,
-    Closeness,
     Custodian,
     Distance,
-    Distinct,
     Internal,
     InvalidInput,
-    Spread,
     Taxonomy,
     Unavailable,
     Unsupported,
     compare_release,
 )
 from discreet.cli.main import app
+from discreet.sdc import Closeness, Distinct, Spread
 from discreet.service.api import models
 from support.command_line import done
 
@@ -114,7 +112,7 @@ CODE = "code for people to copy, of texts alone"
 IN_MEMORY = "tells pairs of one run apart, and is not kept"
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
-    "value = getattr(import_module(WHERE[name]), name)": (LOADS, 6),
+    "value = getattr(import_module(homes[name]), name)": (LOADS, 1),
     "function = getattr(module, name, None)": (NOT_OURS, 1),
     'return NAN if value is None or type(value).__name__ == "NAType" else value': (NOT_OURS, 1),
     "return type(value).__name__": (NOT_OURS, 1),

@@ -98,7 +98,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
             folder,
             name,
             cap=float(ROOM * EPSILON) if name == "killed" else 1000,
-            neighbours=PUBLIC_SIZE if name == "published" else "add-remove",
+            neighbors=PUBLIC_SIZE if name == "published" else "add-remove",
         )
     told = [f"{name}, jobs: yes" if name in BY_JOBS else name for name in DATASETS]
     config = configured(folder, told, workers=WORKERS, ledger="ledger.db", padding="yes", deadline="0.05")

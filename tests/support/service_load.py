@@ -42,10 +42,10 @@ def write_table(folder: Path, name: str, rows: int = ROWS) -> None:
     (folder / f"{name}.csv").write_text("number\n" + "9999\n" * rows)
 
 
-def data_set(folder: Path, name: str, cap: object = 1000, neighbours: str = "add-remove") -> Path:
+def data_set(folder: Path, name: str, cap: object = 1000, neighbors: str = "add-remove") -> Path:
     """A registered data set; its schema's file."""
     schema = folder / f"{name}.yaml"
-    schema.write_text(SCHEMA.format(name=name, cap=cap, neighbours=neighbours))
+    schema.write_text(SCHEMA.format(name=name, cap=cap, neighbors=neighbors))
     write_table(folder, name)
     Custodian.check(schema)
     return schema

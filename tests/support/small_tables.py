@@ -26,17 +26,17 @@ COLUMNS = (
 )
 
 
-def schema(neighbours: str, rows: int, units: int, **more: object) -> Schema:
+def schema(neighbors: str, rows: int, units: int, **more: object) -> Schema:
     """A schema of all kinds of columns, with room for many questions."""
     declared = Schema(
         name="t",
         source="t.csv",
         folder=Path(),
-        neighbours="add-remove" if neighbours == "add-remove" else "replace-one",
+        neighbors="add-remove" if neighbors == "add-remove" else "replace-one",
         columns={column.name: column for column in COLUMNS},
         budget=Budget(Fraction(10**6), Fraction(1, 100)),
         analyst_budget=Budget(Fraction(10**6), Fraction(1, 100)),
-        units=units if neighbours == "replace-one" else None,
+        units=units if neighbors == "replace-one" else None,
         unit="pid",
         rows=rows,
         models=("dp", "approx-dp"),

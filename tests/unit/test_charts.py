@@ -31,11 +31,11 @@ def law(density: np.ndarray, edges: np.ndarray) -> Posterior:
     return Posterior(mass / mass.sum(), edges)
 
 
-def count_drawing(raw: float = 530.0, centre: float = 500.0) -> DistributionChart:
+def count_drawing(raw: float = 530.0, center: float = 500.0) -> DistributionChart:
     """A count of about 500 people, with Laplace noise of scale 10."""
     edges = np.arange(2002) - 0.5
     x = np.arange(2001)
-    prior, noise = np.exp(-(((x - centre) / 20) ** 2) / 2), np.exp(-abs(x - raw) / 10)
+    prior, noise = np.exp(-(((x - center) / 20) ** 2) / 2), np.exp(-abs(x - raw) / 10)
     laws = law(prior, edges), law(noise, edges), law(prior * noise, edges)
     return DistributionChart("COUNT(*) of registry", "people", *laws, raw, (raw - 30, raw + 30), SENTENCE)
 

@@ -72,7 +72,7 @@ def test_every_writing_gives_the_same_bytes(folder: Path, tmp_path: Path) -> Non
 
 
 def test_its_schema_loads(schema: Schema, rows: list[Row]) -> None:
-    assert (schema.neighbours, schema.units, schema.unit, schema.rows) == ("replace-one", 50_000, "person_id", 1)
+    assert (schema.neighbors, schema.units, schema.unit, schema.rows) == ("replace-one", 50_000, "person_id", 1)
     assert (schema.models, schema.individual_queries, schema.partition) == (("dp",), False, "hospital")
     assert (schema.budget.epsilon, schema.analyst_budget.epsilon) == (3, 1)
     derived = ["chapters.chapter", "chapters.chronic"]

@@ -21,28 +21,20 @@ from discreet import (
     Custodian,
     DiscreteLaplace,
     Distance,
-    Exponential,
     Guarantee,
     InvalidInput,
-    PermuteAndFlip,
     Prior,
-    Quantile,
-    Quantiles,
     Refinement,
-    SmoothOrderStatistic,
     Staircase,
     Taxonomy,
     at_least,
     at_most,
-    exponential,
-    fixed,
-    linear,
-    nested,
     refine,
-    same_total,
     total,
 )
+from discreet.constraints import fixed, linear, nested, same_total
 from discreet.estimation.constraint_set import Constraint, copy_constraint
+from discreet.mechanisms import Exponential, PermuteAndFlip, Quantile, Quantiles, SmoothOrderStatistic, exponential
 from discreet.mechanisms.noise import Noise
 from discreet.planner.options import Accuracy
 from discreet.priors.distance import (
@@ -471,8 +463,8 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: replace(declared, rows=1.5),  # type: ignore[type-var]
         lambda: replace(declared, rows=True),
         lambda: replace(declared, rows=0),
-        lambda: replace(declared, neighbours="none"),  # type: ignore[arg-type]
-        lambda: replace(declared, neighbours="replace-one", units=2.5),  # type: ignore[arg-type]
+        lambda: replace(declared, neighbors="none"),  # type: ignore[arg-type]
+        lambda: replace(declared, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
         lambda: replace(declared, columns={"y": whole}),
         lambda: replace(declared, columns={"x": remade(subclass(Column, Log()), whole)}),
         lambda: replace(declared, budget=remade(subclass(Budget, Log()), budget)),

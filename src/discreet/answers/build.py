@@ -174,7 +174,7 @@ def _get_cost(plan: Plan, paid_epsilon: Fraction) -> Guarantee:
     """The same promise where it was paid for; nothing where it was stored or public."""
     if paid_epsilon:
         return plan.guarantee
-    return Guarantee.dp(0, plan.schema.neighbours, plan.schema.unit_name)
+    return Guarantee.dp(0, plan.schema.neighbors, plan.schema.unit_name)
 
 
 def _build_row(decoder: Decoder, cell: Cell, numbers: Sequence[tuple[int, ...]]) -> list[Value | None]:

@@ -313,8 +313,8 @@ def _compute_intervals(fit: CountFit, noisy_counts: NoisyCounts, confidence: flo
         narrower_places = places[is_refinable & (2 * half_widths < (high - low).flat[places])]
         indices = np.searchsorted(places, narrower_places)
         low.flat[narrower_places], high.flat[narrower_places] = (
-            free_fit.centre[indices] - half_widths[indices],
-            free_fit.centre[indices] + half_widths[indices],
+            free_fit.center[indices] - half_widths[indices],
+            free_fit.center[indices] + half_widths[indices],
         )
     max_counts = np.array([[np.inf if ends.max_cell is None else ends.max_cell] for ends in fit.rules.structure.limits])
     low, high = np.clip(low, 0, max_counts), np.clip(high, 0, max_counts)

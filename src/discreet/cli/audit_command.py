@@ -43,7 +43,7 @@ Draws = Annotated[
 ]
 Confidence = Annotated[str, typer.Option(metavar="C", help="How sure a violation is.")]
 Pair = Annotated[tuple[str, str] | None, typer.Option(metavar="D D2", help="Two neighbours for a callable, as JSON.")]
-Neighbours = Annotated[
+Neighbors = Annotated[
     int | None,
     typer.Option(metavar="N", help="How many pairs of neighbours are made up for a QUERY.", min=1, max=1000),
 ]
@@ -61,7 +61,7 @@ def run_audit(
     confidence: Confidence = "0.999",
     model: Model = None,
     pair: Pair = None,
-    neighbours: Neighbours = None,
+    neighbors: Neighbors = None,
     picture: Picture = None,
     json: Json = False,
 ) -> None:
@@ -78,7 +78,7 @@ def run_audit(
     confidence_level = _parse_confidence(confidence)
     with terminal.show_stages() as progress:
         progress("planning")
-        target = _build_target(what, query, epsilon, delta, model, pair, neighbours)
+        target = _build_target(what, query, epsilon, delta, model, pair, neighbors)
         audited_target = (
             target if pair else target.add_progress(progress)
         )  # somebody else's generator may start anew in every call
@@ -114,7 +114,7 @@ def _build_target(
     delta: str | None,
     model: str | None,
     pair: tuple[str, str] | None,
-    neighbours: int | None,
+    neighbors: int | None,
 ) -> Target:
     from discreet.verification.audit import targets
 
@@ -130,9 +130,9 @@ def _build_target(
         if what in targets.list_mechanism_names():
             raise InvalidInput(f"{what} is a mechanism and takes no QUERY; leave it out, or name a schema file")
         _refuse_option(pair, "--pair belongs to a callable; neighbours of a schema are made up")
-        return targets.build_question_target(what, query, claimed, claimed_delta, model, neighbours)
+        return targets.build_question_target(what, query, claimed, claimed_delta, model, neighbors)
     _refuse_option(model, "--model belongs to a schema and a QUERY")
-    _refuse_option(neighbours, "--neighbours belongs to a schema and a QUERY")
+    _refuse_option(neighbors, "--neighbours belongs to a schema and a QUERY")
     if what.endswith((".yaml", ".yml")):
         raise InvalidInput("a schema is audited with a question: add one, such as 'SELECT COUNT(*) FROM t'")
     if what.endswith(".py"):

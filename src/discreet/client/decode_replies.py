@@ -122,7 +122,7 @@ def decode_guarantee(document: JsonObject) -> Guarantee:
     """One promise."""
     return Guarantee(
         model=document["model"],
-        neighbours=document.get("neighbours"),
+        neighbors=document.get("neighbours"),
         epsilon=_parse_fraction(document.get("epsilon")),
         delta=_parse_fraction(document.get("delta")),
         rho=_parse_fraction(document.get("rho")),

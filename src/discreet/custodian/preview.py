@@ -151,7 +151,7 @@ def preview_from_schema(
 
 def build_preview(planned: Plan, question: str) -> Preview:
     """A plan as a preview."""
-    no_cost = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
+    no_cost = Guarantee.dp(0, planned.schema.neighbors, planned.schema.unit_name)
     warnings = [WEAK_EPSILON_WARNING] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
     prior_error, expected_error = planned.prior_error, planned.expected_error
     if prior_error is not None and expected_error is not None and expected_error > LITTLE_GAIN_RATIO * prior_error:

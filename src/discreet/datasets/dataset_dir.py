@@ -200,7 +200,7 @@ class DatasetDir:
 
 def describe_promise(schema: Schema) -> str:
     """Whom the promises of a data set are made to."""
-    return f"{schema.unit_name} under {schema.neighbours}"
+    return f"{schema.unit_name} under {schema.neighbors}"
 
 
 def check_snapshot_name(name: str) -> str:

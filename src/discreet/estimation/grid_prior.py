@@ -202,11 +202,11 @@ class ShapedGridPrior(GridPrior):
         if (high - low) / self.step <= resolution:
             return low + self.step * np.arange(round((high - low) / self.step) + 1, dtype=np.float64)
         edge_parts = [np.array([low, high]), *(() if extra_edges is None else (extra_edges,))]
-        for centre, scale in knots:
+        for center, scale in knots:
             size = max(scale, self.step)
-            farthest = math.asinh(max(high - centre, centre - low, size) / size)
+            farthest = math.asinh(max(high - center, center - low, size) / size)
             offsets = size * np.sinh(np.linspace(0, farthest, resolution))
-            edge_parts += [centre + offsets, centre - offsets]
+            edge_parts += [center + offsets, center - offsets]
         places = np.concatenate(edge_parts)
         inside = np.clip(places, low, high)
         steps: Array = np.unique(np.floor((inside - low) / self.step + 0.5))
@@ -223,8 +223,8 @@ class ShapedGridPrior(GridPrior):
 
     def compute_tail_mass(self, edges: Array) -> Array:
         """The heavy tail alone: how likely every cell between some edges is."""
-        centre, scale = self._center_and_scale
-        return _normalize_mass(np.diff(np.arctan((edges - centre) / scale)))
+        center, scale = self._center_and_scale
+        return _normalize_mass(np.diff(np.arctan((edges - center) / scale)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ class Refined:
 
     values: Array
     spread: RefinementCovariance = field(repr=False)
-    centre: Array = field(repr=False)
+    center: Array = field(repr=False)
     low: Array | float = field(default=-math.inf, repr=False)
     high: Array | float = field(default=math.inf, repr=False)
     dropped: tuple[str, ...] = ()
@@ -118,8 +118,8 @@ class Refined:
         if not 0 <= step < math.inf:
             raise InvalidInput("the step between whole-number noises must be a finite number of at least 0, such as 1")
         half = compute_worst_quantile(confidence) * np.sqrt(self.variances()) + step / 2
-        low = np.clip(self.centre - half, self.low, self.high)
-        high = np.clip(self.centre + half, self.low, self.high)
+        low = np.clip(self.center - half, self.low, self.high)
+        high = np.clip(self.center + half, self.low, self.high)
         return np.column_stack([np.minimum(low, self.values), np.maximum(high, self.values)])
 
 

@@ -108,7 +108,7 @@ class ContributionBounds:
     @property
     def is_replace_one(self) -> bool:
         """Whether a neighbour replaces a unit, rather than adding or removing one."""
-        return self.schema.neighbours == "replace-one"
+        return self.schema.neighbors == "replace-one"
 
     @property
     def l0_bound(self) -> int:

@@ -274,7 +274,7 @@ def build_selection(
     position_prior = None if prior is None else place_prior(column, candidates.width, candidates.count, prior, tail)
     # Side by side, every row that comes to a cell or goes from one pays its own share (selection.md).
     share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)
-    neighbors = "add-remove" if bounds.is_grouped else bounds.schema.neighbours
+    neighbors = "add-remove" if bounds.is_grouped else bounds.schema.neighbors
     if aggregate.function == "mode" and candidates.width > 1:
         raise Unsupported(f"MODE is of at most {MAX_CANDIDATES:,} values; ask for a histogram with BIN instead")
     if distance is not None:

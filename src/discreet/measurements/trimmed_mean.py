@@ -99,7 +99,7 @@ def _explain_secret_rows(column: Column, bounds: ContributionBounds) -> str:
     """Why it is not public how many values there are to rank, and what to do: the first reason there is."""
     instead = "or ask for AVG or MEDIAN"
     if not bounds.is_replace_one:
-        secret = f"and with {bounds.schema.neighbours} neighbours that is secret"
+        secret = f"and with {bounds.schema.neighbors} neighbours that is secret"
         return f"TRIMMED_MEAN needs a public number of rows, {secret}; declare replace-one and units, {instead}"
     if bounds.rows_per_unit > 1:
         return (

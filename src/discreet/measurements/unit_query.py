@@ -115,7 +115,7 @@ def build_unit_query(
                 position_prior, narrow_candidates.column, narrow_candidates.width, narrow_candidates.count, prior, tail
             )
     position_refinement = PositionRefinement.of(
-        candidates, position_prior, epsilon, "individual", schema.neighbours, column_distance
+        candidates, position_prior, epsilon, "individual", schema.neighbors, column_distance
     )
     return UnitQuery(position_refinement.candidates, position_refinement, prior is None, name, prior_use)
 

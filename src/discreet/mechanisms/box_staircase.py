@@ -310,9 +310,9 @@ class BoxStaircase:
         """The pure loss of a shift by that many grid units in each component."""
         return max(-(-abs(x) // width) for x, width in zip(units, self.boxes.widths, strict=True)) * self.epsilon
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """The cost of one answer, all components together."""
-        return Guarantee.dp(self.epsilon, neighbours=parse_neighbor_relation(neighbours))
+        return Guarantee.dp(self.epsilon, neighbors=parse_neighbor_relation(neighbors))
 
     def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
         """The answers rounded to the grid plus one draw, in units of the answers."""

@@ -204,16 +204,16 @@ class DiscreteGaussian(Noise):
         """The law's parameter in units of the answer: its standard deviation but for very fine noise."""
         return math.sqrt(self.square) * float(self.step)
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """zCDP, or (epsilon, delta) where the noise was calibrated for it."""
         if self.epsilon is None or self.delta is None:
-            return Guarantee.zcdp(self.rho, neighbours=neighbours)
-        return Guarantee.approx_dp(self.epsilon, self.delta, neighbours=neighbours)
+            return Guarantee.zcdp(self.rho, neighbors=neighbors)
+        return Guarantee.approx_dp(self.epsilon, self.delta, neighbors=neighbors)
 
-    def guarantee(self, units: int, neighbours: NeighborRelation) -> Guarantee:
+    def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
         if units == self.units:
-            return self.cost(neighbours)
-        return Guarantee.zcdp(Fraction(units**2) / (2 * self.square), neighbours=neighbours)
+            return self.cost(neighbors)
+        return Guarantee.zcdp(Fraction(units**2) / (2 * self.square), neighbors=neighbors)
 
     def probability(self, units: int) -> float:
         """P(N = units * step)."""

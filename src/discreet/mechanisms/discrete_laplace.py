@@ -77,12 +77,12 @@ class DiscreteLaplace(Noise):
         rate_sinh = math.sinh(self.rate) if self.rate < 700 else math.inf
         return float(self.step) / rate_sinh if rate_sinh else math.inf
 
-    def guarantee(self, units: int, neighbours: NeighborRelation) -> Guarantee:
-        return Guarantee.dp(self.rate * units, neighbours=neighbours)
+    def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
+        return Guarantee.dp(self.rate * units, neighbors=neighbors)
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """The cost of one answer of the sensitivity it was made for."""
-        return Guarantee.dp(self.epsilon, neighbours=neighbours)
+        return Guarantee.dp(self.epsilon, neighbors=neighbors)
 
     def sample_unit(self, entropy: Entropy) -> int:
         """One more than a geometric number, a sign, zero or not: all drawn every time, so time tells nothing."""

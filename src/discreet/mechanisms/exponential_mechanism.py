@@ -43,9 +43,9 @@ class Exponential:
         """For whole scores, or scores floored to a public step."""
         return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior)
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """What one choice costs."""
-        return Guarantee.dp(self.selection.epsilon, neighbours=neighbours)
+        return Guarantee.dp(self.selection.epsilon, neighbors=neighbors)
 
     def score_bound(self, confidence: object, count: int) -> float:
         """With this confidence the choice among `count` candidates is less than this below the best score."""

@@ -70,7 +70,7 @@ class IndividualVector:
         """Individual DP at epsilon, and DP at what the floor under the noise really gives."""
         unit = "row" if self.group == 1 else f"group of {self.group} rows"
         return Guarantee.individual_dp(
-            self.epsilon, pure_epsilon=self.compute_pure_epsilon(), neighbours="replace-one", unit=unit
+            self.epsilon, pure_epsilon=self.compute_pure_epsilon(), neighbors="replace-one", unit=unit
         )
 
     def compute_pure_epsilon(self) -> Fraction:

@@ -72,7 +72,7 @@ class Noise(SymmetricDistribution):
         return int(self.sample_units(1, entropy)[0])
 
     @abstractmethod
-    def guarantee(self, units: int, neighbours: NeighborRelation) -> Guarantee:
+    def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
         """What one answer costs that a change of one unit moves by at most `units` grid units."""
 
     def tail(self, distance: float | Fraction) -> float:
@@ -169,20 +169,20 @@ class AddNoise:
 
     noise: Noise
     sensitivity: Fraction
-    neighbours: NeighborRelation
+    neighbors: NeighborRelation
 
-    def __init__(self, noise: Noise, sensitivity: object, neighbours: str = "add-remove") -> None:
+    def __init__(self, noise: Noise, sensitivity: object, neighbors: str = "add-remove") -> None:
         if not has_exact_type(noise, *list_noise_classes()):
             raise InvalidInput(
                 f"{type(noise).__name__} is no noise for one number; use DiscreteLaplace, DiscreteGaussian or Staircase"
             )
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "neighbours", parse_neighbor_relation(neighbours))
+        object.__setattr__(self, "neighbors", parse_neighbor_relation(neighbors))
 
     def cost(self) -> Guarantee:
         """What one answer costs."""
-        return self.noise.guarantee(compute_grid_units(self.sensitivity, self.noise.step)[2], self.neighbours)
+        return self.noise.guarantee(compute_grid_units(self.sensitivity, self.noise.step)[2], self.neighbors)
 
     def answer(self, exact: object, entropy: Entropy | None = None) -> int | Fraction:
         """The answer rounded to the grid plus one draw, in units of the answer. What is not a number counts as 0."""

@@ -361,7 +361,7 @@ class SmoothOrderStatistic:
 
     def cost(self) -> Guarantee:
         """Pure DP at epsilon, one value replaced."""
-        return Guarantee.dp(self.epsilon, neighbours="replace-one")
+        return Guarantee.dp(self.epsilon, neighbors="replace-one")
 
     def error_bound(self) -> Fraction:
         """The most the answer can be off by, from public facts: the bounds' distance. Anything finer would disclose."""

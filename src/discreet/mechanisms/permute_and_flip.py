@@ -39,9 +39,9 @@ class PermuteAndFlip:
         if type(self.selection) is not Selection:
             raise InvalidInput("make it with PermuteAndFlip.of(epsilon, sensitivity)")
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """What one choice costs."""
-        return Guarantee.dp(self.selection.epsilon, neighbours=neighbours)
+        return Guarantee.dp(self.selection.epsilon, neighbors=neighbors)
 
     def score_bound(self, confidence: object, count: int) -> float:
         """With this confidence the choice among `count` candidates is less than this below the best score."""

@@ -238,9 +238,9 @@ class PolygonStaircase:
         """The pure loss of a shift by that many grid units in each component."""
         return math.ceil(self.polygon.gauge(units)) * self.epsilon
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """The cost of one answer, both components together."""
-        return Guarantee.dp(self.epsilon, neighbours=parse_neighbor_relation(neighbours))
+        return Guarantee.dp(self.epsilon, neighbors=parse_neighbor_relation(neighbors))
 
     def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, int]:
         """Two answers plus one draw, in grid units: rounding here could take a difference out of the polygon."""

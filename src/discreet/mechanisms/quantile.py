@@ -127,7 +127,7 @@ class Quantile:
     q: Fraction
     candidates: QuantileGrid
     epsilon: Fraction
-    neighbours: NeighborRelation
+    neighbors: NeighborRelation
     rows_per_unit: int
 
     @staticmethod
@@ -137,7 +137,7 @@ class Quantile:
         upper: object,
         epsilon: object,
         step: object = 1,
-        neighbours: str = "add-remove",
+        neighbors: str = "add-remove",
         prior: Prior | None = None,
         rows_per_unit: object = 1,
     ) -> Quantile:
@@ -148,18 +148,18 @@ class Quantile:
             parse_order(q),
             QuantileGrid.of(lower, upper, step, prior),
             exact_epsilon,
-            parse_neighbor_relation(neighbours),
+            parse_neighbor_relation(neighbors),
             rows,
         )
 
     @property
     def selection(self) -> Selection:
         """Scores are whole: the rank times the denominator of q."""
-        return Selection.of(self.epsilon, rank_score_sensitivity(self.q, self.neighbours, self.rows_per_unit))
+        return Selection.of(self.epsilon, rank_score_sensitivity(self.q, self.neighbors, self.rows_per_unit))
 
     def cost(self) -> Guarantee:
         """What one quantile costs."""
-        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+        return Guarantee.dp(self.epsilon, neighbors=self.neighbors)
 
     def rank_bound(self, confidence: float) -> float:
         """With this confidence the rank is off by less than this many rows, or than the best the prior allows by it."""
@@ -223,7 +223,7 @@ class Quantiles:
     orders: tuple[Fraction, ...]
     candidates: QuantileGrid
     epsilon: Fraction
-    neighbours: NeighborRelation
+    neighbors: NeighborRelation
     rows_per_unit: int
 
     @staticmethod
@@ -233,7 +233,7 @@ class Quantiles:
         upper: object,
         epsilon: object,
         step: object = 1,
-        neighbours: str = "add-remove",
+        neighbors: str = "add-remove",
         prior: Prior | None = None,
         rows_per_unit: object = 1,
     ) -> Quantiles:
@@ -251,7 +251,7 @@ class Quantiles:
             exact_orders,
             QuantileGrid.of(lower, upper, step, prior),
             exact_epsilon,
-            parse_neighbor_relation(neighbours),
+            parse_neighbor_relation(neighbors),
             rows,
         )
 
@@ -263,11 +263,11 @@ class Quantiles:
     @cached_property
     def split_epsilon(self) -> Fraction:
         """The epsilon of one question: of two neighbours with a row replaced, two at one depth may differ."""
-        return self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
+        return self.epsilon / self.depth / (1 if self.neighbors == "add-remove" else 2)
 
     def cost(self) -> Guarantee:
         """What all of them together cost."""
-        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+        return Guarantee.dp(self.epsilon, neighbors=self.neighbors)
 
     def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> list[int | Fraction]:
         """One value for each order, rising, near the quantiles of these rows."""
@@ -403,7 +403,7 @@ class Bracket:
     count: int
     rank_offset: int
     epsilon: Fraction
-    neighbours: NeighborRelation
+    neighbors: NeighborRelation
     rows_per_unit: int
     confidence: Fraction
 
@@ -412,7 +412,7 @@ class Bracket:
         q: object,
         count: object,
         epsilon: object,
-        neighbours: str = "add-remove",
+        neighbors: str = "add-remove",
         rows_per_unit: object = 1,
         confidence: object = Fraction(95, 100),
     ) -> Bracket:
@@ -431,7 +431,7 @@ class Bracket:
                 f"the confidence of an interval is at most {format_exact(MAX_CONFIDENCE)}, got "
                 f"{format_exact(exact_confidence)}"
             )
-        selection = Selection.of(exact_epsilon / 2, rank_score_sensitivity(share, neighbours, rows))
+        selection = Selection.of(exact_epsilon / 2, rank_score_sensitivity(share, neighbors, rows))
         bound = selection.compute_score_bound((1 + exact_confidence) / 2, 1 / points)
         if bound > min(MAX_RANK_OFFSET, float(selection.step) * MAX_LEVELS):
             raise Unsupported("epsilon is too small for an interval in values; ask with a larger one, or without")
@@ -440,7 +440,7 @@ class Bracket:
             points,
             math.floor(bound) + 1,
             exact_epsilon,
-            parse_neighbor_relation(neighbours),
+            parse_neighbor_relation(neighbors),
             rows,
             exact_confidence,
         )
@@ -448,12 +448,12 @@ class Bracket:
     @property
     def mechanism(self) -> PermuteAndFlip:
         """One end's: scores are whole numbers, ranks times the denominator of q."""
-        sensitivity = rank_score_sensitivity(self.q, self.neighbours, self.rows_per_unit)
+        sensitivity = rank_score_sensitivity(self.q, self.neighbors, self.rows_per_unit)
         return PermuteAndFlip(Selection.of(self.epsilon / 2, sensitivity))
 
     def cost(self) -> Guarantee:
         """What both ends cost together."""
-        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+        return Guarantee.dp(self.epsilon, neighbors=self.neighbors)
 
     def rank_bound(self) -> float:
         """With the stated confidence each end is less than this many ranks from the quantile."""
@@ -512,9 +512,9 @@ class Extreme:
         """Scores are whole numbers of rows, and a unit moves each by at most its rows."""
         return PermuteAndFlip(Selection.of(self.epsilon, self.rows_per_unit))
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """What one answer costs, under either relation."""
-        return Guarantee.dp(self.epsilon, neighbours=neighbours)
+        return Guarantee.dp(self.epsilon, neighbors=neighbors)
 
     def rank_bound(self, confidence: float) -> float:
         """With this confidence the value's rank is off the one aimed at by less than this many rows."""

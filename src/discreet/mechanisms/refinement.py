@@ -68,7 +68,7 @@ class Refinement:
     prior: Prior
     epsilon: Fraction
     about: RefinementSubject
-    neighbours: NeighborRelation
+    neighbors: NeighborRelation
     distance: Distance
     delta: Fraction
     up: Fraction | None
@@ -78,7 +78,7 @@ class Refinement:
         prior: Prior,
         epsilon: object,
         about: str = "statistic",
-        neighbours: str = "add-remove",
+        neighbors: str = "add-remove",
         distance: Distance | str | None = None,
         delta: object = 0,
         up: object = None,
@@ -100,7 +100,7 @@ class Refinement:
             else _drop_rounding_excess(as_rational(up, "up"), exp_below(min(exact_epsilon, MAX_EPSILON)))
         )
         return Refinement(
-            prior, exact_epsilon, subject, parse_neighbor_relation(neighbours), chosen_distance, exact_delta, factor
+            prior, exact_epsilon, subject, parse_neighbor_relation(neighbors), chosen_distance, exact_delta, factor
         )
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class Refinement:
             ("epsilon", as_positive(self.epsilon, "epsilon")),
             ("delta", as_rational(self.delta, "delta")),
             ("up", None if self.up is None else copy_exact_number(self.up, "up")),
-            ("neighbours", parse_neighbor_relation(self.neighbours)),
+            ("neighbors", parse_neighbor_relation(self.neighbors)),
         ):
             object.__setattr__(self, name, value)
         if type(self.about) is not str or self.about not in get_args(RefinementSubject):
@@ -141,7 +141,7 @@ class Refinement:
     @property
     def against_prior(self) -> bool:
         """Whether neighbours are only ever the prior itself: one person, who may be absent."""
-        return self.about == "individual" and self.neighbours == "add-remove"
+        return self.about == "individual" and self.neighbors == "add-remove"
 
     @cached_property
     def factors(self) -> tuple[Fraction, Fraction]:
@@ -182,8 +182,8 @@ class Refinement:
     def cost(self) -> Guarantee:
         """What one answer costs."""
         if self.delta:
-            return Guarantee.approx_dp(self.epsilon, self.delta, neighbours=self.neighbours)
-        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+            return Guarantee.approx_dp(self.epsilon, self.delta, neighbors=self.neighbors)
+        return Guarantee.dp(self.epsilon, neighbors=self.neighbors)
 
     def distribution(self, truth: object) -> Distribution:
         """The refined law given the truth. It never leaves: a draw does.
@@ -273,7 +273,7 @@ def refine(
     truth: object,
     epsilon: object,
     about: str = "statistic",
-    neighbours: str = "add-remove",
+    neighbors: str = "add-remove",
     distance: Distance | str | None = None,
     delta: object = 0,
     up: object = None,
@@ -283,7 +283,7 @@ def refine(
     Draw from it once and release the draw: epsilon-DP under `neighbours`, (epsilon, delta)-DP with a delta.
     The distribution itself tells the truth; it never leaves.
     """
-    return Refinement.of(prior, epsilon, about, neighbours, distance, delta, up).distribution(truth)
+    return Refinement.of(prior, epsilon, about, neighbors, distance, delta, up).distribution(truth)
 
 
 def _group_rings(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

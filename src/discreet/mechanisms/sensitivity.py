@@ -13,22 +13,22 @@ AGGREGATE_NAMES = ("count", "distinct", "sum", "histogram", "mean", "variance")
 ORDER_STATISTIC_NAMES = ("median", "max", "min", "second max")
 
 
-def count_sensitivity(neighbours: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
+def count_sensitivity(neighbors: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
     """r under both relations: a unit moves the count by its rows that pass the filter, 0 to r before and after."""
-    parse_neighbor_relation(neighbours)
+    parse_neighbor_relation(neighbors)
     return Fraction(as_int(rows_per_unit, "rows per unit"))
 
 
-def distinct_sensitivity(neighbours: str = "add-remove") -> Fraction:
+def distinct_sensitivity(neighbors: str = "add-remove") -> Fraction:
     """1 under both relations, for the number of units with a row that passes the filter."""
-    parse_neighbor_relation(neighbours)
+    parse_neighbor_relation(neighbors)
     return Fraction(1)
 
 
 def sum_sensitivity(
     lower: object,
     upper: object,
-    neighbours: str = "add-remove",
+    neighbors: str = "add-remove",
     rows_per_unit: object = 1,
     every_row: bool = False,
 ) -> Fraction:
@@ -39,36 +39,36 @@ def sum_sensitivity(
     """
     low, high = parse_bounds(lower, upper)
     rows = as_int(rows_per_unit, "rows per unit")
-    if parse_neighbor_relation(neighbours) == "add-remove":
+    if parse_neighbor_relation(neighbors) == "add-remove":
         return rows * max(abs(low), abs(high))
     if every_row and rows == 1:
         return high - low
     return rows * (max(high, Fraction(0)) - min(low, Fraction(0)))
 
 
-def histogram_sensitivity(neighbours: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
+def histogram_sensitivity(neighbors: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
     """In the l1 norm over disjoint cells: r, and 2r where r rows leave some cells and r enter others."""
-    rows = count_sensitivity(neighbours, rows_per_unit)
-    return rows if neighbours == "add-remove" else 2 * rows
+    rows = count_sensitivity(neighbors, rows_per_unit)
+    return rows if neighbors == "add-remove" else 2 * rows
 
 
-def histogram_sensitivity_squared(neighbours: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
+def histogram_sensitivity_squared(neighbors: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
     """The square of the l2 sensitivity: r^2, and 2 r^2 under replace-one; worst when all r rows share a cell."""
-    rows = count_sensitivity(neighbours, rows_per_unit)
-    return rows**2 if neighbours == "add-remove" else 2 * rows**2
+    rows = count_sensitivity(neighbors, rows_per_unit)
+    return rows**2 if neighbors == "add-remove" else 2 * rows**2
 
 
 def mean_sensitivity(
-    lower: object, upper: object, rows: object, neighbours: str = "replace-one", rows_per_unit: object = 1
+    lower: object, upper: object, rows: object, neighbors: str = "replace-one", rows_per_unit: object = 1
 ) -> Fraction:
     """r (U - L) / n, n the public number of rows, every one counted; a unit of up to r rows keeps their number."""
     low, high = parse_bounds(lower, upper)
-    total = _require_public_rows(rows, neighbours, "mean")
+    total = _require_public_rows(rows, neighbors, "mean")
     return min(as_int(rows_per_unit, "rows per unit"), total) * (high - low) / total
 
 
 def variance_sensitivity(
-    lower: object, upper: object, rows: object, neighbours: str = "replace-one", rows_per_unit: object = 1
+    lower: object, upper: object, rows: object, neighbors: str = "replace-one", rows_per_unit: object = 1
 ) -> Fraction:
     """(U - L)^2 (n - 1) / n^2, for the population variance of n rows, n public, one row per unit.
 
@@ -76,7 +76,7 @@ def variance_sensitivity(
     (U - L)^2. Reached when all rows are at L and one goes to U.
     """
     low, high = parse_bounds(lower, upper)
-    total = _require_public_rows(rows, neighbours, "variance")
+    total = _require_public_rows(rows, neighbors, "variance")
     if as_int(rows_per_unit, "rows per unit") != 1:
         raise Unsupported("the variance is proven for one row per unit; ask for the sums of x and of x^2 instead")
     return (high - low) ** 2 * Fraction(total - 1, total**2)
@@ -89,22 +89,22 @@ def order_sensitivity(what: OrderStatisticName, lower: object, upper: object) ->
     return high - low
 
 
-def rank_score_sensitivity(q: object, neighbours: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
+def rank_score_sensitivity(q: object, neighbors: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
     """r max(a, b-a), and r b under replace-one, for the `rank_score` of every candidate.
 
     A row adds b-a or -a to one argument of the max, -(b-a) or a to the other; replacing it changes each by at most b.
     """
     share = as_number_between(q, 0, 1, "q")
-    rows = count_sensitivity(neighbours, rows_per_unit)
+    rows = count_sensitivity(neighbors, rows_per_unit)
     a, b = share.numerator, share.denominator
-    return rows * (max(a, b - a) if neighbours == "add-remove" else b)
+    return rows * (max(a, b - a) if neighbors == "add-remove" else b)
 
 
 def global_sensitivity(
     what: OrderStatisticName,
     lower: object = None,
     upper: object = None,
-    neighbours: str = "add-remove",
+    neighbors: str = "add-remove",
     rows_per_unit: object = 1,
     rows: object = None,
     every_row: bool = False,
@@ -115,25 +115,25 @@ def global_sensitivity(
     """
     match what:
         case "count":
-            return count_sensitivity(neighbours, rows_per_unit)
+            return count_sensitivity(neighbors, rows_per_unit)
         case "distinct":
-            return distinct_sensitivity(neighbours)
+            return distinct_sensitivity(neighbors)
         case "histogram":
-            return histogram_sensitivity(neighbours, rows_per_unit)
+            return histogram_sensitivity(neighbors, rows_per_unit)
         case "sum":
-            return sum_sensitivity(lower, upper, neighbours, rows_per_unit, every_row)
+            return sum_sensitivity(lower, upper, neighbors, rows_per_unit, every_row)
         case "mean":
-            return mean_sensitivity(lower, upper, rows, neighbours, rows_per_unit)
+            return mean_sensitivity(lower, upper, rows, neighbors, rows_per_unit)
         case "variance":
-            return variance_sensitivity(lower, upper, rows, neighbours, rows_per_unit)
-    parse_neighbor_relation(neighbours)
+            return variance_sensitivity(lower, upper, rows, neighbors, rows_per_unit)
+    parse_neighbor_relation(neighbors)
     if isinstance(what, str) and what not in ORDER_STATISTIC_NAMES:
         known_names = ", ".join((*AGGREGATE_NAMES, *ORDER_STATISTIC_NAMES))
         raise InvalidInput(f"what must be one of {known_names} or ('quantile', q), got {what[:40]!r}")
     return order_sensitivity(what, lower, upper)
 
 
-def _require_public_rows(rows: object, neighbours: str, what: str) -> int:
-    if parse_neighbor_relation(neighbours) != "replace-one" or rows is None:
+def _require_public_rows(rows: object, neighbors: str, what: str) -> int:
+    if parse_neighbor_relation(neighbors) != "replace-one" or rows is None:
         raise InvalidInput(f"the {what} needs a public number of rows and replace-one; else ask for sum and count")
     return as_int(rows, "rows")

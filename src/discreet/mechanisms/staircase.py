@@ -159,12 +159,12 @@ class Staircase(Noise):
         rate, part = compute_rate(self.fall), float(self.part)
         return ((1 - part) * math.exp(-rate * near) + part * math.exp(-rate * far)) / float(self._total)
 
-    def guarantee(self, units: int, neighbours: NeighborRelation) -> Guarantee:
-        return Guarantee.dp(-(-units // self.units) * self.epsilon, neighbours=neighbours)
+    def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
+        return Guarantee.dp(-(-units // self.units) * self.epsilon, neighbors=neighbors)
 
-    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
         """The cost of one answer of the sensitivity it was made for."""
-        return Guarantee.dp(self.epsilon, neighbours=neighbours)
+        return Guarantee.dp(self.epsilon, neighbors=neighbors)
 
     def sample_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
         odds = _build_odds(self.units, self.fall, self.points, self.part)

@@ -199,7 +199,7 @@ def list_measurements(
     if staircase_noise is not None:
         measurements.append(staircase_noise)
     if grid_prior is not None and _can_refine(aggregate, linear_queries[0], bounds, grid_prior, measurements):
-        measurements.append(build_refined_total(linear_queries[0], grid_prior, epsilon, bounds.schema.neighbours, None))
+        measurements.append(build_refined_total(linear_queries[0], grid_prior, epsilon, bounds.schema.neighbors, None))
     return tuple(measurements)
 
 
@@ -232,7 +232,7 @@ def _build_distance_refinement(
     if bounds.is_grouped:
         raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
     return build_refined_total(
-        linear_query, grid_prior, epsilon, bounds.schema.neighbours, resolve_distance(NUMBER_COLUMN, distance)
+        linear_query, grid_prior, epsilon, bounds.schema.neighbors, resolve_distance(NUMBER_COLUMN, distance)
     )
 
 

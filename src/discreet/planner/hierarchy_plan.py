@@ -73,8 +73,8 @@ class LevelNoises:
     def cost(self) -> Guarantee:
         schema = self.bounds.schema
         if self.rho:
-            return Guarantee.zcdp(self.rho, schema.neighbours, schema.unit_name)
-        return Guarantee.dp(self.epsilon, schema.neighbours, schema.unit_name)
+            return Guarantee.zcdp(self.rho, schema.neighbors, schema.unit_name)
+        return Guarantee.dp(self.epsilon, schema.neighbors, schema.unit_name)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

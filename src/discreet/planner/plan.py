@@ -249,7 +249,7 @@ class Plan:
             "query": json.loads(format_canonical_query(self.query)),
             "model": self.guarantee.model,
         }
-        key_parts["facts"] = [self.schema.neighbours, self.schema.units, self.schema.unit, self.schema.rows]
+        key_parts["facts"] = [self.schema.neighbors, self.schema.units, self.schema.unit, self.schema.rows]
         key_parts["mechanism"] = [_list_parameters(measurement) for measurement in self.measurements]
         key_parts["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
         rule = self.prior_use.rule if self.uses_prior and self.prior_use is not None else 1
@@ -260,7 +260,7 @@ class Plan:
 
     def get_sub_account(self) -> SubAccount | None:
         """The one part of the data it is about, if it is about one."""
-        replace_factor = 2 if self.schema.neighbours == "replace-one" else 1
+        replace_factor = 2 if self.schema.neighbors == "replace-one" else 1
         if self.query.unit is not None:
             return SubAccount("individual", self.query.unit, replace_factor)
         partition_code = _find_partition_code(self.query.where, self.schema.partition)

@@ -200,7 +200,7 @@ def _plan_measurements(
             measurement, cost = build_gaussian(linear_queries[aggregate], rho), cost + PrivacyCost(gaussian_rho=rho)
             error = Estimator(measurement, float(rows)).expected_error(grid_prior)
             candidates.append(
-                Candidate(label, measurement.name, Guarantee.zcdp(rho, schema.neighbours), error, chosen=True)
+                Candidate(label, measurement.name, Guarantee.zcdp(rho, schema.neighbors), error, chosen=True)
             )
         elif aggregate in linear_queries:
             grid_prior = _build_request_prior(aggregate, bounds, request)
@@ -333,7 +333,7 @@ def _select_total(
         or is_accurate_enough(candidate.measurement, request.target_accuracy, bounds, rows)
     ]
     best_rating = select_best_measurement(accurate, grid_prior, rows)
-    cost = Guarantee.dp(epsilon, bounds.schema.neighbours, bounds.schema.unit_name)
+    cost = Guarantee.dp(epsilon, bounds.schema.neighbors, bounds.schema.unit_name)
     candidates = [
         Candidate(
             label,
@@ -350,7 +350,7 @@ def _select_total(
 def _build_candidate(
     label: str, measurement: CandidateSelection | UnitQuery, schema: Schema, epsilon: Fraction
 ) -> Candidate:
-    cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
+    cost = Guarantee.dp(epsilon, schema.neighbors, schema.unit_name)
     return Candidate(label, measurement.name, cost, measurement.expected_error(), chosen=True)
 
 
@@ -361,7 +361,7 @@ def _build_rival_candidate(label: str, rival: CandidateSelection, schema: Schema
 
 
 def _build_free_guarantee(schema: Schema) -> Guarantee:
-    return Guarantee.dp(0, schema.neighbours, schema.unit_name)
+    return Guarantee.dp(0, schema.neighbors, schema.unit_name)
 
 
 def _plan_selection(
@@ -444,7 +444,7 @@ def _plan_single_noise(
     error = Estimator(measurement, float(rows.number)).expected_error(grid_prior)
     rho = cost.gaussian_rho
     label = (
-        Guarantee.zcdp(rho, schema.neighbours, schema.unit_name) if rho else _build_dp_guarantee(schema, cost.epsilon)
+        Guarantee.zcdp(rho, schema.neighbors, schema.unit_name) if rho else _build_dp_guarantee(schema, cost.epsilon)
     )
     candidate = Candidate(_get_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
     epsilon = cost.epsilon or approximate_root(2 * rho)
@@ -557,7 +557,7 @@ def _build_plan(
             cost.gaussian_rho and cost.delta
         ):
             raise Internal("a plan costs more than was asked")
-        label = Guarantee.approx_dp(epsilon, delta, schema.neighbours, schema.unit_name)
+        label = Guarantee.approx_dp(epsilon, delta, schema.neighbors, schema.unit_name)
     return Plan(
         schema=schema,
         query=query,
@@ -576,7 +576,7 @@ def _build_plan(
 
 
 def _build_dp_guarantee(schema: Schema, epsilon: Fraction) -> Guarantee:
-    return Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
+    return Guarantee.dp(epsilon, schema.neighbors, schema.unit_name)
 
 
 def _add_published_assumptions(

@@ -383,7 +383,7 @@ def _format_rho_bound(overlap: PublishedOverlap, places: Sequence[int], schema: 
     rows = overlap.count_exchanged_rows(places)
     if rows is None:
         return "no bound for each number apart, nor for all together"
-    steps = rows if schema.neighbours == "add-remove" else -(-rows // 2)
+    steps = rows if schema.neighbors == "add-remove" else -(-rows // 2)
     return f"rho {format_cost(steps * epsilon)} for each number apart, no bound for all together or if cut at 0 as well"
 
 

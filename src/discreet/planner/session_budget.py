@@ -291,7 +291,7 @@ class SessionBudget:
         return None
 
     def _find_worst_case(self, new_counts: Sequence[CountQuery]) -> WorstCase:
-        return find_worst_case(self.schema, [*self.counts, *new_counts], self.schema.neighbours, self.schema.rows)
+        return find_worst_case(self.schema, [*self.counts, *new_counts], self.schema.neighbors, self.schema.rows)
 
     def _advise_scale(self, new_counts: Sequence[CountQuery]) -> str:
         min_scale = self.find_min_scale(new_counts)

@@ -372,7 +372,7 @@ def _list_candidates(
     """What was weighed for each count: as asked at its own share, by a strategy at that of all."""
     schema, separate_epsilon = counts.bounds.schema, counts.epsilon / len(counts.labels)
     separate_cost, joint_cost = (
-        Guarantee.dp(cost, schema.neighbours, schema.unit_name) for cost in (separate_epsilon, counts.epsilon)
+        Guarantee.dp(cost, schema.neighbors, schema.unit_name) for cost in (separate_epsilon, counts.epsilon)
     )
     return tuple(
         Candidate(label, name, separate_cost if name == AS_ASKED else joint_cost, error[index], name == chosen_name)

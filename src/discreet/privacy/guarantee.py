@@ -54,7 +54,7 @@ class Guarantee:
     """One promise. Build it with `Guarantee.dp(...)` and its sisters, which check it; then it is valid."""
 
     model: Model
-    neighbours: NeighborRelation | None = None
+    neighbors: NeighborRelation | None = None
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
@@ -70,11 +70,11 @@ class Guarantee:
         parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "pure_epsilon", "k", "t")}
         present_names = {name for name, value in parameters.items() if value is not None}
         exact = all(has_type(parameters[name], (Fraction, int)) and parameters[name] >= 0 for name in present_names)
-        texts = (self.model, self.unit, *(text for text in (self.neighbours, self.distance) if text is not None))
+        texts = (self.model, self.unit, *(text for text in (self.neighbors, self.distance) if text is not None))
         if type(self.assumptions) is not tuple or not all(type(text) is str for text in (*texts, *self.assumptions)):
             raise InvalidInput("a guarantee names its model, relation, unit, distance and assumptions as plain text")
-        if self.neighbours is not None:
-            parse_neighbor_relation(self.neighbours)
+        if self.neighbors is not None:
+            parse_neighbor_relation(self.neighbors)
         if self.model not in MODEL_PARAMETERS or present_names != MODEL_PARAMETERS[self.model] or not exact:
             raise InvalidInput(
                 f"a guarantee of {self.model} has "
@@ -87,43 +87,43 @@ class Guarantee:
             )
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
-        if (self.neighbours is None) == (self.model in DP_MODELS | {"individual-dp"}):
+        if (self.neighbors is None) == (self.model in DP_MODELS | {"individual-dp"}):
             raise InvalidInput(
-                f"{self.model} is stated {'with' if self.neighbours is None else 'without'} a neighbour relation"
+                f"{self.model} is stated {'with' if self.neighbors is None else 'without'} a neighbour relation"
             )
 
     @staticmethod
-    def dp(epsilon: object, neighbours: str = "add-remove", unit: str = "row") -> Guarantee:
+    def dp(epsilon: object, neighbors: str = "add-remove", unit: str = "row") -> Guarantee:
         """Pure differential privacy. Epsilon 0 is the promise of an answer that does not look at the data."""
         return Guarantee(
-            "dp", parse_neighbor_relation(neighbours), epsilon=_require_nonnegative(epsilon, "epsilon"), unit=unit
+            "dp", parse_neighbor_relation(neighbors), epsilon=_require_nonnegative(epsilon, "epsilon"), unit=unit
         )
 
     @staticmethod
-    def approx_dp(epsilon: object, delta: object, neighbours: str = "add-remove", unit: str = "row") -> Guarantee:
+    def approx_dp(epsilon: object, delta: object, neighbors: str = "add-remove", unit: str = "row") -> Guarantee:
         """(epsilon, delta)-differential privacy."""
         exact_delta = as_number_between(delta, 0, 1, "delta")
         return Guarantee(
             "approx-dp",
-            parse_neighbor_relation(neighbours),
+            parse_neighbor_relation(neighbors),
             epsilon=_require_nonnegative(epsilon, "epsilon"),
             delta=exact_delta,
             unit=unit,
         )
 
     @staticmethod
-    def zcdp(rho: object, neighbours: str = "add-remove", unit: str = "row") -> Guarantee:
+    def zcdp(rho: object, neighbors: str = "add-remove", unit: str = "row") -> Guarantee:
         """Zero-concentrated differential privacy."""
-        return Guarantee("zcdp", parse_neighbor_relation(neighbours), rho=_require_nonnegative(rho, "rho"), unit=unit)
+        return Guarantee("zcdp", parse_neighbor_relation(neighbors), rho=_require_nonnegative(rho, "rho"), unit=unit)
 
     @staticmethod
     def individual_dp(
-        epsilon: object, pure_epsilon: object, neighbours: str = "replace-one", unit: str = "row"
+        epsilon: object, pure_epsilon: object, neighbors: str = "replace-one", unit: str = "row"
     ) -> Guarantee:
         """Individual DP at epsilon; `pure_epsilon` is that of the pure DP that a floor on its noise gives as well."""
         return Guarantee(
             "individual-dp",
-            parse_neighbor_relation(neighbours),
+            parse_neighbor_relation(neighbors),
             epsilon=_require_nonnegative(epsilon, "epsilon"),
             pure_epsilon=as_positive(pure_epsilon, "E"),
             unit=unit,
@@ -157,7 +157,7 @@ class Guarantee:
         """
         rows = as_int(rows_per_unit, "rows per unit")
         guarantees = _convert_to_one_model(_require_guarantees(parts))
-        max_accounts = rows if guarantees[0].neighbours == "add-remove" else 2 * rows
+        max_accounts = rows if guarantees[0].neighbors == "add-remove" else 2 * rows
         return _compose_largest(guarantees, max_accounts)
 
     def __add__(self, other: Guarantee) -> Guarantee:
@@ -182,21 +182,21 @@ class Guarantee:
             raise Unsupported("group privacy of approx-dp is not offered; use dp or zcdp")
         raise Unsupported(f"{self.model} promises nothing to groups that follows from its promise to one; use dp")
 
-    def restated(self, neighbours: str) -> Guarantee:
+    def restated(self, neighbors: str) -> Guarantee:
         """The same promise under another neighbour relation.
 
         Replacing is removing and adding: pure epsilon under add-remove is 2 epsilon under replace-one. Nothing else
         is proven here; from replace-one to add-remove nothing can be, since the number of units is then public.
         """
-        target_relation = parse_neighbor_relation(neighbours)
-        if target_relation == self.neighbours:
+        target_relation = parse_neighbor_relation(neighbors)
+        if target_relation == self.neighbors:
             return self
-        if self.model != "dp" or self.neighbours != "add-remove" or self.epsilon is None:
+        if self.model != "dp" or self.neighbors != "add-remove" or self.epsilon is None:
             raise Unsupported(
-                f"{self.model} under {self.neighbours or 'no relation'} is not restated for {target_relation}; "
+                f"{self.model} under {self.neighbors or 'no relation'} is not restated for {target_relation}; "
                 "only dp under add-remove is, for replace-one"
             )
-        return replace(self, epsilon=2 * self.epsilon, neighbours=target_relation)
+        return replace(self, epsilon=2 * self.epsilon, neighbors=target_relation)
 
     def implies(self, other: Guarantee) -> bool:
         """True where a theorem says that whoever keeps this promise keeps the other; False is "not proven"."""
@@ -204,9 +204,9 @@ class Guarantee:
             raise InvalidInput(f"a guarantee is compared with a guarantee, got {type(other).__name__}")
         if self.unit != other.unit:
             return False
-        if self.model == other.model and self.neighbours == other.neighbours:
+        if self.model == other.model and self.neighbors == other.neighbors:
             return self._is_no_weaker(other)
-        if self.neighbours != other.neighbours:
+        if self.neighbors != other.neighbors:
             return self._implies_across_relations(other)
         return self._implies_across_models(other)
 
@@ -222,7 +222,7 @@ class Guarantee:
         return all(mine is None or theirs is None or mine <= theirs for mine, theirs in pairs)
 
     def _implies_across_relations(self, other: Guarantee) -> bool:
-        if self.model != "dp" or self.neighbours != "add-remove" or other.neighbours != "replace-one":
+        if self.model != "dp" or self.neighbors != "add-remove" or other.neighbors != "replace-one":
             return False
         return self.restated("replace-one").implies(other)
 
@@ -264,7 +264,7 @@ class Guarantee:
         order = 1 + Fraction(_find_best_order(float(min(self.rho, Fraction(10**300))), ln_delta))
         epsilon = compute_epsilon_at_order(order, self.rho, exact_delta)
         return Guarantee(
-            "approx-dp", self.neighbours, epsilon=max(Fraction(0), epsilon), delta=exact_delta, unit=self.unit
+            "approx-dp", self.neighbors, epsilon=max(Fraction(0), epsilon), delta=exact_delta, unit=self.unit
         )
 
     def __str__(self) -> str:
@@ -272,7 +272,7 @@ class Guarantee:
 
     def words(self) -> str:
         """The promise as a sentence that is true: a number too long to be told is rounded up."""
-        change = f"when one {self.unit} {CHANGE_WORDS.get(self.neighbours or '', '')}"
+        change = f"when one {self.unit} {CHANGE_WORDS.get(self.neighbors or '', '')}"
         weak = " This is weak formal protection." if (self.epsilon or 0) > WEAK_EPSILON else ""
         epsilon, delta = format_cost(self.epsilon or Fraction(0)), format_cost(self.delta or Fraction(0))
         sentences = {
@@ -306,7 +306,7 @@ class Guarantee:
         payload |= {name: str(value) for name, value in exact.items() if value is not None}
         payload |= {"k": self.k} if self.k is not None else {}
         payload |= {"distance": self.distance} if self.distance else {}
-        payload |= {"neighbours": self.neighbours} if self.neighbours else {}
+        payload |= {"neighbours": self.neighbors} if self.neighbors else {}
         return payload | {"unit": self.unit, "assumptions": list(self.assumptions), "words": self.words()}
 
 
@@ -321,11 +321,11 @@ def format_privacy_bound(guarantee: Guarantee) -> str:
     )
 
 
-def parse_neighbor_relation(neighbours: object) -> NeighborRelation:
+def parse_neighbor_relation(neighbors: object) -> NeighborRelation:
     """One of the two neighbour relations."""
-    if neighbours not in get_args(NeighborRelation):
-        raise InvalidInput(f"neighbours must be add-remove or replace-one, got {neighbours!r}")
-    return "add-remove" if neighbours == "add-remove" else "replace-one"
+    if neighbors not in get_args(NeighborRelation):
+        raise InvalidInput(f"neighbors must be add-remove or replace-one, got {neighbors!r}")
+    return "add-remove" if neighbors == "add-remove" else "replace-one"
 
 
 def _require_nonnegative(number: object, name: str) -> Fraction:
@@ -338,7 +338,7 @@ def _require_nonnegative(number: object, name: str) -> Fraction:
 def _convert_to_one_model(parts: Sequence[Guarantee]) -> list[Guarantee]:
     """The same promises in one model, where every one implies its translation."""
     first = parts[0]
-    if any((part.neighbours, part.unit) != (first.neighbours, first.unit) for part in parts):
+    if any((part.neighbors, part.unit) != (first.neighbors, first.unit) for part in parts):
         raise Unsupported(
             "guarantees with different neighbour relations or units do not add; "
             "restate them first, dp under add-remove with .restated('replace-one')"

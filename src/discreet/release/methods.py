@@ -162,7 +162,7 @@ def _parse_pairs(value: object, names: Sequence[str]) -> tuple[tuple[str, str], 
 
 def _get_public_row_count(schema: Schema) -> int:
     """How many rows every neighbour has."""
-    if schema.neighbours != "replace-one" or schema.units is None:
+    if schema.neighbors != "replace-one" or schema.units is None:
         raise Unsupported(
             f"a private file tells how many rows there are, and under add-remove {schema.name} keeps that number "
             "secret, which no fixed layout does; declare neighbours: replace-one and units, if the number is public"

@@ -159,10 +159,10 @@ def protect_table(recipe: ProtectionRecipe, records: Table, entropy: Entropy) ->
             }
             protected = t_close(table, recipe.t, recipe.k, *roles, **closeness_options, entropy=entropy)
         case _:
-            from discreet.sdc.methods.generalize import generalise
+            from discreet.sdc.methods.generalize import generalize
 
             limits: dict[str, Any] = {"loss": recipe.loss, "suppress": recipe.suppress}
-            protected = generalise(
+            protected = generalize(
                 table, recipe.k, recipe.quasi, recipe.hierarchies, confidential=recipe.confidential, **limits
             )
     return protected

@@ -330,7 +330,7 @@ def schema_from_text(text: str, folder: Path) -> Schema:
         name=name,
         source=_parse_source(pairs["source"]),
         folder=folder,
-        neighbours=parse_neighbor_relation(
+        neighbors=parse_neighbor_relation(
             yaml.expect_one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))
         ),
         columns=MappingProxyType(columns),

@@ -111,7 +111,7 @@ class Schema:
     name: str
     source: str
     folder: Path
-    neighbours: NeighborRelation
+    neighbors: NeighborRelation
     columns: Mapping[str, Column]
     budget: Budget
     analyst_budget: Budget
@@ -130,7 +130,7 @@ class Schema:
     def __post_init__(self) -> None:
         """What is declared is of exactly these types, and fits together."""
         self._check_types()
-        if (self.units is None) == (self.neighbours == "replace-one"):
+        if (self.units is None) == (self.neighbors == "replace-one"):
             raise InvalidInput(
                 "units, the public number of units, must be given under replace-one and left out under add-remove"
             )
@@ -148,7 +148,7 @@ class Schema:
             raise InvalidInput("the columns of a schema are a mapping from the name of each Column to it")
         if not all(type(key) is str for pair in self.lookups.items() for key in pair):
             raise InvalidInput("the lookups of a schema are a mapping from names to the names of key columns")
-        texts = (self.name, self.source, self.individual_dp_reason, self.neighbours)
+        texts = (self.name, self.source, self.individual_dp_reason, self.neighbors)
         column_names = [name for name in (self.unit, self.partition) if name is not None]
         lists = (self.models, self.published, self.impossible)
         if not all(type(text) is str for text in (*texts, *column_names)) or not all(
@@ -161,7 +161,7 @@ class Schema:
             raise InvalidInput("what was published before is a tuple of Published")
         if not type(self.budget) is type(self.analyst_budget) is Budget or type(self.individual_queries) is not bool:
             raise InvalidInput("a schema has two Budgets, and individual_queries is True or False")
-        if self.neighbours not in get_args(NeighborRelation):
+        if self.neighbors not in get_args(NeighborRelation):
             raise InvalidInput("neighbours must be add-remove or replace-one")
         if type(self.rows) is not int or not (self.units is None or (type(self.units) is int and self.units >= 0)):
             raise InvalidInput("rows and units are whole numbers")
@@ -207,7 +207,7 @@ def schema_to_public_json(schema: Schema) -> dict[str, object]:
     """All that is public, ready for JSON, fractions as exact text; not where rows are, nor why a model is allowed."""
     return {
         "name": schema.name,
-        "neighbours": schema.neighbours,
+        "neighbours": schema.neighbors,
         "units": schema.units,
         "unit": None if schema.unit is None else {"column": schema.unit, "rows": schema.rows},
         "budget": _describe_budget(schema.budget),

@@ -423,10 +423,10 @@ def _build_category_terms(before: Attribute, after: Attribute, max_terms: int) -
 
 def _find_independent_terms(terms: Floats) -> Floats:
     """The directions in which the terms vary, each with mean 0 and deviation 1."""
-    centred = terms - terms.mean(axis=0)
-    widths, directions = np.linalg.eigh(centred.T @ centred / len(centred))
+    centered = terms - terms.mean(axis=0)
+    widths, directions = np.linalg.eigh(centered.T @ centered / len(centered))
     is_retained = widths > MIN_DIRECTION_VARIANCE * max(float(widths[-1]), 1.0)
-    return np.asarray(centred @ (directions[:, is_retained] / np.sqrt(widths[is_retained])))
+    return np.asarray(centered @ (directions[:, is_retained] / np.sqrt(widths[is_retained])))
 
 
 def _fit_chances(terms: Floats, released: Floats) -> Floats:

@@ -34,11 +34,11 @@ def discreet_replay_release() -> Callable[..., Replay]:
 
 
 @pytest.fixture
-def discreet_neighbours() -> Callable[..., list[Pair]]:
+def discreet_neighbors() -> Callable[..., list[Pair]]:
     """`discreet_neighbours(schema, count)`: pairs of neighbouring tables, as `neighbour_rows`."""
-    from discreet.verification.replays.neighbors import neighbour_rows
+    from discreet.verification.replays.neighbors import neighbor_rows
 
-    return lambda schema, *given, **more: neighbour_rows(_load_schema(schema), *given, **more)
+    return lambda schema, *given, **more: neighbor_rows(_load_schema(schema), *given, **more)
 
 
 def _load_schema(schema_or_path: Any) -> Schema:

@@ -569,7 +569,13 @@ def test_a_lost_release_tells_the_key_to_go_on_with(service: Scripted, tmp_path:
 
 def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> None:
     service.then(problem(400, "InvalidInput"))
-    more = {"diversity": discreet.Distinct(3), "suppress": 0.05, "ks": {"income": 20}, "pairs": [("a", "b")], "t": 1.5}
+    more = {
+        "diversity": discreet.sdc.Distinct(3),
+        "suppress": 0.05,
+        "ks": {"income": 20},
+        "pairs": [("a", "b")],
+        "t": 1.5,
+    }
     with pytest.raises(InvalidInput):
         client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **more)
     sent = {"method": "mdav-swap", "k": 10, "t": "3/2", "keep": ["sex"], "informed": True, "format": "parquet"}

@@ -71,8 +71,8 @@ columns:
 """
 
 
-def every_kind(folder: Path, source: str = "nowhere.csv", rows: int = 1, neighbours: str = "add-remove") -> Path:
-    declared = "neighbours: add-remove" if neighbours == "add-remove" else "neighbours: replace-one\nunits: 777777"
+def every_kind(folder: Path, source: str = "nowhere.csv", rows: int = 1, neighbors: str = "add-remove") -> Path:
+    declared = "neighbours: add-remove" if neighbors == "add-remove" else "neighbours: replace-one\nunits: 777777"
     text = EVERY.replace("SOURCE", source).replace("NEIGHBOURS", declared).replace("ROWS", str(rows))
     (folder / "visits.yaml").write_text(text)
     return folder / "visits.yaml"
@@ -217,9 +217,9 @@ def test_no_source_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("spark:none.visits", "add-remove", 2),
     ],
 )
-def test_every_kind_of_column_and_every_engine(tmp_path: Path, source: str, neighbours: str, rows: int) -> None:
+def test_every_kind_of_column_and_every_engine(tmp_path: Path, source: str, neighbors: str, rows: int) -> None:
     """Whatever the source, of which none is there; awkward names, steps and bounds."""
-    schema = every_kind(tmp_path, source, rows, neighbours)
+    schema = every_kind(tmp_path, source, rows, neighbors)
     with Custodian.rehearse(schema) as custodian:
         for text in (
             "SELECT AVG(age), AVG(cost), SUM(third), AVG(tiny), AVG(one), MODE(old) FROM visits",
@@ -262,7 +262,7 @@ def test_one_person(tmp_path: Path) -> None:
 
 
 def test_ranks_of_a_public_number_of_rows_are_rehearsed(tmp_path: Path) -> None:
-    schema = every_kind(tmp_path, neighbours="replace-one")
+    schema = every_kind(tmp_path, neighbors="replace-one")
     told = schema.read_text().replace("[dp, approx-dp]", "[dp, individual-dp]\nindividual_dp_reason: a test")
     schema.write_text(told.replace("units: 777777", "units: 77777"))
     with Custodian.rehearse(schema) as custodian:

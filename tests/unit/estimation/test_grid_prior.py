@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet import BoxStaircase, DiscreteGaussian, DiscreteLaplace, InvalidInput, PolygonStaircase, Prior, Staircase
+from discreet import DiscreteGaussian, DiscreteLaplace, InvalidInput, Prior, Staircase
 from discreet.estimation import noise_distributions
 from discreet.estimation.grid_prior import parse_grid_prior
 from discreet.estimation.noise_distributions import (
@@ -23,6 +23,7 @@ from discreet.estimation.noise_distributions import (
     compute_upper_tail,
 )
 from discreet.estimation.noisy_ratio import NoisyRatio, NoisyVariance
+from discreet.mechanisms import BoxStaircase, PolygonStaircase
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise import IndependentNoises, Noise
 
@@ -119,7 +120,7 @@ def test_a_prior_with_a_heavy_tail_of_its_own_is_taken_as_it_is() -> None:
     assert cells.used[0] > 100 * cells.stated[0]
 
 
-def centre(width: float):  # type: ignore[no-untyped-def]
+def center(width: float):  # type: ignore[no-untyped-def]
     return lambda share: ((2 * share - 1) * width, np.ones(len(share)))
 
 
@@ -127,7 +128,7 @@ def centre(width: float):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("released", [(60, 40), (-300, 25), (10, -3), (900, 30)])
 def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tuple[int, int]) -> None:
     """Against the plain double sum over means on a fine grid and every number of rows."""
-    ratio = NoisyRatio(noise, 0.0, 20.0, centre(20.0))  # type: ignore[arg-type]
+    ratio = NoisyRatio(noise, 0.0, 20.0, center(20.0))  # type: ignore[arg-type]
     belief = parse_grid_prior("normal(11, 2)", Fraction(0), Fraction(20), Fraction(1, 50), "AVG")
     found = ratio.posterior(belief, released, math.inf)
     cells = belief.build_cells()
@@ -146,7 +147,7 @@ def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tup
 def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> None:
     """Where the count is far from 0 only the law of the sum by itself matters: here in closed form, at the middle."""
     noise = BoxStaircase(1, (600, 1))
-    ratio = NoisyRatio(noise, 10.0, 70.0, centre(600.0))
+    ratio = NoisyRatio(noise, 10.0, 70.0, center(600.0))
     belief = parse_grid_prior("laplace(40, 0.007)", Fraction(10), Fraction(70), Fraction(60, 2**24), "AVG")
     cells = belief.build_cells([(40 + away / 40_000, 0.03)])
     fall, reach = float(noise.boxes.fall), noise.boxes.half_widths[0]
@@ -222,7 +223,7 @@ def test_warnings_are_rare_where_the_prior_is_right_and_common_where_it_is_not()
 def test_the_interval_of_a_mean_is_reached_as_often_as_claimed() -> None:
     """The set of means that are not surprising holds the true one exactly where its own bound holds: summed exactly."""
     noise = PAIRS[0]
-    ratio = NoisyRatio(noise, 0.0, 20.0, centre(20.0))
+    ratio = NoisyRatio(noise, 0.0, 20.0, center(20.0))
     limits = ratio.get_limits(0.95)
     for place, share in enumerate(np.linspace(0, 1, len(limits))):
         weights = ratio.compute_weights(float(share))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 
-from discreet import InvalidInput, LinearRefinement, refine_linear
+from discreet import InvalidInput
+from discreet.constraints import LinearRefinement, refine_linear
 from discreet.estimation.least_squares import compute_selected_inverse
 from discreet.estimation.linear_refinement import compute_worst_quantile
 

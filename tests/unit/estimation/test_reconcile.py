@@ -13,23 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, linprog, minimize
 
-from discreet import (
-    Constraint,
-    Guarantee,
-    InvalidInput,
-    Unsupported,
-    at_least,
-    at_most,
-    decreasing,
-    fixed,
-    increasing,
-    linear,
-    nested,
-    reconcile,
-    refine_linear,
-    same_total,
-    total,
-)
+from discreet import Guarantee, InvalidInput, Unsupported, at_least, at_most, reconcile, total
+from discreet.constraints import Constraint, decreasing, fixed, increasing, linear, nested, refine_linear, same_total
 from discreet.estimation.constraint_set import ConstraintSet, gather_constraints
 
 Array = NDArray[np.float64]

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, sparse
 
-from discreet import Guarantee, InvalidInput, rho, scale_for_rho
+from discreet import Guarantee, InvalidInput, rho
+from discreet.constraints import scale_for_rho
 from discreet.estimation.refinement_cost import build_fact_guarantee, compute_rho_apart, shorten_rho
 
 HALVES = [[0.5, -0.5], [-0.5, 0.5]], [[0.5], [0.5]]

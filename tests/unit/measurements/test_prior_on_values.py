@@ -38,9 +38,9 @@ HEIGHT = Column("height", "number", lower=600, upper=880, step=Fraction(1, 4), m
 ROWS = 10
 
 
-def declared(neighbours: str = "replace-one", rows: int = ROWS) -> Schema:
+def declared(neighbors: str = "replace-one", rows: int = ROWS) -> Schema:
     columns = {column.name: column for column in (INCOME, AGE, HEIGHT)}
-    return schema(neighbours, 1, rows, columns=columns, individual_queries=True)
+    return schema(neighbors, 1, rows, columns=columns, individual_queries=True)
 
 
 def all_alike(value: float) -> list[int]:
@@ -101,14 +101,14 @@ def drawn_from(prior: Prior, chance: random.Random) -> float:
         ("MAX(income)", 30, PEAKED, "continuous", all_alike, np.median),
     ],
 )
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
-    neighbours: str, asked: str, epsilon: int, prior: Prior, distance: str | None, rows: Rows, truth: Truth
+    neighbors: str, asked: str, epsilon: int, prior: Prior, distance: str | None, rows: Rows, truth: Truth
 ) -> None:
     """Truths from the continuous law; but for four standard deviations. On the points alone it held about never."""
-    if "TRIMMED" in asked and neighbours == "add-remove":
+    if "TRIMMED" in asked and neighbors == "add-remove":
         return  # a trimmed mean is of a public number of rows
-    own, chance, count = declared(neighbours), random.Random(7), 60
+    own, chance, count = declared(neighbors), random.Random(7), 60
     share = 10 if "SUM" in asked else 1
     planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), epsilon, None, prior, distance=distance)
     reader, held = Decoder(planned), 0
@@ -126,10 +126,10 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
     assert held / count >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / count)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_an_average_of_many_rows_is_no_whole_number(neighbours: str) -> None:
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
     """Noise of a third of a year on a prior of whole years: on the points alone two of three intervals held it."""
-    own, chance, count, many, prior = declared(neighbours, 300), random.Random(3), 80, 300, Prior.normal(38, 3, 17, 90)
+    own, chance, count, many, prior = declared(neighbors, 300), random.Random(3), 80, 300, Prior.normal(38, 3, 17, 90)
     planned = plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, prior)
     reader, found, widths = Decoder(planned), 0, []
     for _ in range(count):

@@ -48,7 +48,7 @@ from discreet.schema import Column, Schema
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.ingest import register_duckdb, register_memory
 from discreet.sources.memory import MemorySource
-from discreet.verification import all_neighbours, all_tables, assert_fits
+from discreet.verification import all_neighbors, all_tables, assert_fits
 from support.command_line import done
 from support.small_tables import schema
 
@@ -102,7 +102,7 @@ def test_every_neighbour_of_every_small_table_is_within_epsilon(points: int, row
             for table in all_tables(range(points), rows):
                 here = own.sum_positions(counted(table, points))
                 assert here == sum(sorted(table)[first - 1 : last])
-                for other in all_neighbours(table, range(points), "replace-one"):
+                for other in all_neighbors(table, range(points), "replace-one"):
                     worst = max(worst, noise.rate * abs(here - own.sum_positions(counted(other, points))))
             assert worst == noise.epsilon == ONE
 
@@ -156,7 +156,7 @@ def worst_move(f: Callable[[list[Fraction]], Fraction], k: int, rows: int, width
     for table in all_tables(domain, rows):
         here = f(centroids(table, k))
         worst = max(
-            worst, *(abs(here - f(centroids(other, k))) for other in all_neighbours(table, domain, "replace-one"))
+            worst, *(abs(here - f(centroids(other, k))) for other in all_neighbors(table, domain, "replace-one"))
         )
     return worst
 
@@ -479,7 +479,7 @@ def test_a_trimmed_mean_of_wide_bins_tells_how_wide() -> None:
         ),
         (
             "TRIMMED_MEAN(age, 0.1) FROM t",
-            {"neighbours": "add-remove", "units": None},
+            {"neighbors": "add-remove", "units": None},
             "with add-remove neighbours that is secret; declare replace-one and units",
         ),
         ("TRIMMED_MEAN(age, 0.1) FROM t", {"rows": 3}, "one row per unit, and here a unit may have 3; ask for AVG"),

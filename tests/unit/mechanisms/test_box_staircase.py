@@ -270,7 +270,7 @@ def test_costs_and_answers():
     assert noise.boxes.widths == (5, 4)
     assert [noise.epsilon_at(d) for d in ((0, 0), (5, 4), (6, 0), (0, 12))] == [0, HALF, 1, Fraction(3, 2)]
     assert noise.cost("replace-one").epsilon == HALF
-    assert noise.cost("replace-one").neighbours == "replace-one"
+    assert noise.cost("replace-one").neighbors == "replace-one"
     assert len(noise.answer((10, 20))) == 2
     assert all((value / HALF).denominator == 1 for value in map(Fraction, noise.sample()))
     assert noise.sample_many(5).dtype == np.float64

@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import iv
 
-from discreet import InvalidInput, PermuteAndFlip, Prior, Unsupported, exponential
+from discreet import InvalidInput, Prior, Unsupported
+from discreet.mechanisms import PermuteAndFlip, exponential
 from discreet.mechanisms.distribution import PowerFactors
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.samplers import _compute_power_digits, build_power_chance, flip_power_coins
 from discreet.mechanisms.selection_scores import MIN_LEVELS, Selection
 from discreet.numeric import exp_below
-from discreet.verification import ScriptedEntropy, all_neighbours, all_tables, chi_square_excess, worst_ratio
+from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, chi_square_excess, worst_ratio
 
 DISEASES = ["diabetes", "hepatitis", "flu", "hiv"]
 TABLES = [table for size in range(4) for table in all_tables(range(3), size)]
@@ -34,16 +35,16 @@ def histogram(table: tuple) -> list[int]:
     return [table.count(value) for value in range(3)]
 
 
-@pytest.mark.parametrize(("neighbours", "spread"), [("add-remove", 1), ("replace-one", 2)])
+@pytest.mark.parametrize(("neighbors", "spread"), [("add-remove", 1), ("replace-one", 2)])
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 5, 1: 1, 2: 3})])
-def test_the_mode_of_all_small_tables(neighbours: str, spread: int, prior: Prior | None) -> None:
+def test_the_mode_of_all_small_tables(neighbors: str, spread: int, prior: Prior | None) -> None:
     """Exactly: counts change by one each; a coming row moves scores one way, so the bounded range is 1, not 2."""
     laws = {}
     for table in TABLES:
         laws[table] = exponential(histogram(table), 1, 1, prior=prior, bounded_range=spread).law()
     flips = {table: PermuteAndFlip(Selection.of(1, 1, spread)).probabilities(histogram(table)) for table in TABLES}
     for table in TABLES:
-        for other in map(tuple, map(sorted, all_neighbours(table, range(3), neighbours))):
+        for other in map(tuple, map(sorted, all_neighbors(table, range(3), neighbors))):
             if other not in laws:
                 continue
             worst = worst_ratio(laws[table], laws[other])

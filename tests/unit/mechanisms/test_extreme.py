@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet import Extreme, InvalidInput, Unsupported
+from discreet import InvalidInput, Unsupported
+from discreet.mechanisms import Extreme
 from discreet.numeric import exp_above
 
 POINTS = 4

@@ -89,11 +89,11 @@ def test_half_the_noise_would_break_the_individual_promise():
     assert max(shifts) == 1
 
 
-def clamped_law(centre: int, rate: mpf, width: int) -> Law:
+def clamped_law(center: int, rate: mpf, width: int) -> Law:
     """The exact law of a clamped answer: tanh(g/2) e^(-g |y - f|) inside, e^(-g distance) / (1 + e^-g) at the ends."""
-    law = [mp.tanh(rate / 2) * mp.exp(-rate * abs(y - centre)) for y in range(width + 1)]
-    law[0] = mp.exp(-rate * centre) / (1 + mp.exp(-rate))
-    law[-1] = mp.exp(-rate * (width - centre)) / (1 + mp.exp(-rate))
+    law = [mp.tanh(rate / 2) * mp.exp(-rate * abs(y - center)) for y in range(width + 1)]
+    law[0] = mp.exp(-rate * center) / (1 + mp.exp(-rate))
+    law[-1] = mp.exp(-rate * (width - center)) / (1 + mp.exp(-rate))
     assert mp.almosteq(sum(law), 1)
     return law
 

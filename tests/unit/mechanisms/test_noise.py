@@ -14,18 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import (
-    AddNoise,
-    BoxStaircase,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Guarantee,
-    InvalidInput,
-    Laplace,
-    Staircase,
-    Unsupported,
-)
+from discreet import AddNoise, DiscreteGaussian, DiscreteLaplace, Guarantee, InvalidInput, Staircase, Unsupported
+from discreet.mechanisms import BoxStaircase, Gaussian, Laplace
 from discreet.mechanisms.continuous_noise import compute_gaussian_delta, compute_laplace_region
 from discreet.mechanisms.discrete_gaussian import (
     MAX_EXACT_SQUARE,

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
+from discreet import InvalidInput, Prior
+from discreet.mechanisms import PermuteAndFlip, Quantile, Quantiles
 from discreet.mechanisms.quantile import (
     MIN_ORDER_GAP,
     SLOTS,
@@ -23,7 +24,7 @@ from discreet.mechanisms.quantile import (
 )
 from discreet.mechanisms.sensitivity import rank_score_sensitivity
 from discreet.numeric import exp_below
-from discreet.verification import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
+from discreet.verification import all_neighbors, all_tables, chi_square_excess, neighbor_tables, worst_ratio
 
 orders = st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])
 rows = st.integers(0, 6)
@@ -53,21 +54,21 @@ def test_many_ties_leave_their_neighbours_far_behind() -> None:
     assert (compute_rank_scores(table, Fraction(1, 2))[1:4] == [-41, 41, -41]).all()
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 @given(data=st.data())
-def test_scores_move_by_at_most_their_sensitivity(neighbours: str, data: st.DataObject) -> None:
+def test_scores_move_by_at_most_their_sensitivity(neighbors: str, data: st.DataObject) -> None:
     """Property of every pair of neighbours, exactly."""
     q = data.draw(orders)
-    one, two = data.draw(neighbour_tables(rows, neighbours))
+    one, two = data.draw(neighbor_tables(rows, neighbors))
     moved = np.abs(compute_rank_scores(counts(one), q) - compute_rank_scores(counts(two), q))
-    assert moved.max() <= rank_score_sensitivity(q, neighbours)
+    assert moved.max() <= rank_score_sensitivity(q, neighbors)
 
 
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 1, 1: 4, 2: 1})])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_the_median_of_all_small_tables(neighbours: str, prior: Prior | None) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_the_median_of_all_small_tables(neighbors: str, prior: Prior | None) -> None:
     """Exact laws of permute-and-flip and of the exponential mechanism under all neighbours."""
-    median = Quantile.of(0.5, 0, 2, 1, neighbours=neighbours, prior=prior)
+    median = Quantile.of(0.5, 0, 2, 1, neighbors=neighbors, prior=prior)
     limit = exp_below(Fraction(1), 80)
 
     def laws(table: tuple) -> list[dict]:
@@ -76,7 +77,7 @@ def test_the_median_of_all_small_tables(neighbours: str, prior: Prior | None) ->
         return [median.distribution(own).law(), dict(enumerate(flips))]
 
     for table in [t for size in range(4) for t in all_tables(range(3), size)]:
-        for other in all_neighbours(table, range(3), neighbours):
+        for other in all_neighbors(table, range(3), neighbors):
             for one, two in zip(laws(table), laws(other), strict=True):
                 worst = worst_ratio(one, two)
                 assert worst is not None
@@ -110,18 +111,18 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
 
 
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 2, 1: 1})])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("orders", [(0.25, 0.5, 0.75), (0.25, 0.75)])
-def test_several_quantiles_of_all_small_tables(orders: tuple, neighbours: str, prior: Prior | None) -> None:
+def test_several_quantiles_of_all_small_tables(orders: tuple, neighbors: str, prior: Prior | None) -> None:
     """Their joint law, every split enumerated, loses epsilon at most; and never falls out of order."""
-    quartiles = Quantiles.of(orders, 0, 1, 1, neighbours=neighbours, prior=prior)
+    quartiles = Quantiles.of(orders, 0, 1, 1, neighbors=neighbors, prior=prior)
     laws = {}
     for zeros, ones in product(range(4), repeat=2):
         laws[zeros, ones] = joint_law(quartiles, np.array([zeros, ones]))
         assert sum(laws[zeros, ones].values()) == 1
         assert all(list(values) == sorted(values) for values in laws[zeros, ones])
     for (zeros, ones), law in laws.items():
-        others = [(zeros + 1, ones), (zeros, ones + 1)] if neighbours == "add-remove" else [(zeros - 1, ones + 1)]
+        others = [(zeros + 1, ones), (zeros, ones + 1)] if neighbors == "add-remove" else [(zeros - 1, ones + 1)]
         for other in filter(laws.__contains__, others):
             worst = worst_ratio(law, laws[other])
             assert worst is not None
@@ -184,26 +185,26 @@ def chance_beyond(law: SplitDistribution, place: int) -> float:
     return float(np.array(law.build_exponential().floats())[far].sum())
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_four_quantiles_with_splits_that_are_not_told(neighbours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_four_quantiles_with_splits_that_are_not_told(neighbors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nested ones: all seven questions, by their exact joint law on the smallest tables."""
     monkeypatch.setattr("discreet.mechanisms.quantile.MIN_ORDER_GAP", Fraction(0))
     monkeypatch.setattr("discreet.mechanisms.quantile.SLOTS", 1)
-    several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbours=neighbours)
+    several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbors=neighbors)
     laws = {table: joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))}
     assert all(sum(law.values()) == 1 for law in laws.values())
     pairs = {"add-remove": [((0, 0), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 1)), ((1, 0), (2, 0))]}
-    for one, two in pairs.get(neighbours, [((1, 0), (0, 1)), ((2, 0), (1, 1))]):
+    for one, two in pairs.get(neighbors, [((1, 0), (0, 1)), ((2, 0), (1, 1))]):
         worst = worst_ratio(laws[one], laws[two])
         assert worst is not None
         assert worst <= exp_below(Fraction(1), 80)
 
 
-@pytest.mark.parametrize(("neighbours", "halves"), [("add-remove", 1), ("replace-one", 2)])
+@pytest.mark.parametrize(("neighbors", "halves"), [("add-remove", 1), ("replace-one", 2)])
 @pytest.mark.parametrize("units", [1, 3])
-def test_every_question_of_several_gets_its_share(neighbours: str, halves: int, units: int) -> None:
+def test_every_question_of_several_gets_its_share(neighbors: str, halves: int, units: int) -> None:
     """epsilon over the depths, halved where a replaced row touches two of them, at the sensitivity of all its rows."""
-    several = Quantiles.of((0.2, 0.4, 0.6, 0.8), 0, 30, Fraction(3, 2), neighbours=neighbours, rows_per_unit=units)
+    several = Quantiles.of((0.2, 0.4, 0.6, 0.8), 0, 30, Fraction(3, 2), neighbors=neighbors, rows_per_unit=units)
     own = np.full(31, 5)
     for q in (Fraction(1, 2), Fraction(2, 3)):
         node = several.split_distribution(own, (0, 30), q)
@@ -368,7 +369,7 @@ def test_rows_per_unit_multiply_the_noise(units: int) -> None:
         lambda: Quantile.of(0.5, 0, 9, 0),
         lambda: Quantile.of(0.5, 0, 9, "1"),
         lambda: Quantile.of(0.5, 0, 9, 1, rows_per_unit=0),
-        lambda: Quantile.of(0.5, 0, 9, 1, neighbours="any"),
+        lambda: Quantile.of(0.5, 0, 9, 1, neighbors="any"),
         lambda: Quantile.of(0.5, 0, 9, 1, prior=Prior.weights({"a": 1})),
         lambda: Quantile.of(0.5, 0, 9, 1, prior=Prior.uniform(20, 30)),
         lambda: Quantile.of(0.5, 0, 9, 1, prior=Prior.uniform(0, 9, step=0.5)),

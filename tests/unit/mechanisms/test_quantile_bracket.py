@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.quantile import Bracket
 from discreet.mechanisms.sensitivity import rank_score_sensitivity
 from discreet.numeric import exp_above
-from discreet.verification import all_neighbours, all_tables, neighbour_tables, worst_ratio
+from discreet.verification import all_neighbors, all_tables, neighbor_tables, worst_ratio
 
 POINTS = 4
 ORDERS = [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3)]
@@ -56,23 +56,23 @@ def coverage(bracket: Bracket, counts: np.ndarray) -> float:
     return float(low[: least + 1].sum() * high[most:].sum())
 
 
-def small(q: Fraction, neighbours: str, rows: int = 1, off: int = 2) -> Bracket:
+def small(q: Fraction, neighbors: str, rows: int = 1, off: int = 2) -> Bracket:
     """Aimed only a little outside, so that small tables differ where it matters."""
-    return Bracket(q, POINTS, off, Fraction(1), relation(neighbours), rows, Fraction(95, 100))
+    return Bracket(q, POINTS, off, Fraction(1), relation(neighbors), rows, Fraction(95, 100))
 
 
-def relation(neighbours: str):
-    return "add-remove" if neighbours == "add-remove" else "replace-one"
+def relation(neighbors: str):
+    return "add-remove" if neighbors == "add-remove" else "replace-one"
 
 
 @pytest.mark.parametrize("q", ORDERS)
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_both_ends_of_all_small_tables_cost_epsilon(neighbours: str, q: Fraction) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_both_ends_of_all_small_tables_cost_epsilon(neighbors: str, q: Fraction) -> None:
     """The joint law of both ends on all neighbours, exactly; for targets inside, at the ends and beyond them."""
     for off in (0, 3, 12):
-        bracket = small(q, neighbours, off=off)
+        bracket = small(q, neighbors, off=off)
         for table in [t for size in range(4) for t in all_tables(range(POINTS), size)]:
-            for other in all_neighbours(table, range(POINTS), neighbours):
+            for other in all_neighbors(table, range(POINTS), neighbors):
                 assert joint_ratio(bracket, counted(table), counted(other)) <= exp_above(Fraction(1))
 
 
@@ -86,13 +86,13 @@ def joint_ratio(bracket: Bracket, one: np.ndarray, two: np.ndarray) -> Fraction:
     return ratio
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_units_of_several_rows_cost_epsilon(neighbours: str) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_units_of_several_rows_cost_epsilon(neighbors: str) -> None:
     """Up to r rows come, or up to r go and up to r come."""
-    bracket = small(Fraction(1, 2), neighbours, rows=2)
+    bracket = small(Fraction(1, 2), neighbors, rows=2)
     units = [counted(unit) for size in range(3) for unit in all_tables(range(POINTS), size)]
     rests = [counted(rest) for size in range(3) for rest in all_tables(range(POINTS), size)]
-    gone = units if neighbours == "replace-one" else [counted(())]
+    gone = units if neighbors == "replace-one" else [counted(())]
     for rest, old, new in product(rests, gone, units):
         assert joint_ratio(bracket, rest + old, rest + new) <= exp_above(Fraction(1))
 
@@ -110,16 +110,16 @@ def test_the_claim_is_not_loose() -> None:
     assert worst > exp_above(Fraction(1, 2))
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 @given(data=st.data())
-def test_scores_move_by_at_most_their_sensitivity(neighbours: str, data: st.DataObject) -> None:
+def test_scores_move_by_at_most_their_sensitivity(neighbors: str, data: st.DataObject) -> None:
     """A shifted target and one-sided ends move no score further."""
     q, off = data.draw(st.sampled_from(ORDERS)), data.draw(st.integers(0, 60))
-    bracket = small(q, neighbours, off=off)
-    one, two = data.draw(neighbour_tables(st.integers(0, POINTS - 1), neighbours))
+    bracket = small(q, neighbors, off=off)
+    one, two = data.draw(neighbor_tables(st.integers(0, POINTS - 1), neighbors))
     for end in ("low", "high"):
         moved = np.abs(bracket.scores(counted(one), end) - bracket.scores(counted(two), end))
-        assert moved.max() <= rank_score_sensitivity(q, neighbours)
+        assert moved.max() <= rank_score_sensitivity(q, neighbors)
 
 
 @given(st.lists(st.integers(0, 6), max_size=30), st.sampled_from(ORDERS), st.integers(0, 100))
@@ -159,8 +159,8 @@ def test_coverage_is_at_least_what_is_claimed(name: str, confidence: float) -> N
     """By the law itself, for every quantile of the table, under both relations and for units of several rows."""
     counts = TABLES[name].astype(np.int64)
     for q in (Fraction(1, 100), Fraction(1, 2), Fraction(9, 10)):
-        for epsilon, neighbours, rows in ((1, "add-remove", 1), (0.2, "replace-one", 3)):
-            bracket = Bracket.of(q, 60, epsilon, neighbours, rows, confidence)
+        for epsilon, neighbors, rows in ((1, "add-remove", 1), (0.2, "replace-one", 3)):
+            bracket = Bracket.of(q, 60, epsilon, neighbors, rows, confidence)
             assert coverage(bracket, counts) >= confidence
 
 

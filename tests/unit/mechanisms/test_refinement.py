@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from discreet import Distance, InvalidInput, Prior, Refinement, Taxonomy, Unsupported, refine
 from discreet.mechanisms.refinement_risk import PriorLine
 from discreet.numeric import exp_below
-from discreet.verification import all_neighbours, all_tables, chi_square_excess, exact_delta, worst_ratio
+from discreet.verification import all_neighbors, all_tables, chi_square_excess, exact_delta, worst_ratio
 from support.sized_properties import tried
 
 epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])
@@ -73,7 +73,7 @@ def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: f
     """Against an absent person, who is answered from the prior; and twice that when replaced, which is why not then."""
     ratio = exp_below(Fraction(str(epsilon)))
     coming = Refinement.of(prior, epsilon, about="individual")
-    replaced = Refinement.of(prior, epsilon, about="individual", neighbours="replace-one")
+    replaced = Refinement.of(prior, epsilon, about="individual", neighbors="replace-one")
     absent = coming.distribution(None).law()
     assert list(absent.values()) == list(prior.probabilities)
     laws = {truth: replaced.distribution(truth).law() for truth in [*prior.support, None]}
@@ -90,15 +90,15 @@ def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: f
 STATISTICS = {"maximum": max, "median": median_low, "count": len}
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("statistic", STATISTICS)
-def test_all_neighbours_of_all_small_tables(statistic: str, neighbours: str) -> None:
+def test_all_neighbours_of_all_small_tables(statistic: str, neighbors: str) -> None:
     """Every table of up to three rows over four values."""
     compute = STATISTICS[statistic]
-    mechanism = Refinement.of(Prior.weights({0: 1, 1: 3, 2: 2, 3: 1}), 1, neighbours=neighbours)
+    mechanism = Refinement.of(Prior.weights({0: 1, 1: 3, 2: 2, 3: 1}), 1, neighbors=neighbors)
     laws = {value: mechanism.distribution(value).law() for value in range(5)}
     for table in filter(None, TABLES):
-        for other in filter(None, all_neighbours(table, range(4), neighbours)):
+        for other in filter(None, all_neighbors(table, range(4), neighbors)):
             worst = worst_ratio(laws[compute(table)], laws[compute(other)])
             assert worst is not None
             assert worst <= exp_below(Fraction(1))
@@ -134,9 +134,9 @@ def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, de
 
 
 @tried(40, 100, priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
-def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbours: str) -> None:
+def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbors: str) -> None:
     """Errata 1.6: delta' = delta / (1 + e^epsilon), exactly, between any two truths."""
-    mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbours=neighbours)
+    mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbors=neighbors)
     ratio = exp_below(Fraction(str(epsilon)))
     laws = [mechanism.distribution(truth).law() for truth in prior.support]
     assert all(sum(law.values()) == 1 for law in laws)
@@ -363,8 +363,8 @@ def test_costs_are_stated_with_their_neighbours() -> None:
         Refinement.of(prior, 0.5).cost().words()
         == "Differential privacy with epsilon 0.5 when one row is added or removed."
     )
-    cost = Refinement.of(prior, 0.5, neighbours="replace-one", delta=1e-3).cost()
-    assert (cost.model, cost.neighbours, cost.delta) == ("approx-dp", "replace-one", Fraction(1, 1000))
+    cost = Refinement.of(prior, 0.5, neighbors="replace-one", delta=1e-3).cost()
+    assert (cost.model, cost.neighbors, cost.delta) == ("approx-dp", "replace-one", Fraction(1, 1000))
 
 
 def test_factors_come_from_public_facts() -> None:
@@ -384,7 +384,7 @@ def test_factors_come_from_public_facts() -> None:
         (lambda p: refine(p, 1, float("inf")), "epsilon must be a finite number"),
         (lambda p: refine(p, 1, "1"), "epsilon must be a number"),
         (lambda p: refine(p, 1, 1, about="group"), "about must be"),
-        (lambda p: refine(p, 1, 1, neighbours="any"), "neighbours must be"),
+        (lambda p: refine(p, 1, 1, neighbors="any"), "neighbors must be"),
         (lambda p: refine(p, 1, 1, distance="euclidean"), "unknown distance"),
         (lambda p: refine(p, 1, 1, delta=1), "delta must be"),
         (lambda p: refine(p, 1, 1, delta=-0.1), "delta must be"),

@@ -23,7 +23,7 @@ from discreet.mechanisms.order_statistic import (
     smooth_sensitivity,
 )
 from discreet.mechanisms.sensitivity import global_sensitivity, histogram_sensitivity_squared, rank_score_sensitivity
-from discreet.verification import all_neighbours, all_tables
+from discreet.verification import all_neighbors, all_tables
 
 VALUES = (-1, 0, 2)
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 4)), ("quantile", Fraction(2, 3))]
@@ -72,7 +72,7 @@ ANSWERS = {
 def test_additive_answers_move_as_far_as_claimed_and_no_further(what, rows, relation):
     """Up to r rows per unit, any of them filtered away: the claim is the exact worst case."""
     units = multisets(VALUES, range(rows + 1))
-    claimed = global_sensitivity(what, -1, 2, neighbours=relation, rows_per_unit=rows)
+    claimed = global_sensitivity(what, -1, 2, neighbors=relation, rows_per_unit=rows)
     assert worst_move(ANSWERS[what], units, relation, 1) == claimed
 
 
@@ -141,7 +141,7 @@ def test_an_order_statistic_can_cross_its_whole_range(what, relation):
     for size in (2, 3, 4):
         for table in all_tables(VALUES, size):
             ours = order_statistic(table, what)
-            others = all_neighbours(table, VALUES, relation)
+            others = all_neighbors(table, VALUES, relation)
             worst = max(worst, *(abs(ours - order_statistic(other, what)) for other in others))
     assert worst == 3 == global_sensitivity(what, -1, 2, relation)
 
@@ -317,8 +317,8 @@ def test_grid_at_the_edge_of_64_bits():
         (lambda: global_sensitivity("sum", 1), "needs both bounds"),
         (lambda: global_sensitivity("sum", 1, float("inf")), "upper must be a finite number"),
         (lambda: global_sensitivity("count", rows_per_unit=0), "rows per unit must be a whole number"),
-        (lambda: global_sensitivity("count", neighbours="swap"), "neighbours must be"),
-        (lambda: global_sensitivity("max", 0, 1, neighbours="swap"), "neighbours must be"),
+        (lambda: global_sensitivity("count", neighbors="swap"), "neighbors must be"),
+        (lambda: global_sensitivity("max", 0, 1, neighbors="swap"), "neighbors must be"),
         (lambda: global_sensitivity("mean", 0, 1, rows=5), "needs a public number of rows"),
         (lambda: global_sensitivity("variance", 0, 1, "replace-one"), "needs a public number of rows"),
         (lambda: global_sensitivity("mode", 0, 1), "what must be"),

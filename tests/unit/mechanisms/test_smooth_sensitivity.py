@@ -39,7 +39,7 @@ from discreet.mechanisms.order_statistic import (
     sample_noise_units,
 )
 from discreet.numeric import exp_below
-from discreet.verification import ScriptedEntropy, all_neighbours, all_tables, assert_fits
+from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, assert_fits
 from support.fixed_streams import Stream
 
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
@@ -126,10 +126,10 @@ def test_the_float_error_is_a_small_part_of_its_allowance(values, what, beta):
 def test_neighbours_scales_and_centres_are_as_close_as_the_proof_needs(values, new, what, epsilon):
     """Exactly: t >= 2, shift <= slide * t for both, t / t' <= e^b; and t is not above S / slide without need."""
     mechanism = SmoothOrderStatistic(what, 0, 5000, Fraction(epsilon))
-    centre, t = compute_center_and_scale(mechanism, values)
+    center, t = compute_center_and_scale(mechanism, values)
     other, u = compute_center_and_scale(mechanism, [*values[1:], new])
     assert min(t, u) >= 2
-    assert abs(centre - other) <= compute_slide(mechanism.epsilon) * min(t, u)
+    assert abs(center - other) <= compute_slide(mechanism.epsilon) * min(t, u)
     assert max(t, u) / min(t, u) <= exp_below(compute_dilation(mechanism.epsilon), 200)
     padded = [0, *sorted(values), 5000]
     least = mp.exp(exact_log_smooth(padded, find_rank(what, len(values)), compute_smoothness(mechanism.epsilon)))
@@ -183,12 +183,12 @@ def chances_up_to(most: int, t: Fraction) -> tuple[list[mpf], list[mpf]]:
     return chances, list(accumulate(chances))
 
 
-def clamped_law(centre: int, t: Fraction, low: int, high: int) -> Law:
+def clamped_law(center: int, t: Fraction, low: int, high: int) -> Law:
     """The exact law of the clamped answer; the atoms at the bounds from the finite sums between them."""
     chances, sums = chances_up_to(high - low, t)
-    law = {k: chances[abs(k - centre)] for k in range(low + 1, high)}
+    law = {k: chances[abs(k - center)] for k in range(low + 1, high)}
     for bound in (low, high):
-        reach = abs(bound - centre)
+        reach = abs(bound - center)
         inner = 2 * sums[max(reach - 1, 0)] - chances[0]
         law[bound] = (1 - inner) / 2 if reach else (1 + chances[0]) / 2
     return law
@@ -203,7 +203,7 @@ def worst_loss(
         (state(table), state(tuple(sorted(other))))
         for size in sizes
         for table in all_tables(domain, size)
-        for other in all_neighbours(table, domain, "replace-one")
+        for other in all_neighbors(table, domain, "replace-one")
     }
     laws = {one: clamped_law(*one, low, high) for pair in pairs for one in pair}
     # Floats find where the largest ratio is, up to their error; among what is as large all digits decide.
@@ -240,9 +240,9 @@ def test_the_check_catches_noise_that_is_not_private(wrong):
     mechanism = SmoothOrderStatistic("median", 0, 50, epsilon)
 
     def state(table: tuple[int, ...]) -> tuple[int, Fraction]:
-        centre, t = compute_center_and_scale(mechanism, table)
+        center, t = compute_center_and_scale(mechanism, table)
         local = Fraction(local_sensitivity(table, "median", 0, 50)) / compute_slide(mechanism.epsilon)
-        return centre, max(local, Fraction(2)) if wrong == "local sensitivity" else t * Fraction(9, 10)
+        return center, max(local, Fraction(2)) if wrong == "local sensitivity" else t * Fraction(9, 10)
 
     assert worst_loss(state, domain, (3,)) > epsilon * mpf("1.02")
 

@@ -55,7 +55,7 @@ SMALL = Schema(
     name="t",
     source="t.csv",
     folder=Path(),
-    neighbours="add-remove",
+    neighbors="add-remove",
     columns={column.name: column for column in COLUMNS},
     budget=Budget(Fraction(1)),
     analyst_budget=Budget(Fraction(1)),
@@ -131,36 +131,34 @@ def added(rows: Sequence[Vector], size: int) -> Vector:
     return tuple(sum(row[place] for row in rows) for place in range(size))
 
 
-def by_definition(counts: Sequence[CountQuery], neighbours: NeighborRelation, rows: int) -> Fraction:
+def by_definition(counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int) -> Fraction:
     """The largest sum of |change| / scale over all units of up to r rows, come, gone or replaced."""
     each, size = list(vectors(counts)), len(weights(counts))
-    least = 1 if neighbours == "replace-one" and rows == 1 else 0
+    least = 1 if neighbors == "replace-one" and rows == 1 else 0
     units = {added(own, size) for count in range(least, rows + 1) for own in combinations_with_replacement(each, count)}
-    before = [(0,) * size] if neighbours == "add-remove" else list(units)
+    before = [(0,) * size] if neighbors == "add-remove" else list(units)
     common = lcm(*(w.denominator for w in weights(counts)))
     scaled, after = np.array([int(w * common) for w in weights(counts)]), np.array(list(units))
     return Fraction(max(int((abs(after - np.array(one)) @ scaled).max()) for one in before), common)
 
 
-@pytest.mark.parametrize(("neighbours", "rows"), RELATIONS)
+@pytest.mark.parametrize(("neighbors", "rows"), RELATIONS)
 @settings(max_examples=40)
 @given(counts=some_counts)
-def test_it_is_the_largest_change_of_any_unit(
-    neighbours: NeighborRelation, rows: int, counts: list[CountQuery]
-) -> None:
+def test_it_is_the_largest_change_of_any_unit(neighbors: NeighborRelation, rows: int, counts: list[CountQuery]) -> None:
     """Exactly, with several rows to a unit too: r times the worst row, or the worst pair of rows."""
     few = counts if len(vectors(counts)) <= 10 or rows == 1 else counts[:1]
     few = few if len(vectors(few)) <= 16 or rows == 1 else [replace(few[0], keys=())]
-    assert compute_joint_sensitivity(SMALL, few, neighbours, rows) == by_definition(few, neighbours, rows)
+    assert compute_joint_sensitivity(SMALL, few, neighbors, rows) == by_definition(few, neighbors, rows)
 
 
-@pytest.mark.parametrize(("neighbours", "rows"), RELATIONS)
+@pytest.mark.parametrize(("neighbors", "rows"), RELATIONS)
 @settings(max_examples=30)
 @given(counts=some_counts)
 def test_the_changes_told_are_those_of_the_worst_unit(
-    neighbours: NeighborRelation, rows: int, counts: list[CountQuery]
+    neighbors: NeighborRelation, rows: int, counts: list[CountQuery]
 ) -> None:
-    found = find_worst_case(SMALL, counts, neighbours, rows)
+    found = find_worst_case(SMALL, counts, neighbors, rows)
     assert found.value == sum(change / count.scale for change, count in zip(found.changes, counts, strict=True))
 
 
@@ -220,7 +218,7 @@ def test_known_cases(text: list[str], add: int, replace_one: int) -> None:
     for relation, expected in (("add-remove", add), ("replace-one", replace_one)):
         own = of_all_kinds(relation, 1, units=9)
         counts = [CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", own).where, Fraction(1)) for one in text]
-        assert compute_joint_sensitivity(own, counts, own.neighbours, 1) == expected
+        assert compute_joint_sensitivity(own, counts, own.neighbors, 1) == expected
 
 
 def test_nothing_changes_nothing() -> None:
@@ -246,17 +244,17 @@ def wide(places: int) -> Schema:
     return replace(SMALL, columns=columns)
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_beyond_a_million_cells_parts_are_added_up(neighbours: NeighborRelation) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_beyond_a_million_cells_parts_are_added_up(neighbors: NeighborRelation) -> None:
     """Eight columns cut into ten pieces each: halves that are exact, so still far below the sum of all counts."""
     own = wide(8)
     counts = [CountQuery(InRanges(f"x{x}", ((at, at),)), Fraction(1)) for x in range(8) for at in range(10)]
     assert DomainGrid(own, counts).cells is None
     assert DomainGrid(own, counts[:40]).cells == 10**4
-    each = 8 if neighbours == "add-remove" else 16
-    assert compute_joint_sensitivity(own, counts, neighbours, 1) == each
+    each = 8 if neighbors == "add-remove" else 16
+    assert compute_joint_sensitivity(own, counts, neighbors, 1) == each
     both = [CountQuery(AllOf((counts[0].predicate, one.predicate)), Fraction(1)) for one in counts[::10]]
-    assert each <= compute_joint_sensitivity(own, [*counts, *both], neighbours, 1) <= each + 2 * len(both)
+    assert each <= compute_joint_sensitivity(own, [*counts, *both], neighbors, 1) <= each + 2 * len(both)
 
 
 def test_one_count_with_too_many_cells_is_bounded_by_its_own_sensitivity() -> None:
@@ -272,9 +270,9 @@ def test_scales_without_a_short_common_denominator_round_up(some: list[Predicate
     """The sum is then above the exact one by less than anyone can see, and never below."""
     long = [Fraction(10**12 + prime, 10**12) for prime in (39, 61, 63, 91)]
     counts = [CountQuery(one, scale) for one, scale in zip(some, long, strict=True)]
-    for neighbours in ("add-remove", "replace-one"):
-        exact = by_definition(counts, neighbours, 1)  # type: ignore[arg-type]
-        told = compute_joint_sensitivity(SMALL, counts, neighbours, 1)  # type: ignore[arg-type]
+    for neighbors in ("add-remove", "replace-one"):
+        exact = by_definition(counts, neighbors, 1)  # type: ignore[arg-type]
+        told = compute_joint_sensitivity(SMALL, counts, neighbors, 1)  # type: ignore[arg-type]
         assert exact <= told <= exact * (1 + Fraction(1, 2**40))
 
 

@@ -32,9 +32,9 @@ def rho(loss: str) -> str:
     return f"rho {loss} for each number apart, no bound for all together or if cut at 0 as well"
 
 
-def said(sql: str, *questions: str | None, neighbours: str = "add-remove", rows: int = 1, **more: object) -> list[str]:
+def said(sql: str, *questions: str | None, neighbors: str = "add-remove", rows: int = 1, **more: object) -> list[str]:
     """What the label says after each statistic, and after all of them."""
-    declared = schema(neighbours, rows, 50)
+    declared = schema(neighbors, rows, 50)
     published = tuple(PublishedStatistic(f"number {place}", "80", question) for place, question in enumerate(questions))
     declared = replace(declared, published=published, columns={**declared.columns, "sex": SEX})
     texts = plan(declared, parse_sql(sql, declared), more.pop("epsilon", 0.1), **more).guarantee.assumptions
@@ -54,7 +54,7 @@ def test_a_total_makes_each_number_cost_twice() -> None:
     by_sex = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
     assert said(by_sex, ALL) == [refined(rho("0.2"))]
     assert said(by_sex, ALL, rows=3) == [refined(rho("0.2"))]
-    assert said(by_sex, ALL, neighbours="replace-one", rows=2) == [refined(rho("0.1"))]
+    assert said(by_sex, ALL, neighbors="replace-one", rows=2) == [refined(rho("0.1"))]
     assert said(BY_BOTH, WOMEN, epsilon=1.5) == [refined(rho("3"))]
 
 
@@ -65,7 +65,7 @@ def test_histograms_and_rollups_are_counts_too() -> None:
     assert said("SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex)", ALL) == [refined(NONE_APART)]
     by_both = "SELECT grade, sex, COUNT(*) FROM t GROUP BY ROLLUP (grade, sex)"
     assert said(by_both, WOMEN) == [refined(rho("0.2"))]
-    assert said(by_both, WOMEN, neighbours="replace-one") == [refined(rho("0.1"))]
+    assert said(by_both, WOMEN, neighbors="replace-one") == [refined(rho("0.1"))]
 
 
 def test_a_number_that_is_published_itself_has_no_bound() -> None:
@@ -77,14 +77,14 @@ def test_what_is_left_of_a_public_total_is_published_too() -> None:
     """Under replace-one the number of all rows is public: who knows the women knows the men."""
     men = "SELECT COUNT(*) FROM t WHERE sex = 'M'"
     assert said(men, WOMEN) == [ALONE]
-    assert said(men, WOMEN, neighbours="replace-one") == [refined(NONE_APART)]
-    assert said(ALL + " WHERE age = 1", ALL, neighbours="replace-one") == [
+    assert said(men, WOMEN, neighbors="replace-one") == [refined(NONE_APART)]
+    assert said(ALL + " WHERE age = 1", ALL, neighbors="replace-one") == [
         "it is the same for all neighbours, so it adds nothing"
     ]
     three = "SELECT grade, COUNT(*) FROM t GROUP BY grade"
     two_of_them = "SELECT COUNT(*) FROM t WHERE grade <> 'high'"
     assert said(three, two_of_them) == [refined(rho("0.2"))]
-    assert said(three, two_of_them, neighbours="replace-one") == [refined(NONE_APART)]
+    assert said(three, two_of_them, neighbors="replace-one") == [refined(NONE_APART)]
 
 
 def test_both_margins_of_a_table_make_each_number_cost_four_times() -> None:
@@ -278,10 +278,10 @@ def test_a_bad_question_is_refused_before_anything_else(question: str, why: str,
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "people.yaml"}
 
 
-def checked(*entries: tuple[str, str, str | None], neighbours: str = "replace-one", rows: int = 1) -> None:
+def checked(*entries: tuple[str, str, str | None], neighbors: str = "replace-one", rows: int = 1) -> None:
     """Of a table of fifty units, where their number is public."""
     published = tuple(PublishedStatistic(*entry) for entry in entries)
-    check_published(schema(neighbours, rows, 50, published=published))
+    check_published(schema(neighbors, rows, 50, published=published))
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "2.5", "51", "1/2", "nan", ""])
@@ -298,11 +298,11 @@ def test_a_published_count_is_a_number_that_the_table_can_have(value: str) -> No
 def test_how_large_a_published_count_can_be() -> None:
     """All rows of all units; under add-remove there is no most."""
     checked(("women", "150", WOMEN), rows=3)
-    checked(("women", "10000", WOMEN), neighbours="add-remove")
+    checked(("women", "10000", WOMEN), neighbors="add-remove")
     with pytest.raises(InvalidInput, match="from 0 to 150, the most"):
         checked(("women", "151", WOMEN), rows=3)
     with pytest.raises(InvalidInput, match=r"must be a whole number of at least 0, got '-1'$"):
-        checked(("women", "-1", WOMEN), neighbours="add-remove")
+        checked(("women", "-1", WOMEN), neighbors="add-remove")
 
 
 def test_a_published_count_does_not_contradict_the_schema() -> None:
@@ -311,9 +311,9 @@ def test_a_published_count_does_not_contradict_the_schema() -> None:
     with pytest.raises(InvalidInput, match=r"^what is published as 'all' is 50 by the schema, got 49; mend one"):
         checked(("all", "49", ALL))
     with pytest.raises(InvalidInput, match=r"^what is published as 'none' is 0 by the schema, got 1; mend one"):
-        checked(("none", "1", ALL + " WHERE FALSE"), neighbours="add-remove")
+        checked(("none", "1", ALL + " WHERE FALSE"), neighbors="add-remove")
     checked(("all", "49", ALL), rows=2)
-    checked(("all", "49", ALL), neighbours="add-remove")
+    checked(("all", "49", ALL), neighbors="add-remove")
 
 
 def test_one_question_has_one_value() -> None:
@@ -323,7 +323,7 @@ def test_one_question_has_one_value() -> None:
     two = "^what is published as 'a' and as 'b' is one question with two values; keep the right one$"
     with pytest.raises(InvalidInput, match=two):
         checked(*((name, str(value), question) for value, (name, question) in enumerate(written)))
-    checked(("women", "7", WOMEN), ("all", "8", ALL), neighbours="add-remove")
+    checked(("women", "7", WOMEN), ("all", "8", ALL), neighbors="add-remove")
 
 
 def test_an_answer_tells_it(tmp_path: Path) -> None:

@@ -172,17 +172,17 @@ def test_a_bad_prior_is_refused_in_one_sentence(case: str) -> None:
 
 @pytest.mark.parametrize("shape", ["normal", "laplace", "cauchy"])
 @pytest.mark.parametrize("scale", ["1e-320", "1e-200", "1e-7", "1", "1e150", "1e300"])
-@pytest.mark.parametrize("centre", ["-1e299", "-1e9", "-3", "5.5", "1e20", "1e299"])
-def test_no_centre_is_too_far_and_no_scale_too_small(shape: str, scale: str, centre: str) -> None:
+@pytest.mark.parametrize("center", ["-1e299", "-1e9", "-3", "5.5", "1e20", "1e299"])
+def test_no_centre_is_too_far_and_no_scale_too_small(shape: str, scale: str, center: str) -> None:
     """Masses of at least 1 that fall away from the centre; no NaN, no warning."""
     for prior in (
-        Prior.parse(f"{shape}({centre}, {scale}) on [0, 10]"),
-        Prior.parse(f"{shape}({centre}, {scale}) on [1e-300, 2e-300] step 1e-300"),
+        Prior.parse(f"{shape}({center}, {scale}) on [0, 10]"),
+        Prior.parse(f"{shape}({center}, {scale}) on [1e-300, 2e-300] step 1e-300"),
     ):
         masses = prior.mass.tolist()
         assert min(masses) >= 1
         assert 2**59 < prior.total < 2**62
-        far = [abs(value - Fraction(centre)) for value in prior.support]
+        far = [abs(value - Fraction(center)) for value in prior.support]
         ranked = [mass for _, mass in sorted(zip(far, masses, strict=True))]
         assert ranked == sorted(ranked, reverse=True)
 

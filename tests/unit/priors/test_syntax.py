@@ -81,10 +81,10 @@ def test_uniform_and_point_are_what_they_say() -> None:
 
 @pytest.mark.parametrize("name", SPREAD)
 @pytest.mark.parametrize("scale", ["1e-400", "1e-300", "1", "1e300"])
-@pytest.mark.parametrize("centre", ["-1e300", "0.5", "1e300"])
-def test_no_number_breaks_a_law(name: str, scale: str, centre: str) -> None:
+@pytest.mark.parametrize("center", ["-1e300", "0.5", "1e300"])
+def test_no_number_breaks_a_law(name: str, scale: str, center: str) -> None:
     """Probabilities from 0 to 1 that rise; no NaN, no warning."""
-    term = one(f"{name}({centre}, {scale})")
+    term = one(f"{name}({center}, {scale})")
     x = np.array([-1e300, -5, 0, 0.5, 1, 1e6, 1e300])
     below, between = term.compute_cdf(x), term.compute_cell_masses(x)
     assert (np.diff(below) >= 0).all()

@@ -26,10 +26,10 @@ def test_a_thousand_tenths_are_a_hundred() -> None:
 
 
 @given(st.lists(epsilons, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["add-remove", "replace-one"]))
-def test_parallel_counts_the_largest_accounts_a_unit_can_reach(parts: list, rows: int, neighbours: str) -> None:
+def test_parallel_counts_the_largest_accounts_a_unit_can_reach(parts: list, rows: int, neighbors: str) -> None:
     """r under add-remove, 2r under replace-one: the worst over all sets of accounts of that size."""
-    reach = rows if neighbours == "add-remove" else 2 * rows
-    whole = Guarantee.parallel([Guarantee.dp(part, neighbours) for part in parts], rows_per_unit=rows)
+    reach = rows if neighbors == "add-remove" else 2 * rows
+    whole = Guarantee.parallel([Guarantee.dp(part, neighbors) for part in parts], rows_per_unit=rows)
     assert whole.epsilon == max(sum(some) for some in combinations(parts, min(reach, len(parts))))
 
 
@@ -279,7 +279,7 @@ def test_words_never_say_less(epsilon: Fraction) -> None:
         lambda: Guarantee.dp("1"),
         lambda: Guarantee.dp(float("nan")),
         lambda: Guarantee.dp(float("inf")),
-        lambda: Guarantee.dp(1, neighbours="substitute"),
+        lambda: Guarantee.dp(1, neighbors="substitute"),
         lambda: Guarantee.approx_dp(1, 0),
         lambda: Guarantee.approx_dp(1, 1),
         lambda: Guarantee.zcdp(-1),

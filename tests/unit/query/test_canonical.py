@@ -43,7 +43,7 @@ TINY = Schema(
     name="tiny",
     source="tiny.csv",
     folder=Path(),
-    neighbours="add-remove",
+    neighbors="add-remove",
     columns={
         column.name: column
         for column in (

@@ -77,7 +77,7 @@ def refusal(text: str, folder: Path = Path("/")) -> str:
 def test_a_schema_says_what_its_file_says(folder: Path) -> None:
     schema = load_schema(folder / "registry.yaml")
     assert (schema.name, schema.source, schema.folder) == ("registry", "registry.csv", folder)
-    assert (schema.neighbours, schema.units, schema.unit, schema.rows) == ("replace-one", 50000, "person_id", 1)
+    assert (schema.neighbors, schema.units, schema.unit, schema.rows) == ("replace-one", 50000, "person_id", 1)
     assert schema.budget == Budget(Fraction(3), Fraction(1, 10**6))
     assert schema.analyst_budget == Budget(Fraction(1), Fraction(1, 10**7))
     assert (schema.models, schema.individual_queries, schema.partition) == (("dp", "approx-dp"), True, "sex")

@@ -21,7 +21,7 @@ from discreet.sdc.methods.generalize import (
     EquivalenceClasses,
     GeneralizationTask,
     compute_row_keys,
-    generalise,
+    generalize,
     merge_equal_rows,
 )
 from discreet.sdc.methods.hierarchies import build_hierarchy, find_parent
@@ -75,7 +75,7 @@ def test_no_class_is_below_k_and_no_levels_lose_less(
 ) -> None:
     """As many rows are left out as are allowed at most, and of all levels that do it these lose least."""
     steps = {"grade": STEPS["grade"], **({"age": ages} if ages and any(row[0] is not None for row in rows) else {})}
-    released = generalise(
+    released = generalize(
         as_table(rows), k, ["age", "place", "grade"], steps, loss=loss, suppress=suppress, keep="pay", **told(rows)
     )
     records = list(zip(*(map(str, released[name]) for name in ("age", "place", "grade")), strict=True))
@@ -212,11 +212,11 @@ def test_something_of_a_number_and_a_date_is_left() -> None:
     """Where values as they are would be too fine, they become intervals, and what became "*" is told."""
     days = np.datetime64("2020-01-01") + np.arange(360)
     table = {"age": np.arange(360) % 60, "day": days, "name": np.arange(360).astype(str).astype(object)}
-    released = generalise(table, 5, list(table), domains={"age": (0, 99)})
+    released = generalize(table, 5, list(table), domains={"age": (0, 99)})
     assert set(released["age"][:5]) == {"[0, 5)"}
     assert set(released["day"][:31]) == {"[2020-01-01, 2020-04-01)"}
     assert released.facts["gone"] == ["name"]
-    flat = generalise(table, 5, list(table), {"age": [], "day": []})
+    flat = generalize(table, 5, list(table), {"age": [], "day": []})
     assert flat.facts["gone"] == ["day", "name"]
 
 
@@ -324,15 +324,15 @@ def test_one_value_beside_missing_ones_still_meets_at_the_top() -> None:
     """A column with one value and gaps is two values, and has a rung where it is one."""
     gaps = read_table({"c": np.array(["a", None, "a"], dtype=object)})["c"]
     assert build_hierarchy(gaps).generalize_to(1).to_array().tolist() == ["*"] * 3
-    released = generalise({"c": np.array(["a", None, "a"], dtype=object)}, 3, "c")
+    released = generalize({"c": np.array(["a", None, "a"], dtype=object)}, 3, "c")
     assert released["c"].tolist() == ["*"] * 3
 
 
 def test_leaving_out_one_row_spares_the_others() -> None:
     """A row that is like no other costs a level, or itself where that is allowed."""
     table = {"c": np.array(["a"] * 5 + ["b"] * 5 + ["odd"], dtype=object), "pay": np.arange(11)}
-    assert set(generalise(table, 3, "c")["c"]) == {"*"}
-    released = generalise(table, 3, "c", suppress=0.1, confidential="pay")
+    assert set(generalize(table, 3, "c")["c"]) == {"*"}
+    released = generalize(table, 3, "c", suppress=0.1, confidential="pay")
     assert Counter(released["c"]) == {"a": 5, "b": 5}
     assert released.source_rows.tolist() == list(range(10))
     assert released.facts["suppressed"] == 1
@@ -344,7 +344,7 @@ def test_leaving_out_one_row_spares_the_others() -> None:
 def test_columns_that_nobody_names_are_left_out() -> None:
     """What is released is the quasi-identifiers and what was said to stay."""
     table = {"c": np.array(["a", "a", "b"], dtype=object), "x": np.arange(3), "y": np.arange(3), "z": np.arange(3)}
-    assert list(generalise(table, 2, "c", confidential="x", keep=["z"])) == ["c", "x", "z"]
+    assert list(generalize(table, 2, "c", confidential="x", keep=["z"])) == ["c", "x", "z"]
 
 
 def test_row_keys_tell_rows_apart_beyond_64_bits() -> None:
@@ -380,15 +380,15 @@ def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: 
     table = {"age": np.arange(1, 5), "sex": np.array(["f", "m"] * 2, dtype=object), "pay": np.arange(4)}
     asked = {"k": 2, "quasi": ["age", "sex"], "hierarchies": None} | change
     with pytest.raises(InvalidInput, match=re.escape(words)):
-        generalise(table, **asked)  # type: ignore[arg-type]
+        generalize(table, **asked)  # type: ignore[arg-type]
 
 
 def test_many_columns_are_refused_unless_they_have_fewer_levels() -> None:
     """Eight numbers have too many combinations of round intervals, and not too many without."""
     table = {str(column): np.arange(100) for column in range(8)}
     with pytest.raises(InvalidInput, match="at most 200000 are searched; give hierarchies with fewer levels"):
-        generalise(table, 2, list(table))
-    assert generalise(table, 2, list(table), {name: [] for name in table}).facts["gone"] == list(table)
+        generalize(table, 2, list(table))
+    assert generalize(table, 2, list(table), {name: [] for name in table}).facts["gone"] == list(table)
 
 
 def test_whole_days_only() -> None:
@@ -407,7 +407,7 @@ def test_least_loss_of_a_real_file() -> None:
     names = ["age", "sex", "race", "marital-status", "education", "workclass", "occupation", "hours-per-week"]
     steps = {"age": [5, 10, 20, 40], "hours-per-week": [10, 20, 40]}
     domains = {"age": (0, 100), "hours-per-week": (0, 100)}
-    released = generalise(relation, 10, names, steps, suppress=0.02, loss="ncp", domains=domains)
+    released = generalize(relation, 10, names, steps, suppress=0.02, loss="ncp", domains=domains)
     classes = Counter(zip(*(released[name].tolist() for name in names), strict=True))
     assert min(classes.values()) >= 10
     assert released.facts["suppressed"] <= 0.02 * 30162

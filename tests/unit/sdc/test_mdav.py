@@ -56,9 +56,9 @@ class Plain:
         means = [
             math.fsum(self.weights[row] * float(self.space.points[row, j]) for row in rows) / total for j in columns
         ]
-        return means, [self.centre(rows, c) for c in range(len(self.space.squares))]
+        return means, [self.center(rows, c) for c in range(len(self.space.squares))]
 
-    def centre(self, rows: Sequence[int], column: int) -> int:
+    def center(self, rows: Sequence[int], column: int) -> int:
         roots = np.sqrt(self.space.squares[column])
         held = [math.fsum(self.weights[r] for r in rows if self.space.codes[r, column] == v) for v in range(len(roots))]
         sums = [0.0] * len(roots)

@@ -39,7 +39,7 @@ from discreet.synthetic.column_methods import (
 )
 from discreet.synthetic.columns import ColumnGrid, PrivacyBudget, add_noise_to_totals
 from discreet.synthetic.file_plan import list_column_plans, select_column_plan, split_budget
-from discreet.verification import all_neighbours, all_tables, assert_fits, worst_ratio
+from discreet.verification import all_neighbors, all_tables, assert_fits, worst_ratio
 from support.published_data import shared_data
 
 ONE = PrivacyBudget(epsilon=Fraction(1))
@@ -115,7 +115,7 @@ def test_no_pair_of_neighbours_loses_more_and_some_pair_loses_all(loss, which, s
     plan = small_plans(loss)[which]
     cells, allowed, noises = range(plan.grid.all_cell_count), loss.epsilon or loss.rho, noises_of(plan)
     levels = {table: levels_of(plan, counted(table, len(cells))) for table in all_tables(cells, size)}
-    pairs = {(one, tuple(sorted(two))) for one in levels for two in all_neighbours(one, cells, "replace-one")}
+    pairs = {(one, tuple(sorted(two))) for one in levels for two in all_neighbors(one, cells, "replace-one")}
     worst = max(loss_between(noises, levels[one], levels[two]) for one, two in pairs)
     assert worst <= allowed
     assert worst == allowed or size < plan.rows
@@ -145,7 +145,7 @@ def test_the_full_law_of_what_is_drawn_obeys_epsilon():
             chance = plan.noise.probability(one - int(first)) * plan.noise.probability(two - int(second))
             counts = tuple(plan.estimate_counts(np.array([one, two])).tolist())
             made[counts] = made.get(counts, 0.0) + chance
-    pairs = [(laws[t], laws[tuple(sorted(o))]) for t in laws for o in all_neighbours(t, range(3), "replace-one")]
+    pairs = [(laws[t], laws[tuple(sorted(o))]) for t in laws for o in all_neighbors(t, range(3), "replace-one")]
     worst = max(one[counts] / two[counts] for one, two in pairs for counts in one)
     assert 3 < math.log(worst) <= 4 + 1e-6
 
@@ -230,7 +230,7 @@ def test_choices_of_all_blocks_together_obey_epsilon_exactly(of, rows, k, size):
     """The exact joint law of every table of four names against every neighbour, in rationals."""
     plan = ordered(rows, k, ONE, of)
     scores = {table: scores_of(plan, table) for table in all_tables(range(4), size)}
-    pairs = {(t, tuple(sorted(o))) for t in scores for o in all_neighbours(t, range(4), "replace-one")}
+    pairs = {(t, tuple(sorted(o))) for t in scores for o in all_neighbors(t, range(4), "replace-one")}
 
     @cache
     def ratio(one, two):
@@ -247,7 +247,7 @@ def test_the_thesis_calibration_of_choices_loses_more_than_epsilon():
         plan = ordered(rows, k, ONE, alike)
         thesis = Exponential(Selection(Fraction(1), Fraction(1), 2 * alike.diameter, whole_scores=True))
         tables = list(all_tables(range(4), rows))
-        pairs = {(t, tuple(sorted(o))) for t in tables for o in all_neighbours(t, range(4), "replace-one")}
+        pairs = {(t, tuple(sorted(o))) for t in tables for o in all_neighbors(t, range(4), "replace-one")}
         scores = {table: plan.compute_scores(counted(table, 4)) for table in tables}
         unsound = {table: [thesis.distribution(own).law() for own in scores[table]] for table in tables}
         sound = {table: [plan.build_distribution(own).law() for own in scores[table]] for table in tables}
@@ -359,7 +359,7 @@ def test_the_golden_sensitivities_are_attained():
     sizes, sums, means = np.diff(plan.edges), [], []
     for table in all_tables(range(4), 7):
         own = plan.compute_totals(counted(table, 4))
-        for other in all_neighbours(table, range(4), "replace-one"):
+        for other in all_neighbors(table, range(4), "replace-one"):
             moved = np.abs(plan.compute_totals(counted(other, 4)) - own)
             sums.append(Fraction(int(moved.sum()), 3))
             means.append(sum(Fraction(int(m), int(s)) for m, s in zip(moved, sizes, strict=True)) / 3)

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet import at_least, fixed, reconcile, total
+from discreet import at_least, reconcile, total
+from discreet.constraints import fixed
 from discreet.errors import Internal, InvalidInput
 from discreet.estimation import raking as fitting
 from discreet.estimation.raking import Pair, select_joining_pairs
@@ -53,7 +54,7 @@ from discreet.synthetic.sample_rows import (
     run_local_search,
     sample_marginal_rows,
 )
-from discreet.verification import all_neighbours, all_tables, assert_fits, chi_square_excess, worst_ratio
+from discreet.verification import all_neighbors, all_tables, assert_fits, chi_square_excess, worst_ratio
 from support.published_data import shared_data
 
 Record = tuple[int, ...]
@@ -137,7 +138,7 @@ def test_no_neighbours_move_the_tables_by_more_than_the_noise_is_for(loss: Priva
     known = {tuple(sorted(table)): tables_of(plan, counts, table) for table in all_tables(CUBE, 3)}
     noises, worst = noises_of(plan, next(iter(known.values()))), Fraction(0)
     for table, own in known.items():
-        for other in all_neighbours(table, CUBE, "replace-one"):
+        for other in all_neighbors(table, CUBE, "replace-one"):
             worst = max(worst, lost(noises, own, known[tuple(sorted(other))]))
     assert worst == plan.measuring_budget.epsilon + plan.measuring_budget.rho
 
@@ -177,7 +178,7 @@ def test_the_tree_of_every_pair_of_neighbours_obeys_epsilon_exactly(epsilon: Fra
     }
     worst = Fraction(1)
     for table, law in laws.items():
-        for other in all_neighbours(table, CUBE, "replace-one"):
+        for other in all_neighbors(table, CUBE, "replace-one"):
             ratio = worst_ratio(law, laws[tuple(sorted(other))])
             assert ratio is not None
             worst = max(worst, ratio)
@@ -194,7 +195,7 @@ def test_choices_together_lose_what_they_may_and_scores_move_as_far_as_that(loss
     scores = {tuple(sorted(table)): scores_of(plan, counts, table) for table in all_tables(CUBE, 4)}
     widest = 0
     for table, own in scores.items():
-        for other in all_neighbours(table, CUBE, "replace-one"):
+        for other in all_neighbors(table, CUBE, "replace-one"):
             moves = [scores[tuple(sorted(other))][pair] - score for pair, score in own.items()]
             widest = max(widest, max(moves) - min(moves))
     selection = build_pair_selection(loss, choices).selection

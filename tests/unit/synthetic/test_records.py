@@ -37,7 +37,7 @@ from discreet.synthetic.hilbert import (
 )
 from discreet.synthetic.records import CurveAxis, RecordsPlan, build_name_distribution
 from discreet.synthetic.records_plan import plan_records
-from discreet.verification import all_neighbours, all_tables, assert_fits, worst_ratio
+from discreet.verification import all_neighbors, all_tables, assert_fits, worst_ratio
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parents[2] / "golden.json").read_text())}
 ONE = Fraction(1)
@@ -222,7 +222,7 @@ def test_every_pair_of_neighbours_keeps_to_the_calibration(
     pairs = {
         (min(table, other), max(table, other))
         for table in sums
-        for other in (tuple(sorted(each)) for each in all_neighbours(table, domain, "replace-one"))
+        for other in (tuple(sorted(each)) for each in all_neighbors(table, domain, "replace-one"))
     }
     one, two = (np.array([sums[pair[side]].ravel() for pair in pairs]) for side in (0, 1))
     moves = np.abs(one - two)
@@ -251,7 +251,7 @@ def test_names_of_every_pair_of_neighbours(taxonomy: Taxonomy | None) -> None:
     pairs = {
         tuple(zip(scores[table], scores[tuple(sorted(other))], strict=True))
         for table in tables
-        for other in all_neighbours(table, domain, "replace-one")
+        for other in all_neighbors(table, domain, "replace-one")
     }
     most = selection.ratio**-selection.spread
     assert float(most) <= math.exp(0.5)
@@ -288,7 +288,7 @@ def test_no_noise_of_names_is_wasted() -> None:
     domain = list(product(range(2), range(3)))
     tables = list(all_tables(domain, 4))
     scores = {table: plan.compute_totals(*counted(table))[1][1] for table in tables}
-    pairs = [(one, tuple(sorted(two))) for one in tables for two in all_neighbours(one, domain, "replace-one")]
+    pairs = [(one, tuple(sorted(two))) for one in tables for two in all_neighbors(one, domain, "replace-one")]
     reached = max(spread(scores[one] - scores[two]) for one, two in pairs)
     assert reached == plan.bound_name_scores(1)
 

@@ -19,12 +19,12 @@ from discreet import DiscreteLaplace, InvalidInput, Prior, refine
 from discreet.mechanisms.entropy import get_entropy
 from discreet.verification import (
     ScriptedEntropy,
-    all_neighbours,
+    all_neighbors,
     all_tables,
     assert_fits,
     chi_square_excess,
     exact_delta,
-    neighbour_tables,
+    neighbor_tables,
     worst_ratio,
 )
 
@@ -131,12 +131,12 @@ def apart(one: tuple | list, two: tuple | list) -> tuple[int, int]:
     return (Counter(one) - Counter(two)).total(), (Counter(two) - Counter(one)).total()
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_all_neighbours_are_all(neighbours: str) -> None:
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_all_neighbours_are_all(neighbors: str) -> None:
     """Against the definition over every table of about the size."""
-    domain, added = range(3), neighbours == "add-remove"
+    domain, added = range(3), neighbors == "add-remove"
     for table in (table for size in range(4) for table in all_tables(domain, size)):
-        found = list(all_neighbours(table, domain, neighbours))
+        found = list(all_neighbors(table, domain, neighbors))
         assert len(found) == (len(table) + 3 if added else len(table) * 3)
         sizes = {len(table) - 1, len(table) + 1} if added else {len(table)}
         others = (other for size in sizes if size >= 0 for other in all_tables(domain, size))
@@ -146,20 +146,20 @@ def test_all_neighbours_are_all(neighbours: str) -> None:
 
 def test_an_unknown_relation_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        list(all_neighbours([1], [1, 2], "substitute"))
+        list(all_neighbors([1], [1, 2], "substitute"))
     with pytest.raises(InvalidInput):
-        neighbour_tables(st.integers(), "substitute")
+        neighbor_tables(st.integers(), "substitute")
     with pytest.raises(InvalidInput, match="must be a Hypothesis strategy"):
-        neighbour_tables([1, 2])
+        neighbor_tables([1, 2])
 
 
-@given(neighbour_tables(st.integers(0, 3), "add-remove", max_size=5))
+@given(neighbor_tables(st.integers(0, 3), "add-remove", max_size=5))
 def test_pairs_that_differ_by_a_row_more(pair: tuple[list[int], list[int]]) -> None:
     assert apart(*pair) in {(1, 0), (0, 1)}
     assert min(map(len, pair)) <= 5
 
 
-@given(neighbour_tables(st.integers(0, 3), "replace-one", max_size=5))
+@given(neighbor_tables(st.integers(0, 3), "replace-one", max_size=5))
 def test_pairs_that_differ_by_a_row_replaced(pair: tuple[list[int], list[int]]) -> None:
     """In one place, the others in the same order."""
     one, two = pair
@@ -171,7 +171,7 @@ def test_pairs_that_differ_by_a_row_replaced(pair: tuple[list[int], list[int]]) 
 def test_pairs_go_both_ways(wanted: tuple[int, int]) -> None:
     from hypothesis import find
 
-    find(neighbour_tables(st.integers(0, 3)), lambda pair: apart(*pair) == wanted)
+    find(neighbor_tables(st.integers(0, 3)), lambda pair: apart(*pair) == wanted)
 
 
 THIRD = Fraction(1, 3)

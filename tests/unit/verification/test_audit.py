@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import Audit, InvalidInput, audit_mechanism, audit_worst
+from discreet import Audit, InvalidInput, audit_mechanism
+from discreet.verification import audit_worst
 from discreet.verification.audit.output_values import compute_ordered_keys, decode_keys
 
 Mechanism = Callable[[Any, int], object]

@@ -13,7 +13,7 @@ from discreet import InvalidInput
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.query import parse_sql
 from discreet.schema import Column, DerivedCodes, Schema
-from discreet.verification import generated_pairs, limit_units, neighbour_rows, replay, snapshot
+from discreet.verification import generated_pairs, limit_units, neighbor_rows, replay, snapshot
 from discreet.verification.replays.assertions import find_boundary_values
 from discreet.verification.replays.neighbors import (
     MAX_UNITS,
@@ -50,7 +50,7 @@ def assert_fits_schema(declared: Schema, rows: list) -> None:
 def test_pairs_fit_the_schema_and_differ_in_one_unit(relation: str, rows: int) -> None:
     """Whether units have names or every row is one."""
     for declared in (schema(relation, rows, units=5), without_units(schema(relation, 1, units=5))):
-        found = neighbour_rows(declared, 150)
+        found = neighbor_rows(declared, 150)
         assert len(found) == 150
         for one, two in found:
             assert_fits_schema(declared, [*one, *two])
@@ -64,7 +64,7 @@ def test_pairs_fit_the_schema_and_differ_in_one_unit(relation: str, rows: int) -
 def test_the_extremes_come_first(relation: str, rows: int) -> None:
     """Nothing, one unit alone, all at a bound, all missing; of the one, as many rows as there can be."""
     declared = schema(relation, rows, units=5)
-    tables = [table for pair in neighbour_rows(declared, 24) for table in pair]
+    tables = [table for pair in neighbor_rows(declared, 24) for table in pair]
     ages = {tuple(sorted({str(row["age"]) for row in table})) for table in tables}
     assert ages >= {("-3",), ("4",), ("None",), ("-3", "4")}
     assert max(map(len, tables)) == rows * (6 if relation == "add-remove" else 5)
@@ -75,14 +75,14 @@ def test_the_extremes_come_first(relation: str, rows: int) -> None:
 
 def test_pairs_are_the_same_every_time_unless_entropy_is_given() -> None:
     declared = schema("add-remove", 2, units=5)
-    assert neighbour_rows(declared, 60) == neighbour_rows(declared, 60)
-    one, two = (neighbour_rows(declared, 60, KeyedEntropy(key, "a test")) for key in (b"one", b"two"))
+    assert neighbor_rows(declared, 60) == neighbor_rows(declared, 60)
+    one, two = (neighbor_rows(declared, 60, KeyedEntropy(key, "a test")) for key in (b"one", b"two"))
     assert one != two
-    assert one == neighbour_rows(declared, 60, KeyedEntropy(b"one", "a test"))
+    assert one == neighbor_rows(declared, 60, KeyedEntropy(b"one", "a test"))
     with pytest.raises(InvalidInput, match="how many pairs"):
-        neighbour_rows(declared, -1)
+        neighbor_rows(declared, -1)
     with pytest.raises(InvalidInput, match="take"):
-        neighbour_rows(declared, 1, 17)  # type: ignore[arg-type]
+        neighbor_rows(declared, 1, 17)  # type: ignore[arg-type]
 
 
 def test_derived_columns_follow_their_keys() -> None:
@@ -91,7 +91,7 @@ def test_derived_columns_follow_their_keys() -> None:
         "band", "ordinal", 0, 1, categories=("low", "high"), derived=DerivedCodes("age", (0, 0, 0, 0, 1, 1, 1, None))
     )
     declared = replace(schema("replace-one", 2, units=4), columns={c.name: c for c in (*COLUMNS, band)})
-    for one, two in neighbour_rows(declared, 200):
+    for one, two in neighbor_rows(declared, 200):
         for row in (*one, *two):
             assert row["band"] == (None if row["age"] is None else (0, 0, 0, 0, 1, 1, 1, None)[row["age"] + 3])
 
@@ -100,7 +100,7 @@ def test_a_large_table_is_replayed_as_a_small_one() -> None:
     """What is declared and what is made agree."""
     small = limit_units(schema("replace-one", 1, units=30_000))
     assert small.units == MAX_UNITS
-    assert {len(table) for pair in neighbour_rows(small, 30) for table in pair} == {MAX_UNITS}
+    assert {len(table) for pair in neighbor_rows(small, 30) for table in pair} == {MAX_UNITS}
     few = schema("replace-one", 1, units=3)
     assert limit_units(few) == few
     open_number = schema("add-remove", 1, units=5)
@@ -142,7 +142,7 @@ def test_what_a_source_may_hold_is_read_as_neighbours(relation: str, rows: int) 
     """Values lie beyond every bound, units have too many rows; registration makes neighbours of them all the same."""
     declared = schema(relation, rows, units=5)
     beyond, too_many = set(), 0
-    for one, two in neighbour_rows(declared, 60):
+    for one, two in neighbor_rows(declared, 60):
         if one and two:
             found = [build_source_rows(declared, table) for table in (one, two)]
             read = [snapshot(declared, table) for table in found]

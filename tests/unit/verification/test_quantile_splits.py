@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet import Quantiles
+from discreet.mechanisms import Quantiles
 from discreet.verification import assert_private
 from discreet.verification.replays.observed_loss import follow_splits
 from support.small_tables import schema

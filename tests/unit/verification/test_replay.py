@@ -24,7 +24,7 @@ from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from discreet.verification import MechanismReplay, assert_private, assert_private_session, neighbour_rows, replay_plan
+from discreet.verification import MechanismReplay, assert_private, assert_private_session, neighbor_rows, replay_plan
 from discreet.verification.replays.assertions import register_pair
 from discreet.verification.replays.neighbors import Pair
 from support.small_tables import random_unit, rows_of, schema
@@ -66,7 +66,7 @@ def planned(declared: Schema, aggregate: str, tail: str) -> Plan:
 def pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
     """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
     declared = schema(relation, rows, units=units)
-    found = neighbour_rows(declared, count)
+    found = neighbor_rows(declared, count)
     return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
 
 
@@ -204,16 +204,16 @@ def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch,
     measurement = own.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.linear_query.components[0].grain > 1
-    assert max(only(own, pair).observed_loss.epsilon for pair in neighbour_rows(declared, 200)) == 1
+    assert max(only(own, pair).observed_loss.epsilon for pair in neighbor_rows(declared, 200)) == 1
 
 
 @pytest.mark.parametrize("there", [1, 4, 9, 12])
 def test_a_variance_of_pairs_holds_whatever_number_was_declared(there: int) -> None:
     """Eight units are declared; a table of more would move the sum over pairs by more than the scale, so it gives 0."""
     own = planned(schema("replace-one", 1, units=8), "VAR(score)", "")
-    for pair in neighbour_rows(schema("replace-one", 1, units=there), 100):
+    for pair in neighbor_rows(schema("replace-one", 1, units=there), 100):
         assert only(own, pair).observed_loss.epsilon == 0
-    reached = [only(own, pair).observed_loss.epsilon for pair in neighbour_rows(own.schema, 20)]
+    reached = [only(own, pair).observed_loss.epsilon for pair in neighbor_rows(own.schema, 20)]
     assert max(reached) == 1
 
 

@@ -32,7 +32,7 @@ from discreet.verification import (
     assert_private,
     assert_private_release,
     assert_private_session,
-    neighbour_rows,
+    neighbor_rows,
     replay,
     replay_release,
 )
@@ -122,7 +122,7 @@ def one_side_of_two(patch: pytest.MonkeyPatch) -> None:
     right = Quantiles.split_distribution
 
     def of_one(choice: Quantiles, *given: Any) -> Any:
-        return right(replace(choice, neighbours="add-remove"), *given)
+        return right(replace(choice, neighbors="add-remove"), *given)
 
     patch.setattr(Quantiles, "split_distribution", of_one)
 
@@ -239,7 +239,7 @@ def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     plan = plan_replayed_release(declared, "private-columns", 1, columns=["sex"])
     [own] = [one for one in list_column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, NameBlocks)]
     names = replace(own.name_order, length=own.name_order.length // 2, diameter=own.name_order.diameter // 4)
-    pairs, shares = neighbour_rows(declared, 60), []
+    pairs, shares = neighbor_rows(declared, 60), []
     for made in (own, replace(own, name_order=names)):
         blocks = replace(plan, method_plan=(made,), budget=loss)
         shares.append(max(replay_release_plan(declared, blocks, *pair).mechanisms[0].largest_share for pair in pairs))
@@ -291,7 +291,7 @@ def test_a_seeded_fault_of_a_release_is_caught(
 def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> None:
     """The columns that bins come from are drawn; the same key draws the same."""
     declared = schema("replace-one", 1, units=9)
-    pair = neighbour_rows(declared, 1)[0]
+    pair = neighbor_rows(declared, 1)[0]
     given = {"epsilon": 5, "columns": COLUMNS}
     one, two = (replay_release(declared, "private-linked", *pair, **given).table() for _ in range(2))
     assert one == two
@@ -304,7 +304,7 @@ def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> Non
 
 def test_a_replay_tells_what_it_saw() -> None:
     declared = schema("add-remove", 1, units=5)
-    one, two = neighbour_rows(declared, 2)[1]
+    one, two = neighbor_rows(declared, 2)[1]
     found = replay(declared, "SELECT SUM(age) FROM t", one, two, epsilon=1)
     assert found.ok
     assert found.largest_share == 1
@@ -325,7 +325,7 @@ def test_a_replay_tells_what_it_saw() -> None:
 
 def test_tables_that_are_no_neighbours_are_refused() -> None:
     declared = schema("add-remove", 1, units=5)
-    rows = neighbour_rows(declared, 12)[-1][0]
+    rows = neighbor_rows(declared, 12)[-1][0]
     with pytest.raises(InvalidInput, match="no neighbours"):
         replay(declared, "SELECT SUM(age) FROM t", rows, [], epsilon=1)
     with pytest.raises(Unsupported, match="add-remove"):

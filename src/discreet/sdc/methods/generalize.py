@@ -199,7 +199,7 @@ ASSUMPTIONS = (
 )
 
 
-def generalise(
+def generalize(
     table: object,
     k: int,
     quasi: object,

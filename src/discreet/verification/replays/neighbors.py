@@ -51,7 +51,7 @@ ENTROPY_KEY = b"discreet testing"
 """The same pairs on every machine: nothing that is generated here is secret."""
 
 
-def neighbour_rows(schema: Schema, count: int, entropy: Entropy | None = None) -> list[Pair]:
+def neighbor_rows(schema: Schema, count: int, entropy: Entropy | None = None) -> list[Pair]:
     """So many pairs of neighbouring tables, the same every time unless entropy is given."""
     return list(islice(generate_pairs(schema, {}, entropy), as_int(count, "how many pairs", minimum=0)))
 
@@ -104,7 +104,7 @@ class PairGenerator:
         least, most = self._other_unit_counts
         for size, end in dict.fromkeys([(least, "lower"), *product([most], ("lower", "upper", "missing"))]):
             others = {f"unit {number}": self._build_unit(end) for number in range(size)}
-            if self.schema.neighbours == "replace-one":
+            if self.schema.neighbors == "replace-one":
                 yield from (
                     self._build_pair(others, unit_rows, other_rows)
                     for unit_rows, other_rows in product(ends, ends)
@@ -121,7 +121,7 @@ class PairGenerator:
         others = {f"unit {number}": self._sample_unit() for number in range(size)}
         unit_rows = self._sample_unit()
         other_rows = self._modify_unit(unit_rows) if sample_below(2, self.entropy) else self._sample_unit()
-        if self.schema.neighbours == "add-remove":
+        if self.schema.neighbors == "add-remove":
             unit_rows, other_rows = (unit_rows, []) if sample_below(2, self.entropy) else ([], other_rows)
         return self._build_pair(
             others, unit_rows, other_rows, REPLACEMENT_UNIT if sample_below(2, self.entropy) else self.target_unit
@@ -254,7 +254,7 @@ def find_differing_rows(schema: Schema, rows: TableRows, other_rows: TableRows) 
         sum(name in mine and name not in other for name in differing_names)
         for mine, other in ((units, other_units), (other_units, units))
     ]
-    if schema.neighbours == "add-remove":
+    if schema.neighbors == "add-remove":
         is_neighbor = not differing_names or (len(differing_names) == 1 and sum(unshared_counts) == 1)
     else:
         is_neighbor = (
@@ -263,7 +263,7 @@ def find_differing_rows(schema: Schema, rows: TableRows, other_rows: TableRows) 
             or (unshared_counts == [1, 1] and len(differing_names) == 2)
         )
     if not is_neighbor:
-        raise InvalidInput(f"the two tables are no neighbours: {schema.neighbours} means that one unit differs")
+        raise InvalidInput(f"the two tables are no neighbours: {schema.neighbors} means that one unit differs")
     return [dict(row) for table in (units, other_units) for name in differing_names for row in table.get(name, ())]
 
 
@@ -375,21 +375,21 @@ def all_tables(domain: Sequence[Record], size: int) -> Iterator[tuple[Record, ..
     return combinations_with_replacement(domain, size)
 
 
-def all_neighbours(
-    table: Sequence[Record], domain: Sequence[Record], neighbours: str = "add-remove"
+def all_neighbors(
+    table: Sequence[Record], domain: Sequence[Record], neighbors: str = "add-remove"
 ) -> Iterator[tuple[Record, ...]]:
     """Every neighbour of a small table."""
     rows = tuple(table)
     shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
-    if parse_neighbor_relation(neighbours) == "add-remove":
+    if parse_neighbor_relation(neighbors) == "add-remove":
         yield from shorter
         yield from ((*rows, record) for record in domain)
     else:
         yield from ((*shorter_rows, record) for shorter_rows in shorter for record in domain)
 
 
-def neighbour_tables(
-    records: SearchStrategy[Record], neighbours: str = "add-remove", max_size: int = 20
+def neighbor_tables(
+    records: SearchStrategy[Record], neighbors: str = "add-remove", max_size: int = 20
 ) -> SearchStrategy[tuple[list[Record], list[Record]]]:
     """A Hypothesis strategy for pairs of neighbouring tables."""
     from hypothesis import strategies as st
@@ -398,7 +398,7 @@ def neighbour_tables(
         raise InvalidInput(
             f"records must be a Hypothesis strategy such as st.integers(0, 9), got {type(records).__name__}"
         )
-    is_replace_one = parse_neighbor_relation(neighbours) == "replace-one"
+    is_replace_one = parse_neighbor_relation(neighbors) == "replace-one"
 
     def build_pair(rows: list[Record], place: int, old: Record, new: Record) -> tuple[list[Record], list[Record]]:
         position = place % (len(rows) + 1)

@@ -392,7 +392,7 @@ def compute_threshold_change(
 
     A key of its own is shown with the chance that its noise passes the threshold; the greater of both sides counts.
     """
-    max_changes = schema.rows * (2 if schema.neighbours == "replace-one" else 1)
+    max_changes = schema.rows * (2 if schema.neighbors == "replace-one" else 1)
     common = [key_counts[key] - other_key_counts[key] for key in key_counts if key in other_key_counts]
     unshared_counts = [
         [mine[key] for key in mine if key not in other]
@@ -469,7 +469,7 @@ def _compute_order_statistic_change(measurement: OrderStatistic, pairs: InputPai
 
 def _compute_selection_change(measurement: CandidateSelection, schema: Schema, pairs: InputPairs) -> InputChange:
     """As many rows move as one unit has, or twice that where it is replaced; scores follow from these counts."""
-    max_changes = schema.rows * (2 if schema.neighbours == "replace-one" else 1)
+    max_changes = schema.rows * (2 if schema.neighbors == "replace-one" else 1)
     total_change = sum(int(np.abs(counts - other_counts).sum()) for counts, other_counts in pairs)
     loss = sum(
         (_compute_choice_loss(measurement, counts, other_counts) for counts, other_counts in pairs), ObservedLoss()

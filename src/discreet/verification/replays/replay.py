@@ -151,7 +151,7 @@ def replay_session_plans(
     )
     loss = sum((mechanism.observed_loss for mechanism in mechanisms), ObservedLoss())
     totals = {"tally": compute_share(loss.epsilon, tally.spent), "epsilon": compute_share(loss.epsilon, tally.epsilon)}
-    guarantee = Guarantee.dp(tally.epsilon, schema.neighbours, schema.unit_name)
+    guarantee = Guarantee.dp(tally.epsilon, schema.neighbors, schema.unit_name)
     return Replay(f"a session of {len(mechanisms)} counts", guarantee, mechanisms, totals)
 
 

@@ -1,0 +1,16 @@
+from discreet.estimation.constraint_set import Constraint as Constraint
+from discreet.estimation.constraint_set import at_least as at_least
+from discreet.estimation.constraint_set import at_most as at_most
+from discreet.estimation.constraint_set import decreasing as decreasing
+from discreet.estimation.constraint_set import fixed as fixed
+from discreet.estimation.constraint_set import increasing as increasing
+from discreet.estimation.constraint_set import linear as linear
+from discreet.estimation.constraint_set import nested as nested
+from discreet.estimation.constraint_set import same_total as same_total
+from discreet.estimation.constraint_set import total as total
+from discreet.estimation.linear_refinement import LinearRefinement as LinearRefinement
+from discreet.estimation.linear_refinement import Refined as Refined
+from discreet.estimation.linear_refinement import reconcile as reconcile
+from discreet.estimation.linear_refinement import refine_linear as refine_linear
+from discreet.estimation.refinement_cost import rho as rho
+from discreet.estimation.refinement_cost import scale_for_rho as scale_for_rho

@@ -1,0 +1,10 @@
+from discreet.synthetic.column_methods import CategoryCounts as CategoryCounts
+from discreet.synthetic.column_methods import CumulativeCounts as CumulativeCounts
+from discreet.synthetic.column_methods import NameBlocks as NameBlocks
+from discreet.synthetic.column_methods import RankBlocks as RankBlocks
+from discreet.synthetic.columns import ColumnGrid as ColumnGrid
+from discreet.synthetic.columns import ColumnPlan as ColumnPlan
+from discreet.synthetic.columns import PrivacyBudget as PrivacyBudget
+from discreet.synthetic.marginals import MarginalsPlan as MarginalsPlan
+from discreet.synthetic.marginals import NoisyMarginals as NoisyMarginals
+from discreet.synthetic.records import RecordsPlan as RecordsPlan
