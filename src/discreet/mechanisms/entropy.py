@@ -25,6 +25,7 @@ class SystemEntropy:
     """The operating system's cryptographic generator."""
 
     def take(self, count: int) -> bytes:
+        """`count` fresh bytes of the system's generator."""
         return os.urandom(count)
 
 
@@ -56,5 +57,6 @@ class KeyedEntropy:
         self._call_count = 0
 
     def take(self, count: int) -> bytes:
+        """The next `count` bytes that follow from the key."""
         self._call_count += 1
         return hashlib.shake_256(self._prefix + self._call_count.to_bytes(8, "big")).digest(count)

@@ -183,6 +183,7 @@ class RankBlocks:
 
     @property
     def name(self) -> str:
+        """The method in plain words."""
         return f"rank blocks of {self.k:,}"
 
     @property
@@ -228,9 +229,11 @@ class RankBlocks:
         return np.diff(_sum_first_ranks(cells, np.asarray(counts, dtype=np.int64), self.edges))
 
     def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        """Noisy whole numbers from the exact counts of all cells."""
         return add_noise_to_totals(self.compute_totals(counts), self.noise, entropy)
 
     def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         return fit_ranked_counts(outputs, np.diff(self.edges), self.grid.cell_count)
 
 
@@ -266,6 +269,7 @@ class CategoryCounts:
 
     @property
     def name(self) -> str:
+        """The method in plain words."""
         return "a count of every category"
 
     @property
@@ -296,9 +300,11 @@ class CategoryCounts:
         return np.asarray(counts, dtype=np.int64)[: self.measured_count]
 
     def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        """Noisy whole numbers from the exact counts of all cells."""
         return add_noise_to_totals(self.compute_totals(counts), self.noise, entropy)
 
     def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         if self.grid.all_cell_count > 2:
             return project_counts(outputs, self.rows)
         clipped_count = np.clip(outputs, 0, self.rows)
@@ -347,6 +353,7 @@ class CumulativeCounts:
 
     @property
     def name(self) -> str:
+        """The method in plain words."""
         return f"cumulative counts of {len(self.edges) - 1:,} cells: {self.tree.strategy.name}"
 
     @property
@@ -415,10 +422,12 @@ class CumulativeCounts:
         return tuple(np.add.reduceat(leaves, starts) for starts in self.tree.list_block_starts())
 
     def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        """Noisy whole numbers from the exact counts of all cells."""
         levels = zip(self.compute_totals(counts), self.noises, strict=True)
         return np.concatenate([add_noise_to_totals(totals, noise, entropy) for totals, noise in levels])
 
     def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         ends = np.cumsum([0, *(len(starts) for starts in self.tree.list_block_starts())])
         levels = [outputs[first:last].astype(np.float64) for first, last in pairwise(ends.tolist())]
         nest = self.tree.build_hierarchy([noise.variance() for noise in self.noises])
@@ -505,6 +514,7 @@ class NameBlocks:
 
     @property
     def name(self) -> str:
+        """The method in plain words."""
         return f"a name for rank blocks of {self.k:,}"
 
     @property
@@ -554,10 +564,12 @@ class NameBlocks:
         return Distribution(uniform_prior, blocks, PowerFactors(self.selection.ratio, levels.tolist()))
 
     def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+        """Noisy whole numbers from the exact counts of all cells."""
         positions = [self.build_distribution(scores).sample_position(entropy) for scores in self.compute_scores(counts)]
         return np.array(positions, dtype=np.int64)
 
     def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+        """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         counts = np.zeros(self.grid.all_cell_count, dtype=np.int64)
         np.add.at(counts, self.name_order.order[outputs], np.diff(self.edges))
         return counts
