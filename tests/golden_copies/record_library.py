@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from fold_json import fold
 from run_steps import Case
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
-BEGINNING = "import discreet, json\nfrom discreet import *\nfrom fractions import Fraction\n"
+NAMESPACES = ("discreet", "discreet.constraints", "discreet.mechanisms", "discreet.sdc")
+BEGINNING = "import discreet, json\nfrom fractions import Fraction\n" + "".join(
+    f"from {namespace} import *\n" for namespace in NAMESPACES
+)
 TABLE = (
     "T = {'age': [23, 25, 31, 38, 44, 52, 61, 70], 'pay': [9, 12, 20, 18, 30, 41, 25, 22], 'ill': list('abacbcab')}\n"
 )
@@ -160,7 +164,7 @@ mdav_id(T, 2, ["age", "pay"])
 mdav_swap(T, 2, ["age"], "ill")
 ir_swap(T, 2, "pay")
 anatomy(T, 2, ["age"], "ill")
-generalise(T, 2, ["age"], {"age": [10, 30]})
+generalize(T, 2, ["age"], {"age": [10, 30]})
 t_close(T, 3, 2, ["age"], "pay")
 measure_anonymity(T, ["age"], ["ill"])
 compare_release(T, T, ["age"], ["ill"])
@@ -215,10 +219,9 @@ def _show(found: object) -> None:
 
 def _print_signatures() -> None:
     """Print the parameters of all public functions, and of the public methods of all public classes."""
-    import discreet
-
-    for name in sorted(discreet.__all__):
-        found = getattr(discreet, name)
+    places = [import_module(namespace) for namespace in NAMESPACES]
+    public = {name: getattr(place, name) for place in places for name in place.__all__}
+    for name, found in sorted(public.items()):
         print(f"{name}{_parameters(found)}")
         if inspect.isclass(found):
             for part in sorted(one for one in dir(found) if not one.startswith("_")):

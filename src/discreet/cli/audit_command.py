@@ -45,7 +45,9 @@ Confidence = Annotated[str, typer.Option(metavar="C", help="How sure a violation
 Pair = Annotated[tuple[str, str] | None, typer.Option(metavar="D D2", help="Two neighbours for a callable, as JSON.")]
 Neighbors = Annotated[
     int | None,
-    typer.Option(metavar="N", help="How many pairs of neighbours are made up for a QUERY.", min=1, max=1000),
+    typer.Option(
+        "--neighbours", metavar="N", help="How many pairs of neighbours are made up for a QUERY.", min=1, max=1000
+    ),
 ]
 Picture = Annotated[
     str | None, typer.Option(metavar="FILE", help="Draw both distributions and the event: .svg, .png or .html.")

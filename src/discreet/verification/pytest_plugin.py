@@ -35,7 +35,7 @@ def discreet_replay_release() -> Callable[..., Replay]:
 
 @pytest.fixture
 def discreet_neighbors() -> Callable[..., list[Pair]]:
-    """`discreet_neighbours(schema, count)`: pairs of neighbouring tables, as `neighbour_rows`."""
+    """`discreet_neighbors(schema, count)`: pairs of neighboring tables, as `neighbor_rows` makes them."""
     from discreet.verification.replays.neighbors import neighbor_rows
 
     return lambda schema, *given, **more: neighbor_rows(_load_schema(schema), *given, **more)
