@@ -48,7 +48,7 @@ FAULTS = (
         "Differences of the cells are exact.",
         "custodian/measure.py",
         "noise = measurement.noise.sample_units(len(inputs), SYSTEM) if inputs else ()",
-        "noise = [*measurement.noise.sample_units(1, SYSTEM)] * len(compute_inputs) if compute_inputs else ()",
+        "noise = [*measurement.noise.sample_units(1, SYSTEM)] * len(inputs) if inputs else ()",
         ("unit/custodian/test_custodian.py::test_every_cell_is_drawn_apart",),
     ),
     Fault(
@@ -80,7 +80,7 @@ FAULTS = (
         """        cells = plan.list_cells()
 """,
         """        histograms = source.totals(TotalsScan(UNIT_MEASURES, plan.keys, plan.query.where))
-        list_cells = [cell for cell in plan.list_cells() if cell in histograms]
+        cells = [cell for cell in plan.list_cells() if cell in histograms]
 """,
         (
             "unit/verification/test_replay.py::test_every_form_is_answered_from_an_empty_table[GROUP BY sex-add-remove-1]",

@@ -22,7 +22,7 @@ FAULTS = (
         "Totals of Gaussian answers are told far too low.",
         "privacy/guarantee.py",
         "epsilon = compute_epsilon_at_order(order, self.rho, exact_delta)",
-        "compute_epsilon = compute_epsilon_at_order(order, self.rho / 2, exact_delta)",
+        "epsilon = compute_epsilon_at_order(order, self.rho / 2, exact_delta)",
         ("unit/privacy/test_guarantee.py::test_concentrated_becomes_approximate_on_the_safe_side",),
     ),
     Fault(

@@ -102,7 +102,7 @@ FAULTS = (
         "The label of such a number promises twice what is kept.",
         "estimation/refinement_cost.py",
         "return float(loss / self.scale)",
-        "return float(value / self.scale) / 2",
+        "return float(loss / self.scale) / 2",
         ("unit/estimation/test_refinement_cost.py::test_two_categories_with_a_known_sum",),
     ),
     Fault(

@@ -72,7 +72,7 @@ FAULTS = (
         "Noise has an end: an answer beyond it is certain proof.",
         "mechanisms/samplers.py",
         "value[position] += (1 + self.sample_beyond(entropy)) << len(self.digits)",
-        "combine_digits[position] += 0 << len(self.digits)",
+        "value[position] += 0 << len(self.digits)",
         ("unit/mechanisms/test_samplers.py::test_the_tail_of_a_geometric_number_is_geometric",),
     ),
     Fault(

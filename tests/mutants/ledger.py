@@ -13,7 +13,7 @@ FAULTS = (
         "ledger/budget_check.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
-        """    if not list_owners:
+        """    if not owners:
 """,
         ("unit/ledger/test_ledger.py::test_a_cap_is_reached_exactly_and_never_passed[sqlite]",),
     ),
@@ -25,7 +25,7 @@ FAULTS = (
         "ledger/budget_check.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
-        """    if not list_owners[1].can_afford(debit):
+        """    if not owners[1].can_afford(debit):
 """,
         ("unit/ledger/test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
     ),
@@ -37,7 +37,7 @@ FAULTS = (
         "ledger/budget_check.py",
         """    if not all(owner.can_afford(debit) for owner in owners):
 """,
-        """    if not list_owners[0].can_afford(debit):
+        """    if not owners[0].can_afford(debit):
 """,
         ("unit/ledger/test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
     ),
@@ -365,7 +365,7 @@ FAULTS = (
         """    for name in storage.list_owners(connection, head):
         recorded""",
         """    for name in terms:
-        recorded_terms""",
+        recorded""",
         (
             "unit/ledger/test_ledger_parts.py::test_a_reach_is_raised_only_if_the_accounts_of_others_stay_under_their_caps[sqlite]",
         ),

@@ -45,7 +45,7 @@ FAULTS = (
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
         "measurements/total_sensitivity.py",
         "component = _build_component((low, 1), rows * (spread if bounds.is_replace_one else largest))",
-        "component = _build_component((low, 1), rows_per_unit * largest)",
+        "component = _build_component((low, 1), rows * largest)",
         (f"{REPLAYED}[WHERE sex = 'F' OR NOT smoker-replace-one-1]",),
     ),
     Fault(
@@ -76,7 +76,7 @@ FAULTS = (
         "More rows than declared move it by more than its scale.",
         "measurements/total_sensitivity.py",
         "return self.paired_rows * squares - total**2 if rows == self.paired_rows else 0",
-        "return rows_per_unit * squares - total**2",
+        "return self.paired_rows * squares - total**2",
         ("unit/verification/test_replay.py::test_a_variance_of_pairs_holds_whatever_number_was_declared",),
     ),
     Fault(
@@ -107,7 +107,7 @@ FAULTS = (
         "A histogram of ten levels costs ten times the epsilon that is charged.",
         "planner/hierarchy_plan.py",
         "return DiscreteLaplace(self.epsilon * share, part.l1_sensitivity // sides)",
-        "return DiscreteLaplace(self.epsilon, part.l1_sensitivity // replace_factor)",
+        "return DiscreteLaplace(self.epsilon, part.l1_sensitivity // sides)",
         ("unit/planner/test_hierarchy_plan.py::test_neighbours_lose_at_most_epsilon",),
     ),
     Fault(
@@ -117,7 +117,7 @@ FAULTS = (
         "Medians by group cost several times the epsilon that is charged.",
         "measurements/selection.py",
         "share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
-        "share, rows_per_unit = (epsilon, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
+        "share, rows = (epsilon, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
         ("unit/measurements/test_selection.py::test_an_interval_in_groups_pays_by_the_row",),
     ),
     Fault(
@@ -127,7 +127,7 @@ FAULTS = (
         "The two cost twice the epsilon that is charged.",
         "measurements/selection.py",
         "point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)",
-        "point_selection = _build_quantile(aggregate, candidates, share, neighbors, rows_per_unit, position_prior)",
+        "point_selection = _build_quantile(aggregate, candidates, share, neighbors, rows, position_prior)",
         ("unit/measurements/test_selection.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
     ),
     Fault(
@@ -480,7 +480,7 @@ FAULTS = (
         "measurements/estimator.py",
         """        return RoundedNoise(noise, blur) if blur and isinstance(noise, ScaledNoise) else noise
 """,
-        """        return RoundedNoise(noise, rounding_error) if rounding_error < 0 and isinstance(noise, ScaledNoise) else noise
+        """        return RoundedNoise(noise, blur) if blur < 0 and isinstance(noise, ScaledNoise) else noise
 """,
         (
             "unit/measurements/test_prior_on_values.py::test_a_posterior_interval_holds_truths_between_the_points_of_the_prior"
@@ -506,7 +506,7 @@ FAULTS = (
         "A stored answer of another law is told, and its posterior is that of this one.",
         "estimation/grid_prior.py",
         "            return replace(use, rule=7 if use.tail else 6)\n",
-        """            return get_use
+        """            return use
 """,
         ("laws/test_within_prior.py::test_a_mean_whose_law_was_another_once_has_another_name",),
     ),
@@ -539,7 +539,7 @@ FAULTS = (
         "A preview promises an accuracy that most answers do not have.",
         "estimation/noisy_ratio.py",
         "return self._bound_mean_distance(1 - (1 - part) * miss, rows)",
-        "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * estimate_rows)",
+        "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * rows)",
         ("laws/test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
     ),
     Fault(
@@ -613,7 +613,7 @@ FAULTS = (
         "estimation/noisy_ratio.py",
         """        fewest = self._bound_noisy_rows(rows, EXCESS_PROBABILITY)
 """,
-        """        fewest = estimate_rows
+        """        fewest = rows
 """,
         ("laws/test_stated_accuracy.py::test_no_interval_is_wider_than_its_bound[add-remove-AVG(score)-60-0.0]",),
     ),
@@ -673,7 +673,7 @@ FAULTS = (
         "A question of 110 filters takes 1.2 GB.",
         "planner/domain_partition.py",
         "return _PackedLabels(labels if has_keys else np.packbits(labels), labels.shape, not has_keys)",
-        "return _PackedLabels(unpack.astype(np.int64), unpack.shape, False)",
+        "return _PackedLabels(labels.astype(np.int64), labels.shape, False)",
         ("service/test_memory.py::test_labels_are_kept_in_the_smallest_type",),
     ),
     Fault(
@@ -693,7 +693,7 @@ FAULTS = (
         "32 questions of medians by day take more than a gigabyte.",
         "custodian/measure.py",
         "    return _CellHistograms(histograms, cells, candidates.count)",
-        "    return [*_CellHistograms(histograms, list_cells, candidates.count)]",
+        "    return [*_CellHistograms(histograms, cells, candidates.count)]",
         ("service/test_memory.py::test_counts_of_a_cell_are_made_when_it_is_its_turn",),
     ),
     Fault(

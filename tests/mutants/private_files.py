@@ -39,8 +39,8 @@ FAULTS = (
         "One rank is in two sums: a person moves both.",
         "synthetic/column_methods.py",
         "return np.diff(_sum_first_ranks(cells, np.asarray(counts, dtype=np.int64), self.edges))",
-        """cumulative_counts, ends = np.asarray(counts, dtype=np.int64), np.minimum(self.edges[1:] + 1, self.rows)
-        return _sum_first_ranks(cell_count, cumulative_counts, ends) - _sum_first_ranks(cell_count, cumulative_counts, self.edges[:-1])""",
+        """ends = np.minimum(self.edges[1:] + 1, self.rows)
+        return _sum_first_ranks(cells, counts, ends) - _sum_first_ranks(cells, counts, self.edges[:-1])""",
         (NEIGHBOURS,),
     ),
     Fault(
@@ -50,7 +50,7 @@ FAULTS = (
         "How many rows there are is told by the noisy sums' number of terms.",
         "synthetic/column_methods.py",
         "rank_sums: NDArray[np.int64] = sums[indices] + cells[indices] * (ranks - cumulative_counts[indices])",
-        "rank_sums: NDArray[np.int64] = sums[indices] + cell_count[indices] * (np.minimum(ranks, "
+        "rank_sums: NDArray[np.int64] = sums[indices] + cells[indices] * (np.minimum(ranks, "
         "cumulative_counts[-1]) - cumulative_counts[indices])",
         (f"{COLUMNS}::test_a_table_with_other_rows_than_declared_is_drawn_all_the_same",),
     ),
@@ -101,7 +101,7 @@ FAULTS = (
         "As with MDAV, one record moves many others to other blocks: no bound holds.",
         "synthetic/records.py",
         "order = np.lexsort((*crowded, compute_curve_places(places, self.bits)))",
-        "order = np.lexsort((*crowded, compute_curve_places(compute_places, self.bits), -counts))",
+        "order = np.lexsort((*crowded, compute_curve_places(places, self.bits), -counts))",
         (f"{RECORDS}::test_every_pair_of_neighbours_keeps_to_the_calibration",),
     ),
     Fault(

@@ -240,7 +240,7 @@ FAULTS = (
         "The error tells whether someone is in the table, for nothing.",
         "sources/sql.py",
         "exp.select(exp.Max(this=self._layout.get_column(column)))",
-        "exp.select(self._layout.get_column(get_column))",
+        "exp.select(self._layout.get_column(column))",
         ("engines/test_sources.py::test_one_unit_is_found_by_its_name[duckdb]",),
         dies_of="ValueError",
     ),
