@@ -84,7 +84,7 @@ WITH_AND_WITHOUT = ([*crowd(), TARGET], crowd())
 def write(folder: Path, people: Sequence[str], **schema: object) -> Path:
     """Write a table and its schema; the path of the schema."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = {"budget": 1000, "neighbours": "add-remove", "kind": "integer", "lower": 0, "upper": 99} | schema
+    said = {"budget": 1000, "neighbors": "add-remove", "kind": "integer", "lower": 0, "upper": 99} | schema
     (folder / "t.csv").write_text("\n".join([HEADER, *people, ""]))
     (folder / "t.yaml").write_text(SCHEMA.format(**{"each": said["budget"]} | said))
     return folder / "t.yaml"
