@@ -57,7 +57,7 @@ class AdmittedQuestion:
 
 
 class SessionLog(Protocol):
-    """What a session has admitted, kept where all who answer in it look; durable before it returns."""
+    """The questions that a session has admitted, shared by all processes that answer in it; every call is durable."""
 
     mark: str
     """Names the session: of all that hold the same charge, this one answers."""
@@ -84,7 +84,7 @@ class MemoryLog:
         self._process = os.getpid()
 
     def read_since(self, place: int) -> list[AdmittedQuestion]:
-        """A copy of it in another process does not know what the first one answers."""
+        """Refused in another process, whose copy does not know what the first one answers."""
         if self._process != os.getpid():
             raise InvalidInput("a session answers in the process that opened it; open another here")
         return self._questions[place:]
@@ -122,8 +122,8 @@ class SessionCharge:
         return {balance.model: balance.epsilon for balance in self.ledger.balance(self.dataset, self.caps)}
 
 
-def _do_nothing() -> None:
-    """Wait for nothing."""
+def do_nothing() -> None:
+    """The release barrier of whoever has nothing to wait for."""
 
 
 @dataclass(eq=False, slots=True)
@@ -139,7 +139,7 @@ class CountingSession:
     _outputs: dict[int, str] = field(default_factory=dict, repr=False)
     note: str | None = None
     """What all its answers are warned of."""
-    _release_barrier: Callable[[], None] = _do_nothing
+    _release_barrier: Callable[[], None] = do_nothing
     """Called between a draw and all that shows that it was made."""
     _open: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -170,11 +170,10 @@ class CountingSession:
         """Learn what others have admitted in this session since: it fitted when it was let in."""
         counts: list[CountQuery] = []
         for admitted_question in self._log.read_since(len(self._positions)):
-            planned = self._plan(
-                parse_question(admitted_question.question, self._tally.schema), admitted_question.scale
-            )
-            counts += list_noisy_counts(planned, admitted_question.scale)
-            self._positions[format_canonical_query(planned.query), admitted_question.scale] = len(self._positions)
+            scale = admitted_question.scale
+            planned = self._plan(parse_question(admitted_question.question, self._tally.schema), scale)
+            counts += list_noisy_counts(planned, scale)
+            self._positions[format_canonical_query(planned.query), scale] = len(self._positions)
         if counts:
             self._tally = self._tally.add_counts(counts)
 
@@ -209,10 +208,9 @@ class CountingSession:
             self._release_barrier()
         text = stored_outputs or self._log.store_outputs(place, outputs)
         self._outputs[place] = text
-        reply = build_answer(
-            planned, parse_result(text)[2], sql, FREE, self._charge.entry, self._charge.get_spent_epsilon()
-        )
-        return replace(reply, stored=stored_outputs is not None)
+        spent_epsilon = self._charge.get_spent_epsilon()
+        answer = build_answer(planned, parse_result(text)[2], sql, FREE, self._charge.entry, spent_epsilon)
+        return replace(answer, stored=stored_outputs is not None)
 
     def _admit_query(self, planned: Plan, sql: str, scale: Fraction) -> int:
         """Where the question is in the log: as it was, or let in now, unless that would break the promise."""
@@ -256,23 +254,15 @@ def start_counting_session(
     if schema.rows > session_epsilon * scale:
         raise InvalidInput(
             f"with epsilon {format_exact(session_epsilon)} a session needs a noise scale of at least "
-            f"{format_cost(schema.rows / session_epsilon)} "
-            f"to answer one question, got {format_exact(scale)}"
+            f"{format_cost(schema.rows / session_epsilon)} to answer one question, got {format_exact(scale)}"
         )
     question = json.dumps({"session": {"noise_scale": str(scale)}})
     description = f"a session of counting questions with noise scale {format_exact(scale)}"
     cost = PrivacyCost(session_epsilon, session_epsilon**2 / 2)
-    names = schema.name, snapshot_name, analyst
-    receipt = ledger.charge(
-        Charge(*names, question, description, "dp", cost, session_epsilon, key=key, fresh=True), caps
-    )
-    return CountingSession(
-        scale,
-        SessionBudget(schema, session_epsilon),
-        SessionCharge(ledger, caps, schema.name, receipt.entry, session_log.mark),
-        source,
-        session_log,
-    )
+    names = schema.name, snapshot_name, analyst, question, description
+    receipt = ledger.charge(Charge(*names, "dp", cost, session_epsilon, key=key, fresh=True), caps)
+    charge = SessionCharge(ledger, caps, schema.name, receipt.entry, session_log.mark)
+    return CountingSession(scale, SessionBudget(schema, session_epsilon), charge, source, session_log)
 
 
 def _require_own_log(log: SessionLog) -> SessionLog:

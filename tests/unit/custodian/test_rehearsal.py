@@ -209,7 +209,7 @@ def test_no_source_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("source", "neighbours", "rows"),
+    ("source", "neighbors", "rows"),
     [
         ("nowhere.csv", "add-remove", 1),
         ("nowhere.parquet", "replace-one", 9),
