@@ -410,8 +410,10 @@ class Custodian:
 
     def _plan_as_stored(self, planned: Plan, request: QueryOptions, epsilon: Fraction, rho: Fraction | None) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""
-        stored_noise = {"epsilon": None if rho is not None else epsilon, "rho": rho}
-        stored_request = replace(request, accuracy=None, noise_scale=None, target_accuracy=None, **stored_noise)
+        noise_epsilon = None if rho is not None else epsilon
+        stored_request = replace(
+            request, accuracy=None, noise_scale=None, target_accuracy=None, epsilon=noise_epsilon, rho=rho
+        )
         stored_plan = replan_query(planned, stored_request)
         if stored_plan.build_question_key() != planned.build_question_key():
             raise Internal("a stored answer was drawn by another plan")

@@ -216,8 +216,8 @@ def open_rehearsal(schema: Schema, folder: str | Path | None = None) -> Rehearsa
 
 
 def _open_rehearsal_in(schema: Schema, folder: Path, temporary: TemporaryDirectory[str] | None) -> RehearsalDataset:
-    budgets = {"budget": UNLIMITED_BUDGET, "analyst_budget": UNLIMITED_BUDGET}
-    rehearsal_schema = replace(schema, source=TABLE_FILE, folder=_prepare_folder(schema, folder), **budgets)
+    unlimited_schema = replace(schema, budget=UNLIMITED_BUDGET, analyst_budget=UNLIMITED_BUDGET)
+    rehearsal_schema = replace(unlimited_schema, source=TABLE_FILE, folder=_prepare_folder(schema, folder))
     if DatasetDir(rehearsal_schema).read_manifest() is None:
         write_fake_table(rehearsal_schema, rehearsal_schema.folder / TABLE_FILE)
     snapshot = ensure_snapshot(rehearsal_schema)
