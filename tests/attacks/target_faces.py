@@ -25,7 +25,7 @@ TARGET = "p37,37,true,Hammerfest,7"
 SCHEMA = """\
 name: t
 source: t.csv
-neighbours: {neighbours}
+neighbours: {neighbors}
 unit: {{column: person, rows: 1}}
 budget: {{epsilon: {budget}}}
 analyst_budget: {{epsilon: {each}}}
