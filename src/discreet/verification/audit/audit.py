@@ -330,7 +330,7 @@ def _build_outlines(evidence: AuditEvidence, first: Numbers, second: Numbers) ->
         outline = [(float(edges[0]), 0.0), *zip(edges.tolist(), [*shares, 0.0], strict=True)]
         rows += [{"x": x, "share": share, "data": name} for x, share in outline]
     span = [float(edges[0]), float(edges[-1])]
-    x_axis = {"type": "quantitative", "title": evidence.candidate.feature.name[:90].rstrip(", ")}
+    x_axis: Layer = {"type": "quantitative", "title": evidence.candidate.feature.name[:90].rstrip(", ")}
     x_axis |= {"scale": {"domain": span, "nice": False}}
     y_axis = {"field": "share", "type": "quantitative", "title": "probability", "axis": PERCENT_AXIS}
     line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
@@ -391,10 +391,10 @@ def _build_bars(audit: Audit) -> list[Layer]:
     for name, count in zip(names, (event.count, event.other_count), strict=True):
         low, high = compute_clopper_pearson(count, event.draws, miss)
         rows.append({"data": name, "share": count / event.draws, "low": low, "high": high})
-    x_axis = {"field": "data", "type": "nominal", "title": None}
+    x_axis: Layer = {"field": "data", "type": "nominal", "title": None}
     x_axis |= {"sort": list(DATA_SET_STYLES), "axis": {"labelAngle": 0}}
     y_axis = {"type": "quantitative", "title": "probability of the event", "axis": PERCENT_AXIS}
-    bar = {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": x_axis, "y": y_axis | {"field": "share"}}}
+    bar: Layer = {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": x_axis, "y": y_axis | {"field": "share"}}}
     bar["encoding"] |= {"color": _build_style(0) | {"legend": None}}
     ends = {"x": x_axis, "y": y_axis | {"field": "low"}, "y2": {"field": "high"}}
     rule = {"mark": {"type": "rule", "color": INK, "strokeWidth": 2}, "encoding": ends}

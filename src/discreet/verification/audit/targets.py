@@ -157,7 +157,8 @@ def describe_tables(planned: Plan, pair: Pair) -> TextPair:
 def _select_differing_columns(planned: Plan, extra_rows: Sequence[Rows]) -> list[str]:
     """The columns in which the rows differ, those that the question is about first."""
     query, names = planned.query, list(planned.schema.columns)
-    query_columns = {column.column for column in (*query.keys, *query.aggregates)} | set(find_boundary_values(query))
+    query_columns = {key.column for key in query.keys} | {aggregate.column for aggregate in query.aggregates}
+    query_columns |= find_boundary_values(query).keys()
     if all(extra_rows):
         names = [name for name in names if len({row.get(name) for rows in extra_rows for row in rows}) > 1]
     return sorted(names, key=lambda name: name not in query_columns)[:MAX_COLUMNS_NAMED]
