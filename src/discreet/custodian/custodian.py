@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 class Custodian:
-    """Holds one data set and its ledger. Make one with `Custodian.open`; close it, or use it in a `with`."""
+    """One data set and its ledger. Open it with `Custodian.open`; close it, or use it in a `with`."""
 
     def __init__(
         self,
@@ -128,10 +128,10 @@ class Custodian:
 
     @staticmethod
     def rehearse(schema: str | Path, folder: str | Path | None = None) -> Custodian:
-        """The same calls on a made-up table of the same schema: nothing is charged, and nothing of the rows is opened.
+        """Open a made-up table of the same schema: nothing is charged, and the rows are not opened.
 
-        What is asked of one person is asked of the units "1", "2", ... The table and its ledger are kept in `folder`,
-        for as many processes as like; without one, in a folder that goes on closing.
+        Its units, for questions about one person, are "1", "2", ... The table and its ledger are kept in `folder`, for
+        any number of processes; without one, in a folder that is removed on closing.
         """
         from discreet.custodian.rehearsal import REHEARSAL_NOTE, open_rehearsal
 
@@ -307,9 +307,9 @@ class Custodian:
     def estimate_error(
         self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
     ) -> tuple[SyntheticPlan, ...]:
-        """What a private file would promise, how it would be made, and how far off every column would be: for nothing.
+        """Plan a private file: its guarantee, its mechanisms and the expected error of every column, at no cost.
 
-        Without a method, of every one that can be made of these columns.
+        Without a method, plan the file of every method that takes these columns.
         """
         return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, epsilon, k, options))
 
@@ -323,30 +323,30 @@ class Custodian:
         force: bool = False,
         progress: Progress = ignore_stage,
     ) -> SweepResult:
-        """Risk and utility of methods over k, and which to choose; nothing is released. For the custodian alone.
+        """Compare risk and utility of methods over k, and recommend one. Nothing is released; for the custodian alone.
 
-        t-closeness, if it is among the methods, is tried at `t`, which is 2 unless it is said.
+        t-closeness is tried at `t`, by default 2.
         """
         self._require_current()
         return run_sweep(self._get_handle(), ks, methods, 2 if t is None else t, report, force, progress)
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
-        """What is spent and left, of the data set and of one analyst, in every model."""
+        """Return what is spent and left, of the data set and of one analyst, in every model."""
         dataset_balances = self._ledger.balance(self.schema.name, self._caps)
         if analyst is None:
             return dataset_balances
         return (*dataset_balances, *self._ledger.balance(self.schema.name, self._caps, analyst))
 
     def history(self, analyst: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
-        """What was asked, the latest first; with `before`, what was asked before this entry."""
+        """Return the entries of the ledger, the latest first; with `before`, only those before this entry."""
         return self._ledger.history(self.schema.name, analyst, limit, before)
 
     def notable_entries(self) -> list[Entry]:
-        """Every release, and every answer with an epsilon above 5, the latest first: for the custodian's eyes."""
+        """Return every release, and every answer with an epsilon above 5, the latest first: for the custodian alone."""
         return self._ledger.notable_entries(self.schema.name)
 
     def is_stale(self) -> bool:
-        """Whether to open the data set again: it has a newer snapshot, or a file of this one or its schema changed."""
+        """Return whether to open the data set again: it has a newer snapshot, or its files or its schema changed."""
         if self._schema_file is not None and not self._schema_file.is_unchanged:
             return True
         source = self._source.source if isinstance(self._source, LazySource) else self._source
@@ -373,7 +373,7 @@ class Custodian:
         return custodian
 
     def verify(self) -> LedgerVerification:
-        """Recompute the ledger's chain of this data set; ClaimFailed names the first entry that is not as written."""
+        """Verify the ledger's chain of this data set; ClaimFailed names the first entry that was changed."""
         return self._ledger.verify(self.schema.name)
 
     def close(self) -> None:

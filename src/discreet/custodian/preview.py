@@ -62,10 +62,10 @@ Cells = tuple[Array, Array]
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a question would cost and be good for. It reads no row and charges nothing.
+    """The cost and the expected accuracy of a question. It reads no row and charges nothing.
 
     `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
-    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million being told.
+    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million.
     """
 
     question: str
@@ -77,25 +77,25 @@ class Preview:
     guarantee: Guarantee
     reason: str = ""
     stored: Fraction | None = None
-    """The epsilon of a stored answer that this analyst has paid for, and that would be told instead of a new draw."""
+    """The epsilon of a stored answer that this analyst has paid for, and that would be returned again."""
     reuse: Literal["", "own", "shared", "degraded"] = ""
-    """Which stored answer would be told: your own, another analyst's, or another's with noise added to your epsilon.
+    """Which stored answer would be returned: your own, another analyst's, or another's with noise added.
 
-    The data set pays for none of them; you pay for what is not your own, and `cost` is all that is told of it."""
+    The data set pays for none of them; you pay for one that is not your own, and `cost` is all that you see of it."""
     warnings: tuple[str, ...] = ()
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
     error_of: str = ""
-    """What `expected_error` is of; empty where it is 0 or not known."""
+    """The quantity whose error `expected_error` is; empty if it is 0 or not known."""
     prior_use: str = ""
-    """How the prior would be used, in a sentence; empty where none would."""
+    """How the prior would be used, in a sentence; empty if there is none."""
     balances: tuple[Balance, ...] = ()
     times: int = 0
     accuracy_by_rows: tuple[AccuracyForRows, ...] = ()
     """How the accuracy of a mean or variance depends on the number of rows selected, where that is not public."""
     compared_with_dp: DpComparison | None = None
-    """Of an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
+    """For an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
 
 def build_plan_charge(
@@ -107,7 +107,7 @@ def build_plan_charge(
     fresh: bool = False,
     any_price: bool = False,
 ) -> Charge:
-    """What a plan asks of the ledger."""
+    """Build the charge of a plan."""
     return Charge(
         dataset=planned.schema.name,
         snapshot=snapshot,
@@ -126,7 +126,7 @@ def build_plan_charge(
 
 
 def is_any_price(reuse: object) -> bool:
-    """Whether an analyst takes another's stored answer at any price; left out, for what she offers at the most."""
+    """Return whether an analyst takes another's stored answer at any price, or only up to what she offers."""
     if reuse is None:
         return False
     if copy_text(reuse, "reuse") != ANY_PRICE:
@@ -146,7 +146,7 @@ def preview_from_schema(
     model: str | None = None,
     **options: Any,
 ) -> Preview:
-    """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
+    """Preview a question from the schema alone, as if nothing had been spent."""
     max_epsilon = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
     query = parse_question(question, schema)
     request = build_query_options(epsilon, delta, prior, model, max_epsilon=max_epsilon, **options)
@@ -222,7 +222,7 @@ def describe_error_meaning(planned: Plan) -> str:
 
 
 def _describe_expected_rows(planned: Plan) -> str:
-    """The number of rows that an expected error is for, where it is not public."""
+    """The number of rows that an expected error is for, if it is not public."""
     noisy_measurements = [measurement for measurement in planned.measurements if isinstance(measurement, AdditiveNoise)]
     if not any(planned.build_estimator(measurement).depends_on_rows for measurement in noisy_measurements):
         return ""
@@ -298,7 +298,7 @@ def _apply_offer(preview: Preview, offer: Offer | None) -> Preview:
 
 
 def _count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
-    """How many more new answers of the same cost the budgets hold; this one at least, where the analyst can pay it."""
+    """How many more answers of this cost the budgets hold; at least this one, if the analyst can pay it."""
     if offer is None or offer.kind == "own":
         return ledger.count_affordable(charge, caps)
     priced_charge = replace(charge, spend=offer.price)
@@ -370,7 +370,7 @@ def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) ->
 
 
 def _build_category_prior(distribution: Posterior, description: str) -> StatedPrior:
-    """The likeliest in their order, and all others together where there are too many."""
+    """The likeliest names in their order; if there are too many, all others together."""
     names, mass = list(distribution.names or ()), distribution.mass.tolist()
     if len(names) > MAX_CELLS:
         indices = sorted(np.argsort(-distribution.mass, kind="stable")[: MAX_CELLS - 1].tolist())

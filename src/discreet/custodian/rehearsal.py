@@ -1,10 +1,10 @@
 """Rehearse on a table that is made up from the schema alone.
 
-There is no generator: the bytes of every column are a hash of its name. Units are named 1, 2, 3, ... No row satisfies
-what is declared impossible, as far as some tries find one that does not.
+No random generator is used: the values of a column are a hash of its name. Units are named 1, 2, 3, ... Rows that are
+declared impossible are replaced, in a limited number of tries.
 
-Nothing of the data set is opened but its schema: no source, no snapshot, no ledger. Planning sees the same public
-facts, so that what is refused, what it would cost and how far off it would be are those of the data set itself.
+Only the schema of the data set is opened: no source, snapshot or ledger. Planning sees the same public facts, so
+refusals, costs and expected errors are those of the data set itself.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def write_fake_table(schema: Schema, path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RehearsalDataset:
-    """What a custodian needs for a rehearsal."""
+    """The parts of a custodian that rehearses."""
 
     schema: Schema
     snapshot: Snapshot

@@ -63,7 +63,7 @@ class SessionLog(Protocol):
     """Names the session: of all that hold the same charge, this one answers."""
 
     def read_since(self, place: int) -> list[AdmittedQuestion]:
-        """What was admitted from a place on, in order."""
+        """Return what was admitted from a place on, in order."""
         ...
 
     def admit(self, place: int, question: AdmittedQuestion) -> bool:
@@ -118,7 +118,7 @@ class SessionCharge:
             raise InvalidInput("this session was opened before with the same key, and answers there; use a new key")
 
     def get_spent_epsilon(self) -> dict[str, Fraction | None]:
-        """What all answers of the data set have cost so far, in each model."""
+        """Return what all answers of the data set have cost so far, in each model."""
         return {balance.model: balance.epsilon for balance in self.ledger.balance(self.dataset, self.caps)}
 
 
@@ -138,7 +138,7 @@ class CountingSession:
     _positions: dict[tuple[str, Fraction], int] = field(default_factory=dict, repr=False)
     _outputs: dict[int, str] = field(default_factory=dict, repr=False)
     note: str | None = None
-    """What all its answers are warned of."""
+    """A warning of all its answers."""
     _release_barrier: Callable[[], None] = do_nothing
     """Called between a draw and all that shows that it was made."""
     _open: bool = True
@@ -146,12 +146,12 @@ class CountingSession:
 
     @property
     def epsilon(self) -> Fraction:
-        """What all answers together cost; it was paid on opening."""
+        """The cost of all answers together, paid on opening."""
         return self._tally.epsilon
 
     @property
     def left(self) -> Fraction:
-        """How much of epsilon no answer uses yet. A question about rows that few others are about may cost nothing."""
+        """The part of epsilon that no answer uses yet. A question about rows that few others use may cost nothing."""
         return self._tally.remaining
 
     def answer(self, question: Question, noise_scale: object = None) -> Answer:

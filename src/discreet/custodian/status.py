@@ -1,4 +1,4 @@
-"""What is known of a data set without opening its rows, and its JSON."""
+"""The status of a data set, without opening its rows: budgets, history, previews and snapshots, also as JSON."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _format_fraction(number: Fraction | None) -> str | None:
 
 
 def find_current_snapshot(schema: Schema) -> Snapshot | None:
-    """The snapshot that answers come from; None where there is none yet."""
+    """Return the snapshot that answers come from; None if there is none yet."""
     manifest = DatasetDir(schema).read_manifest()
     if manifest is None or not manifest.snapshots:
         return None
@@ -122,7 +122,7 @@ def find_current_snapshot(schema: Schema) -> Snapshot | None:
 
 
 def get_balances(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> tuple[Balance, ...]:
-    """What is spent and left, of the data set and of one analyst; all is left where no question was asked yet."""
+    """Return what is spent and left, of the data set and of one analyst; all is left before the first question."""
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     owners = (None,) if analyst is None else (None, analyst)
     with open_own_ledger(schema, where) as ledger:
@@ -157,13 +157,13 @@ def preview_with_ledger(
 def list_history(
     schema: Schema, where: str | Path | None = None, analyst: str | None = None, limit: int = 100
 ) -> list[Entry]:
-    """What was asked, the latest first."""
+    """Return the entries of the ledger, the latest first."""
     with open_own_ledger(schema, where) as ledger:
         return [] if ledger is None else ledger.history(schema.name, analyst, limit)
 
 
 def compute_tighter_epsilon(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> float:
-    """A tighter epsilon of all that was spent in approx-dp, at the cap's delta; for display alone.
+    """Compute a tighter epsilon of all that was spent in approx-dp, at the cap's delta; for display alone.
 
     It adds up what was spent in parallel and on snapshots without a unit in common too, so it may be the greater one.
     """

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Name = TypeVar("Name", bound=Hashable)
 Array = NDArray[Any]
 ITEM_BYTES = 8
-"""Of a code or a number, in bytes."""
+"""Bytes of a code or a number."""
 MANIFEST_NAME = "manifest.json"
 """Its name in a folder of columns."""
 RELEASE_FORMAT = "discreet release 1"
-"""What a manifest begins with."""
+"""The first value of a manifest."""
 COPY_OPTIONS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
 BATCH_ROWS = 100_000
 """How many rows are written at a time."""
@@ -54,14 +54,14 @@ class Spool:
         resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, file_limit))
 
     def store_array(self, values: Array) -> Array:
-        """The same values, on disk."""
+        """Return the same values, on disk."""
         with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
             file.write(np.ascontiguousarray(values).data)
             file.flush()
             return np.memmap(file, values.dtype, mode="r").view(np.ndarray)
 
     def store_attribute(self, attribute: Attribute) -> Attribute:
-        """The same attribute, its values on disk."""
+        """Return the same attribute, with its values on disk."""
         return replace(attribute, values=self.store_array(attribute.values))
 
     def gather_columns(self, parts: Iterable[Mapping[Name, Array]], rows: int) -> dict[Name, Array]:
@@ -148,7 +148,7 @@ class ReleaseTargets:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Every path that may be written and moved to its place."""
+        """All paths that may be written."""
         tables = (self.table,) if self.apart else (self.table, self.second, self.manifest)
         return (*tables, *([] if self.report is None else [self.report]))
 
@@ -250,7 +250,7 @@ def move_staged_files(staged: Mapping[Path, Path], force: bool, obsolete: Collec
 
 
 def _put_file(written: Path, target: Path) -> None:
-    """Never over a file that is there: two releases may come at once."""
+    """Never overwrites: two releases may come at once."""
     if written.is_dir():
         written.rename(target)  # over nothing but an empty folder
         return

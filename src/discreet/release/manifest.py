@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 Labels = Mapping[str, NDArray[np.int64]]
 RECORD_FIELDS = ("number", "name", "snapshot", "method", "k", "sha256", "manifest")
-"""What is stored of a release, in the order of the fields of `ReleaseRecord`."""
+"""The stored names, in the order of the fields of `ReleaseRecord`."""
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
 RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
     escape = '"', allow_quoted_nulls = false)"""
-"""A CSV file of ours: what a text looks like does not say what it is."""
+"""Reads a CSV file of ours, all columns as text: the manifest says what they hold."""
 CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOLEAN", "text": "VARCHAR"}
 
 
@@ -52,9 +52,9 @@ class Release:
     manifest: Mapping[str, object]
     manifest_file: Path
     entry: int
-    """Where the ledger tells of it."""
+    """The number of its entry in the ledger."""
     measured: Mapping[str, object]
-    """What an independent check of the claim found."""
+    """The result of an independent check of the claim."""
     report: Path | None = None
     risk: str | None = None
     utility: str | None = None
@@ -184,7 +184,7 @@ def read_earlier_labels(
 
 @dataclass(frozen=True, slots=True)
 class ManifestColumn:
-    """What a manifest says of a column."""
+    """The description of a column in a manifest."""
 
     name: str
     kind: Kind
@@ -194,7 +194,7 @@ class ManifestColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseManifest:
-    """What a released table says of itself."""
+    """The manifest of a released table."""
 
     release: str
     guarantee: Guarantee
@@ -256,7 +256,7 @@ def read_released_table(
 def _convert_to_parquet(
     engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[ManifestColumn], target: Path
 ) -> tuple[str, list[str]]:
-    """The columns of a file in a file that they can be read from one by one, and the type of each."""
+    """A Parquet file with the columns, which can be read one by one, and the type of each."""
     is_csv = file.suffix.lower() == ".csv"
     source, path = RELEASED_CSV_READER if is_csv else READERS[".parquet"], glob.escape(str(file))
     described_columns = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
@@ -287,7 +287,7 @@ def _read_column(
 
 
 def _is_lossless_cast(engine: duckdb.DuckDBPyConnection, name: str, read_as: str, path: str) -> bool:
-    """Whether no value is lost and no two become one where they are read as what the manifest says they are."""
+    """Whether no value is lost and no two become one if they are read as the manifest says."""
     column = quote_column(name)
     both_columns = f"SELECT {column} AS r, TRY_CAST({column} AS {read_as}) AS v FROM {READERS['.parquet']}"
     counts = "count(r), count(DISTINCT r), count(v), count(DISTINCT v)"
@@ -296,7 +296,7 @@ def _is_lossless_cast(engine: duckdb.DuckDBPyConnection, name: str, read_as: str
 
 
 def _read_text_codes(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Integers]:
-    """The texts that there are, and their places: as many Python strings as rows would fill the memory."""
+    """The distinct texts, and their codes: as many Python strings as rows would fill the memory."""
     distinct_rows = engine.execute(f"SELECT DISTINCT v FROM ({values}) WHERE v IS NOT NULL", [path]).fetchall()
     texts = sorted(str(text) for (text,) in distinct_rows)
     if not texts:

@@ -246,22 +246,11 @@ class ProtectionRecipe:
 
     def _list_options(self) -> dict[str, object]:
         """The options by the names that manifests have for them."""
-        return {
-            "buckets": self.buckets,
-            "diversity": self.diversity,
-            "form": self.form,
-            "grouping": self.grouping,
-            "groups_per_bucket": self.groups_per_bucket,
-            "informed": self.informed,
-            "ks": self.ks,
-            "loss": self.loss,
-            "partition": self.partition,
-            "strata": self.strata,
-            "suppress": self.suppress,
-            "swap": self.swap,
-            "t": self.t,
-            "weights": self.weights,
-        }
+        grouping = {"grouping": self.grouping, "weights": self.weights, "strata": self.strata}
+        swapping = {"ks": self.ks, "informed": self.informed, "swap": self.swap, "diversity": self.diversity}
+        generalizing = {"loss": self.loss, "suppress": self.suppress}
+        buckets = {"t": self.t, "buckets": self.buckets, "groups_per_bucket": self.groups_per_bucket}
+        return {**grouping, **swapping, **generalizing, **buckets, "form": self.form, "partition": self.partition}
 
 
 def _to_json_value(value: object) -> object:

@@ -58,14 +58,14 @@ MAX_ASSESSED_ROWS = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class DatasetHandle:
-    """What publishing needs of a custodian."""
+    """The parts of a custodian that publishing needs."""
 
     schema: Schema
     snapshot: Snapshot
     source: Source
     ledger: Ledger
     note: str | None = None
-    """What every release says, such as that it is a rehearsal."""
+    """A note on every release, such as that it is a rehearsal."""
 
     @property
     def notes(self) -> tuple[str, ...]:

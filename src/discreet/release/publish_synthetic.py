@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from discreet.sdc.comparison import Comparison
 
 CUSTODIAN_PAYER = "custodian"
-"""Who pays for a file: from the budget of the data set, and no analyst's."""
+"""The payer of a file: it uses the budget of the data set, and no analyst's."""
 NO_REFUND = "what was charged stays charged"
 ROWS_ARE = {
     "private-columns": "The columns are not linked: values of one row need not be of one person, not even nearly.",
@@ -58,9 +58,9 @@ ERRORS_MEANING = (
 UNKNOWN_EFFECT = "what it adds to this file cannot be told"
 NOT_PRIVATE_NOTE = "for the custodian: itself not private"
 MAX_QUERY_LENGTH = 2000
-"""Of the description of a release in the history."""
+"""The length of the description of a release in the history."""
 MAX_SHOWN_LENGTH = 80
-"""Of the same in a refusal."""
+"""Its length in a refusal."""
 
 
 def plan_synthetic_files(schema: Schema, recipes: Sequence[SyntheticRecipe]) -> tuple[SyntheticPlan, ...]:
@@ -100,12 +100,13 @@ def publish_synthetic(
             handle.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
             move_staged_files(staged, targets.force)
         report, utility, report_warnings = _assess_file(handle, plan, name, released, targets, staged, progress)
+    files = tuple(targets.table / f"{column}.parquet" for column in recipe.names) if recipe.apart else (targets.table,)
     return Release(
         name=name,
         method=recipe.method,
         guarantee=plan.guarantee,
         rows=released.rows,
-        files=_list_files(recipe, targets),
+        files=files,
         manifest=manifest,
         manifest_file=targets.manifest,
         entry=receipt.entry,
@@ -125,7 +126,7 @@ def publish_synthetic(
 
 @contextmanager
 def _mark_failures_paid() -> Iterator[None]:
-    """What fails from here on is paid for."""
+    """Failures in the block say that the charge stands."""
     try:
         yield
     except (InvalidInput, Unavailable) as failure:
@@ -181,10 +182,6 @@ def _charge_release(
 def _build_key_error(entry: int, query_text: str) -> InvalidInput:
     used = f"this key was used before, for entry {entry}, {query_text[:MAX_SHOWN_LENGTH]!r}"
     return InvalidInput(f"{used}; {NO_REFUND}, and a new key pays for a new file")
-
-
-def _list_files(recipe: SyntheticRecipe, targets: ReleaseTargets) -> tuple[Path, ...]:
-    return tuple(targets.table / f"{name}.parquet" for name in recipe.names) if recipe.apart else (targets.table,)
 
 
 def _write_files(

@@ -138,8 +138,7 @@ def _find_correlated_pairs(sample: OutputSample, sample2: OutputSample) -> list[
     """The pairs of columns with the highest correlation: 1 if a draw is used twice."""
     parts = [_take_screening_draws(outputs).columns for outputs in (sample, sample2)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        rows = [_clip_tails(cast("Columns", part)) for part in parts]
-        correlations = np.abs(np.nan_to_num(sum(np.corrcoef(values.T) for values in rows)))
+        correlations = np.abs(np.nan_to_num(sum(np.corrcoef(_clip_tails(cast("Columns", part)).T) for part in parts)))
     upper = np.triu(correlations, k=1)
     order = np.argsort(-upper, axis=None, kind="stable")[:MAX_CORRELATED]
     return [(int(first), int(second)) for first, second in zip(*np.unravel_index(order, upper.shape), strict=True)]

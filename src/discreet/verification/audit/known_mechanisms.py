@@ -104,25 +104,21 @@ def _build_refinement(epsilon: Fraction) -> KnownMechanism:
     return KnownMechanism(_SAMPLE, (0, CANDIDATES - 1), prepare=refinement.distribution)
 
 
-def _build_quantile(epsilon: Fraction) -> KnownMechanism:
-    median = Quantile.of(0.5, 0, MAX_VALUE, epsilon)
-    return KnownMechanism(repeat_answer(median.answer_counts), _get_two_end_pair(), prepare=_count_values)
+def _build_counts_mechanism(
+    answer_counts: Callable[[NDArray[np.int64]], object], pair: tuple[list[int], list[int]] | None = None
+) -> KnownMechanism:
+    """On a column's counts by value; by default with half of the rows at either end, and a row more."""
+    two_ends = [0] * 3 + [MAX_VALUE] * 3, [0] * 3 + [MAX_VALUE] * 4
+    return KnownMechanism(repeat_answer(answer_counts), pair or two_ends, prepare=_count_values)
 
 
 def _build_quantiles(epsilon: Fraction) -> KnownMechanism:
     quantiles = Quantiles.of((0.25, 0.75), 0, MAX_VALUE, epsilon)  # with a split that is not released
-    answer = repeat_answer(lambda counts: tuple(quantiles.answer_counts(counts)))
-    return KnownMechanism(answer, _get_two_end_pair(), prepare=_count_values)
+    return _build_counts_mechanism(lambda counts: tuple(quantiles.answer_counts(counts)))
 
 
 def _build_extreme(epsilon: Fraction) -> KnownMechanism:
-    largest = Extreme.of(1, MAX_VALUE + 1, epsilon)
-    return KnownMechanism(repeat_answer(largest.answer_counts), ([], [MAX_VALUE]), prepare=_count_values)
-
-
-def _build_bracket(epsilon: Fraction) -> KnownMechanism:
-    bracket = Bracket.of(0.5, MAX_VALUE + 1, epsilon)
-    return KnownMechanism(repeat_answer(bracket.answer_counts), _get_two_end_pair(), prepare=_count_values)
+    return _build_counts_mechanism(Extreme.of(1, MAX_VALUE + 1, epsilon).answer_counts, ([], [MAX_VALUE]))
 
 
 def _build_median(statistic: SmoothOrderStatistic | IndividualOrderStatistic) -> KnownMechanism:
@@ -135,11 +131,6 @@ def _get_score_pair() -> tuple[list[int], list[int]]:
     """One candidate a step above all others, and a step below them."""
     others = CANDIDATES - 1
     return [1, *[0] * others], [0, *[1] * others]
-
-
-def _get_two_end_pair() -> tuple[list[int], list[int]]:
-    """Half of the rows at either end, and a row more."""
-    return [0] * 3 + [MAX_VALUE] * 3, [0] * 3 + [MAX_VALUE] * 4
 
 
 def _count_values(values: Sequence[int]) -> NDArray[np.int64]:
@@ -156,10 +147,10 @@ MECHANISM_BUILDERS: Mapping[str, Callable[[Fraction], KnownMechanism]] = {
     "exponential": _build_exponential,
     "permute-and-flip": _build_permute_and_flip,
     "refinement": _build_refinement,
-    "quantile": _build_quantile,
+    "quantile": lambda epsilon: _build_counts_mechanism(Quantile.of(0.5, 0, MAX_VALUE, epsilon).answer_counts),
     "quantiles": _build_quantiles,
     "extreme": _build_extreme,
-    "bracket": _build_bracket,
+    "bracket": lambda epsilon: _build_counts_mechanism(Bracket.of(0.5, MAX_VALUE + 1, epsilon).answer_counts),
     "smooth-median": lambda epsilon: _build_median(SmoothOrderStatistic("median", 0, 1000, epsilon)),
     "individual-median": lambda epsilon: _build_median(IndividualOrderStatistic("median", 0, 1000, epsilon)),
     "truncated-range-count": lambda epsilon: KnownMechanism(repeat_answer(TruncatedRangeCount(epsilon).answer), (5, 6)),

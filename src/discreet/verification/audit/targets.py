@@ -319,7 +319,7 @@ class Target:
     delta: Fraction = Fraction(0)
     draws: int = DEFAULT_DRAWS
     note: str = ""
-    """What the report says of it besides."""
+    """A remark for the report."""
     pair_descriptions: tuple[TextPair, ...] = field(kw_only=True)
 
     def audit(self, draws: int | None, confidence: Fraction, show: Callable[[str], None]) -> tuple[Audit, TextPair]:

@@ -132,7 +132,7 @@ def _log_or_floor(probability: float) -> float:
 
 
 class FiniteDistribution(Protocol):
-    """What knows its exact probabilities."""
+    """An object that knows its exact probabilities."""
 
     def law(self) -> Mapping[Hashable, Fraction]:
         """Return the exact probability of every outcome."""

@@ -310,13 +310,14 @@ def _sample_plain_rows(schema: Schema, rows: list[Row], entropy: Entropy) -> lis
     extra_count = sample_below(MAX_EXTRA_ROWS + 1, entropy) if is_full else 0
     generator = PairGenerator(schema, {}, entropy)
     all_rows = [*rows, *(generator.sample_row() | {UNIT_FIELD: rows[0][UNIT_FIELD]} for _ in range(extra_count))]
-    return [_build_plain_row(schema, row, entropy) for row in all_rows]
-
-
-def _build_plain_row(schema: Schema, row: Mapping[str, Any], entropy: Entropy) -> dict[str, Any]:
-    unit_value: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
-    values = ((name, column) for name, column in schema.columns.items() if column.derived is None)
-    return unit_value | {name: _sample_plain_value(column, row[name], entropy) for name, column in values}
+    plain_rows = []
+    for row in all_rows:
+        plain_row: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
+        for name, column in schema.columns.items():
+            if column.derived is None:
+                plain_row[name] = _sample_plain_value(column, row[name], entropy)
+        plain_rows.append(plain_row)
+    return plain_rows
 
 
 def _sample_plain_value(column: Column, code: Any, entropy: Entropy) -> Any:

@@ -73,7 +73,7 @@ SplitRule = Callable[[SplitDistribution, IntegerArray], int]
 
 @dataclass(frozen=True, slots=True)
 class ObservedLoss:
-    """What a pair of tables loses: a `PrivacyCost` of any size, also far beyond what could be charged."""
+    """The loss on a pair of tables: a `PrivacyCost` of any size, also far beyond what could be charged."""
 
     epsilon: Fraction = ZERO
     rho: Fraction = ZERO
@@ -239,7 +239,7 @@ def follow_splits(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _SplitWalk:
-    """What came out on the first table comes out on the second too."""
+    """Chooses the outcomes on the first table, and repeats them on the second."""
 
     differ: IntegerArray
     rules: tuple[SplitRule, SplitRule]
@@ -282,7 +282,7 @@ class _FollowedQuantiles(Quantiles):
 
 @dataclass(frozen=True, eq=False)
 class _DecidedSplit(SplitDistribution):
-    """One of its choices."""
+    """A choice whose outcome is decided by the walk."""
 
     walk: _SplitWalk
 

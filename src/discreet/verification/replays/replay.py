@@ -393,7 +393,11 @@ def _replay_records(plan: RecordsPlan, sources: SourcePair) -> list[MechanismRep
     )
     mechanisms = []
     if plan.ordered_axes:
-        budget, loss = plan.budget.take_share(plan.shares[0]), _compute_sums_loss(plan.noise, other_sums - sums)
+        budget, moves = plan.budget.take_share(plan.shares[0]), other_sums - sums
+        if isinstance(plan.noise, BoxStaircase):  # one sample for each block, else one for each of its sums
+            loss = compute_vector_loss(plan.noise, moves.tolist())
+        else:
+            loss = compute_noise_loss(plan.noise, moves.ravel().tolist())
         columns = ", ".join(plan.axes[axis].grid.column for axis in plan.ordered_axes)
         shares = {"share of the sums": _compute_loss_share(budget, loss)}
         inputs: tuple[Inputs, Inputs] = dict(enumerate(sums)), dict(enumerate(other_sums))
@@ -404,10 +408,3 @@ def _replay_records(plan: RecordsPlan, sources: SourcePair) -> list[MechanismRep
         inputs = dict(enumerate(scores[axis])), dict(enumerate(other_scores[axis]))
         mechanisms.append(MechanismReplay(plan.axes[axis].grid.column, "exponential mechanism", *inputs, shares, loss))
     return mechanisms
-
-
-def _compute_sums_loss(noise: Noise | BoxStaircase, moves: IntegerArray) -> ObservedLoss:
-    """One sample for each block, or for each of its sums."""
-    if isinstance(noise, BoxStaircase):
-        return compute_vector_loss(noise, moves.tolist())
-    return compute_noise_loss(noise, moves.ravel().tolist())
