@@ -166,7 +166,8 @@ class TaxonomyLeaf:
         for line in text.strip().splitlines():
             names, _, numbers = line.partition(": ")
             parts = tuple(tuple(map(int, part.split())) for part in numbers.split("; "))
-            leaves.append(TaxonomyLeaf(*names.split(" / "), parts))
+            group, kind, name = names.split(" / ")
+            leaves.append(TaxonomyLeaf(group, kind, name, parts))
         return tuple(leaves)
 
 

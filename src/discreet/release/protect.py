@@ -15,6 +15,7 @@ from discreet.mechanisms.entropy import Entropy, KeyedEntropy
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.scan import AnatomyPlan, RankRuns, ReleaseBatch, ReleasePlan, SwapPlan
 from discreet.release.files import Spool
+from discreet.release.manifest import Labels
 from discreet.release.methods import ProtectionRecipe
 from discreet.release.original_records import (
     Codes,
@@ -29,7 +30,6 @@ from discreet.sdc.table import Attribute, ProtectedTable, Table, check_informati
 if TYPE_CHECKING:
     from discreet.sources.protocol import Source
 
-Labels = Mapping[str, NDArray[np.int64]]
 MAX_SWAPPED_COLUMNS = 6
 """Columns that one statement swaps: engines plan much longer for more."""
 

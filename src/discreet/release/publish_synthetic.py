@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from discreet.datasets.dataset_dir import DatasetDir
 from discreet.datasets.registration import Progress
@@ -38,9 +37,6 @@ from discreet.schema import Schema
 from discreet.sdc.table import Table
 from discreet.synthetic.file_plan import SyntheticPlan, plan_synthetic_file
 from discreet.synthetic.make import PublicRowFacts, synthesize_codes
-
-if TYPE_CHECKING:
-    from discreet.sdc.comparison import Comparison
 
 CUSTODIAN_PAYER = "custodian"
 """The payer of a file: it uses the budget of the data set, and no analyst's."""
@@ -236,19 +232,13 @@ def _assess_file(
         original = read_records(handle.schema, handle.source).select(tuple(released))
         comparison = compare_release(original, released, aligned=False)
         comparison = replace(comparison, bounded=format_privacy_bound(plan.guarantee))
-        _write_report(staged[targets.report], name, plan, comparison, original, released)
+        errors = ", ".join(f"{column} {format_number(error, 2)}" for column, error in plan.errors.items())
+        facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
+        facts |= {"assumptions": list(plan.guarantee.assumptions), "this report": NOT_PRIVATE_NOTE}
+        facts |= {"rows are": ROWS_ARE[plan.method], "expected errors": errors, "expected errors are": ERRORS_MEANING}
+        facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
+        write_comparison_report(staged[targets.report], facts, comparison, original, released)
         move_staged_files({targets.report: staged[targets.report]}, targets.force)
     except (InvalidInput, Unavailable, Unsupported) as failure:
         return None, None, (f"The file is released, and its report could not be made: {failure}.",)
     return targets.report, f"{comparison.utility} (For you alone: this sentence is itself not private.)", ()
-
-
-def _write_report(
-    path: Path, name: str, plan: SyntheticPlan, comparison: Comparison, original: Table, released: Table
-) -> None:
-    errors = ", ".join(f"{column} {format_number(error, 2)}" for column, error in plan.errors.items())
-    facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
-    facts |= {"assumptions": list(plan.guarantee.assumptions), "this report": NOT_PRIVATE_NOTE}
-    facts |= {"rows are": ROWS_ARE[plan.method], "expected errors": errors, "expected errors are": ERRORS_MEANING}
-    facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
-    write_comparison_report(path, facts, comparison, original, released)

@@ -88,8 +88,9 @@ def _check_outputs(raw: object, count: int) -> NDArray[Any] | list[object]:
         try:
             draws = list(cast("Sequence[object]", raw))
         except TypeError:
-            got = type(raw).__name__
-            raise InvalidInput(f"mechanism(D, n) returns n draws, as an array or a list; got {got}") from None
+            raise InvalidInput(
+                f"mechanism(D, n) returns n draws, as an array or a list; got {type(raw).__name__}"
+            ) from None
     if len(draws) != count:
         raise InvalidInput(f"mechanism(D, n) returns n draws; asked for {count:,}, it returned {len(draws):,}")
     return draws
