@@ -152,7 +152,7 @@ columns:
 
 @dataclass(frozen=True, slots=True)
 class TaxonomyLeaf:
-    """A line of a table above: where it stands in the taxonomy, and its numbers."""
+    """A line of a table above: its place in the taxonomy, and its numbers."""
 
     group: str
     kind: str
@@ -161,15 +161,14 @@ class TaxonomyLeaf:
 
     @staticmethod
     def parse_table(text: str) -> tuple[TaxonomyLeaf, ...]:
-        """All lines of a table."""
-        return tuple(TaxonomyLeaf.parse_line(line) for line in text.strip().splitlines())
-
-    @staticmethod
-    def parse_line(line: str) -> TaxonomyLeaf:
-        """One line."""
-        names, _, numbers = line.partition(": ")
-        group, kind, name = names.split(" / ")
-        return TaxonomyLeaf(group, kind, name, tuple(tuple(map(int, part.split())) for part in numbers.split("; ")))
+        """Parse all lines of a table."""
+        leaves = []
+        for line in text.strip().splitlines():
+            names, _, numbers = line.partition(": ")
+            parts = tuple(tuple(map(int, part.split())) for part in numbers.split("; "))
+            group, kind, name = names.split(" / ")
+            leaves.append(TaxonomyLeaf(group, kind, name, parts))
+        return tuple(leaves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +180,11 @@ class WeightedChoice(Generic[Value]):
 
     @staticmethod
     def of(weights: Mapping[Value, int]) -> WeightedChoice[Value]:
-        """Value to weight."""
+        """Build a choice from the weight of each value."""
         return WeightedChoice(tuple(weights), tuple(accumulate(weights.values())))
 
     def sample(self, generator: Random) -> Value:
-        """One value."""
+        """Sample a value."""
         return self.values[bisect(self.bounds, int(generator.random() * self.bounds[-1]))]
 
 
@@ -215,15 +214,13 @@ CELL_ERRORS = (
     (10, 0.004, ("",)),
     (11, 0.003, ("", "not known")),
 )
-"""Which column, what share of it, what stands there instead."""
+"""A column, the share of its cells with errors, and the errors."""
 
 
 def write_registry(folder: Path, patients: int = 50_000) -> Path:
-    """Write the table, its schema and the public files beside it; the path of the schema."""
+    """Write the table, its schema and the public files beside it, and return the path of the schema."""
     generator = Random(SEED)
-    rows = [
-        ",".join(_insert_errors(_generate_patient(number, generator), generator)) for number in range(1, patients + 1)
-    ]
+    rows = [",".join(_generate_row(number, generator)) for number in range(1, patients + 1)]
     chapters = [f"{name},{leaf.group},{leaf.numbers[2][0]}" for name, leaf in DIAGNOSIS_LEAVES.items()]
     names = {"education": ", ".join(EDUCATION), "hospitals": ", ".join(HOSPITALS)}
     texts = {
@@ -246,15 +243,25 @@ def _format_taxonomy(root: str, leaves: Iterable[TaxonomyLeaf]) -> str:
     return json.dumps({"attribute": root, "parents": parents}, indent=1) + "\n"
 
 
+def _generate_row(number: int, generator: Random) -> list[str]:
+    """The row of a patient as it was typed in, with some errors."""
+    row = _generate_patient(number, generator)
+    for column, share, replacements in CELL_ERRORS:
+        if generator.random() < share:
+            row[column] = _choose_value(replacements, generator)
+    return row
+
+
 def _generate_patient(number: int, generator: Random) -> list[str]:
-    """One patient, before anything went wrong."""
     first, last = AGE_CHOICE.sample(generator)
     age = first + int(generator.random() * (last - first + 1))
     sex = int(generator.random() < 0.485)
     education = EDUCATION_CHOICES[next(limit for limit in EDUCATION_CHOICES if age <= limit)].sample(generator)
     job = _sample_job(age, education, generator)
     illness = DIAGNOSIS_CHOICES[(age >= 40) + (age >= 65), sex].sample(generator)
-    smokes = generator.random() < _compute_smoking_chance(age, sex, education, illness)
+    smoking_chance = 0.32 + 0.06 * sex - 0.04 * education - 0.1 * (age >= 75)
+    smoking_chance += 0.45 * (illness in {"lung cancer", "chronic bronchitis"})
+    smokes = generator.random() < smoking_chance
     return [
         f"p{number}",
         str(age),
@@ -291,11 +298,6 @@ def _sample_income(usual_income: int, age: int, generator: Random) -> str:
     return f"{cents // 100}.{cents % 100:02}"
 
 
-def _compute_smoking_chance(age: int, sex: int, education: int, illness: str) -> float:
-    chance = 0.32 + 0.06 * sex - 0.04 * education - 0.1 * (age >= 75)
-    return chance + 0.45 * (illness in {"lung cancer", "chronic bronchitis"})
-
-
 def _sample_bmi(age: int, illness: str, generator: Random) -> str:
     # Added one by one: sum() rounds otherwise from Python 3.12 on.
     spread = generator.random() + generator.random() + generator.random() + generator.random()
@@ -305,14 +307,6 @@ def _sample_bmi(age: int, illness: str, generator: Random) -> str:
 
 def _choose_value(values: Sequence[Value], generator: Random) -> Value:
     return values[int(generator.random() * len(values))]
-
-
-def _insert_errors(row: list[str], generator: Random) -> list[str]:
-    """The row as it was typed in."""
-    for column, share, replacements in CELL_ERRORS:
-        if generator.random() < share:
-            row[column] = _choose_value(replacements, generator)
-    return row
 
 
 if __name__ == "__main__":

@@ -196,15 +196,11 @@ FAULTS = (
     Fault(
         "degraded-answers-draw-each-number-anew",
         "custodian",
-        "Counts that were drawn together are degraded one by one.",
+        "Counts that were drawn together are drawn and degraded one by one.",
         "Several noisy copies of one draw are told, for the price of one.",
         "custodian/measure.py",
-        """            shared_columns[group]
-            if group in shared_columns
-            else _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
-""",
-        """            _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
-""",
+        "column = shared_columns[group] if group in shared_columns else sample(index, measurement)",
+        "column = sample(index, measurement)",
         ("laws/test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
     ),
     Fault(

@@ -398,7 +398,7 @@ COUNT = {"question": "SELECT COUNT(*) FROM planted WHERE stay > 3", "epsilon": "
 FAILING = {
     "discreet.custodian.custodian.measure_plan": ("POST", ANSWERS, COUNT),
     "discreet.custodian.custodian.build_answer": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.custodian.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
+    "discreet.custodian.preview.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
     "discreet.service.api.dataset_routes.build_stated_prior": (
         "POST",

@@ -24,15 +24,13 @@ from discreet.custodian.measure import degrade_result, measure_plan
 from discreet.custodian.preview import (
     DEFAULT_ANALYST,
     Preview,
-    apply_offer,
     build_plan_charge,
-    build_preview,
-    count_affordable_answers,
     get_min_left,
     is_any_price,
     plan_or_find_stored,
+    preview_query,
 )
-from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
+from discreet.custodian.session import CountingSession, SessionLog, do_nothing, start_counting_session
 from discreet.datasets.dataset_dir import Snapshot, open_bound_ledger
 from discreet.datasets.integrity import LazySource, TrackedFiles, require_current, stat_files
 from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
@@ -50,8 +48,8 @@ from discreet.query.validate import Question, count_answer_numbers, parse_questi
 from discreet.release.assess import run_sweep
 from discreet.release.files import ReleaseTargets
 from discreet.release.manifest import Release
-from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
 from discreet.release.methods import (
+    SYNTHETIC_METHODS,
     build_protection_recipe,
     build_synthetic_recipe,
     build_synthetic_recipes,
@@ -70,7 +68,7 @@ if TYPE_CHECKING:
 
 
 class Custodian:
-    """Holds one data set and its ledger. Make one with `Custodian.open`; close it, or use it in a `with`."""
+    """One data set and its ledger. Open it with `Custodian.open`; close it, or use it in a `with`."""
 
     def __init__(
         self,
@@ -81,16 +79,12 @@ class Custodian:
         note: str | None = None,
         schema_file: TrackedFiles | None = None,
     ) -> None:
-        self.schema = schema
-        self._note = note
-        self._schema_file = schema_file
-        self._snapshot = snapshot
-        self._source = source
-        self._ledger = ledger
+        self.schema, self._snapshot, self._source, self._ledger = schema, snapshot, source, ledger
+        self._note, self._schema_file = note, schema_file
         self._caps = Caps(schema.budget, schema.analyst_budget, schema.models)
         self._payable_caps = self._caps
         self._can_measure = True
-        self._release_barrier: Callable[[], None] = _do_nothing
+        self._release_barrier: Callable[[], None] = do_nothing
         self._large_answer_slots = BoundedSemaphore(MAX_LARGE_ANSWERS)
 
     @staticmethod
@@ -115,13 +109,8 @@ class Custodian:
         open_rows = partial(open_source, loaded_schema, snapshot, source if isinstance(source, str) else None)
         opened_source = open_rows() if reading else LazySource(open_rows)
         try:
-            return Custodian(
-                loaded_schema,
-                snapshot,
-                opened_source,
-                open_bound_ledger(loaded_schema, ledger, wait),
-                schema_file=schema_file,
-            )
+            opened_ledger = open_bound_ledger(loaded_schema, ledger, wait)
+            return Custodian(loaded_schema, snapshot, opened_source, opened_ledger, schema_file=schema_file)
         except DiscreetError:
             opened_source.close()
             raise
@@ -139,10 +128,10 @@ class Custodian:
 
     @staticmethod
     def rehearse(schema: str | Path, folder: str | Path | None = None) -> Custodian:
-        """The same calls on a made-up table of the same schema: nothing is charged, and nothing of the rows is opened.
+        """Open a made-up table of the same schema: nothing is charged, and the rows are not opened.
 
-        What is asked of one person is asked of the units "1", "2", ... The table and its ledger are kept in `folder`,
-        for as many processes as like; without one, in a folder that goes on closing.
+        Its units, for questions about one person, are "1", "2", ... The table and its ledger are kept in `folder`, for
+        any number of processes; without one, in a folder that is removed on closing.
         """
         from discreet.custodian.rehearsal import REHEARSAL_NOTE, open_rehearsal
 
@@ -187,18 +176,9 @@ class Custodian:
         returned as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace,
         once for each draw; else a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
         """
-        noise_options = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale}
-        other_options = {
-            "prior": prior,
-            "model": model,
-            "distance": distance,
-            "interval": interval,
-            "rows": rows,
-            "tail": tail,
-        }
-        finish_answer = self._charge_and_measure(
-            question, analyst, key, fresh, reuse, constraints, **noise_options, **other_options
-        )
+        options = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "noise_scale": noise_scale}
+        options |= {"accuracy": accuracy, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
+        finish_answer = self._charge_and_measure(question, analyst, key, fresh, reuse, constraints, **options)
         return finish_answer()
 
     def _charge_and_measure(
@@ -215,14 +195,19 @@ class Custodian:
         query, fresh, any_price = parse_question(question, self.schema), bool(fresh), is_any_price(reuse)
         analyst, key = _check_names(analyst, key)
         request = self._build_options(analyst, **options)
-        find_offer = self._make_offer_finder(analyst, key, fresh=fresh, any_price=any_price)
+
+        def find_offer(planned: Plan) -> Offer | None:
+            names = "a question", self._snapshot.name, analyst, key
+            return self._ledger.find_offer(build_plan_charge(planned, *names, fresh, any_price))
+
         planned = plan_or_find_stored(self.schema, query, request, find_offer)
         stated_constraints = copy_constraints(constraints)
         check_plan_constraints(planned, stated_constraints)
         sql = to_sql(query, self.schema)
         if planned.is_free:
             return lambda: build_public_answer(planned, sql, self._get_spent_epsilon()).with_note(self._note)
-        self._require_measurable()
+        if self._can_measure:
+            self._require_current()
         charge = build_plan_charge(planned, sql, self._snapshot.name, analyst, key, fresh, any_price)
         receipt = self._ledger.charge(charge, self._payable_caps)
         try:
@@ -252,29 +237,17 @@ class Custodian:
         tail: bool | None = None,
         reuse: str | None = None,
     ) -> Preview:
-        """What the question would cost and be good for, what is left, and how many more such questions that holds."""
+        """Return what the question would cost, its accuracy, what is left, and how many more such questions fit."""
         any_price = is_any_price(reuse)
         query, analyst = parse_question(question, self.schema), _check_names(analyst, None)[0]
         options = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._build_options(analyst, epsilon, delta, prior, model, **options, rows=rows, tail=tail)
-        find_offer = self._make_offer_finder(analyst, any_price=any_price)
-        planned = plan_or_find_stored(self.schema, query, request, find_offer)
-        stored_offer = None if planned.is_free else find_offer(planned)
-        result = apply_offer(build_preview(planned, to_sql(query, self.schema)), stored_offer)
-        charge = build_plan_charge(planned, result.question, self._snapshot.name, analyst)
-        result = result if self._note is None else replace(result, warnings=(self._note, *result.warnings))
-        return replace(
-            result,
-            balances=self.budget(analyst),
-            times=count_affordable_answers(charge, self._caps, stored_offer, self._ledger),
-        )
+        result = preview_query(self.schema, query, request, self._ledger, self._snapshot.name, analyst, any_price)
+        warnings = result.warnings if self._note is None else (self._note, *result.warnings)
+        return replace(result, warnings=warnings, balances=self.budget(analyst))
 
     def session(
-        self,
-        noise_scale: object,
-        epsilon: object,
-        analyst: str = DEFAULT_ANALYST,
-        key: str | None = None,
+        self, noise_scale: object, epsilon: object, analyst: str = DEFAULT_ANALYST, key: str | None = None
     ) -> CountingSession:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
         return self._open_shared_session(noise_scale, epsilon, analyst, key, None)
@@ -313,19 +286,16 @@ class Custodian:
         as a question would be, in the custodian's name. The other methods promise less: they may be refused for what is
         in the rows, the release is entered in the ledger, and every total is flagged from then on. `report`, an .html
         or .json file, is for the custodian alone. A `key` that has paid for a private file is refused, so that a retry
-        cannot pay again. `more` is what the method takes besides: `discreet publish --help`.
+        cannot pay again. `options` are those of the method: `discreet publish --help`.
         """
         method, key = copy_text(method, "a method"), None if key is None else copy_text(key, "key")
         options = {name: copy_option(value) for name, value in options.items()}
-        if method in PRIVATE:
+        if method in SYNTHETIC_METHODS:
             synthetic_recipe = build_synthetic_recipe(
                 self.schema, method, epsilon, k=k, **check_synthetic_options(method, {"t": t} | options)
             )
-            targets = (
-                ReleaseTargets.for_folder(out, report, force)
-                if synthetic_recipe.apart
-                else ReleaseTargets.for_table(out, report, force)
-            )
+            make_targets = ReleaseTargets.for_folder if synthetic_recipe.apart else ReleaseTargets.for_table
+            targets = make_targets(out, report, force)
             self._require_current()
             return publish_synthetic(self._get_handle(), synthetic_recipe, targets, progress, key)
         recipe = build_protection_recipe(self.schema, method, k, epsilon, t=t, **options)
@@ -337,9 +307,9 @@ class Custodian:
     def estimate_error(
         self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
     ) -> tuple[SyntheticPlan, ...]:
-        """What a private file would promise, how it would be made, and how far off every column would be: for nothing.
+        """Plan a private file: its guarantee, its mechanisms and the expected error of every column, at no cost.
 
-        Without a method, of every one that can be made of these columns.
+        Without a method, plan the file of every method that takes these columns.
         """
         return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, epsilon, k, options))
 
@@ -353,32 +323,30 @@ class Custodian:
         force: bool = False,
         progress: Progress = ignore_stage,
     ) -> SweepResult:
-        """Risk and utility of methods over k, and which to choose; nothing is released. For the custodian alone.
+        """Compare risk and utility of methods over k, and recommend one. Nothing is released; for the custodian alone.
 
-        t-closeness, if it is among the methods, is tried at `t`, which is 2 unless it is said.
+        t-closeness is tried at `t`, by default 2.
         """
         self._require_current()
         return run_sweep(self._get_handle(), ks, methods, 2 if t is None else t, report, force, progress)
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
-        """What is spent and left, of the data set and of one analyst, in every model."""
+        """Return what is spent and left, of the data set and of one analyst, in every model."""
         dataset_balances = self._ledger.balance(self.schema.name, self._caps)
-        return (
-            dataset_balances
-            if analyst is None
-            else (*dataset_balances, *self._ledger.balance(self.schema.name, self._caps, analyst))
-        )
+        if analyst is None:
+            return dataset_balances
+        return (*dataset_balances, *self._ledger.balance(self.schema.name, self._caps, analyst))
 
     def history(self, analyst: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
-        """What was asked, the latest first; with `before`, what was asked before this entry."""
+        """Return the entries of the ledger, the latest first; with `before`, only those before this entry."""
         return self._ledger.history(self.schema.name, analyst, limit, before)
 
     def notable_entries(self) -> list[Entry]:
-        """Every release, and every answer with an epsilon above 5, the latest first: for the custodian's eyes."""
+        """Return every release, and every answer with an epsilon above 5, the latest first: for the custodian alone."""
         return self._ledger.notable_entries(self.schema.name)
 
     def is_stale(self) -> bool:
-        """Whether to open the data set again: it has a newer snapshot, or a file of this one or its schema changed."""
+        """Return whether to open the data set again: it has a newer snapshot, or its files or its schema changed."""
         if self._schema_file is not None and not self._schema_file.is_unchanged:
             return True
         source = self._source.source if isinstance(self._source, LazySource) else self._source
@@ -389,28 +357,27 @@ class Custodian:
         return False
 
     def cached_only(self) -> Custodian:
-        """The same, open as long as this is: answers that were paid for are told again, and no other can be paid."""
+        """Return a view of this custodian that returns stored answers and cannot charge; open as long as this is."""
         custodian = copy(self)
         custodian._payable_caps = Caps(Budget(Fraction(0)), Budget(Fraction(0)), self._caps.models)
         custodian._can_measure = False
         return custodian
 
     def _with_release_barrier(self, wait: Callable[[], None]) -> Custodian:
-        """The same, open as long as this is: `wait` is called between a draw and all that shows that it was made.
+        """Return a view of this custodian that calls `wait` after a draw, before anything shows that it was made.
 
-        How long reading took is then told by nothing that others can see, if `wait` ends at a moment that does not
-        depend on it.
+        Nothing that others can see depends on how long reading took, if `wait` ends at a moment that does not.
         """
         custodian = copy(self)
         custodian._release_barrier = wait
         return custodian
 
     def verify(self) -> LedgerVerification:
-        """Recompute the ledger's chain of this data set; ClaimFailed names the first entry that is not as written."""
+        """Verify the ledger's chain of this data set; ClaimFailed names the first entry that was changed."""
         return self._ledger.verify(self.schema.name)
 
     def close(self) -> None:
-        """Let go of source and ledger."""
+        """Close the source and the ledger."""
         self._ledger.close()
         self._source.close()
 
@@ -421,10 +388,6 @@ class Custodian:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _require_measurable(self) -> None:
-        if self._can_measure:
-            self._require_current()
 
     def _require_current(self) -> None:
         """Refuse before anything is charged; rows that were to be opened later are opened now, or refused."""
@@ -437,18 +400,10 @@ class Custodian:
     def _get_spent_epsilon(self) -> dict[str, Fraction | None]:
         return {balance.model: balance.epsilon for balance in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _make_offer_finder(
-        self, analyst: str, key: str | None = None, *, fresh: bool = False, any_price: bool = False
-    ) -> Callable[[Plan], Offer | None]:
-        """What is stored for a plan already, or paid for under a key."""
-        return lambda planned: self._ledger.find_offer(
-            build_plan_charge(planned, "a question", self._snapshot.name, analyst, key, fresh, any_price)
-        )
-
     def _build_options(
         self, analyst: str, epsilon: object, delta: object, *arguments: Any, **options: Any
     ) -> QueryOptions:
-        """What was asked; an accuracy may cost what is left to both payers in the model it is asked in."""
+        """The options; an accuracy may cost what is left to both payers in its model."""
         model = "dp" if delta is None else "approx-dp"
         max_epsilon = None if options["accuracy"] is None else get_min_left(self.budget(analyst), model)
         return build_query_options(epsilon, delta, *arguments, **options, max_epsilon=max_epsilon)
@@ -479,9 +434,8 @@ class Custodian:
         if (stored_epsilon, rho) != (planned.epsilon, planned.rho):
             planned = self._plan_as_stored(planned, request, stored_epsilon, rho)
         paid_epsilon = planned.epsilon if receipt.charged else FREE
-        return build_answer(
-            planned, noisy_result, question, paid_epsilon, receipt.entry, spent_epsilon, constraints
-        ).with_note(self._note)
+        answer = build_answer(planned, noisy_result, question, paid_epsilon, receipt.entry, spent_epsilon, constraints)
+        return answer.with_note(self._note)
 
     def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""
@@ -493,7 +447,6 @@ class Custodian:
         return serialize_result(planned, degrade_result(noisy_result, epsilon, planned))
 
     def _measure_plan(self, planned: Plan) -> str:
-        """Read rows and draw."""
         try:
             return serialize_result(planned, measure_plan(planned, self._source))
         except Unavailable as failure:
@@ -509,9 +462,4 @@ def _stat_schema_file(schema: str | Path) -> TrackedFiles:
 
 
 def _check_names(analyst: object, key: object) -> tuple[str, str | None]:
-    """The analyst and the key of a request, as plain text."""
     return copy_text(analyst, "analyst"), None if key is None else copy_text(key, "key")
-
-
-def _do_nothing() -> None:
-    """Wait for nothing."""

@@ -6,7 +6,7 @@ Between them stands the noise and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add
@@ -25,7 +25,6 @@ from discreet.measurements.threshold import UNIT_MEASURES, Threshold
 from discreet.measurements.unit_query import OrderStatistic, UnitQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace, LaplaceDegradation
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.noise import Noise
 from discreet.planner.plan import (
     Measurement,
     NoisyOutputs,
@@ -51,18 +50,15 @@ class ExactInputs:
 
 
 def measure_plan(plan: Plan, source: Source) -> NoisyResult:
-    """Read and draw. Keys that are not public are chosen first; then only of those shown is anything more read."""
+    """Read the rows and sample. Private keys are chosen first; more is then read of the chosen ones alone."""
     if plan.threshold is None:
         cells = plan.list_cells()
         return sample_noisy_outputs(plan, read_exact_inputs(plan, source, cells, plan.query.where), [0] * len(cells))
     noisy_units = _select_keys(plan.threshold, count_key_units(plan, source))
     keys = tuple(sorted(noisy_units))
     key_condition = AllOf((plan.query.where, InTexts(plan.query.keys[0].column, keys)))
-    return sample_noisy_outputs(
-        plan,
-        read_exact_inputs(plan, source, [(key,) for key in keys], key_condition),
-        [noisy_units[key] for key in keys],
-    )
+    exact_inputs = read_exact_inputs(plan, source, [(key,) for key in keys], key_condition)
+    return sample_noisy_outputs(plan, exact_inputs, [noisy_units[key] for key in keys])
 
 
 def count_key_units(plan: Plan, source: Source) -> dict[str, int]:
@@ -73,12 +69,13 @@ def count_key_units(plan: Plan, source: Source) -> dict[str, int]:
 
 def _select_keys(threshold: Threshold, counts: Mapping[str, int]) -> dict[str, int]:
     """The keys whose noisy number of units passes the threshold, and that number."""
-    noisy_counts = _add_noise(list(counts.values()), threshold.noise)
+    shifts = threshold.noise.sample_units(len(counts), SYSTEM)
+    noisy_counts = [number + int(shift) for number, shift in zip(counts.values(), shifts, strict=True)]
     return {key: count for key, count in zip(counts, noisy_counts, strict=True) if count >= threshold.min_count}
 
 
 def read_exact_inputs(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -> ExactInputs:
-    """Read what the mechanisms need."""
+    """Read the exact inputs of every measurement in every cell. Secret."""
     measures = plan.measures
     totals = source.totals(TotalsScan(measures, plan.keys, where)) if measures else {}
     places = {measure: index for index, measure in enumerate(measures)}
@@ -86,12 +83,8 @@ def read_exact_inputs(plan: Plan, source: Source, cells: Sequence[Cell], where: 
     for measurement in plan.measurements:
         if isinstance(measurement, AdditiveNoise | RefinedTotal) and measurement.linear_query.ranks is not None:
             ranks = measurement.linear_query.ranks
-            inputs.append(
-                [
-                    (ranks.sum_positions(counts),)
-                    for counts in _count_candidates(plan, source, ranks.candidates, cells, where)
-                ]
-            )
+            rank_counts = _count_candidates(plan, source, ranks.candidates, cells, where)
+            inputs.append([(ranks.sum_positions(counts),) for counts in rank_counts])
         elif isinstance(measurement, AdditiveNoise | RefinedTotal):
             wanted = [places[measure] for measure in measurement.linear_query.measures]
             inputs.append([measurement.compute_inputs(_pick_amounts(totals.get(cell), wanted)) for cell in cells])
@@ -144,43 +137,52 @@ def _pick_amounts(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:
 
 
 def sample_noisy_outputs(plan: Plan, exact_inputs: ExactInputs, counts: Sequence[int]) -> NoisyResult:
-    """Draw every measurement in every cell; `counts` are the noisy units by which the cells were chosen."""
-    columns: list[list[NoisyOutputs]] = []
-    shared_columns: dict[int, list[NoisyOutputs]] = {}
-    for measurement, inputs in zip(plan.measurements, exact_inputs.inputs, strict=True):
-        group = measurement.joint_group if isinstance(measurement, AdditiveNoise) else 0
-        column = shared_columns[group] if group in shared_columns else _sample_measurement(measurement, inputs, counts)
-        if group:
-            shared_columns[group] = column
-        columns.append(column)
-    return NoisyResult(tuple(exact_inputs.cells), tuple(zip(*columns, strict=True)))
+    """Sample every measurement in every cell; `counts` are the noisy units by which the cells were chosen."""
+
+    def sample(index: int, measurement: Measurement) -> list[NoisyOutputs]:
+        return _sample_measurement(measurement, exact_inputs.inputs[index], counts)
+
+    return _sample_jointly(plan, exact_inputs.cells, sample)
 
 
 def degrade_result(noisy_result: NoisyResult, epsilon: Fraction, plan: Plan) -> NoisyResult:
-    """Add noise to what was drawn with a larger epsilon, so that it is as if drawn by a plan that is degradable.
+    """Add noise to outputs of a larger epsilon, so that they have the distribution of this degradable plan.
 
     The rates of its noises are in proportion to epsilon, so those of the larger one are known.
     """
+    columns = list(zip(*noisy_result.numbers, strict=True))
+
+    def degrade(index: int, measurement: Measurement) -> list[NoisyOutputs]:
+        return _degrade_measurement(measurement, epsilon / plan.epsilon, columns[index])
+
+    return _sample_jointly(plan, noisy_result.cells, degrade)
+
+
+def _sample_jointly(
+    plan: Plan, cells: Sequence[Cell], sample: Callable[[int, Measurement], list[NoisyOutputs]]
+) -> NoisyResult:
+    """Sample every measurement once; those of a joint group share the numbers of its first."""
     columns: list[list[NoisyOutputs]] = []
     shared_columns: dict[int, list[NoisyOutputs]] = {}
-    for measurement, numbers in zip(plan.measurements, zip(*noisy_result.numbers, strict=True), strict=True):
+    for index, measurement in enumerate(plan.measurements):
         group = measurement.joint_group if isinstance(measurement, AdditiveNoise) else 0
-        column = (
-            shared_columns[group]
-            if group in shared_columns
-            else _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
-        )
+        column = shared_columns[group] if group in shared_columns else sample(index, measurement)
         if group:
             shared_columns[group] = column
         columns.append(column)
-    return NoisyResult(noisy_result.cells, tuple(zip(*columns, strict=True)))
+    return NoisyResult(tuple(cells), tuple(zip(*columns, strict=True)))
 
 
 def _degrade_measurement(
     measurement: Measurement, rate_factor: Fraction, numbers: Sequence[NoisyOutputs]
 ) -> list[NoisyOutputs]:
     """The numbers of one measurement in every cell, with noise added; they were drawn with so many times the rate."""
-    degradations = [_build_degradation(noise, rate_factor) for noise in list_independent_noises(measurement)]
+    degradations = []
+    for noise in list_independent_noises(measurement):
+        if not isinstance(noise, DiscreteLaplace):
+            raise Internal("a stored answer without discrete Laplace noise was to be degraded")
+        stored_noise = DiscreteLaplace(noise.epsilon * rate_factor, noise.sensitivity, noise.step)
+        degradations.append(LaplaceDegradation(stored_noise, noise))
     if isinstance(measurement, HierarchicalHistogram):
         blocks = zip(degradations, measurement.measured_levels, strict=True)
         level_noises = [degradation.sample_units(len(level.starts), SYSTEM) for degradation, level in blocks]
@@ -193,30 +195,16 @@ def _degrade_measurement(
     return [tuple(map(add, *pair)) for pair in zip(numbers, added_noise, strict=True)]
 
 
-def _build_degradation(noise: Noise, rate_factor: Fraction) -> LaplaceDegradation:
-    if not isinstance(noise, DiscreteLaplace):
-        raise Internal("a stored answer without discrete Laplace noise was to be degraded")
-    return LaplaceDegradation(DiscreteLaplace(noise.epsilon * rate_factor, noise.sensitivity, noise.step), noise)
-
-
 def _sample_measurement(measurement: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[NoisyOutputs]:
     """The numbers of one measurement in every cell."""
     if isinstance(measurement, AdditiveNoise):
         noise = measurement.noise.sample_units(len(inputs), SYSTEM) if inputs else ()
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
     if isinstance(measurement, HierarchicalHistogram):
-        level_noises = [
-            level.noise.sample_units(len(level.starts), SYSTEM)
-            for level in measurement.levels
-            if level.noise is not None
-        ]
+        noisy_levels = ((level.noise, len(level.starts)) for level in measurement.levels if level.noise is not None)
+        level_noises = [noise.sample_units(count, SYSTEM) for noise, count in noisy_levels]
         noises = measurement.group_by_cell(level_noises, len(inputs))
         return [tuple(map(add, *pair)) for pair in zip(inputs, noises, strict=True)]
     if isinstance(measurement, PublicConstant | ThresholdedCount):
         return [(count,) for count in counts]
     return [measurement.measure(secret) for secret in inputs]
-
-
-def _add_noise(exact_numbers: Sequence[int], noise: Noise) -> list[int]:
-    shifts = noise.sample_units(len(exact_numbers), SYSTEM)
-    return [number + int(shift) for number, shift in zip(exact_numbers, shifts, strict=True)]

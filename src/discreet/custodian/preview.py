@@ -30,7 +30,7 @@ from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
 from discreet.measurements.unit_query import OrderStatistic
 from discreet.numeric import date_from_days
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
-from discreet.planner.options import PriorInput, QueryOptions
+from discreet.planner.options import PriorInput, QueryOptions, build_query_options
 from discreet.planner.plan import Candidate, Plan
 from discreet.planner.planner import plan, plan_query
 from discreet.planner.workload import compute_mean_errors
@@ -47,17 +47,25 @@ if TYPE_CHECKING:
 
 
 DEFAULT_ANALYST = "analyst"
+NO_SNAPSHOT = "none yet"
 ANY_PRICE = "any"
 LITTLE_GAIN_RATIO = 0.95
 WEAK_EPSILON_WARNING = "an epsilon above 5 is weak formal protection"
+MAX_CELLS = 512
+TAIL_MASS = 0.0005
+"""Share of a distribution, on either side, that the outermost of that many cells take: else most would be empty."""
+NO_PRIOR = "a prior is of one number, or of one person's value; this question has none that a prior could be about"
+Array = NDArray[np.float64]
+Cells = tuple[Array, Array]
+"""Values, and their probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a question would cost and be good for. It reads no row and charges nothing.
+    """The cost and the expected accuracy of a question. It reads no row and charges nothing.
 
     `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
-    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million being told.
+    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million.
     """
 
     question: str
@@ -69,25 +77,25 @@ class Preview:
     guarantee: Guarantee
     reason: str = ""
     stored: Fraction | None = None
-    """The epsilon of a stored answer that this analyst has paid for, and that would be told instead of a new draw."""
+    """The epsilon of a stored answer that this analyst has paid for, and that would be returned again."""
     reuse: Literal["", "own", "shared", "degraded"] = ""
-    """Which stored answer would be told: your own, another analyst's, or another's with noise added to your epsilon.
+    """Which stored answer would be returned: your own, another analyst's, or another's with noise added.
 
-    The data set pays for none of them; you pay for what is not your own, and `cost` is all that is told of it."""
+    The data set pays for none of them; you pay for one that is not your own, and `cost` is all that you see of it."""
     warnings: tuple[str, ...] = ()
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
     error_of: str = ""
-    """What `expected_error` is of; empty where it is 0 or not known."""
+    """The quantity whose error `expected_error` is; empty if it is 0 or not known."""
     prior_use: str = ""
-    """How the prior would be used, in a sentence; empty where none would."""
+    """How the prior would be used, in a sentence; empty if there is none."""
     balances: tuple[Balance, ...] = ()
     times: int = 0
     accuracy_by_rows: tuple[AccuracyForRows, ...] = ()
     """How the accuracy of a mean or variance depends on the number of rows selected, where that is not public."""
     compared_with_dp: DpComparison | None = None
-    """Of an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
+    """For an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
 
 def build_plan_charge(
@@ -99,7 +107,7 @@ def build_plan_charge(
     fresh: bool = False,
     any_price: bool = False,
 ) -> Charge:
-    """What a plan asks of the ledger."""
+    """Build the charge of a plan."""
     return Charge(
         dataset=planned.schema.name,
         snapshot=snapshot,
@@ -118,7 +126,7 @@ def build_plan_charge(
 
 
 def is_any_price(reuse: object) -> bool:
-    """Whether an analyst takes another's stored answer at any price; left out, for what she offers at the most."""
+    """Return whether an analyst takes another's stored answer at any price, or only up to what she offers."""
     if reuse is None:
         return False
     if copy_text(reuse, "reuse") != ANY_PRICE:
@@ -138,27 +146,51 @@ def preview_from_schema(
     model: str | None = None,
     **options: Any,
 ) -> Preview:
-    """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
+    """Preview a question from the schema alone, as if nothing had been spent."""
     max_epsilon = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    planned = plan(
-        schema, parse_question(question, schema), epsilon, delta, prior, model, max_epsilon=max_epsilon, **options
-    )
-    result = build_preview(planned, to_sql(planned.query, schema))
+    query = parse_question(question, schema)
+    request = build_query_options(epsilon, delta, prior, model, max_epsilon=max_epsilon, **options)
+    return preview_query(schema, query, request, None)
+
+
+def preview_query(
+    schema: Schema,
+    query: Query,
+    request: QueryOptions,
+    ledger: Ledger | None,
+    snapshot: str = NO_SNAPSHOT,
+    analyst: str = DEFAULT_ANALYST,
+    any_price: bool = False,
+) -> Preview:
+    """Return what a query would cost and be good for; without a ledger, as if nothing had been spent or stored."""
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
-    charge = build_plan_charge(planned, result.question, "none yet", DEFAULT_ANALYST)
-    return replace(result, times=count_affordable_charges(charge, build_unspent_owners(charge, caps)))
+
+    def find_offer(planned: Plan) -> Offer | None:
+        charge = build_plan_charge(planned, "a question", snapshot, analyst, any_price=any_price)
+        return None if ledger is None else ledger.find_offer(charge)
+
+    planned = plan_or_find_stored(schema, query, request, find_offer)
+    offer = None if planned.is_free else find_offer(planned)
+    result = build_preview(planned, to_sql(planned.query, schema))
+    charge = build_plan_charge(planned, result.question, snapshot, analyst)
+    if ledger is None:
+        times = count_affordable_charges(charge, build_unspent_owners(charge, caps))
+    else:
+        times = _count_affordable_answers(charge, caps, offer, ledger)
+    return replace(_apply_offer(result, offer), times=times)
 
 
 def build_preview(planned: Plan, question: str) -> Preview:
-    """A plan as a preview."""
+    """Build the preview of a plan, without what the ledger knows."""
     no_cost = Guarantee.dp(0, planned.schema.neighbors, planned.schema.unit_name)
     warnings = [WEAK_EPSILON_WARNING] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
     prior_error, expected_error = planned.prior_error, planned.expected_error
     if prior_error is not None and expected_error is not None and expected_error > LITTLE_GAIN_RATIO * prior_error:
-        warnings.append(
-            f"your prior alone has an expected error of about {format_number(prior_error)}: "
-            f"{_describe_little_gain(expected_error > prior_error)}"
-        )
+        # The answer is worse than the prior only by the tail that is mixed into it.
+        gain = "the answer would tell you hardly more"
+        if expected_error > prior_error:
+            gain = "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"
+        warnings.append(f"your prior alone has an expected error of about {format_number(prior_error)}: {gain}")
     return Preview(
         question=question,
         mechanism=planned.mechanism,
@@ -178,15 +210,8 @@ def build_preview(planned: Plan, question: str) -> Preview:
     )
 
 
-def _describe_little_gain(is_worse: bool) -> str:
-    """What an answer is worth beside a prior that is nearly as good; worse only by the tail mixed into the prior."""
-    if not is_worse:
-        return "the answer would tell you hardly more"
-    return "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"
-
-
 def describe_error_meaning(planned: Plan) -> str:
-    """What the expected error is of: of nested counts it is a mean over all that they tell."""
+    """Say what the expected error is of: of nested counts it is a mean over all of them."""
     if planned.grid_prior is not None or planned.prior is not None:
         return f"of what you will know: your prior and the answer together{_describe_expected_rows(planned)}"
     if not isinstance(planned.measurements[0], HierarchicalHistogram):
@@ -197,7 +222,7 @@ def describe_error_meaning(planned: Plan) -> str:
 
 
 def _describe_expected_rows(planned: Plan) -> str:
-    """The number of rows that an expected error is for, where it is not public."""
+    """The number of rows that an expected error is for, if it is not public."""
     noisy_measurements = [measurement for measurement in planned.measurements if isinstance(measurement, AdditiveNoise)]
     if not any(planned.build_estimator(measurement).depends_on_rows for measurement in noisy_measurements):
         return ""
@@ -207,14 +232,14 @@ def _describe_expected_rows(planned: Plan) -> str:
 
 
 def is_plan_plottable(planned: Plan) -> bool:
-    """Whether the answer can be drawn: a histogram, or one number with a law to show."""
+    """Whether the answer has a picture: a histogram, or one number with a distribution to show."""
     if planned.query.nesting == "ranges":
         return True
     return not planned.query.keys and len(planned.measurements) == 1 and Decoder(planned).is_plottable(0)
 
 
 def explain_mechanism(planned: Plan) -> str:
-    """Why this mechanism."""
+    """Say in a sentence why the planner chose this mechanism."""
     if sum(item.chosen for item in planned.candidates) > 1:
         return _explain_joint_mechanism(planned)
     expected_error, item = planned.expected_error, planned.measurements[0]
@@ -223,15 +248,13 @@ def explain_mechanism(planned: Plan) -> str:
     by_rank = item.explain_rank_choice() if isinstance(item, CandidateSelection) else ""
     if by_rank:
         return by_rank
-    rivals = [
-        item
-        for item in planned.candidates
-        if not (item.chosen or _has_same_digits(item.expected_error, expected_error))
-    ]
+    digits = None if expected_error is None else format_number(expected_error)
+    others = [item for item in planned.candidates if not item.chosen]
+    rivals = [item for item in others if item.expected_error is None or format_number(item.expected_error) != digits]
     known_rivals = [item for item in rivals if item.expected_error is not None]
-    if expected_error is None and not known_rivals:
+    if digits is None and not known_rivals:
         return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
-    if expected_error is None:
+    if digits is None:
         return f"it uses all rows; a {known_rivals[0].mechanism} would tell hardly more than the prior does"
     if not rivals:
         return "the one that fits what was asked"
@@ -241,15 +264,7 @@ def explain_mechanism(planned: Plan) -> str:
         return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
     nearest = min(known_rivals, key=lambda item: item.expected_error or 0.0)
     nearest_error = format_number(nearest.expected_error or 0.0)
-    return (
-        f"its expected error is about {format_number(expected_error)}, that of the "
-        f"{nearest.mechanism} is about {nearest_error}"
-    )
-
-
-def _has_same_digits(first: float | None, second: float | None) -> bool:
-    """Whether two errors are told by the same digits."""
-    return first is not None and second is not None and format_number(first) == format_number(second)
+    return f"its expected error is about {digits}, that of the {nearest.mechanism} is about {nearest_error}"
 
 
 def _explain_joint_mechanism(planned: Plan) -> str:
@@ -262,8 +277,8 @@ def _explain_joint_mechanism(planned: Plan) -> str:
     return f"the counts together have an expected error of {both}"
 
 
-def apply_offer(preview: Preview, offer: Offer | None) -> Preview:
-    """A preview that knows of a stored answer; of another's that is degraded, only that there is one."""
+def _apply_offer(preview: Preview, offer: Offer | None) -> Preview:
+    """The preview with a stored answer in it; of another's that is degraded, only that there is one."""
     if offer is None:
         return preview
     if offer.kind == "degraded":
@@ -276,29 +291,25 @@ def apply_offer(preview: Preview, offer: Offer | None) -> Preview:
     else:
         cost = replace(guarantee, model="dp", epsilon=price.epsilon, delta=None)
     stored_epsilon = offer.epsilon if offer.kind == "own" else None
-    extra_warnings = (
-        (WEAK_EPSILON_WARNING,) if price.epsilon > 5 and WEAK_EPSILON_WARNING not in preview.warnings else ()
-    )
-    return replace(
-        preview, stored=stored_epsilon, reuse=offer.kind, cost=cost, warnings=(*preview.warnings, *extra_warnings)
-    )
+    warnings = preview.warnings
+    if price.epsilon > 5 and WEAK_EPSILON_WARNING not in warnings:
+        warnings = (*warnings, WEAK_EPSILON_WARNING)
+    return replace(preview, stored=stored_epsilon, reuse=offer.kind, cost=cost, warnings=warnings)
 
 
-def count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
-    """How many more new answers of the same cost the budgets hold; this one at least, where the analyst can pay it."""
+def _count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
+    """How many more answers of this cost the budgets hold; at least this one, if the analyst can pay it."""
     if offer is None or offer.kind == "own":
         return ledger.count_affordable(charge, caps)
     priced_charge = replace(charge, spend=offer.price)
-    return max(
-        ledger.count_affordable(priced_charge, caps),
-        min(1, ledger.count_affordable(priced_charge, caps, analyst_only=True)),
-    )
+    is_affordable = min(1, ledger.count_affordable(priced_charge, caps, analyst_only=True))
+    return max(ledger.count_affordable(priced_charge, caps), is_affordable)
 
 
 def plan_or_find_stored(
     schema: Schema, query: Query, request: QueryOptions, find_offer: Callable[[Plan], Offer | None]
 ) -> Plan:
-    """A plan; of an accuracy that what is left cannot reach, only where a stored answer has it."""
+    """Plan a query; for an accuracy that the budget left cannot reach, only if a stored answer has it."""
     try:
         return plan_query(schema, query, request)
     except BudgetExceeded as refusal:
@@ -312,17 +323,8 @@ def plan_or_find_stored(
 
 
 def get_min_left(balances: tuple[Balance, ...], model: str) -> Fraction:
-    """The least that is left among the accounts that an answer in a model is paid from: a pure one from all."""
+    """Return the least that is left in the accounts that an answer in a model is paid from; a pure one uses all."""
     return min((balance.left for balance in balances if model in ("dp", balance.model)), default=Fraction(0))
-
-
-MAX_CELLS = 512
-TAIL_MASS = 0.0005
-"""On either side: so much of a law of more cells is put into the outermost ones, or they would be nearly all empty."""
-NO_PRIOR = "a prior is of one number, or of one person's value; this question has none that a prior could be about"
-Array = NDArray[np.float64]
-Cells = tuple[Array, Array]
-"""Values, and their probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,21 +347,15 @@ class StatedPrior:
         return self.names is None
 
     def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        ends = None if self.interval_95 is None else list(self.interval_95)
+        """Return the prior as JSON."""
+        names, ends = (None if values is None else list(values) for values in (self.names, self.interval_95))
         payload: dict[str, object] = {"numeric": self.numeric, "points": list(self.points)}
-        payload |= {
-            "probabilities": list(self.probabilities),
-            "names": None if self.names is None else list(self.names),
-        }
+        payload |= {"probabilities": list(self.probabilities), "names": names}
         return payload | {"mean": self.mean, "interval_95": ends, "text": self.text}
 
 
 def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) -> StatedPrior:
-    """What someone who states this prior believes of the answer; refused from the prior alone, as in planning.
-
-    In groups it is believed of each of them. It does not depend on how much noise there will be.
-    """
+    """Return what someone with this prior believes of the answer, whatever the noise; in groups, of each group."""
     if prior is None:
         raise InvalidInput("a prior is wanted, such as normal(500, 20)")
     planned = plan(schema, parse_question(question, schema), epsilon=1, prior=prior)
@@ -368,15 +364,13 @@ def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) ->
     if distribution is None:
         raise InvalidInput(NO_PRIOR)
     description = describe_prior_distribution(distribution, decoder, 0)
-    return (
-        _build_category_prior(distribution, description)
-        if distribution.names is not None
-        else _build_numeric_prior(distribution, description, is_date(decoder, 0))
-    )
+    if distribution.names is not None:
+        return _build_category_prior(distribution, description)
+    return _build_numeric_prior(distribution, description, is_date(decoder, 0))
 
 
 def _build_category_prior(distribution: Posterior, description: str) -> StatedPrior:
-    """The likeliest in their order, and all others together where there are too many."""
+    """The likeliest names in their order; if there are too many, all others together."""
     names, mass = list(distribution.names or ()), distribution.mass.tolist()
     if len(names) > MAX_CELLS:
         indices = sorted(np.argsort(-distribution.mass, kind="stable")[: MAX_CELLS - 1].tolist())
@@ -390,29 +384,24 @@ def _build_numeric_prior(distribution: Posterior, description: str, dates: bool)
     values, mass = _summarize_cells(distribution)
     low, high = distribution.interval(0.95)
     probabilities = tuple(mass.tolist())
+    mean = distribution.mean()
     if dates:
         days = tuple(date_from_days(value).isoformat() for value in values.tolist())
-        return StatedPrior(days, probabilities, None, *_format_days(distribution.mean(), low, high), description)
-    return StatedPrior(tuple(values.tolist()), probabilities, None, distribution.mean(), (low, high), description)
-
-
-def _format_days(mean: float, low: float, high: float) -> tuple[str, tuple[str, str]]:
-    return format_day(mean), format_day_ends(low, high)
+        return StatedPrior(days, probabilities, None, format_day(mean), format_day_ends(low, high), description)
+    return StatedPrior(tuple(values.tolist()), probabilities, None, mean, (low, high), description)
 
 
 def _summarize_cells(distribution: Posterior) -> Cells:
-    """The values of a law that has few; even cells over nearly all of one that has many, or has cells of its own."""
-    if distribution.points is not None:
-        return (
-            (distribution.points, distribution.mass)
-            if len(distribution.points) <= MAX_CELLS
-            else _group_neighbors(*_clip_tails(distribution))
-        )
-    return _regrid_evenly(distribution)
+    """The values of a distribution that has few; even cells over nearly all of one that has many, or has cells."""
+    if distribution.points is None:
+        return _regrid_evenly(distribution)
+    if len(distribution.points) <= MAX_CELLS:
+        return distribution.points, distribution.mass
+    return _group_neighbors(*_clip_tails(distribution))
 
 
 def _clip_tails(distribution: Posterior) -> Cells:
-    """The values between the tails, which go into the outermost of them."""
+    """The values between the tails, and in the outermost of them the tails."""
     first, last = (
         int(np.searchsorted(distribution.centers, distribution.quantile(order))) for order in (TAIL_MASS, 1 - TAIL_MASS)
     )
@@ -423,7 +412,7 @@ def _clip_tails(distribution: Posterior) -> Cells:
 
 
 def _group_neighbors(values: Array, mass: Array) -> Cells:
-    """Neighbours together, each group at its mean."""
+    """Neighbouring values merged, each group at its mean."""
     firsts = np.arange(0, len(values), math.ceil(len(values) / MAX_CELLS))
     shares, moments = np.add.reduceat(mass, firsts), np.add.reduceat(mass * values, firsts)
     divisors = np.where(shares > 0, shares, 1.0)
@@ -431,21 +420,16 @@ def _group_neighbors(values: Array, mass: Array) -> Cells:
 
 
 def _regrid_evenly(distribution: Posterior) -> Cells:
-    """Cells of one width, no narrower than the law's own, so that a taller one is a likelier value."""
+    """Cells of one width, no narrower than the distribution's own, so that a taller one is a likelier value."""
     edges = np.asarray(distribution.edges)
     narrowest = float(np.diff(edges).min())
     low, high = float(edges[0]), float(edges[-1])
-    if round((high - low) / narrowest) > MAX_CELLS:
-        low, high = _find_central_range(distribution, edges)
+    if round((high - low) / narrowest) > MAX_CELLS:  # without the tails
+        first = int(np.searchsorted(edges, distribution.quantile(TAIL_MASS), side="right")) - 1
+        last = int(np.searchsorted(edges, distribution.quantile(1 - TAIL_MASS), side="left"))
+        low, high = float(edges[max(first, 0)]), float(edges[min(last, len(edges) - 1)])
     count = min(max(round((high - low) / narrowest), 1), MAX_CELLS)
     cuts = np.linspace(low, high, count + 1)
     sums = np.interp(cuts, edges, np.concatenate(([0.0], np.cumsum(distribution.mass))))
     sums[0], sums[-1] = 0.0, 1.0
     return (cuts[1:] + cuts[:-1]) / 2, np.diff(sums)
-
-
-def _find_central_range(distribution: Posterior, edges: Array) -> tuple[float, float]:
-    """The edges between which a law lies, but for its tails."""
-    first = int(np.searchsorted(edges, distribution.quantile(TAIL_MASS), side="right")) - 1
-    last = int(np.searchsorted(edges, distribution.quantile(1 - TAIL_MASS), side="left"))
-    return float(edges[max(first, 0)]), float(edges[min(last, len(edges) - 1)])

@@ -1,10 +1,10 @@
 """Rehearse on a table that is made up from the schema alone.
 
-There is no generator: the bytes of every column are a hash of its name. Units are named 1, 2, 3, ... No row satisfies
-what is declared impossible, as far as some tries find one that does not.
+No random generator is used: the values of a column are a hash of its name. Units are named 1, 2, 3, ... Rows that are
+declared impossible are replaced, in a limited number of tries.
 
-Nothing of the data set is opened but its schema: no source, no snapshot, no ledger. Planning sees the same public
-facts, so that what is refused, what it would cost and how far off it would be are those of the data set itself.
+Only the schema of the data set is opened: no source, snapshot or ledger. Planning sees the same public facts, so
+refusals, costs and expected errors are those of the data set itself.
 """
 
 from __future__ import annotations
@@ -34,31 +34,35 @@ from discreet.schema import Budget, Column, Schema
 from discreet.sources.protocol import Source
 
 MAX_UNITS, DEFAULT_UNITS = 10_000, 1000
-"""How many units there are at most, and where their number is not public."""
+"""How many units there are at most, and by default where their number is not public."""
 MAX_ROWS_PER_UNIT = 3
-"""Of one unit, where it may have several."""
 MISSING_ONE_IN = 50
-"""One value of so many is missing."""
 PRIVATE_KEY_COUNT = 5
-"""How many values a column has whose keys are private."""
+"""How many values a column with private keys has."""
 MAX_TRIES = 20
+REHEARSAL_NOTE = "a rehearsal: the table is made up, and nothing was charged"
+TABLE_FORMAT = 1
+"""Part of the name of the made-up table's folder."""
+TABLE_FILE = "made-up.parquet"
+MAX_LEDGER_BYTES = 64 * 2**20
+"""The size of a ledger beyond which a new one is begun."""
+UNLIMITED_BUDGET = Budget(Fraction(10**9), Fraction(1, 2))
 
 Codes = NDArray[np.int64]
 Columns = Mapping[str, list[str | None]]
 
 
-def count_fake_units(schema: Schema) -> int:
-    """How many units are made up."""
+def _count_fake_units(schema: Schema) -> int:
     return min(schema.units or DEFAULT_UNITS, MAX_UNITS)
 
 
 def generate_fake_columns(schema: Schema) -> Columns:
-    """The columns of a source of this schema, as texts."""
-    row_units = _assign_units(schema)
+    """Make up the columns of a source of this schema, as texts."""
+    units = _count_fake_units(schema)
+    row_counts = 1 + _hash_to_numbers("how many rows a unit has", units, min(schema.rows, MAX_ROWS_PER_UNIT))
+    row_units = np.repeat(np.arange(1, units + 1), row_counts).tolist()
     codes = _generate_codes(schema, len(row_units))
-    columns: dict[str, list[str | None]] = (
-        {} if schema.unit is None else {schema.unit: [str(unit) for unit in row_units]}
-    )
+    columns: dict[str, list[str | None]] = {} if schema.unit is None else {schema.unit: list(map(str, row_units))}
     for name, column in schema.columns.items():
         if column.derived is None:
             column_codes = codes[name].tolist()
@@ -67,42 +71,32 @@ def generate_fake_columns(schema: Schema) -> Columns:
     return columns
 
 
-def _assign_units(schema: Schema) -> list[int]:
-    """The unit of every row."""
-    units = count_fake_units(schema)
-    max_rows = min(schema.rows, MAX_ROWS_PER_UNIT)
-    row_counts = 1 + _hash_to_numbers("how many rows a unit has", units, max_rows)
-    return [int(unit) for unit in np.repeat(np.arange(1, units + 1), row_counts)]
-
-
 def _generate_codes(schema: Schema, rows: int) -> dict[str, Codes]:
-    """Every column; rows that cannot be are made up again."""
+    """The codes of every column; rows that are declared impossible are made up again."""
     structural_zeros = read_structural_zeros(schema)
     codes = _generate_attempt(schema, rows, 0)
     for attempt in range(1, MAX_TRIES):
         impossible_rows = structural_zeros.find_impossible_rows(codes | _derive_columns(schema, codes))
         if not impossible_rows.any():
             break
-        replacements = _generate_attempt(schema, rows, attempt)
-        codes = {
-            name: np.where(impossible_rows, replacements[name], column_codes) for name, column_codes in codes.items()
-        }
+        for name, replacements in _generate_attempt(schema, rows, attempt).items():
+            codes[name] = np.where(impossible_rows, replacements, codes[name])
     return codes
 
 
 def _generate_attempt(schema: Schema, rows: int, attempt: int) -> dict[str, Codes]:
-    return {
-        name: _generate_column(column, rows, attempt)
-        for name, column in schema.columns.items()
-        if column.derived is None
-    }
+    codes = {}
+    for name, column in schema.columns.items():
+        if column.derived is None:
+            size = PRIVATE_KEY_COUNT if column.private_keys else column.size
+            present_codes = column.lower + _hash_to_numbers(f"{attempt} value {name}", rows, size)
+            absent = _hash_to_numbers(f"{attempt} missing {name}", rows, MISSING_ONE_IN) == 0
+            codes[name] = np.where(absent, _get_missing_code(column), present_codes)
+    return codes
 
 
-def _generate_column(column: Column, rows: int, attempt: int) -> Codes:
-    size = PRIVATE_KEY_COUNT if column.private_keys else column.size
-    codes = column.lower + _hash_to_numbers(f"{attempt} value {column.name}", rows, size)
-    absent = _hash_to_numbers(f"{attempt} missing {column.name}", rows, MISSING_ONE_IN) == 0
-    return np.where(absent, MISSING_CODE if column.missing is None else column.missing, codes)
+def _get_missing_code(column: Column) -> int:
+    return MISSING_CODE if column.missing is None else column.missing
 
 
 def _derive_columns(schema: Schema, codes: Mapping[str, Codes]) -> dict[str, Codes]:
@@ -110,26 +104,20 @@ def _derive_columns(schema: Schema, codes: Mapping[str, Codes]) -> dict[str, Cod
     derived_codes = {}
     for name, column in schema.columns.items():
         if column.derived is not None:
-            key = schema.columns[column.derived.key]
-            missing_code = MISSING_CODE if column.missing is None else column.missing
-            lookup_codes = np.array(
-                [missing_code if code is None else code for code in column.derived.codes] + [missing_code]
-            )
-            key_codes = codes[key.name]
-            derived_codes[name] = lookup_codes[
-                np.where(key_codes == MISSING_CODE, len(lookup_codes) - 1, key_codes - key.lower)
-            ]
+            key, missing_code = schema.columns[column.derived.key], _get_missing_code(column)
+            lookup = np.array([missing_code if code is None else code for code in (*column.derived.codes, None)])
+            positions = np.where(codes[key.name] == MISSING_CODE, len(lookup) - 1, codes[key.name] - key.lower)
+            derived_codes[name] = lookup[positions]
     return derived_codes
 
 
 def _hash_to_numbers(purpose: str, count: int, below: int) -> Codes:
-    """As many whole numbers from 0, even but for what 2^63 is no multiple of."""
+    """Whole numbers from 0, uniform but for the remainder of 2^63."""
     digest = hashlib.shake_256(f"discreet rehearsal: {purpose}".encode()).digest(8 * count)
     return (np.frombuffer(digest, dtype="<u8") >> np.uint64(1)).astype(np.int64) % below
 
 
 def _format_code(column: Column, code: int) -> str:
-    """A value as a source may hold it."""
     if column.private_keys:
         return f"{column.name} {code + 1}"
     if column.categories:
@@ -138,36 +126,26 @@ def _format_code(column: Column, code: int) -> str:
 
 
 def write_fake_table(schema: Schema, path: Path) -> None:
-    """Write the table to a Parquet file, whole or not at all."""
+    """Write the made-up table to a Parquet file, whole or not at all."""
     import duckdb
     from sqlglot import exp
 
     columns = generate_fake_columns(schema)
-    selected_columns = (
-        f"unnest(?::VARCHAR[]) AS {exp.to_identifier(name, quoted=True).sql('duckdb')}" for name in columns
-    )
+    names = (exp.to_identifier(name, quoted=True).sql("duckdb") for name in columns)
+    selected_columns = ", ".join(f"unnest(?::VARCHAR[]) AS {name}" for name in names)
     try:
         with tempfile.TemporaryDirectory(prefix=".discreet-", dir=path.parent) as folder, duckdb.connect() as engine:
             temporary_file = Path(folder) / path.name
-            engine.execute(f"CREATE TABLE made AS SELECT {', '.join(selected_columns)}", list(columns.values()))
+            engine.execute(f"CREATE TABLE made AS SELECT {selected_columns}", list(columns.values()))
             engine.execute(f"COPY made TO {exp.convert(str(temporary_file)).sql('duckdb')} (FORMAT parquet)")
             os.replace(temporary_file, path)
     except (duckdb.Error, OSError):
         raise Unavailable("the made-up table was not written; check that the disk has room, and try again") from None
 
 
-REHEARSAL_NOTE = "a rehearsal: the table is made up, and nothing was charged"
-TABLE_FORMAT = 1
-"""Of the made-up table: another one goes to another folder."""
-TABLE_FILE = "made-up.parquet"
-MAX_LEDGER_BYTES = 64 * 2**20
-"""Bytes of a ledger to throw away, beyond which another is begun: nobody pays for what is stored in it."""
-UNLIMITED_BUDGET = Budget(Fraction(10**9), Fraction(1, 2))
-
-
 @dataclass(frozen=True, slots=True)
 class RehearsalDataset:
-    """What a custodian needs for a rehearsal."""
+    """The parts of a custodian that rehearses."""
 
     schema: Schema
     snapshot: Snapshot
@@ -177,7 +155,7 @@ class RehearsalDataset:
 
 @dataclass(frozen=True, slots=True)
 class ScaledSource:
-    """A source of few made-up rows, which counts each of them as many times as makes the number that is declared."""
+    """A source of few made-up rows, each counted `factor` times to match the declared number of units."""
 
     source: Source
     factor: Fraction
@@ -210,7 +188,7 @@ class ScaledSource:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _ScaledHistograms(Mapping[Cell, NDArray[np.int64]]):
-    """Histograms in which each row counts so many times; each is made when it is looked up."""
+    """Histograms in which each row counts `factor` times, scaled when they are looked up."""
 
     histograms: Mapping[Cell, NDArray[np.int64]]
     factor: Fraction
@@ -227,7 +205,7 @@ class _ScaledHistograms(Mapping[Cell, NDArray[np.int64]]):
 
 
 def open_rehearsal(schema: Schema, folder: str | Path | None = None) -> RehearsalDataset:
-    """Make up the table, or find it made; without a folder it is in one that goes when the source is closed."""
+    """Make up the table, or open it; without a folder it is in one that is removed when the source is closed."""
     temporary = TemporaryDirectory(prefix="discreet-rehearsal-") if folder is None else None
     try:
         return _open_rehearsal_in(schema, Path(temporary.name if temporary is not None else str(folder)), temporary)
@@ -238,13 +216,8 @@ def open_rehearsal(schema: Schema, folder: str | Path | None = None) -> Rehearsa
 
 
 def _open_rehearsal_in(schema: Schema, folder: Path, temporary: TemporaryDirectory[str] | None) -> RehearsalDataset:
-    rehearsal_schema = replace(
-        schema,
-        source=TABLE_FILE,
-        folder=_prepare_folder(schema, folder),
-        budget=UNLIMITED_BUDGET,
-        analyst_budget=UNLIMITED_BUDGET,
-    )
+    unlimited_schema = replace(schema, budget=UNLIMITED_BUDGET, analyst_budget=UNLIMITED_BUDGET)
+    rehearsal_schema = replace(unlimited_schema, source=TABLE_FILE, folder=_prepare_folder(schema, folder))
     if DatasetDir(rehearsal_schema).read_manifest() is None:
         write_fake_table(rehearsal_schema, rehearsal_schema.folder / TABLE_FILE)
     snapshot = ensure_snapshot(rehearsal_schema)
@@ -254,28 +227,23 @@ def _open_rehearsal_in(schema: Schema, folder: Path, temporary: TemporaryDirecto
     except DiscreetError:
         source.close()
         raise
-    scaled_source = ScaledSource(
-        source.source, Fraction(schema.units or count_fake_units(schema), count_fake_units(schema)), temporary
-    )
-    # What was seen of a made-up table says nothing of the schema's truth.
-    return RehearsalDataset(
-        rehearsal_schema, replace(snapshot, report={}), replace(source, source=scaled_source), ledger
-    )
+    units = _count_fake_units(schema)
+    scaled_source = ScaledSource(source.source, Fraction(schema.units or units, units), temporary)
+    snapshot = replace(snapshot, report={})  # what was seen of a made-up table says nothing of the schema's truth
+    return RehearsalDataset(rehearsal_schema, snapshot, replace(source, source=scaled_source), ledger)
 
 
 def _prepare_folder(schema: Schema, folder: Path) -> Path:
-    """Where the table of this very schema is, with a ledger that is not full: one that was changed gets another."""
-    facts = (
-        f"{TABLE_FORMAT} {schema.name} {hash_layout(schema)} {describe_promise(schema)} "
-        f"{schema.units} {schema.impossible}"
-    )
+    """The folder of the table of this very schema, with a ledger that is not full; a changed schema gets another."""
+    promise = f"{describe_promise(schema)} {schema.units} {schema.impossible}"
+    facts = f"{TABLE_FORMAT} {schema.name} {hash_layout(schema)} {promise}"
     schema_folder = folder.absolute() / hashlib.sha256(facts.encode()).hexdigest()[:16]
     try:
         schema_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = max((int(path.name) for path in schema_folder.iterdir() if path.name.isdecimal()), default=1)
         if has_outgrown_ledger(replace(schema, folder=schema_folder / str(number))):
             number += 1
-            # Who looks at the one before goes on with it; nobody is so late as to need the one before that.
+            # The previous ledger may still be open; nobody uses the one before it.
             rmtree(schema_folder / str(number - 2), ignore_errors=True)
         table_folder = schema_folder / str(number)
         table_folder.mkdir(mode=0o700, exist_ok=True)
@@ -286,7 +254,7 @@ def _prepare_folder(schema: Schema, folder: Path) -> Path:
 
 
 def has_outgrown_ledger(schema: Schema) -> bool:
-    """Whether the ledger of a rehearsal, by the schema it is open with, is so large that the next one is due."""
+    """Whether the ledger of a rehearsal, given the schema it is open with, is so large that the next one is due."""
     try:
         return (DatasetDir(schema).folder / "ledger.db").stat().st_size > MAX_LEDGER_BYTES
     except OSError:

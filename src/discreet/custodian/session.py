@@ -57,13 +57,13 @@ class AdmittedQuestion:
 
 
 class SessionLog(Protocol):
-    """What a session has admitted, kept where all who answer in it look; durable before it returns."""
+    """The questions that a session has admitted, shared by all processes that answer in it; every call is durable."""
 
     mark: str
     """Names the session: of all that hold the same charge, this one answers."""
 
     def read_since(self, place: int) -> list[AdmittedQuestion]:
-        """What was admitted from a place on, in order."""
+        """Return what was admitted from a place on, in order."""
         ...
 
     def admit(self, place: int, question: AdmittedQuestion) -> bool:
@@ -84,7 +84,7 @@ class MemoryLog:
         self._process = os.getpid()
 
     def read_since(self, place: int) -> list[AdmittedQuestion]:
-        """A copy of it in another process does not know what the first one answers."""
+        """Refused in another process, whose copy does not know what the first one answers."""
         if self._process != os.getpid():
             raise InvalidInput("a session answers in the process that opened it; open another here")
         return self._questions[place:]
@@ -118,12 +118,12 @@ class SessionCharge:
             raise InvalidInput("this session was opened before with the same key, and answers there; use a new key")
 
     def get_spent_epsilon(self) -> dict[str, Fraction | None]:
-        """What all answers of the data set have cost so far, in each model."""
+        """Return what all answers of the data set have cost so far, in each model."""
         return {balance.model: balance.epsilon for balance in self.ledger.balance(self.dataset, self.caps)}
 
 
-def _do_nothing() -> None:
-    """Wait for nothing."""
+def do_nothing() -> None:
+    """The release barrier of whoever has nothing to wait for."""
 
 
 @dataclass(eq=False, slots=True)
@@ -138,20 +138,20 @@ class CountingSession:
     _positions: dict[tuple[str, Fraction], int] = field(default_factory=dict, repr=False)
     _outputs: dict[int, str] = field(default_factory=dict, repr=False)
     note: str | None = None
-    """What all its answers are warned of."""
-    _release_barrier: Callable[[], None] = _do_nothing
+    """A warning of all its answers."""
+    _release_barrier: Callable[[], None] = do_nothing
     """Called between a draw and all that shows that it was made."""
     _open: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def epsilon(self) -> Fraction:
-        """What all answers together cost; it was paid on opening."""
+        """The cost of all answers together, paid on opening."""
         return self._tally.epsilon
 
     @property
     def left(self) -> Fraction:
-        """How much of epsilon no answer uses yet. A question about rows that few others are about may cost nothing."""
+        """The part of epsilon that no answer uses yet. A question about rows that few others use may cost nothing."""
         return self._tally.remaining
 
     def answer(self, question: Question, noise_scale: object = None) -> Answer:
@@ -170,11 +170,10 @@ class CountingSession:
         """Learn what others have admitted in this session since: it fitted when it was let in."""
         counts: list[CountQuery] = []
         for admitted_question in self._log.read_since(len(self._positions)):
-            planned = self._plan(
-                parse_question(admitted_question.question, self._tally.schema), admitted_question.scale
-            )
-            counts += list_noisy_counts(planned, admitted_question.scale)
-            self._positions[format_canonical_query(planned.query), admitted_question.scale] = len(self._positions)
+            scale = admitted_question.scale
+            planned = self._plan(parse_question(admitted_question.question, self._tally.schema), scale)
+            counts += list_noisy_counts(planned, scale)
+            self._positions[format_canonical_query(planned.query), scale] = len(self._positions)
         if counts:
             self._tally = self._tally.add_counts(counts)
 
@@ -209,10 +208,9 @@ class CountingSession:
             self._release_barrier()
         text = stored_outputs or self._log.store_outputs(place, outputs)
         self._outputs[place] = text
-        reply = build_answer(
-            planned, parse_result(text)[2], sql, FREE, self._charge.entry, self._charge.get_spent_epsilon()
-        )
-        return replace(reply, stored=stored_outputs is not None)
+        spent_epsilon = self._charge.get_spent_epsilon()
+        answer = build_answer(planned, parse_result(text)[2], sql, FREE, self._charge.entry, spent_epsilon)
+        return replace(answer, stored=stored_outputs is not None)
 
     def _admit_query(self, planned: Plan, sql: str, scale: Fraction) -> int:
         """Where the question is in the log: as it was, or let in now, unless that would break the promise."""
@@ -256,23 +254,15 @@ def start_counting_session(
     if schema.rows > session_epsilon * scale:
         raise InvalidInput(
             f"with epsilon {format_exact(session_epsilon)} a session needs a noise scale of at least "
-            f"{format_cost(schema.rows / session_epsilon)} "
-            f"to answer one question, got {format_exact(scale)}"
+            f"{format_cost(schema.rows / session_epsilon)} to answer one question, got {format_exact(scale)}"
         )
     question = json.dumps({"session": {"noise_scale": str(scale)}})
     description = f"a session of counting questions with noise scale {format_exact(scale)}"
     cost = PrivacyCost(session_epsilon, session_epsilon**2 / 2)
-    names = schema.name, snapshot_name, analyst
-    receipt = ledger.charge(
-        Charge(*names, question, description, "dp", cost, session_epsilon, key=key, fresh=True), caps
-    )
-    return CountingSession(
-        scale,
-        SessionBudget(schema, session_epsilon),
-        SessionCharge(ledger, caps, schema.name, receipt.entry, session_log.mark),
-        source,
-        session_log,
-    )
+    names = schema.name, snapshot_name, analyst, question, description
+    receipt = ledger.charge(Charge(*names, "dp", cost, session_epsilon, key=key, fresh=True), caps)
+    charge = SessionCharge(ledger, caps, schema.name, receipt.entry, session_log.mark)
+    return CountingSession(scale, SessionBudget(schema, session_epsilon), charge, source, session_log)
 
 
 def _require_own_log(log: SessionLog) -> SessionLog:

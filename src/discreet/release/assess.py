@@ -1,4 +1,4 @@
-"""Assess, sweep and verify releases for their custodian."""
+"""Assess and verify releases for their custodian, and sweep the parameters of methods before one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.formatting import format_value
 from discreet.numeric import as_int, format_exact, parse_rational
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee, format_privacy_bound
-from discreet.release.files import check_report_target, get_manifest_path, hash_file, write_private_json
+from discreet.release.files import check_report_target, get_manifest_path, hash_file, write_comparison_report
 from discreet.release.manifest import (
     Labels,
     ReleaseManifest,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 
 ColumnNames = tuple[str, ...]
+Roles = tuple[ColumnNames, ColumnNames]
+"""Quasi-identifiers and confidential columns."""
 EarlierReleases = list[tuple[str, Labels]]
 SCHEMA_SUFFIXES = {".yaml", ".yml"}
 
@@ -57,9 +59,9 @@ def assess_release(
     force: bool = False,
     progress: Progress = ignore_stage,
 ) -> Comparison:
-    """Compare a released file with the records it was made of: those of a schema, row for row, or those of a file.
+    """Compare a released file with the records it was made of: those of a schema, or those of a file.
 
-    Rows of a file stand side by side only where `aligned` says so; without, what needs that is not measured.
+    Records of a schema are compared row by row; those of a file only if it is `aligned`.
     """
     from discreet.sdc.compare import compare_release
 
@@ -81,24 +83,15 @@ def assess_release(
     confidential_columns = confidential or (manifest.confidential if manifest else ())
     confidential_columns = tuple(name for name in confidential_columns if name in original_table.attributes)
     original_table = original_table.select(tuple(dict.fromkeys((*common_columns, *confidential_columns))))
-    options: dict[str, Any] = {
-        "groups": tables.groups,
-        "aligned": tables.aligned,
-        "k": tables.k,
-        "earlier": tables.earlier,
-    }
-    options["second"] = read_second_table(file, manifest)
-    comparison = compare_release(
-        original_table,
-        released_table,
-        tuple(name for name in quasi_columns if name in common_columns),
-        confidential_columns,
-        **options,
-    )
+    quasi_columns = tuple(name for name in quasi_columns if name in common_columns)
+    options: dict[str, Any] = {"groups": tables.groups, "aligned": tables.aligned, "k": tables.k}
+    options |= {"earlier": tables.earlier, "second": read_second_table(file, manifest)}
+    comparison = compare_release(original_table, released_table, quasi_columns, confidential_columns, **options)
     if manifest is not None and manifest.guarantee.model in DP_MODELS:
         comparison = replace(comparison, bounded=format_privacy_bound(manifest.guarantee))
     if report_path is not None:
-        _write_comparison(report_path, comparison, original_table, released_table, file.name)
+        facts = {"title": f"{file.name} beside its original"}
+        write_comparison_report(report_path, facts, comparison, original_table, released_table)
     return comparison
 
 
@@ -117,59 +110,36 @@ class _ComparedTables:
 def _read_tables(
     original: str | Path, file: Path, manifest: ReleaseManifest | None, aligned: bool, progress: Progress
 ) -> _ComparedTables:
-    """Beside a schema's records row for row, but for private files, which no row of belongs to anybody; or a file's."""
+    """Records of a schema are aligned with the release, but not with a private file, no row of which is anybody's."""
     if Path(original).suffix.lower() not in SCHEMA_SUFFIXES:
         released_table = _read_released(file, manifest)
         kinds = {name: attribute.kind for name, attribute in released_table.attributes.items()}
-        return _ComparedTables(_read_original(check_table_file(original), kinds), released_table, aligned)
+        original_file = check_table_file(original)
+        try:
+            return _ComparedTables(read_table_file(original_file, kinds), released_table, aligned)
+        except InvalidInput as error:
+            name = original_file.name[:60]
+            raise InvalidInput(
+                f"{name!r} does not fit the release: {error}; or compare with the schema of the data set"
+            ) from None
     if manifest is not None and manifest.guarantee.model in DP_MODELS:
         require_matching_files(file, manifest)
         return _ComparedTables(read_snapshot_records(original), _read_released(file, manifest), aligned=False)
     aligned_original = align_original(original, file, progress)
     original_table = aligned_original.original
-    taxonomies = {
-        name: attribute.taxonomy
-        for name, attribute in original_table.attributes.items()
-        if attribute.taxonomy is not None
-    }
+    attributes = original_table.attributes.values()
+    taxonomies = {attribute.name: attribute.taxonomy for attribute in attributes if attribute.taxonomy is not None}
     released_table = _read_released(file, manifest, taxonomies)
-    return _ComparedTables(
-        original_table,
-        released_table,
-        True,
-        aligned_original.groups,
-        aligned_original.record.k,
-        find_earlier_releases(aligned_original),
-    )
+    groups, k = aligned_original.groups, aligned_original.record.k
+    return _ComparedTables(original_table, released_table, True, groups, k, find_earlier_releases(aligned_original))
 
 
 def _read_released(
     file: Path, manifest: ReleaseManifest | None, taxonomies: Mapping[str, Taxonomy] | None = None
 ) -> Table:
-    return (
-        read_table_file(file)
-        if manifest is None
-        else read_released_table(file, manifest.get_file_columns(file), taxonomies)
-    )
-
-
-def _read_original(file: Path, kinds: Mapping[str, str]) -> Table:
-    try:
-        return read_table_file(file, kinds)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"{file.name[:60]!r} does not fit the release: {error}; or compare with the schema of the data set"
-        ) from None
-
-
-def _write_comparison(path: Path, comparison: Comparison, original: Table, released: Table, name: str) -> None:
-    from discreet.sdc.report import build_report_json, write_report
-
-    facts: Mapping[str, object] = {"title": f"{name} beside its original"}
-    if path.suffix.lower() == ".json":
-        write_private_json(path, build_report_json(facts, comparison))
-    else:
-        write_report(path, facts, comparison, original, released)
+    if manifest is None:
+        return read_table_file(file)
+    return read_released_table(file, manifest.get_file_columns(file), taxonomies)
 
 
 def run_sweep(
@@ -181,7 +151,7 @@ def run_sweep(
     force: bool,
     progress: Progress,
 ) -> SweepResult:
-    """Every method at every k; with a report, the page shows the recommended one."""
+    """Try every method at every k; the report, if there is one, shows the recommended one."""
     from discreet.sdc.compare import DEFAULT_METHODS, SweepTrial, check_ks, check_methods, parse_ks, sweep_parameters
 
     method_names = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or DEFAULT_METHODS)
@@ -192,24 +162,18 @@ def run_sweep(
     report_path = None if report is None else check_report_target(report, force)
     progress("reading")
     table = read_records(handle.schema, handle.source).select((*quasi, *confidential))
-    sweep_result = sweep_parameters(
-        table,
-        quasi,
-        confidential,
-        k_values,
-        method_names,
-        t=t,
-        progress=lambda done, of: progress(f"trying: {done} of {of}"),
-    )
+
+    def show(done: int, total: int) -> None:
+        progress(f"trying: {done} of {total}")
+
+    sweep_result = sweep_parameters(table, quasi, confidential, k_values, method_names, t=t, progress=show)
     if report_path is not None:
         _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, "domain", t, None))
     return sweep_result
 
 
 def _write_sweep(path: Path, sweep_result: SweepResult, trial: SweepTrial) -> None:
-    """The page shows the recommended point, made once more."""
-    from discreet.sdc.report import build_report_json, write_report
-
+    """Protect the table once more by the recommended method and k, and report on that."""
     best = sweep_result.recommended
     protected = trial.protect(best.method, best.k)
     comparison = trial.compare(protected, best.k)
@@ -217,82 +181,72 @@ def _write_sweep(path: Path, sweep_result: SweepResult, trial: SweepTrial) -> No
     title = f"{best.method} with k = {best.k}, {verdict}; nothing was released"
     facts: dict[str, object] = {"title": title, "method": best.method}
     facts |= {"guarantee": protected.guarantee.words(), "assumptions": protected.guarantee.assumptions}
-    if path.suffix.lower() == ".json":
-        write_private_json(path, build_report_json(facts, comparison, sweep_result))
-    else:
-        write_report(path, facts, comparison, trial.table.take(protected.source_rows), protected.table, sweep_result)
-
-
-RoleColumns = tuple[str, ...]
+    original = trial.table.take(protected.source_rows)
+    write_comparison_report(path, facts, comparison, original, protected.table, sweep_result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerifiedRelease:
-    """What was claimed and what was measured; a claim that does not hold has been raised."""
+    """The claims that hold and what was measured; a claim that does not hold is raised instead."""
 
     claims: tuple[CheckedClaim, ...]
     measured: Anonymity | None
-    roles: tuple[RoleColumns, RoleColumns]
+    roles: Roles
     """The columns taken as known to an intruder, and as confidential."""
     unshown: str | None = None
     """Why a claim can be neither shown nor refuted from what is there, and what to add."""
 
     @property
     def words(self) -> str:
-        """What was found, in a sentence or two."""
+        """Say what was found, in a sentence or two."""
         text = " ".join(sentence for claim in self.claims for sentence in claim.words)
         reason = "No claim was made" if self.unshown is None else "The claim could not be checked"
         return text or f"{reason}; this was measured:"
 
     @property
     def measured_texts(self) -> dict[str, str]:
-        """What was measured, for people to read."""
+        """Return what was measured, as people read it, by name."""
         measured = self.measured
         named_columns = {"taken as known": ", ".join(self.roles[0]), "confidential": ", ".join(self.roles[1])}
         if measured is None:
             return named_columns
-        values: dict[str, object] = {
-            "k": measured.k,
-            "classes": measured.classes,
-            "l (distinct)": measured.l,
-            "l (entropy)": measured.l_entropy,
-        }
-        values |= {
-            "recursive (c, 2)": measured.recursive,
-            "t (ratio)": measured.t_ratio,
-            "t (earth mover's)": measured.t_emd,
-        }
-        return named_columns | {name: _format_measure(value) for name, value in values.items() if value is not None}
+        values: dict[str, object] = {"k": measured.k, "classes": measured.classes}
+        values |= {"l (distinct)": measured.l, "l (entropy)": measured.l_entropy}
+        values |= {"recursive (c, 2)": measured.recursive}
+        values |= {"t (ratio)": measured.t_ratio, "t (earth mover's)": measured.t_emd}
+        return named_columns | {name: format_value(value) for name, value in values.items() if value is not None}
 
     def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
+        """Return the result as JSON."""
         measured = None if self.measured is None else self.measured.to_json()
-        return {
-            "claims": [claim.to_json() for claim in self.claims],
-            "measured": measured,
-            "words": self.words,
-            "quasi_identifiers": list(self.roles[0]),
-            "confidential": list(self.roles[1]),
-            "unshown": self.unshown,
-        }
+        payload: dict[str, object] = {"claims": [claim.to_json() for claim in self.claims]}
+        payload |= {"measured": measured, "words": self.words}
+        payload |= {"quasi_identifiers": list(self.roles[0]), "confidential": list(self.roles[1])}
+        return payload | {"unshown": self.unshown}
 
 
 def verify_release(
     out: str | Path,
     original: str | Path | None = None,
-    quasi: RoleColumns = (),
-    confidential: RoleColumns = (),
+    quasi: ColumnNames = (),
+    confidential: ColumnNames = (),
     k: object = None,
     t: str | None = None,
     progress: Progress = ignore_stage,
 ) -> VerifiedRelease:
-    """Measure a released table and check what its manifest claims, or what is claimed here; ClaimFailed if not so."""
+    """Measure a released table and check the claims of its manifest, and those made here; ClaimFailed if one fails."""
+    from discreet.sdc.verify.claims import check_claim
+
     file = check_table_file(out)
     manifest = read_manifest(file)
     progress("reading")
     if manifest is not None:
         require_matching_files(file, manifest)
-        _refuse_differential(manifest)
+        if manifest.guarantee.model in DP_MODELS:
+            raise Unsupported(
+                f"{manifest.release} is as it was written, and claims differential privacy: that lies in how it was "
+                "made, which no file shows; its custodian's ledger has the charge, as discreet history tells"
+            )
     aligned_original = None if original is None else align_original(original, file, progress)
     if (
         aligned_original is not None
@@ -306,11 +260,11 @@ def verify_release(
     second = read_second_table(file, manifest)
     progress("measuring")
     measured = _measure_release(released, second, roles)
-    unchanged_columns = () if manifest is None else manifest.unchanged
+    options: dict[str, Any] = {"second": second, "kept": () if manifest is None else manifest.unchanged}
+    if aligned_original is not None:
+        options |= {"original": aligned_original.original, "groups": aligned_original.groups}
     try:
-        checked_claims = tuple(
-            _check_single_claim(claim, released, second, roles, aligned_original, unchanged_columns) for claim in claims
-        )
+        checked_claims = tuple(check_claim(claim, released, *roles, **options) for claim in claims)
     except Unsupported as error:
         if aligned_original is not None:
             raise
@@ -321,22 +275,14 @@ def verify_release(
     return VerifiedRelease(checked_claims, measured, roles)
 
 
-def _refuse_differential(manifest: ReleaseManifest) -> None:
-    if manifest.guarantee.model in DP_MODELS:
-        raise Unsupported(
-            f"{manifest.release} is as it was written, and claims differential privacy: that lies in how it was made, "
-            "which no file shows; its custodian's ledger has the charge, as discreet history tells"
-        )
-
-
 def _choose_roles(
     manifest: ReleaseManifest | None,
     aligned_original: AlignedOriginal | None,
-    quasi: RoleColumns,
-    confidential: RoleColumns,
-) -> tuple[RoleColumns, RoleColumns]:
-    """Which columns are taken as known and as confidential: as said, as in the manifest, or as in the schema."""
-    declared_roles: tuple[RoleColumns, RoleColumns] = ((), ())
+    quasi: ColumnNames,
+    confidential: ColumnNames,
+) -> Roles:
+    """The roles as they are given, else those of the manifest or of the schema."""
+    declared_roles: Roles = ((), ())
     if manifest is not None:
         declared_roles = manifest.quasi, manifest.confidential
     elif aligned_original is not None:
@@ -357,7 +303,7 @@ def _require_k(manifest: ReleaseManifest, checked_claims: tuple[CheckedClaim, ..
 
 
 def _list_claims(manifest: ReleaseManifest | None, k: object, t: str | None) -> list[Guarantee]:
-    """What is to be checked: what is asked for, and what the file says of itself."""
+    """The claims to check: those that are given, and that of the manifest."""
     claims = [Guarantee.k_anonymity(as_int(k, "k", 2))] if k is not None else []
     if t is not None:
         t_value = parse_rational(t, "t")
@@ -367,29 +313,10 @@ def _list_claims(manifest: ReleaseManifest | None, k: object, t: str | None) -> 
     return claims + ([] if manifest is None else [manifest.guarantee])
 
 
-def _check_single_claim(
-    claim: Guarantee,
-    released: Table,
-    second: Table | None,
-    roles: tuple[RoleColumns, RoleColumns],
-    aligned_original: AlignedOriginal | None,
-    unchanged_columns: RoleColumns,
-) -> CheckedClaim:
-    from discreet.sdc.verify.claims import check_claim
-
-    original = None if aligned_original is None else aligned_original.original
-    groups = None if aligned_original is None else aligned_original.groups
-    return check_claim(claim, released, *roles, original=original, groups=groups, second=second, kept=unchanged_columns)
-
-
-def _measure_release(released: Table, second: Table | None, roles: tuple[RoleColumns, RoleColumns]) -> Anonymity | None:
+def _measure_release(released: Table, second: Table | None, roles: Roles) -> Anonymity | None:
     from discreet.sdc.verify.anonymity import measure_anatomy, measure_anonymity
 
     if second is not None:
         return measure_anatomy(released, second)
     present_roles = [tuple(name for name in names if name in released.attributes) for names in roles]
     return measure_anonymity(released, *present_roles) if present_roles[0] else None
-
-
-def _format_measure(value: object) -> str:
-    return format_value(value)

@@ -1,6 +1,6 @@
-"""Files that leave: written whole beside their places and then moved, columns spooled on disk.
+"""Write the files of a release: staged beside their targets and then moved, large columns spooled on disk.
 
-The files are in the custodian's own folder and have no names, so that nothing is left of them however the process ends.
+Spool files lie in the custodian's folder and have no names, so nothing is left of them however the process ends.
 """
 
 from __future__ import annotations
@@ -11,34 +11,42 @@ import json
 import os
 import resource
 import shutil
-import tempfile
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.charts import MISSING_PACKAGES as NO_PICTURES
+from discreet.charts import MISSING_PACKAGES
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.sdc.table import Attribute, Table
 
 if TYPE_CHECKING:
     import duckdb
 
+    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.comparison import Comparison
 
 Name = TypeVar("Name", bound=Hashable)
 Array = NDArray[Any]
 ITEM_BYTES = 8
-"""Of a code or a number, in bytes."""
+"""Bytes of a code or a number."""
+MANIFEST_NAME = "manifest.json"
+"""Its name in a folder of columns."""
+RELEASE_FORMAT = "discreet release 1"
+"""The first value of a manifest."""
+COPY_OPTIONS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
+BATCH_ROWS = 100_000
+"""How many rows are written at a time."""
 
 
 class Spool:
-    """Arrays that are read from disk where they are used. Texts, which have no fixed size, stay in memory."""
+    """Arrays that are read from disk when they are used. Texts, which have no fixed size, stay in memory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,18 +54,18 @@ class Spool:
         resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, file_limit))
 
     def store_array(self, values: Array) -> Array:
-        """The same values, on disk."""
+        """Return the same values, on disk."""
         with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
             file.write(np.ascontiguousarray(values).data)
             file.flush()
             return np.memmap(file, values.dtype, mode="r").view(np.ndarray)
 
     def store_attribute(self, attribute: Attribute) -> Attribute:
-        """The same attribute, its values on disk."""
+        """Return the same attribute, with its values on disk."""
         return replace(attribute, values=self.store_array(attribute.values))
 
     def gather_columns(self, parts: Iterable[Mapping[Name, Array]], rows: int) -> dict[Name, Array]:
-        """Parts of columns of whole numbers or texts one after another, all in one file; there are so many rows."""
+        """Concatenate parts of columns of whole numbers or texts, the numbers in one file; there must be `rows`."""
         texts: dict[Name, list[Array]] = {}
         places: dict[Name, int] = {}
         rows_done = 0
@@ -89,20 +97,11 @@ class Spool:
             raise Unavailable(f"the folder {self.folder} cannot be written; check its owner and the disk") from None
 
 
-MANIFEST_NAME = "manifest.json"
-"""Its name in a folder of columns."""
-RELEASE_FORMAT = "discreet release 1"
-"""What a manifest begins with."""
-COPY_OPTIONS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
-BATCH_ROWS = 100_000
-"""How many rows are written at a time."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReleaseTargets:
-    """Where a release goes: the table, the second table of Anatomy, what is told of them, and the report.
+    """Where a release goes: the table, the second table of Anatomy, the manifest, and the report.
 
-    Columns that are kept apart go to a folder, in the table's place, and the manifest is in it.
+    With `apart`, `table` is a folder with a file for each column and the manifest.
     """
 
     table: Path
@@ -110,12 +109,12 @@ class ReleaseTargets:
     manifest: Path
     report: Path | None
     force: bool = False
-    """Whether what is there may be overwritten."""
+    """Whether files of ours that are there may be overwritten."""
     apart: bool = False
 
     @staticmethod
     def for_table(out: object, report: object, force: bool, has_second_table: bool = False) -> ReleaseTargets:
-        """Refused at once where nothing could be written; `two` tables are written by Anatomy."""
+        """Return targets for a table, refused at once if they cannot be written."""
         table = _check_target_path(out, tuple(COPY_OPTIONS), "the released table")
         report_path = None if report is None else check_report_target(report, force)
         second = table.with_name(f"{table.stem}-values{table.suffix}")
@@ -126,16 +125,19 @@ class ReleaseTargets:
         return targets
 
     def require_free(self, has_second_table: bool) -> None:
-        """Refused where a file is there that may not be overwritten."""
+        """Refuse if a file is there that may not be overwritten."""
         tables = () if self.apart else (self.table, self.manifest, *([self.second] if has_second_table else []))
         for path in (*tables, *([self.report] if self.report else [])):
             _refuse_existing(path, self.force)
-        if self.apart:
-            _refuse_existing_folder(self.table, self.force)
+        folder = self.table
+        if self.apart and folder.exists() and not self.force:
+            raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
+        if self.apart and folder.exists() and RELEASE_FORMAT not in _read_start(folder / MANIFEST_NAME):
+            raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
 
     @staticmethod
     def for_folder(out: object, report: object, force: bool) -> ReleaseTargets:
-        """A folder of columns; refused at once where it could not be made."""
+        """Return targets for a folder of columns, refused at once if it cannot be made."""
         if Path(str(out)).suffix:
             raise InvalidInput(f"columns that are kept apart go to a folder, not to a file; got {str(out)[-40:]!r}")
         folder = _check_target_path(out, ("",), "a folder")
@@ -146,16 +148,16 @@ class ReleaseTargets:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Every path that may be written and moved to its place."""
+        """All paths that may be written."""
         tables = (self.table,) if self.apart else (self.table, self.second, self.manifest)
         return (*tables, *([] if self.report is None else [self.report]))
 
 
 def check_report_target(report: object, force: bool) -> Path:
-    """Where a report goes, refused at once where none could be written."""
+    """Return the path of a report, refused at once if none can be written there."""
     path = _check_target_path(report, (".html", ".json"), "a report")
     if path.suffix.lower() == ".html" and find_spec("vl_convert") is None:
-        raise Unsupported(NO_PICTURES)
+        raise Unsupported(MISSING_PACKAGES)
     _refuse_existing(path, force)
     return path
 
@@ -169,13 +171,6 @@ def _refuse_existing(path: Path, force: bool) -> None:
         raise InvalidInput(f"{path.name[:60]!r} is there and is no release or report of ours; name another file")
 
 
-def _refuse_existing_folder(folder: Path, force: bool) -> None:
-    if folder.exists() and not force:
-        raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
-    if folder.exists() and RELEASE_FORMAT not in _read_start(folder / MANIFEST_NAME):
-        raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
-
-
 def _is_ours(path: Path) -> bool:
     """Whether a file was written here: only such files are ever overwritten."""
     from discreet.sdc.report import CUSTODIAN_NOTICE
@@ -185,9 +180,7 @@ def _is_ours(path: Path) -> bool:
     if path.suffix.lower() in {".html", ".json"}:
         return CUSTODIAN_NOTICE in _read_start(path)
     manifests = [get_manifest_path(path), get_manifest_path(path.with_name(path.name.replace("-values.", ".")))]
-    return any(
-        RELEASE_FORMAT in _read_start(manifest) and path.name in _read_start(manifest, None) for manifest in manifests
-    )
+    return any(RELEASE_FORMAT in _read_start(file) and path.name in _read_start(file, None) for file in manifests)
 
 
 def _read_start(path: Path, length: int | None = 20_000) -> str:
@@ -199,7 +192,7 @@ def _read_start(path: Path, length: int | None = 20_000) -> str:
 
 
 def get_manifest_path(table: Path) -> Path:
-    """Where the manifest of a released table is."""
+    """Return where the manifest of a released table is."""
     return table.with_name(f"{table.name}.manifest.json")
 
 
@@ -214,29 +207,21 @@ def _check_target_path(target: object, suffixes: Sequence[str], what: str) -> Pa
 
 @contextmanager
 def stage_targets(targets: ReleaseTargets) -> Iterator[Mapping[Path, Path]]:
-    """A place to write each target first, on the same disk; all that was written there is moved once nothing failed."""
-    folders: dict[Path, tempfile.TemporaryDirectory[str]] = {}
-    try:
-        for parent in {path.parent for path in targets.paths}:
-            folders[parent] = tempfile.TemporaryDirectory(prefix=".discreet-", dir=parent)
-    except OSError:
-        _remove_folders(folders)
-        raise Unavailable("the folder for the release cannot be written; check its owner and the disk") from None
-    try:
-        yield {path: Path(folders[path.parent].name) / path.name for path in targets.paths}
-    finally:
-        _remove_folders(folders)
-
-
-def _remove_folders(folders: Mapping[Path, tempfile.TemporaryDirectory[str]]) -> None:
-    for folder in folders.values():
-        folder.cleanup()
+    """Yield where to write each target first, on the same disk; `move_staged_files` puts them in their places."""
+    with ExitStack() as stack:
+        folders: dict[Path, Path] = {}
+        try:
+            for parent in {path.parent for path in targets.paths}:
+                folders[parent] = Path(stack.enter_context(TemporaryDirectory(prefix=".discreet-", dir=parent)))
+        except OSError:
+            raise Unavailable("the folder for the release cannot be written; check its owner and the disk") from None
+        yield {path: folders[path.parent] / path.name for path in targets.paths}
 
 
 def move_staged_files(staged: Mapping[Path, Path], force: bool, obsolete: Collection[Path] = ()) -> None:
-    """Put what was written in its place, the manifest first; where one cannot be, all is as it was before.
+    """Move what was written to its place, the manifest first; if one cannot be moved, all is as it was before.
 
-    What is there is overwritten only by `force`, which also takes away the files that are `gone` from a release.
+    Only `force` overwrites what is there; it also removes the `obsolete` files of an earlier release.
     """
     undo: list[tuple[Path, Path | None]] = []
     files = {target: written for target, written in staged.items() if written.exists() or target in obsolete}
@@ -265,7 +250,7 @@ def move_staged_files(staged: Mapping[Path, Path], force: bool, obsolete: Collec
 
 
 def _put_file(written: Path, target: Path) -> None:
-    """Never over a file that is there: two releases may come at once."""
+    """Never overwrites: two releases may come at once."""
     if written.is_dir():
         written.rename(target)  # over nothing but an empty folder
         return
@@ -280,19 +265,31 @@ def _put_file(written: Path, target: Path) -> None:
 
 
 def write_json(path: Path, document: object) -> None:
-    """A document, as it will be kept."""
+    """Write a document as JSON."""
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_private_json(path: Path, document: object) -> None:
-    """A document that nobody else may read."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+def write_comparison_report(
+    path: Path,
+    facts: Mapping[str, object],
+    comparison: Comparison,
+    original: Table,
+    released: Table,
+    sweep_result: SweepResult | None = None,
+) -> None:
+    """Write a report for the custodian alone, as a page or as JSON."""
+    from discreet.sdc.report import build_report_json, write_report
+
+    if path.suffix.lower() != ".json":
+        write_report(path, facts, comparison, original, released, sweep_result)
+        return
+    document = build_report_json(facts, comparison, sweep_result)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    write_json(path, document)
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -301,7 +298,7 @@ def hash_file(path: Path) -> str:
 
 
 def write_released_table(path: Path, table: Table) -> None:
-    """A CSV or Parquet file of it, written some rows at a time."""
+    """Write a table to a CSV or Parquet file, some rows at a time."""
     import duckdb
 
     holds = {name: attribute.output_type for name, attribute in table.attributes.items()}
@@ -320,17 +317,21 @@ def write_released_table(path: Path, table: Table) -> None:
 def _insert_rows(engine: duckdb.DuckDBPyConnection, part: Table, holds: Mapping[str, str], into: str) -> None:
     columns = list(part.attributes.values())
     category_lists = [list(attribute.categories) for attribute in columns if attribute.kind != "numeric"]
-    selected_columns = ", ".join(
-        _format_sql_column(f"v{i}", attribute, holds[attribute.name]) for i, attribute in enumerate(columns)
-    )
-    engine.register("part", {f"v{i}": attribute.values for i, attribute in enumerate(columns)})
-    engine.execute(f"{into} SELECT {selected_columns} FROM part", category_lists)
+    values = {f"v{index}": attribute for index, attribute in enumerate(columns)}
+    selected_columns = [_format_sql_column(name, column, holds[column.name]) for name, column in values.items()]
+    engine.register("part", {name: attribute.values for name, attribute in values.items()})
+    engine.execute(f"{into} SELECT {', '.join(selected_columns)} FROM part", category_lists)
     engine.unregister("part")
+
+
+def quote_column(name: str) -> str:
+    """Quote a column's name for DuckDB, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _format_sql_column(value: str, attribute: Attribute, holds: str) -> str:
     """One column in SQL, missing values as NULL."""
-    name = '"' + attribute.name.replace('"', '""') + '"'
+    name = quote_column(attribute.name)
     if attribute.kind != "numeric":
         label = f"(?::VARCHAR[])[{value} + 1]"
         label = f"{label} = 'true'" if holds == "truth" else label

@@ -1,6 +1,6 @@
-"""Releases and their manifests: recorded in the data set's folder, and read back from files.
+"""Releases and their manifests: read back from files, and recorded in the data set's folder.
 
-None of it is for anybody else: with it every released row is its person's again.
+The record is for the custodian alone: it says which person each released row belongs to.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +22,22 @@ from numpy.typing import NDArray
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
-from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file
+from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
 from discreet.sdc.table import ABSENT, KINDS, Attribute, Integers, Kind, Table, build_coded_attribute, read_table
 
 if TYPE_CHECKING:
     import duckdb
 
     from discreet.datasets.dataset_dir import DatasetDir
+
+Labels = Mapping[str, NDArray[np.int64]]
+RECORD_FIELDS = ("number", "name", "snapshot", "method", "k", "sha256", "manifest")
+"""The stored names, in the order of the fields of `ReleaseRecord`."""
+READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
+RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
+    escape = '"', allow_quoted_nulls = false)"""
+"""Reads a CSV file of ours, all columns as text: the manifest says what they hold."""
+CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOLEAN", "text": "VARCHAR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +52,22 @@ class Release:
     manifest: Mapping[str, object]
     manifest_file: Path
     entry: int
-    """Where the ledger tells of it."""
+    """The number of its entry in the ledger."""
     measured: Mapping[str, object]
-    """What an independent check of the claim found."""
+    """The result of an independent check of the claim."""
     report: Path | None = None
     risk: str | None = None
     utility: str | None = None
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Machine-readable, for the custodian."""
+        """Return the release as JSON, for the custodian."""
         payload: dict[str, object] = {"name": self.name, "method": self.method, "rows": self.rows, "entry": self.entry}
         payload |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
         payload |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
         payload |= {"report": None if self.report is None else str(self.report)}
-        return payload | {
-            "risk": self.risk,
-            "utility": self.utility,
-            "warnings": list(self.warnings),
-            "manifest": dict(self.manifest),
-        }
-
-
-Labels = Mapping[str, NDArray[np.int64]]
+        payload |= {"risk": self.risk, "utility": self.utility}
+        return payload | {"warnings": list(self.warnings), "manifest": dict(self.manifest)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +83,16 @@ class ReleaseRecord:
     manifest: str
 
     def to_json(self) -> dict[str, object]:
-        """As it is kept."""
+        """Return the record as it is stored."""
         document: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
         return document | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> ReleaseRecord:
-        """The same, read back; ValueError where it is none."""
-        if set(document) != {"number", "name", "snapshot", "method", "k", "sha256", "manifest"}:
+        """Read a stored record; ValueError if it is none."""
+        if set(document) != set(RECORD_FIELDS):
             raise ValueError
-        return ReleaseRecord(
-            number=document["number"],
-            name=document["name"],
-            snapshot=document["snapshot"],
-            method=document["method"],
-            k=document["k"],
-            sha256=document["sha256"],
-            manifest=document["manifest"],
-        )
+        return ReleaseRecord(*(document[name] for name in RECORD_FIELDS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,13 +104,11 @@ class Alignment:
 
 
 def read_release_records(dataset_dir: DatasetDir) -> list[ReleaseRecord]:
-    """All releases so far, the first one first."""
+    """Read the records of all releases so far, the first one first."""
     files = sorted((dataset_dir.folder / "releases").glob("*.json"))
     try:
-        return sorted(
-            (ReleaseRecord.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files),
-            key=lambda record: record.number,
-        )
+        records = [ReleaseRecord.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files]
+        return sorted(records, key=lambda record: record.number)
     except (OSError, ValueError, TypeError):
         raise Unavailable(
             f"the record of a release in {dataset_dir.folder} cannot be read; restore it from a backup"
@@ -123,13 +116,13 @@ def read_release_records(dataset_dir: DatasetDir) -> list[ReleaseRecord]:
 
 
 def find_next_release_number(dataset_dir: DatasetDir) -> int:
-    """A number that no release, and no trace of one, has."""
+    """Return a number that no release has, nor the trace of one."""
     stems = (file.stem for file in (dataset_dir.folder / "releases").glob("*.*"))
     return 1 + max((int(stem) for stem in stems if stem.isdecimal()), default=0)
 
 
 def reserve_release_number(dataset_dir: DatasetDir, number: int) -> None:
-    """A trace of a private file, which no row of belongs to anybody: its number is not given again."""
+    """Leave the trace of a private file, no row of which is anybody's, so that its number is not used again."""
     folder = dataset_dir.folder / "releases"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -139,31 +132,30 @@ def reserve_release_number(dataset_dir: DatasetDir, number: int) -> None:
 
 
 def store_release(dataset_dir: DatasetDir, record: ReleaseRecord, alignment: Alignment) -> None:
-    """Write it down, durably; the description last, so that what it describes is there."""
+    """Store a release durably; the record last, so that what it describes is there."""
     folder = dataset_dir.folder / "releases"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        _write_alignment(folder / f"{record.number}.npz", alignment)
-        handle = os.open(folder / f"{record.number}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(record.to_json(), file)
-            file.flush()
-            os.fsync(file.fileno())
+        labels = {f"group {name}": values for name, values in alignment.groups.items()}
+        with _create_durably(folder / f"{record.number}.npz") as file:
+            np.savez_compressed(file, allow_pickle=False, rows=alignment.rows, **labels)
+        with _create_durably(folder / f"{record.number}.json") as file:
+            file.write(json.dumps(record.to_json()).encode())
     except OSError:
         raise Unavailable(f"the folder {dataset_dir.folder} cannot be written; check its owner and the disk") from None
 
 
-def _write_alignment(path: Path, alignment: Alignment) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        labels = {f"group {name}": values for name, values in alignment.groups.items()}
-        np.savez_compressed(file, allow_pickle=False, rows=alignment.rows, **labels)
+@contextmanager
+def _create_durably(path: Path) -> Iterator[BinaryIO]:
+    """A new file for its owner alone, on disk when the block ends."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_alignment(dataset_dir: DatasetDir, record: ReleaseRecord) -> Alignment:
-    """Which row of a release is which of the snapshot."""
+    """Read which row of a release was made of which row of the snapshot."""
     try:
         with np.load(dataset_dir.folder / "releases" / f"{record.number}.npz") as archive:
             groups = {name.removeprefix("group "): archive[name] for name in archive.files if name != "rows"}
@@ -173,26 +165,26 @@ def read_alignment(dataset_dir: DatasetDir, record: ReleaseRecord) -> Alignment:
 
 
 def map_labels_to_rows(alignment: Alignment, rows: NDArray[np.int64]) -> Labels:
-    """The groups of an earlier release for other rows of its snapshot; rows that it left out stand alone."""
+    """Return the groups of an earlier release for other rows of its snapshot; rows that it left out stand alone."""
+    row_count = int(max(alignment.rows.max(initial=0), rows.max(initial=0))) + 1
     row_labels = {}
     for name, labels in alignment.groups.items():
-        row_count = int(max(alignment.rows.max(initial=0), rows.max(initial=0))) + 1
         all_labels = labels.max(initial=0) + 1 + np.arange(row_count)
         all_labels[alignment.rows] = labels
         row_labels[name] = all_labels[rows]
     return row_labels
 
 
-READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
-RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
-    escape = '"', allow_quoted_nulls = false)"""
-"""A CSV file of ours: what a text looks like does not say what it is."""
-CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOLEAN", "text": "VARCHAR"}
+def read_earlier_labels(
+    dataset_dir: DatasetDir, records: Sequence[ReleaseRecord], rows: NDArray[np.int64]
+) -> list[tuple[str, Labels]]:
+    """Return the name and the groups of each earlier release of a snapshot, for these rows of it."""
+    return [(record.name, map_labels_to_rows(read_alignment(dataset_dir, record), rows)) for record in records]
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestColumn:
-    """What a manifest says of a column."""
+    """The description of a column in a manifest."""
 
     name: str
     kind: Kind
@@ -202,7 +194,7 @@ class ManifestColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseManifest:
-    """What a released table says of itself."""
+    """The manifest of a released table."""
 
     release: str
     guarantee: Guarantee
@@ -216,7 +208,7 @@ class ReleaseManifest:
     """Names and hashes: the table, and Anatomy's other one."""
 
     def get_file_columns(self, file: Path) -> tuple[ManifestColumn, ...]:
-        """The columns of one of the files: of those that are kept apart, its own."""
+        """Return the columns of one of the files: where each column has its own file, that column."""
         apart = len(self.files) > 1 and not self.second_columns
         return tuple(column for column in self.columns if column.name == file.stem) if apart else self.columns
 
@@ -227,7 +219,7 @@ class ReleaseManifest:
 
 
 def check_table_file(path: str | Path) -> Path:
-    """A file with a table, refused where there is none."""
+    """Return the path of a table's file, refused if there is none."""
     file = Path(path).absolute()
     if file.suffix.lower() not in READERS:
         raise InvalidInput(f"a table's file is named .csv or .parquet, got {file.name[:40]!r}")
@@ -242,7 +234,7 @@ def read_released_table(
     taxonomies: Mapping[str, Taxonomy] | None = None,
     spool: Spool | None = None,
 ) -> Table:
-    """A table of ours, its columns as its manifest tells of them; one after another where there is a spool."""
+    """Read a table of ours with the columns of its manifest, one after another if there is a spool."""
     import duckdb
 
     column_taxonomies = taxonomies or {}
@@ -250,12 +242,11 @@ def read_released_table(
         parent_folder = None if spool is None else spool.folder
         with duckdb.connect() as engine, TemporaryDirectory(prefix=".discreet-", dir=parent_folder) as folder:
             source, types = _convert_to_parquet(engine, file, columns, Path(folder) / "released.parquet")
-            each = zip(columns, types, strict=True)
-            attributes = (
-                _read_column(engine, source, column, as_type, column_taxonomies.get(column.name))
-                for column, as_type in each
-            )
-            return Table({each.name: spool.store_attribute(each) if spool else each for each in attributes})
+            attributes: dict[str, Attribute] = {}
+            for column, as_type in zip(columns, types, strict=True):
+                attribute = _read_column(engine, source, column, as_type, column_taxonomies.get(column.name))
+                attributes[column.name] = spool.store_attribute(attribute) if spool else attribute
+            return Table(attributes)
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
     except OSError:
@@ -265,7 +256,7 @@ def read_released_table(
 def _convert_to_parquet(
     engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[ManifestColumn], target: Path
 ) -> tuple[str, list[str]]:
-    """The columns of a file in a file that they can be read from one by one, and the type of each."""
+    """A Parquet file with the columns, which can be read one by one, and the type of each."""
     is_csv = file.suffix.lower() == ".csv"
     source, path = RELEASED_CSV_READER if is_csv else READERS[".parquet"], glob.escape(str(file))
     described_columns = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
@@ -283,34 +274,29 @@ def _read_column(
     engine: duckdb.DuckDBPyConnection, path: str, column: ManifestColumn, as_type: str, taxonomy: Taxonomy | None
 ) -> Attribute:
     name, column_taxonomy, read_as = column.name, taxonomy if column.kind == "nominal" else None, CASTS[column.holds]
-    values = f"SELECT TRY_CAST({_quote_identifier(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
+    values = f"SELECT TRY_CAST({quote_column(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
     if as_type != read_as and not _is_lossless_cast(engine, name, read_as, path):  # nothing changes what it is already
         raise ClaimFailed(f"the column {name[:40]!r} holds other values than its manifest tells of")
     if column.holds == "text":
-        return build_coded_attribute(
-            name, column.kind, *_read_text_codes(engine, values, path), column.categories or None, column_taxonomy
-        )
+        texts, codes = _read_text_codes(engine, values, path)
+        return build_coded_attribute(name, column.kind, texts, codes, column.categories or None, column_taxonomy)
     array = engine.execute(values, [path]).fetchnumpy()["v"]
-    orders, taxonomies = (
-        {name: column.categories} if column.categories else {},
-        {name: column_taxonomy} if column_taxonomy else {},
-    )
+    orders = {name: column.categories} if column.categories else {}
+    taxonomies = {name: column_taxonomy} if column_taxonomy else {}
     return read_table({name: array}, {name: column.kind}, orders, taxonomies)[name]
 
 
 def _is_lossless_cast(engine: duckdb.DuckDBPyConnection, name: str, read_as: str, path: str) -> bool:
-    """Whether no value is lost and no two become one where they are read as what the manifest says they are."""
-    both_columns = (
-        f"SELECT {_quote_identifier(name)} AS r, TRY_CAST({_quote_identifier(name)} AS {read_as}) "
-        f"AS v FROM {READERS['.parquet']}"
-    )
+    """Whether no value is lost and no two become one if they are read as the manifest says."""
+    column = quote_column(name)
+    both_columns = f"SELECT {column} AS r, TRY_CAST({column} AS {read_as}) AS v FROM {READERS['.parquet']}"
     counts = "count(r), count(DISTINCT r), count(v), count(DISTINCT v)"
     [totals] = engine.execute(f"SELECT {counts} FROM ({both_columns})", [path]).fetchall()
     return bool(totals[:2] == totals[2:])
 
 
 def _read_text_codes(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Integers]:
-    """The texts that there are, and their places: as many Python strings as rows would fill the memory."""
+    """The distinct texts, and their codes: as many Python strings as rows would fill the memory."""
     distinct_rows = engine.execute(f"SELECT DISTINCT v FROM ({values}) WHERE v IS NOT NULL", [path]).fetchall()
     texts = sorted(str(text) for (text,) in distinct_rows)
     if not texts:
@@ -324,14 +310,14 @@ def _read_text_codes(engine: duckdb.DuckDBPyConnection, values: str, path: str) 
 
 
 def read_second_table(file: Path, manifest: ReleaseManifest | None) -> Table | None:
-    """The other table of an Anatomy, beside the first."""
+    """Read the second table of an Anatomy, which lies beside the first."""
     if manifest is None or manifest.second_file is None:
         return None
     return read_released_table(file.with_name(manifest.second_file), manifest.second_columns)
 
 
 def read_table_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
-    """The table in any file; what its columns are is taken from how they look."""
+    """Read the table in any file; the kinds of its columns follow from their values, unless they are given."""
     import duckdb
 
     try:
@@ -343,12 +329,8 @@ def read_table_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
 
 
-def _quote_identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def read_manifest(table: Path) -> ReleaseManifest | None:
-    """The manifest beside a released table, or in a folder of columns; None where there is none."""
+    """Read the manifest beside a released table, or in a folder of columns; None if there is none."""
     file = get_manifest_path(table)
     if not file.is_file():
         file = table.with_name(MANIFEST_NAME)
@@ -361,13 +343,11 @@ def read_manifest(table: Path) -> ReleaseManifest | None:
 
 
 def parse_manifest(document: object) -> ReleaseManifest:
-    """What a manifest says; ValueError where it is none."""
+    """Parse a manifest; ValueError if it is none."""
     try:
         payload = cast("dict[str, Any]", document)
-        recipe, files = (
-            payload["recipe"],
-            tuple((str(entry["name"]), str(entry["sha256"])) for entry in payload["files"]),
-        )
+        recipe = payload["recipe"]
+        files = tuple((str(entry["name"]), str(entry["sha256"])) for entry in payload["files"])
         if not files or any(Path(name).name != name for name, _ in files):
             raise ValueError
         guarantee = _parse_guarantee(payload["guarantee"])
@@ -389,27 +369,27 @@ def parse_manifest(document: object) -> ReleaseManifest:
 def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
     if column["holds"] not in CASTS or column["kind"] not in KINDS:
         raise ValueError
-    return ManifestColumn(
-        str(column["name"]), column["kind"], str(column["holds"]), tuple(column.get("categories", ()))
-    )
+    categories = tuple(column.get("categories", ()))
+    return ManifestColumn(str(column["name"]), column["kind"], str(column["holds"]), categories)
 
 
 def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
-    if payload["model"] == "t-closeness":
-        return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), str(payload["unit"]))
-    if payload["model"] == "dp":
-        return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), str(payload["unit"]))
-    if payload["model"] == "approx-dp":
-        exact = Fraction(payload["epsilon"]), Fraction(payload["delta"])
-        return Guarantee.approx_dp(*exact, str(payload["neighbours"]), str(payload["unit"]))
-    if payload["model"] not in {"k-anonymity", "probabilistic-k-anonymity"}:
-        raise ValueError
-    probabilistic = payload["model"] == "probabilistic-k-anonymity"
-    return Guarantee.k_anonymity(payload["k"], probabilistic=probabilistic, unit=str(payload["unit"]))
+    model, unit = payload["model"], str(payload["unit"])
+    match model:
+        case "t-closeness":
+            return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), unit)
+        case "dp":
+            return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), unit)
+        case "approx-dp":
+            epsilon, delta = Fraction(payload["epsilon"]), Fraction(payload["delta"])
+            return Guarantee.approx_dp(epsilon, delta, str(payload["neighbours"]), unit)
+        case "k-anonymity" | "probabilistic-k-anonymity":
+            return Guarantee.k_anonymity(payload["k"], probabilistic=model != "k-anonymity", unit=unit)
+    raise ValueError
 
 
 def require_matching_files(table: Path, manifest: ReleaseManifest) -> None:
-    """The table is the one that the manifest was written for, under whatever name, and the other one is beside it."""
+    """Refuse unless the table is the one of the manifest, under whatever name, and the second one is beside it."""
     files = manifest.files
     if len(files) > 1 and manifest.second_file is None:  # one of the columns that are kept apart
         files = tuple(entry for entry in files if entry[0] == table.name) or files[:1]

@@ -24,12 +24,27 @@ MAX_EPSILON = 10_000
 COLUMN_LIMITS = {"private-records": (1, 12), "private-linked": (2, 1000)}
 """The least and the most columns of a method."""
 METHOD_OF_OPTION = {"apart": "private-columns", "pairs": "private-linked"}
-"""What one method alone takes."""
+"""The only method that takes an option."""
+METHOD_OPTIONS: Mapping[str, frozenset[str]] = {
+    "mdav": frozenset({"weights", "strata", "keep", "grouping"}),
+    "generalise": frozenset({"keep", "hierarchies", "loss", "suppress"}),
+    "mdav-swap": frozenset({"weights", "strata", "keep", "grouping", "informed", "swap", "ks", "diversity"}),
+    "ir-swap": frozenset({"strata", "keep", "ks", "diversity"}),
+    "t-closeness": frozenset({"t", "keep", "form", "buckets", "groups_per_bucket"}),
+    "anatomy": frozenset({"weights", "strata", "keep", "grouping", "diversity", "partition"}),
+}
+"""The options of each method besides k."""
+NEEDS_QUASI = frozenset({"mdav", "generalise", "mdav-swap", "t-closeness", "anatomy"})
+NEEDS_CONFIDENTIAL = frozenset({"mdav-swap", "ir-swap", "t-closeness", "anatomy"})
+DIVERSITY_KINDS: Mapping[str, Callable[[Any], Diversity]] = {
+    kind.stored_name: kind for kind in (Distinct, Spread, Closeness)
+}
+NO_KS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticRecipe:
-    """One way to make a private file; made by `private_recipe_of`, which checks it. Without a k it is chosen."""
+    """One way to make a synthetic file, checked by `build_synthetic_recipe`; without a k, k is chosen."""
 
     method: str
     columns: tuple[Column, ...]
@@ -40,20 +55,17 @@ class SyntheticRecipe:
     apart: bool = False
     """Whether each column goes to a file of its own."""
     pairs: tuple[tuple[str, str], ...] = ()
-    """Of linked records: pairs of columns that are measured in any case."""
+    """For private-linked: pairs of columns that are measured in any case."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are released."""
+        """The names of the released columns."""
         return tuple(column.name for column in self.columns)
 
     def to_json(self) -> dict[str, object]:
-        """What may be told of it with the release: all of it."""
-        payload: dict[str, object] = {
-            "method": self.method,
-            "columns": list(self.names),
-            "epsilon": format_exact_amount(self.epsilon),
-        }
+        """Return the recipe as JSON for the manifest: all of it is public."""
+        payload: dict[str, object] = {"method": self.method, "columns": list(self.names)}
+        payload["epsilon"] = format_exact_amount(self.epsilon)
         payload |= {} if self.delta is None else {"delta": format_exact_amount(self.delta)}
         payload |= {"k": self.k or AUTO} if self.method in METHODS_TAKING_K else {}
         payload |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
@@ -63,30 +75,31 @@ class SyntheticRecipe:
 def build_synthetic_recipes(
     schema: Schema, method: str | None, epsilon: object, k: object, options: Mapping[str, object]
 ) -> list[SyntheticRecipe]:
-    """One recipe; without a method, one for each that takes these columns, with what it takes of all that was said."""
+    """Build one recipe; without a method, one for each that takes these columns, with those options that it takes."""
     if method is not None:
         return [build_synthetic_recipe(schema, method, epsilon, k=k, **check_synthetic_options(method, options))]
     stated_options = check_synthetic_options("a private file", options)
     recipes = []
-    for each_method in SYNTHETIC_METHODS:
+    for name in SYNTHETIC_METHODS:
         method_options = {
-            name: value
-            for name, value in stated_options.items()
-            if METHOD_OF_OPTION.get(name, each_method) == each_method
+            option: value for option, value in stated_options.items() if METHOD_OF_OPTION.get(option, name) == name
         }
-        recipe = build_synthetic_recipe(
-            schema, each_method, epsilon, k=k if each_method in METHODS_TAKING_K else None, **method_options
-        )
-        least, most = COLUMN_LIMITS.get(each_method, (1, len(recipe.columns)))
+        method_k = k if name in METHODS_TAKING_K else None
+        recipe = build_synthetic_recipe(schema, name, epsilon, k=method_k, **method_options)
+        least, most = COLUMN_LIMITS.get(name, (1, len(recipe.columns)))
         if least <= len(recipe.columns) <= most:
             recipes.append(recipe)
     return recipes
 
 
 def check_synthetic_options(method: str, options: Mapping[str, object]) -> dict[str, Any]:
-    """What was said of a private method; refused where another method's was."""
+    """Return the options of a synthetic method that are set; those of other methods are refused."""
+    return _select_stated_options(method, options, frozenset({"delta", "columns", "apart", "pairs"}))
+
+
+def _select_stated_options(method: str, options: Mapping[str, object], allowed: frozenset[str]) -> dict[str, Any]:
     stated_options = {name: value for name, value in options.items() if value not in (None, False, (), [], {}, "")}
-    for name in sorted(stated_options.keys() - {"delta", "columns", "apart", "pairs"}):
+    for name in sorted(stated_options.keys() - allowed):
         raise InvalidInput(f"{method} has no {name.replace('_', ' ')}; leave it out, or choose another method")
     return stated_options
 
@@ -101,7 +114,7 @@ def build_synthetic_recipe(
     apart: bool = False,
     pairs: object = (),
 ) -> SyntheticRecipe:
-    """The recipe, or one sentence about what is wrong with it."""
+    """Build a recipe, or refuse with one sentence about what is wrong with it."""
     if method not in SYNTHETIC_METHODS:
         raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {method[:40]!r} is none of them")
     rows = _get_public_row_count(schema)
@@ -112,16 +125,9 @@ def build_synthetic_recipe(
     if pairs and method != "private-linked":
         raise InvalidInput(f"{method} measures no pairs of columns; only private-linked does")
     chosen_columns = _parse_columns(schema, columns)
-    return SyntheticRecipe(
-        method,
-        chosen_columns,
-        rows,
-        _parse_epsilon(epsilon),
-        _parse_delta(delta, schema),
-        _parse_k(k, method, rows),
-        apart,
-        _parse_pairs(pairs, [column.name for column in chosen_columns]),
-    )
+    amounts = _parse_epsilon(epsilon), _parse_delta(delta, schema), _parse_k(k, method, rows)
+    parsed_pairs = _parse_pairs(pairs, [column.name for column in chosen_columns])
+    return SyntheticRecipe(method, chosen_columns, rows, *amounts, apart, parsed_pairs)
 
 
 def _parse_epsilon(value: object) -> Fraction:
@@ -161,7 +167,7 @@ def _parse_pairs(value: object, names: Sequence[str]) -> tuple[tuple[str, str], 
 
 
 def _get_public_row_count(schema: Schema) -> int:
-    """How many rows every neighbour has."""
+    """The number of rows that all neighbours have."""
     if schema.neighbors != "replace-one" or schema.units is None:
         raise Unsupported(
             f"a private file tells how many rows there are, and under add-remove {schema.name} keeps that number "
@@ -175,9 +181,13 @@ def _get_public_row_count(schema: Schema) -> int:
     return schema.units
 
 
+def _list_names(value: object) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
+
+
 def _parse_columns(schema: Schema, value: object) -> tuple[Column, ...]:
-    """Those that were named; else all with a public domain but those that follow from others."""
-    listed = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
+    """The named columns; else all but those that follow from others."""
+    listed = _list_names(value)
     if len(set(listed)) < len(listed):
         raise InvalidInput("a column is released once; name each once")
     named_columns = [schema.column(str(name)) for name in listed]
@@ -196,27 +206,9 @@ def _parse_columns(schema: Schema, value: object) -> tuple[Column, ...]:
     return tuple(chosen_columns)
 
 
-METHOD_OPTIONS: Mapping[str, frozenset[str]] = {
-    "mdav": frozenset({"weights", "strata", "keep", "grouping"}),
-    "generalise": frozenset({"keep", "hierarchies", "loss", "suppress"}),
-    "mdav-swap": frozenset({"weights", "strata", "keep", "grouping", "informed", "swap", "ks", "diversity"}),
-    "ir-swap": frozenset({"strata", "keep", "ks", "diversity"}),
-    "t-closeness": frozenset({"t", "keep", "form", "buckets", "groups_per_bucket"}),
-    "anatomy": frozenset({"weights", "strata", "keep", "grouping", "diversity", "partition"}),
-}
-"""What can be said of each method, besides k."""
-
-NEEDS_QUASI = frozenset({"mdav", "generalise", "mdav-swap", "t-closeness", "anatomy"})
-NEEDS_CONFIDENTIAL = frozenset({"mdav-swap", "ir-swap", "t-closeness", "anatomy"})
-DIVERSITY_KINDS: Mapping[str, Callable[[Any], Diversity]] = {
-    one.stored_name: one for one in (Distinct, Spread, Closeness)
-}
-NO_KS: Mapping[str, int] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class ProtectionRecipe:
-    """One way to protect a table; made by `recipe_of`, which checks it."""
+    """One way to protect a table, checked by `build_protection_recipe`."""
 
     method: str
     k: int
@@ -241,38 +233,24 @@ class ProtectionRecipe:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are released."""
+        """The names of the released columns."""
         return tuple(dict.fromkeys((*self.quasi, *self.confidential, *self.keep)))
 
     def to_json(self) -> dict[str, object]:
-        """What may be told of it with the release."""
+        """Return the public part of the recipe as JSON for the manifest."""
+        stated_options = self._list_options()
         option_names = METHOD_OPTIONS[self.method] - {"keep", "hierarchies"}
-        options = {
-            name: _to_json_value(value)
-            for name, value in sorted(self._list_options().items())
-            if name in option_names and value
-        }
+        options = {name: _to_json_value(stated_options[name]) for name in sorted(option_names) if stated_options[name]}
         roles = {"quasi_identifiers": list(self.quasi), "confidential": list(self.confidential)}
         return {"method": self.method, "k": self.k} | options | roles | {"kept_as_they_are": list(self.keep)}
 
     def _list_options(self) -> dict[str, object]:
-        """What can be said of a method, by the names that manifests have for it."""
-        return {
-            "buckets": self.buckets,
-            "diversity": self.diversity,
-            "form": self.form,
-            "grouping": self.grouping,
-            "groups_per_bucket": self.groups_per_bucket,
-            "informed": self.informed,
-            "ks": self.ks,
-            "loss": self.loss,
-            "partition": self.partition,
-            "strata": self.strata,
-            "suppress": self.suppress,
-            "swap": self.swap,
-            "t": self.t,
-            "weights": self.weights,
-        }
+        """The options by the names that manifests have for them."""
+        grouping = {"grouping": self.grouping, "weights": self.weights, "strata": self.strata}
+        swapping = {"ks": self.ks, "informed": self.informed, "swap": self.swap, "diversity": self.diversity}
+        generalizing = {"loss": self.loss, "suppress": self.suppress}
+        buckets = {"t": self.t, "buckets": self.buckets, "groups_per_bucket": self.groups_per_bucket}
+        return {**grouping, **swapping, **generalizing, **buckets, "form": self.form, "partition": self.partition}
 
 
 def _to_json_value(value: object) -> object:
@@ -282,7 +260,7 @@ def _to_json_value(value: object) -> object:
 
 
 def copy_option(value: object) -> object:
-    """What is said of a method, copied as plain values: it is held against the rows."""
+    """Copy an option of a method as plain values, since it meets the rows."""
     diversity_kinds = get_args(Diversity)
     if has_type(value, diversity_kinds):
         diversity = require_exact_class(value, diversity_kinds, "diversity is Distinct, Spread or Closeness")
@@ -291,35 +269,32 @@ def copy_option(value: object) -> object:
 
 
 def build_protection_recipe(
-    schema: Schema, method: object, k: object, epsilon: object = None, **options: object
+    schema: Schema, method: object, k: object, epsilon: object = None, **options: Any
 ) -> ProtectionRecipe:
-    """The recipe, or one sentence about what is wrong with it."""
+    """Build a recipe, or refuse with one sentence about what is wrong with it."""
     if method not in METHOD_OPTIONS:
         listed = ", ".join((*SYNTHETIC_METHODS, *METHOD_OPTIONS))
         raise InvalidInput(f"a file is protected by {listed}; {str(method)[:40]!r} is none of them")
     method_name = str(method)
     if epsilon is not None:
         raise InvalidInput(f"{method_name} promises no differential privacy and has no epsilon; leave it out")
-    stated_options = {name: value for name, value in options.items() if value not in (None, False, (), [], {}, "")}
-    for name in sorted(stated_options.keys() - METHOD_OPTIONS[method_name]):
-        raise InvalidInput(f"{method_name} has no {name.replace('_', ' ')}; leave it out, or choose another method")
+    stated_options = _select_stated_options(method_name, options, METHOD_OPTIONS[method_name])
     if k is None:
         raise InvalidInput(f"{method_name} needs k, how many people each hides among; give k, such as 10")
-    column_options = {
-        name: _COLUMN_PARSERS[name](schema, stated_options.pop(name))
-        for name in _COLUMN_PARSERS
+    options = {
+        name: parse(schema, stated_options.pop(name))
+        for name, parse in _COLUMN_PARSERS.items()
         if name in stated_options
     }
-    parsed_options = {name: _OPTION_PARSERS[name](value) for name, value in stated_options.items()}
-    quasi, confidential = _require_roles(schema, method_name)
-    roles: dict[str, Any] = {"quasi": quasi, "confidential": confidential}
-    recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), **roles, **column_options, **parsed_options)
+    options |= {name: _OPTION_PARSERS[name](value) for name, value in stated_options.items()}
+    roles = _require_roles(schema, method_name)
+    recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), *roles, **options)
     _check_recipe(recipe)
     return recipe
 
 
 def get_column_roles(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The quasi-identifiers and the confidential columns; a file hides rows, so a row must be a unit."""
+    """Return the quasi-identifiers and the confidential columns; a file hides rows, so a row must be a unit."""
     if schema.rows > 1:
         raise Unsupported(
             f"a file hides each row among k rows, and {schema.name} keeps up to {schema.rows} rows of one unit, which "
@@ -332,10 +307,8 @@ def get_column_roles(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _require_roles(schema: Schema, method: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     quasi, confidential = get_column_roles(schema)
-    for methods, names, role in (
-        (NEEDS_QUASI, quasi, "quasi-identifier"),
-        (NEEDS_CONFIDENTIAL, confidential, "confidential"),
-    ):
+    needs = (NEEDS_QUASI, quasi, "quasi-identifier"), (NEEDS_CONFIDENTIAL, confidential, "confidential")
+    for methods, names, role in needs:
         if method in methods and not names:
             raise InvalidInput(
                 f"{method} needs a column with the role {role} and {schema.name} declares none; add role: {role}"
@@ -373,9 +346,8 @@ def _parse_t(value: object) -> Fraction:
 def _parse_ks(value: object) -> Mapping[str, int]:
     if not isinstance(value, Mapping):
         raise InvalidInput("a k for each column is a mapping such as {'income': 20}")
-    return MappingProxyType(
-        {str(name): _parse_at_least_two(k, f"the k of {str(name)[:40]!r}") for name, k in value.items()}
-    )
+    ks = {str(name): _parse_at_least_two(k, f"the k of {str(name)[:40]!r}") for name, k in value.items()}
+    return MappingProxyType(ks)
 
 
 def _parse_diversity(value: object) -> Diversity:
@@ -412,8 +384,7 @@ def _make_choice_parser(what: str, *allowed: str) -> Callable[[object], str]:
 
 
 def _parse_keep(schema: Schema, value: object) -> tuple[str, ...]:
-    listed = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
-    columns = [schema.column(str(name)) for name in listed]
+    columns = [schema.column(str(name)) for name in _list_names(value)]
     for column in columns:
         if column.derived is not None and _get_role(schema, column) != "other":
             raise InvalidInput(
@@ -434,10 +405,6 @@ def _require_not_confidential(schema: Schema, name: object, what: str) -> Column
     return column
 
 
-def _parse_strata(schema: Schema, value: object) -> str:
-    return _require_not_confidential(schema, value, "strata").name
-
-
 def _parse_weights(schema: Schema, value: object) -> str:
     column = _require_not_confidential(schema, value, "weights")
     if not column.is_numeric or column.lower <= 0 or (column.is_nullable and column.private_keys):
@@ -450,7 +417,7 @@ def _parse_weights(schema: Schema, value: object) -> str:
 _COLUMN_PARSERS: Mapping[str, Callable[[Schema, object], Any]] = {
     "keep": _parse_keep,
     "weights": _parse_weights,
-    "strata": _parse_strata,
+    "strata": lambda schema, value: _require_not_confidential(schema, value, "strata").name,
 }
 _OPTION_PARSERS: Mapping[str, Callable[[object], Any]] = {
     "t": _parse_t,
@@ -467,4 +434,4 @@ _OPTION_PARSERS: Mapping[str, Callable[[object], Any]] = {
     "buckets": partial(_parse_at_least_two, name="buckets"),
     "groups_per_bucket": partial(as_int, name="groups per bucket"),
 }
-"""How what is said of a method is read."""
+"""How the value of each option is read."""

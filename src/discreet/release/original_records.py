@@ -1,4 +1,4 @@
-"""The records a release was made of, row by row beside it."""
+"""The original records of a release, aligned with its rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from discreet.release.files import hash_file
 from discreet.release.manifest import (
     Labels,
     ReleaseRecord,
-    map_labels_to_rows,
     read_alignment,
+    read_earlier_labels,
     read_release_records,
 )
 from discreet.schema import Column, Schema, load_schema
@@ -29,42 +29,39 @@ Codes = Mapping[str, NDArray[Any]]
 
 
 def build_code_table(schema: Schema, codes: Codes) -> Table:
-    """The columns of these codes, each as its attribute."""
+    """Build a table from the codes of its columns."""
     return Table({name: build_attribute(schema.columns[name], values) for name, values in codes.items()})
 
 
 def build_attribute(column: Column, codes: NDArray[Any]) -> Attribute:
-    """One column; the values of one with private keys are those that are there."""
+    """Build one column; the categories of one with private keys are the values that it has."""
     if column.private_keys:
         return _build_text_attribute(column, codes)
     absent = codes == MISSING_CODE
     if column.categories:
         places = np.where(absent, ABSENT, codes).astype(np.int64)
         kind: Kind = "ordinal" if column.kind == "ordinal" else "nominal"
-        look: ValueType = "truth" if column.kind == "boolean" else "text"
+        value_type: ValueType = "truth" if column.kind == "boolean" else "text"
         upper = float(len(column.categories) - 1)
-        return Attribute(column.name, kind, places, column.categories, column.taxonomy, 0.0, upper, look)
+        return Attribute(column.name, kind, places, column.categories, column.taxonomy, 0.0, upper, value_type)
     lower, upper = (float(column.step * end) for end in (column.lower, column.upper))
     values = np.where(absent, np.nan, codes.astype(np.float64))
     numbers = values * column.step.numerator / column.step.denominator
-    number_look: ValueType = (
-        "date" if column.kind == "date" else "integer" if column.step.denominator == 1 else "number"
-    )
-    return Attribute(column.name, "numeric", numbers, lower=lower, upper=upper, value_type=number_look)
+    number_type: ValueType = "integer" if column.step.denominator == 1 else "number"
+    value_type = "date" if column.kind == "date" else number_type
+    return Attribute(column.name, "numeric", numbers, lower=lower, upper=upper, value_type=value_type)
 
 
 def _build_text_attribute(column: Column, texts: NDArray[Any]) -> Attribute:
-    listed = texts.tolist()
-    distinct_texts = tuple(sorted({text for text in listed if text is not None}))
-    places = {text: place for place, text in enumerate(distinct_texts)}
-    values = np.array([ABSENT if text is None else places[text] for text in listed], dtype=np.int64)
-    return Attribute(
-        column.name, "nominal", values, distinct_texts, None, 0.0, float(max(len(distinct_texts) - 1, 0)), "text"
-    )
+    categories = tuple(sorted({text for text in texts.tolist() if text is not None}))
+    places: dict[str | None, int] = {text: place for place, text in enumerate(categories)} | {None: ABSENT}
+    values = np.array([places[text] for text in texts.tolist()], dtype=np.int64)
+    upper = float(max(len(categories) - 1, 0))
+    return Attribute(column.name, "nominal", values, categories, None, 0.0, upper, "text")
 
 
 def sort_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
-    """The rows sorted by all their codes: an order that only rows alike in everything can differ in."""
+    """Return the rows sorted by all their codes: an order in which only equal rows can be exchanged."""
     keys: list[NDArray[Any]] = []
     for values in codes.values():
         if values.dtype == object:  # texts, or none
@@ -76,7 +73,7 @@ def sort_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
 
 
 def rank_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
-    """The place of every row in that order."""
+    """Return the place of every row in the order of `sort_rows_by_codes`."""
     order = sort_rows_by_codes(codes)
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
@@ -84,14 +81,14 @@ def rank_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
 
 
 def concatenate_originals(batches: Iterable[ReleaseBatch]) -> dict[str, NDArray[Any]]:
-    """Every row as it is in the snapshot; none at all where there are no rows."""
+    """Concatenate the original codes of batches; no columns at all where there are no rows."""
     parts = [batch.original for batch in batches]
     return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedOriginal:
-    """Row i of the file was made of row i of `original`; `groups` say who hides among whom."""
+    """Row i of the released file was made of row i of `original`; `groups` says who hides among whom."""
 
     schema: Schema
     original: Table
@@ -102,7 +99,7 @@ class AlignedOriginal:
 
 
 def align_original(schema_file: str | Path, released: Path, progress: Progress) -> AlignedOriginal:
-    """The original rows of a release, in its order; refused where the data set knows of no such file."""
+    """Read the original rows of a release, in its order; refused if the data set has no record of the file."""
     schema = load_schema(schema_file)
     dataset_dir = DatasetDir(schema)
     sha256 = hash_file(released)
@@ -122,14 +119,12 @@ def align_original(schema_file: str | Path, released: Path, progress: Progress) 
         codes = concatenate_originals(source.records())
     finally:
         source.close()
-    order = sort_rows_by_codes(codes)
-    return AlignedOriginal(
-        schema, build_code_table(schema, codes).take(order[alignment.rows]), alignment.groups, record, alignment.rows
-    )
+    original = build_code_table(schema, codes).take(sort_rows_by_codes(codes)[alignment.rows])
+    return AlignedOriginal(schema, original, alignment.groups, record, alignment.rows)
 
 
 def read_snapshot_records(schema_file: str | Path) -> Table:
-    """All records of the current snapshot, in no order that says anything."""
+    """Read all records of the current snapshot, in no meaningful order."""
     schema = load_schema(schema_file)
     source = open_source(schema, ensure_snapshot(schema))
     try:
@@ -147,13 +142,8 @@ def _find_snapshot(dataset_dir: DatasetDir, record: ReleaseRecord) -> Snapshot:
 
 
 def find_earlier_releases(aligned_original: AlignedOriginal) -> list[tuple[str, Labels]]:
-    """The groups of all releases of the same snapshot before this one, for its rows."""
-    dataset_dir = DatasetDir(aligned_original.schema)
-    earlier_records = [
-        record for record in read_release_records(dataset_dir) if record.number < aligned_original.record.number
-    ]
-    same_snapshot = [record for record in earlier_records if record.snapshot == aligned_original.record.snapshot]
-    return [
-        (record.name, map_labels_to_rows(read_alignment(dataset_dir, record), aligned_original.rows))
-        for record in same_snapshot
-    ]
+    """Return the groups of all earlier releases of the same snapshot, for the rows of this one."""
+    dataset_dir, release = DatasetDir(aligned_original.schema), aligned_original.record
+    earlier_records = [record for record in read_release_records(dataset_dir) if record.number < release.number]
+    records = [record for record in earlier_records if record.snapshot == release.snapshot]
+    return read_earlier_labels(dataset_dir, records, aligned_original.rows)

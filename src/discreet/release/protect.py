@@ -15,6 +15,7 @@ from discreet.mechanisms.entropy import Entropy, KeyedEntropy
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.scan import AnatomyPlan, RankRuns, ReleaseBatch, ReleasePlan, SwapPlan
 from discreet.release.files import Spool
+from discreet.release.manifest import Labels
 from discreet.release.methods import ProtectionRecipe
 from discreet.release.original_records import (
     Codes,
@@ -24,23 +25,25 @@ from discreet.release.original_records import (
     rank_rows_by_codes,
 )
 from discreet.schema import Column, Schema
-from discreet.sdc.table import Attribute, ProtectedTable, Table, check_informative, check_k
+from discreet.sdc.table import Attribute, ProtectedTable, Table, check_informative, check_k, permute_within_groups
 
 if TYPE_CHECKING:
     from discreet.sources.protocol import Source
 
+MAX_SWAPPED_COLUMNS = 6
+"""Columns that one statement swaps: engines plan much longer for more."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProtectedRelease:
-    """A release in the order it leaves in: row i of `released` was made of row i of `original`.
+    """A release in its final order: row i of `released` was made of row i of `original`.
 
-    `rows` are the places of the rows among all of the snapshot sorted by their codes, of which there are
-    `snapshot_rows`.
+    `rows` are the places of the rows among all `snapshot_rows` of the snapshot, sorted by their codes.
     """
 
     original: Table
     released: Table
-    groups: Mapping[str, NDArray[np.int64]]
+    groups: Labels
     second: Table | None
     guarantee: Guarantee
     facts: Mapping[str, object]
@@ -49,7 +52,7 @@ class ProtectedRelease:
 
 
 def read_records(schema: Schema, source: Source) -> Table:
-    """All rows of the snapshot."""
+    """Read all rows of the snapshot."""
     return build_code_table(schema, _read_codes(schema, source))
 
 
@@ -63,7 +66,7 @@ def _read_codes(schema: Schema, source: Source) -> Codes:
 def protect_in_memory(
     recipe: ProtectionRecipe, schema: Schema, source: Source, key: bytes, progress: Progress
 ) -> ProtectedRelease:
-    """All rows read, protected, and put in an order that tells nothing."""
+    """Read all rows, protect them, and put them in random order."""
     codes = _read_codes(schema, source)
     table = build_code_table(schema, codes)
     check_k(recipe.k, table.rows)
@@ -71,15 +74,6 @@ def protect_in_memory(
         check_informative(table[name])
     progress("protecting")
     protected = protect_table(recipe, table, KeyedEntropy(key, "protect"))
-    return shuffle_release(recipe, table, protected, rank_rows_by_codes(codes), key)
-
-
-def shuffle_release(
-    recipe: ProtectionRecipe, table: Table, protected: ProtectedTable, places: NDArray[np.int64], key: bytes
-) -> ProtectedRelease:
-    """The rows shuffled: where a row stands in the file must not tell whose it is."""
-    from discreet.sdc.table import permute_within_groups
-
     order = permute_within_groups(np.zeros(len(protected.source_rows), dtype=np.int64), KeyedEntropy(key, "order"))
     kept_rows = protected.source_rows[order]
     unchanged_columns = {name: table[name].take(protected.source_rows) for name in recipe.keep}
@@ -87,10 +81,8 @@ def shuffle_release(
         table.select(recipe.columns).take(kept_rows),
         select_released_columns(recipe, unchanged_columns, protected).take(order),
         {name: labels[order] for name, labels in protected.groups.items()},
-        protected.second,
-        protected.guarantee,
-        protected.facts,
-        places[kept_rows],
+        *(protected.second, protected.guarantee, protected.facts),
+        rank_rows_by_codes(codes)[kept_rows],
         table.rows,
     )
 
@@ -98,82 +90,61 @@ def shuffle_release(
 def select_released_columns(
     recipe: ProtectionRecipe, records: Mapping[str, Attribute], protected: ProtectedTable
 ) -> Table:
-    """The columns that leave: those of the recipe, and what a method adds, as the number of a group.
+    """Select the columns that leave: those of the recipe, and what a method adds, such as the number of a group.
 
-    `records` are row for row those that the protected table was made of.
+    `records` are row by row those that the protected table was made of.
     """
     protected_table, only_used = protected.table, {recipe.weights, recipe.strata} - set(recipe.columns)
     unchanged_columns = {name: records[name] for name in recipe.keep}
     return Table({name: protected_table[name] for name in protected_table if name not in only_used} | unchanged_columns)
 
 
-def list_used_columns(recipe: ProtectionRecipe) -> tuple[str, ...]:
-    """What a method may see: what is released, weights and strata."""
-    extra_columns = (name for name in (recipe.weights, recipe.strata) if name is not None)
-    return tuple(dict.fromkeys((*recipe.columns, *extra_columns)))
-
-
 def protect_table(recipe: ProtectionRecipe, records: Table, entropy: Entropy) -> ProtectedTable:
-    """The recipe's columns, protected; row for row beside the records but for those left out."""
-    table = records.select(list_used_columns(recipe))
-    grouping_options: dict[str, Any] = {
-        "method": recipe.grouping,
-        "weights": recipe.weights,
-        "strata": recipe.strata,
-        "entropy": entropy,
-    }
-    k: int | dict[str, int] = (
-        {name: recipe.ks.get(name, recipe.k) for name in recipe.confidential} if recipe.ks else recipe.k
-    )
+    """Protect the recipe's columns, row by row those of the records but for rows left out."""
+    extra_columns = (name for name in (recipe.weights, recipe.strata) if name is not None)
+    table = records.select(tuple(dict.fromkeys((*recipe.columns, *extra_columns))))
+    random_options: dict[str, Any] = {"strata": recipe.strata, "entropy": entropy}
+    grouping_options = random_options | {"method": recipe.grouping, "weights": recipe.weights}
+    k: int | dict[str, int] = recipe.k
+    if recipe.ks:
+        k = {name: recipe.ks.get(name, recipe.k) for name in recipe.confidential}
     roles = recipe.quasi, recipe.confidential
     match recipe.method:
         case "mdav":
             from discreet.sdc.methods.swap import mdav_id
 
-            protected = mdav_id(table, recipe.k, recipe.quasi, **grouping_options)
+            return mdav_id(table, recipe.k, recipe.quasi, **grouping_options)
         case "mdav-swap":
             from discreet.sdc.methods.swap import mdav_swap
 
             intruder = "informed" if recipe.informed else "uninformed"
-            protected = mdav_swap(
-                table, k, *roles, intruder=intruder, swap=recipe.swap, diversity=recipe.diversity, **grouping_options
-            )
+            grouping_options |= {"intruder": intruder, "swap": recipe.swap, "diversity": recipe.diversity}
+            return mdav_swap(table, k, *roles, **grouping_options)
         case "ir-swap":
             from discreet.sdc.methods.swap import ir_swap
 
-            swap_options: dict[str, Any] = {"diversity": recipe.diversity, "strata": recipe.strata, "entropy": entropy}
-            protected = ir_swap(table, k, recipe.confidential, **swap_options)
+            return ir_swap(table, k, recipe.confidential, diversity=recipe.diversity, **random_options)
         case "anatomy":
             from discreet.sdc.methods.anatomy import anatomy
 
-            protected = anatomy(
-                table, recipe.k, *roles, partition=recipe.partition, diversity=recipe.diversity, **grouping_options
-            )
+            grouping_options |= {"partition": recipe.partition, "diversity": recipe.diversity}
+            return anatomy(table, recipe.k, *roles, **grouping_options)
         case "t-closeness":
             from discreet.sdc.methods.t_closeness import t_close
 
-            closeness_options: dict[str, Any] = {
-                "buckets": recipe.buckets,
-                "groups_per_bucket": recipe.groups_per_bucket,
-                "form": recipe.form,
-            }
-            protected = t_close(table, recipe.t, recipe.k, *roles, **closeness_options, entropy=entropy)
+            buckets: dict[str, Any] = {"buckets": recipe.buckets, "groups_per_bucket": recipe.groups_per_bucket}
+            return t_close(table, recipe.t, recipe.k, *roles, **buckets, form=recipe.form, entropy=entropy)
         case _:
             from discreet.sdc.methods.generalize import generalize
 
             limits: dict[str, Any] = {"loss": recipe.loss, "suppress": recipe.suppress}
-            protected = generalize(
-                table, recipe.k, recipe.quasi, recipe.hierarchies, confidential=recipe.confidential, **limits
-            )
-    return protected
-
-
-Labels = Mapping[str, NDArray[np.int64]]
+            limits["confidential"] = recipe.confidential
+            return generalize(table, recipe.k, recipe.quasi, recipe.hierarchies, **limits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineReply:
-    """What an engine gave, on disk: the records in the order they leave in, what it changed, and the groups."""
+    """What an engine returned, spooled: the records in their final order, the changed columns, and the groups."""
 
     table: Table
     changed: Codes
@@ -182,15 +153,13 @@ class EngineReply:
 
 
 EngineMethod = tuple[Sequence[ReleasePlan], Callable[[EngineReply, Entropy], ProtectedTable]]
-"""What the engine is asked for, one statement after another, and how its reply becomes a release."""
-MAX_SWAPPED_COLUMNS = 6
-"""Columns that one statement swaps: engines plan for ever longer where there are many."""
+"""The statements for the engine, one after another, and how its reply becomes a release."""
 
 
 def protect_in_engine(
     recipe: ProtectionRecipe, schema: Schema, source: Source, key: bytes, spool: Spool, progress: Progress
 ) -> ProtectedRelease | None:
-    """The release, made where the rows are, from where it comes in batches; None where an engine cannot make it."""
+    """Make the release inside the engine, which returns it in batches; None if an engine cannot make it."""
     columns = [schema.columns[name] for name in recipe.confidential]
     if recipe.method not in ENGINE_METHODS or recipe.strata or recipe.diversity or not all(map(_is_ordered, columns)):
         return None
@@ -208,10 +177,7 @@ def protect_in_engine(
     return ProtectedRelease(
         reply.table,
         select_released_columns(recipe, reply.table.attributes, protected),
-        protected.groups,
-        protected.second,
-        protected.guarantee,
-        protected.facts,
+        *(protected.groups, protected.second, protected.guarantee, protected.facts),
         spool.store_array(rank_rows_by_codes(codes)),
         rows,
     )
@@ -222,19 +188,18 @@ def _spool_replies(
 ) -> tuple[Codes, EngineReply]:
     """All codes, and the reply with the recipe's columns; rows are in the same order in all replies."""
     arrays: dict[tuple[int, str], NDArray[Any]] = {}
+
+    def split_batch(batch: ReleaseBatch) -> dict[tuple[int, str], NDArray[Any]]:
+        """The columns by part and name; the original codes are taken from the first reply."""
+        parts = ({} if arrays else batch.original, batch.changed, batch.groups)
+        return {(part, name): values for part, columns in enumerate(parts) for name, values in columns.items()}
+
     for batches in replies:
-        arrays |= spool.gather_columns((_split_batch(batch, bool(arrays)) for batch in batches), rows)
+        arrays |= spool.gather_columns(map(split_batch, batches), rows)
     codes, changed, groups = ({name: arrays[i, name] for i, name in arrays if i == part} for part in range(3))
-    table = Table(
-        {name: spool.store_attribute(build_attribute(schema.columns[name], codes[name])) for name in recipe.columns}
-    )
+    attributes = (build_attribute(schema.columns[name], codes[name]) for name in recipe.columns)
+    table = Table({attribute.name: spool.store_attribute(attribute) for attribute in attributes})
     return codes, EngineReply(table, changed, groups, spool)
-
-
-def _split_batch(batch: ReleaseBatch, is_repeated: bool) -> dict[tuple[int, str], NDArray[Any]]:
-    """What is kept of a batch, by its part and name; the codes themselves are in the first reply."""
-    parts = ({} if is_repeated else batch.original, batch.changed, batch.groups)
-    return {(part, name): values for part, columns in enumerate(parts) for name, values in columns.items()}
 
 
 def _is_ordered(column: Column) -> bool:
@@ -249,17 +214,10 @@ def _plan_swap(recipe: ProtectionRecipe, schema: Schema, rows: int) -> EngineMet
     min_sizes = {name: check_k(recipe.ks.get(name, recipe.k), rows) for name in recipe.confidential}
 
     def finish(reply: EngineReply, _: Entropy) -> ProtectedTable:
-        swapped_columns = (
-            reply.spool.store_attribute(build_attribute(schema.columns[name], reply.changed[name]))
-            for name in min_sizes
-        )
-        return ProtectedTable(
-            reply.table.put(*swapped_columns),
-            build_swap_guarantee(min_sizes, RANK_ASSUMPTION),
-            reply.groups,
-            np.arange(rows),
-            facts=summarize_group_sizes(reply.groups),
-        )
+        attributes = (build_attribute(schema.columns[name], reply.changed[name]) for name in min_sizes)
+        table = reply.table.put(*map(reply.spool.store_attribute, attributes))
+        guarantee, facts = build_swap_guarantee(min_sizes, RANK_ASSUMPTION), summarize_group_sizes(reply.groups)
+        return ProtectedTable(table, guarantee, reply.groups, np.arange(rows), facts=facts)
 
     runs = [(name, RankRuns.both_ends(rows, k)) for name, k in min_sizes.items()]
     chunks = [tuple(runs[first : first + MAX_SWAPPED_COLUMNS]) for first in range(0, len(runs), MAX_SWAPPED_COLUMNS)]
@@ -273,9 +231,8 @@ def _plan_anatomy(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMetho
         return None
 
     def finish(reply: EngineReply, entropy: Entropy) -> ProtectedTable:
-        return anatomize_groups(
-            reply.table, recipe.quasi, recipe.confidential, recipe.k, reply.groups["records"], entropy
-        )
+        groups = reply.groups["records"]
+        return anatomize_groups(reply.table, recipe.quasi, recipe.confidential, recipe.k, groups, entropy)
 
     return [AnatomyPlan(recipe.confidential[0], RankRuns.both_ends(rows, recipe.k))], finish
 

@@ -1,11 +1,11 @@
-"""From a recipe to a file: checked against what is public, made, checked again on its own, entered, then put there."""
+"""Publish a protected table: make it by a recipe, check its claim on the files, enter it in the ledger, move it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from discreet.release.files import (
     hash_file,
     move_staged_files,
     stage_targets,
+    write_comparison_report,
     write_json,
-    write_private_json,
     write_released_table,
 )
 from discreet.release.manifest import (
@@ -31,9 +31,8 @@ from discreet.release.manifest import (
     Release,
     ReleaseRecord,
     find_next_release_number,
-    map_labels_to_rows,
     parse_manifest,
-    read_alignment,
+    read_earlier_labels,
     read_manifest,
     read_release_records,
     read_released_table,
@@ -42,40 +41,42 @@ from discreet.release.manifest import (
 from discreet.release.methods import ProtectionRecipe
 from discreet.release.protect import ProtectedRelease, protect_in_engine, protect_in_memory
 from discreet.schema import Schema
-from discreet.sdc.table import Attribute
+from discreet.sdc.table import Table
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
+    from discreet.privacy.guarantee import Guarantee
     from discreet.sdc.comparison import Comparison
     from discreet.sdc.verify.evidence import CheckedClaim
     from discreet.sources.protocol import Source
 
 MIN_NOTABLE_SHARE = 0.01
-"""A share of rows from which on it is warned of."""
+"""The smallest share of rows that a warning mentions."""
 MAX_ASSESSED_ROWS = 2_000_000
-"""Up to so many rows utility and risk are measured even where no report is asked for."""
+"""The most rows whose utility and risk are measured without a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetHandle:
-    """What publishing needs of a custodian."""
+    """The parts of a custodian that publishing needs."""
 
     schema: Schema
     snapshot: Snapshot
     source: Source
     ledger: Ledger
     note: str | None = None
-    """What must be said of everything that is made of it."""
+    """A note on every release, such as that it is a rehearsal."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The same, among the warnings of a release."""
+        """The note as a warning of a release, if there is one."""
         return () if self.note is None else (self.note,)
 
-    @property
-    def note_fields(self) -> dict[str, object]:
-        """The same, in the manifest."""
-        return {} if self.note is None else {"note": self.note}
+    def start_manifest(self, name: str, guarantee: Guarantee) -> dict[str, object]:
+        """Return the first fields of the manifest of a release."""
+        document: dict[str, object] = {"format": RELEASE_FORMAT, "release": name, "dataset": self.schema.name}
+        document |= {} if self.note is None else {"note": self.note}
+        return document | {"made_by": f"discreet {__version__}", "guarantee": guarantee.to_json()}
 
 
 def publish_protected(
@@ -83,7 +84,7 @@ def publish_protected(
 ) -> Release:
     """Make one release; whatever fails before the end leaves no file.
 
-    It is entered before its files are put in place: after a crash between the two it is told of and not there.
+    It is entered in the ledger before its files are moved: after a crash between the two there is an entry and no file.
     """
     dataset_dir = DatasetDir(handle.schema)
     key = SYSTEM.take(32)
@@ -99,23 +100,16 @@ def publish_protected(
             progress("checking the claim")
             checked_claim = _check_claim(recipe, protected, manifest, targets, staged, spool)
             comparison = _compare_with_original(handle, recipe, protected, earlier_records, targets, progress)
-            risk_warnings = (
+            warnings = (
+                *handle.notes,
                 *_warn_of_disclosure(checked_claim),
                 *_warn_of_unique_rows(recipe, protected),
                 *_warn_of_other_snapshots(handle, dataset_dir, earlier_records),
             )
-            warnings = (*handle.notes, *risk_warnings)
             if targets.report is not None and comparison is not None:
                 _write_report(staged[targets.report], name, recipe, protected, comparison, warnings)
-            record = ReleaseRecord(
-                number,
-                name,
-                handle.snapshot.name,
-                recipe.method,
-                recipe.k,
-                hash_file(staged[targets.table]),
-                hash_file(staged[targets.manifest]),
-            )
+            hashes = hash_file(staged[targets.table]), hash_file(staged[targets.manifest])
+            record = ReleaseRecord(number, name, handle.snapshot.name, recipe.method, recipe.k, *hashes)
             targets.require_free(protected.second is not None)  # others may have been quicker
             entry = _record_release(handle, dataset_dir, record, protected, staged[targets.manifest])
             move_staged_files(staged, targets.force, _find_obsolete_files(targets, protected))
@@ -139,7 +133,7 @@ def publish_protected(
 def _protect_records(
     handle: DatasetHandle, recipe: ProtectionRecipe, key: bytes, spool: Spool, progress: Progress
 ) -> ProtectedRelease:
-    """The release, made where the rows are if an engine can; a row is a unit, since `roles_of` saw to that."""
+    """The release, made where the rows are if an engine can; a row is a unit, as `get_column_roles` requires."""
     engine_release = protect_in_engine(recipe, handle.schema, handle.source, key, spool, progress)
     protected = engine_release or protect_in_memory(recipe, handle.schema, handle.source, key, progress)
     return replace(protected, guarantee=replace(protected.guarantee, unit=handle.schema.unit_name))
@@ -153,11 +147,16 @@ def _write_files(
     targets: ReleaseTargets,
     staged: Mapping[Path, Path],
 ) -> dict[str, object]:
-    """The tables and what is told of them, not yet in their places."""
-    write_released_table(staged[targets.table], protected.released)
+    """Write the tables and their manifest to the staged files; the manifest is returned."""
+    files = [staged[targets.table]]
+    write_released_table(files[0], protected.released)
     if protected.second is not None:
-        write_released_table(staged[targets.second], protected.second)
-    manifest = _build_manifest(handle, name, recipe, protected, targets, staged)
+        files.append(staged[targets.second])
+        write_released_table(files[1], protected.second)
+    manifest = handle.start_manifest(name, protected.guarantee)
+    manifest |= {"recipe": recipe.to_json(), "measured": dict(protected.facts)}
+    manifest |= {"columns": describe_columns(protected.released), "second_columns": describe_columns(protected.second)}
+    manifest["files"] = describe_files(files)
     write_json(staged[targets.manifest], manifest)
     return manifest
 
@@ -170,25 +169,15 @@ def _check_claim(
     staged: Mapping[Path, Path],
     spool: Spool,
 ) -> CheckedClaim:
-    """The claim, checked on the files as anybody will read them; it hides something, or it does not leave."""
+    """Check the claim on the files as anybody will read them; a release that hides nothing is refused."""
     from discreet.sdc.verify.claims import check_claim
 
     parsed_manifest = parse_manifest(manifest)
-    second = (
-        None
-        if protected.second is None
-        else read_released_table(staged[targets.second], parsed_manifest.second_columns)
-    )
-    checked_claim = check_claim(
-        protected.guarantee,
-        read_released_table(staged[targets.table], parsed_manifest.columns, spool=spool),
-        recipe.quasi,
-        recipe.confidential,
-        original=protected.original,
-        groups=protected.groups,
-        second=second,
-        kept=recipe.keep,
-    )
+    options: dict[str, Any] = {"original": protected.original, "groups": protected.groups, "kept": recipe.keep}
+    if protected.second is not None:
+        options["second"] = read_released_table(staged[targets.second], parsed_manifest.second_columns)
+    released = read_released_table(staged[targets.table], parsed_manifest.columns, spool=spool)
+    checked_claim = check_claim(protected.guarantee, released, recipe.quasi, recipe.confidential, **options)
     if _get_certain_share(checked_claim) == 1:
         raise InvalidInput(
             f"{recipe.method} with k {recipe.k} would hide nothing: in every group all have the same value of a "
@@ -213,7 +202,7 @@ def _warn_of_disclosure(checked_claim: CheckedClaim) -> tuple[str, ...]:
 
 
 def _warn_of_unique_rows(recipe: ProtectionRecipe, protected: ProtectedRelease) -> tuple[str, ...]:
-    """Who knows the columns that are kept as they are may find people by them."""
+    """Columns that are kept as they are may single people out."""
     if not recipe.keep:
         return ()
     from discreet.sdc.verify.evidence import find_classes
@@ -229,7 +218,7 @@ def _warn_of_unique_rows(recipe: ProtectionRecipe, protected: ProtectedRelease) 
 def _warn_of_other_snapshots(
     handle: DatasetHandle, dataset_dir: DatasetDir, earlier_records: Sequence[ReleaseRecord]
 ) -> tuple[str, ...]:
-    """Earlier releases that could not be laid over this one, unless they are of other people."""
+    """Earlier releases that cannot be aligned with this one, unless they are of other people."""
     manifest = dataset_dir.read_manifest()
     snapshots = [] if manifest is None else list(manifest.snapshots)
     first_shared = next((index for index in range(len(snapshots) - 1, -1, -1) if snapshots[index].disjoint), 0)
@@ -241,53 +230,29 @@ def _warn_of_other_snapshots(
 
 
 def _find_obsolete_files(targets: ReleaseTargets, protected: ProtectedRelease) -> tuple[Path, ...]:
-    """The other table of an Anatomy that is overwritten by a release without one."""
+    """The second table of an Anatomy that is overwritten by a release without one."""
     try:
         previous_manifest = read_manifest(targets.table)
     except InvalidInput:
         return ()
-    is_obsolete = (
-        previous_manifest is not None
-        and previous_manifest.second_file == targets.second.name
-        and protected.second is None
-    )
-    return (targets.second,) if is_obsolete else ()
-
-
-def _build_manifest(
-    handle: DatasetHandle,
-    name: str,
-    recipe: ProtectionRecipe,
-    protected: ProtectedRelease,
-    targets: ReleaseTargets,
-    staged: Mapping[Path, Path],
-) -> dict[str, object]:
-    paths = [targets.table] if protected.second is None else [targets.table, targets.second]
-    document: dict[str, object] = {
-        "format": RELEASE_FORMAT,
-        "release": name,
-        "dataset": handle.schema.name,
-    } | handle.note_fields
-    document |= {"made_by": f"discreet {__version__}", "guarantee": protected.guarantee.to_json()}
-    document |= {"recipe": recipe.to_json(), "measured": dict(protected.facts)}
-    document["columns"] = [describe_column(attribute) for attribute in protected.released.attributes.values()]
-    document["second_columns"] = (
-        []
-        if protected.second is None
-        else [describe_column(attribute) for attribute in protected.second.attributes.values()]
-    )
-    return document | {"files": describe_files([staged[path] for path in paths])}
+    previous_file = None if previous_manifest is None else previous_manifest.second_file
+    return (targets.second,) if previous_file == targets.second.name and protected.second is None else ()
 
 
 def describe_files(files: Sequence[Path]) -> list[dict[str, str]]:
-    """What a manifest says of the files, which have their names already."""
+    """Return what a manifest says of the files, which have their final names already."""
     return [{"name": file.name, "sha256": hash_file(file)} for file in files]
 
 
-def describe_column(attribute: Attribute) -> dict[str, object]:
-    """What a manifest says of a column."""
-    description: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": attribute.output_type}
-    return description | ({"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {})
+def describe_columns(table: Table | None) -> list[dict[str, object]]:
+    """Return what a manifest says of the columns of a table."""
+    descriptions = []
+    for attribute in () if table is None else table.attributes.values():
+        description: dict[str, object] = {"name": attribute.name, "kind": attribute.kind}
+        description["holds"] = attribute.output_type
+        description |= {"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {}
+        descriptions.append(description)
+    return descriptions
 
 
 def _compare_with_original(
@@ -303,24 +268,11 @@ def _compare_with_original(
     from discreet.sdc.compare import compare_release
 
     progress("assessing")
-    dataset_dir, same_snapshot = (
-        DatasetDir(handle.schema),
-        [record for record in earlier_records if record.snapshot == handle.snapshot.name],
-    )
-    earlier_labels = [
-        (record.name, map_labels_to_rows(read_alignment(dataset_dir, record), protected.rows))
-        for record in same_snapshot
-    ]
-    return compare_release(
-        protected.original,
-        protected.released,
-        recipe.quasi,
-        recipe.confidential,
-        groups=protected.groups,
-        earlier=earlier_labels,
-        k=recipe.k,
-        second=protected.second,
-    )
+    records = [record for record in earlier_records if record.snapshot == handle.snapshot.name]
+    earlier = read_earlier_labels(DatasetDir(handle.schema), records, protected.rows)
+    options: dict[str, Any] = {"groups": protected.groups, "earlier": earlier, "k": recipe.k}
+    options["second"] = protected.second
+    return compare_release(protected.original, protected.released, recipe.quasi, recipe.confidential, **options)
 
 
 def _write_report(
@@ -331,22 +283,17 @@ def _write_report(
     comparison: Comparison,
     warnings: Sequence[str],
 ) -> None:
-    from discreet.sdc.report import build_report_json, write_report
-
     facts: dict[str, object] = {"title": name, "method": recipe.method, "k": recipe.k}
     facts |= {} if recipe.t is None else {"t": str(recipe.t)}
     facts |= {"guarantee": protected.guarantee.words(), "assumptions": list(protected.guarantee.assumptions)}
     facts |= {"warnings": list(warnings)} if warnings else {}
-    if path.suffix.lower() == ".json":
-        write_private_json(path, build_report_json(facts, comparison))
-    else:
-        write_report(path, facts, comparison, protected.original, protected.released)
+    write_comparison_report(path, facts, comparison, protected.original, protected.released)
 
 
 def _record_release(
     handle: DatasetHandle, dataset_dir: DatasetDir, record: ReleaseRecord, protected: ProtectedRelease, manifest: Path
 ) -> int:
-    """Kept in the data set's folder and entered in the ledger: before anybody can see the file."""
+    """Store the release in the data set's folder and enter it in the ledger, before anybody can see the file."""
     store_release(dataset_dir, record, Alignment(protected.rows, protected.groups))
     entry_text = f"released {record.name} by {record.method}: {protected.guarantee.words()}"
     manifest_text = manifest.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""From a private recipe to a file: planned from what is public, charged, counted, drawn, written, then put there."""
+"""Publish a synthetic file: plan it from public facts, charge it, count and sample, write it, move it to its place."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from discreet._version import __version__
 from discreet.datasets.dataset_dir import DatasetDir
 from discreet.datasets.registration import Progress
 from discreet.errors import InvalidInput, Unavailable, Unsupported
@@ -23,29 +21,25 @@ from discreet.planner.public_facts import StructuralZeros, list_predicate_column
 from discreet.privacy.guarantee import Guarantee, format_privacy_bound
 from discreet.release.files import (
     MANIFEST_NAME,
-    RELEASE_FORMAT,
     ReleaseTargets,
     move_staged_files,
     stage_targets,
+    write_comparison_report,
     write_json,
-    write_private_json,
     write_released_table,
 )
 from discreet.release.manifest import Release, find_next_release_number, reserve_release_number
 from discreet.release.methods import SyntheticRecipe
 from discreet.release.original_records import build_code_table
 from discreet.release.protect import read_records
-from discreet.release.publish import DatasetHandle, describe_column, describe_files
+from discreet.release.publish import DatasetHandle, describe_columns, describe_files
 from discreet.schema import Schema
 from discreet.sdc.table import Table
 from discreet.synthetic.file_plan import SyntheticPlan, plan_synthetic_file
 from discreet.synthetic.make import PublicRowFacts, synthesize_codes
 
-if TYPE_CHECKING:
-    from discreet.sdc.comparison import Comparison
-
 CUSTODIAN_PAYER = "custodian"
-"""Who pays for a file: within the budget of the data set, and no analyst's."""
+"""The payer of a file: it uses the budget of the data set, and no analyst's."""
 NO_REFUND = "what was charged stays charged"
 ROWS_ARE = {
     "private-columns": "The columns are not linked: values of one row need not be of one person, not even nearly.",
@@ -60,31 +54,27 @@ ERRORS_MEANING = (
 UNKNOWN_EFFECT = "what it adds to this file cannot be told"
 NOT_PRIVATE_NOTE = "for the custodian: itself not private"
 MAX_QUERY_LENGTH = 2000
-"""Of what the history tells of a release."""
+"""The length of the description of a release in the history."""
 MAX_SHOWN_LENGTH = 80
-"""Of the same in a refusal."""
+"""Its length in a refusal."""
 
 
 def plan_synthetic_files(schema: Schema, recipes: Sequence[SyntheticRecipe]) -> tuple[SyntheticPlan, ...]:
-    """What each recipe would make and how far off it would be: from what is public, for nothing."""
-    structural_zeros = read_structural_zeros(schema)
-    plans = [
-        plan_synthetic_file(
-            *(recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k),
-            structural_zeros.restrict_to(recipe.names),
-            recipe.pairs,
-        )
-        for recipe in recipes
-    ]
-    return tuple(replace(plan, guarantee=_label_guarantee(plan.guarantee, schema)) for plan in plans)
+    """Plan the file of each recipe and its expected error, from public facts and at no cost."""
+    structural_zeros, plans = read_structural_zeros(schema), []
+    for recipe in recipes:
+        options = recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k
+        plan = plan_synthetic_file(*options, structural_zeros.restrict_to(recipe.names), recipe.pairs)
+        plans.append(replace(plan, guarantee=_label_guarantee(plan.guarantee, schema)))
+    return tuple(plans)
 
 
 def publish_synthetic(
     handle: DatasetHandle, recipe: SyntheticRecipe, targets: ReleaseTargets, progress: Progress, key: str | None = None
 ) -> Release:
-    """Make one private file. All that can be refused is refused before the charge, which is never given back.
+    """Make one synthetic file. All that can be refused is refused before the charge, which is never given back.
 
-    A `key` pays once: where it has paid, there was a file or a failure, and neither can be made again.
+    A `key` pays once: if it has paid, there was a file or a failure, and neither can be made again.
     """
     schema, dataset_dir = handle.schema, DatasetDir(handle.schema)
     progress("planning")
@@ -106,12 +96,13 @@ def publish_synthetic(
             handle.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
             move_staged_files(staged, targets.force)
         report, utility, report_warnings = _assess_file(handle, plan, name, released, targets, staged, progress)
+    files = tuple(targets.table / f"{column}.parquet" for column in recipe.names) if recipe.apart else (targets.table,)
     return Release(
         name=name,
         method=recipe.method,
         guarantee=plan.guarantee,
         rows=released.rows,
-        files=_list_files(recipe, targets),
+        files=files,
         manifest=manifest,
         manifest_file=targets.manifest,
         entry=receipt.entry,
@@ -131,7 +122,7 @@ def publish_synthetic(
 
 @contextmanager
 def _mark_failures_paid() -> Iterator[None]:
-    """What fails from here on is paid for."""
+    """Failures in the block say that the charge stands."""
     try:
         yield
     except (InvalidInput, Unavailable) as failure:
@@ -143,24 +134,20 @@ def _warn_of_unit_mismatch(handle: DatasetHandle) -> tuple[str, ...]:
     counted_units, declared_units = handle.snapshot.report.get("units"), handle.schema.units
     if counted_units in (None, declared_units):
         return ()
-    return (
-        f"{counted_units:,} units were found and {declared_units:,} are declared, as many as "
-        "the file has: mend the schema.",
-    )
+    declared = f"{declared_units:,} are declared, as many as the file has: mend the schema."
+    return (f"{counted_units:,} units were found and {declared}",)
 
 
 def _warn_of_unlinked_columns(recipe: SyntheticRecipe, structural_zeros: StructuralZeros) -> tuple[str, ...]:
     """Columns that are not linked keep what is declared of one column, and nothing of several."""
-    joint_predicates = [
-        predicate for predicate in structural_zeros.predicates if len(list_predicate_columns(predicate)) > 1
-    ]
-    if recipe.method != "private-columns" or not joint_predicates:
+    is_joint = any(len(list_predicate_columns(predicate)) > 1 for predicate in structural_zeros.predicates)
+    if recipe.method != "private-columns" or not is_joint:
         return ()
     return ("What is declared impossible of several columns together may appear: these columns are not linked.",)
 
 
 def _label_guarantee(guarantee: Guarantee, schema: Schema) -> Guarantee:
-    """Whom it is promised to, and what stands outside it: exact statistics that were published before."""
+    """The guarantee with its unit, and with the exact statistics outside it that were published before."""
     assumptions = tuple(
         f"published exactly before: {statistic.statistic} = {statistic.value}; {UNKNOWN_EFFECT}"
         for statistic in schema.published
@@ -171,13 +158,11 @@ def _label_guarantee(guarantee: Guarantee, schema: Schema) -> Guarantee:
 def _charge_release(
     handle: DatasetHandle, recipe: SyntheticRecipe, plan: SyntheticPlan, name: str, key: str | None
 ) -> Receipt:
-    """Paid in the custodian's name: as much as the data set has left may be spent on a file."""
+    """Pay in the custodian's name: as much as the data set has left may be spent on a file."""
     schema = handle.schema
     caps = Caps(schema.budget, schema.budget, schema.models)
-    payload = recipe.to_json()
-    question = json.dumps({"publish": payload, "release": name}, sort_keys=True, ensure_ascii=False)
-    column_list = ", ".join(recipe.names)
-    query_text = f"{FILE_QUERY_PREFIX}{name} by {recipe.method}: {column_list}"[:MAX_QUERY_LENGTH]
+    question = json.dumps({"publish": recipe.to_json(), "release": name}, sort_keys=True, ensure_ascii=False)
+    query_text = f"{FILE_QUERY_PREFIX}{name} by {recipe.method}: {', '.join(recipe.names)}"[:MAX_QUERY_LENGTH]
     model: Model = "dp" if plan.budget.is_pure else "approx-dp"
     names = schema.name, handle.snapshot.name, CUSTODIAN_PAYER
     charge = Charge(*names, question, query_text, model, plan.privacy_cost, recipe.epsilon, key=key, fresh=True)
@@ -191,15 +176,8 @@ def _charge_release(
 
 
 def _build_key_error(entry: int, query_text: str) -> InvalidInput:
-    return InvalidInput(
-        f"this key was used before, for entry {entry}, {query_text[:MAX_SHOWN_LENGTH]!r}; {NO_REFUND}, and a "
-        "new key pays for a "
-        "new file"
-    )
-
-
-def _list_files(recipe: SyntheticRecipe, targets: ReleaseTargets) -> tuple[Path, ...]:
-    return tuple(targets.table / f"{name}.parquet" for name in recipe.names) if recipe.apart else (targets.table,)
+    used = f"this key was used before, for entry {entry}, {query_text[:MAX_SHOWN_LENGTH]!r}"
+    return InvalidInput(f"{used}; {NO_REFUND}, and a new key pays for a new file")
 
 
 def _write_files(
@@ -211,7 +189,7 @@ def _write_files(
     targets: ReleaseTargets,
     staged: Mapping[Path, Path],
 ) -> dict[str, object]:
-    """The files and what is told of them, not yet in their places."""
+    """Write the files and their manifest to the staged places; the manifest is returned."""
     table = staged[targets.table]
     if recipe.apart:
         table.mkdir()
@@ -221,31 +199,15 @@ def _write_files(
     else:
         files = [table]
         write_released_table(table, released)
-    manifest = _build_manifest(handle, name, recipe, plan, released, files)
+    errors = {
+        column: float(round_up(error, 3)) if math.isfinite(error) else error for column, error in plan.errors.items()
+    }
+    manifest = handle.start_manifest(name, plan.guarantee)
+    manifest |= {"recipe": recipe.to_json(), "rows_are": ROWS_ARE[recipe.method], "made": dict(plan.column_methods)}
+    manifest |= {"expected_error": errors, "expected_error_is": ERRORS_MEANING}
+    manifest |= {"columns": describe_columns(released), "second_columns": [], "files": describe_files(files)}
     write_json(table / MANIFEST_NAME if recipe.apart else staged[targets.manifest], manifest)
     return manifest
-
-
-def _round_error(error: float) -> float:
-    """An expected error in three digits, rounded up."""
-    return float(round_up(error, 3)) if math.isfinite(error) else error
-
-
-def _build_manifest(
-    handle: DatasetHandle, name: str, recipe: SyntheticRecipe, plan: SyntheticPlan, released: Table, files: list[Path]
-) -> dict[str, object]:
-    document: dict[str, object] = {
-        "format": RELEASE_FORMAT,
-        "release": name,
-        "dataset": handle.schema.name,
-    } | handle.note_fields
-    document |= {"made_by": f"discreet {__version__}", "guarantee": plan.guarantee.to_json()}
-    document |= {"recipe": recipe.to_json(), "rows_are": ROWS_ARE[recipe.method], "made": dict(plan.column_methods)}
-    document |= {"expected_error": {column: _round_error(error) for column, error in plan.errors.items()}}
-    document["expected_error_is"] = ERRORS_MEANING
-    document["columns"] = [describe_column(attribute) for attribute in released.attributes.values()]
-    document["second_columns"] = []
-    return document | {"files": describe_files(files)}
 
 
 def _assess_file(
@@ -257,9 +219,9 @@ def _assess_file(
     staged: Mapping[Path, Path],
     progress: Progress,
 ) -> tuple[Path | None, str | None, tuple[str, ...]]:
-    """A report where one is asked for: it looks at the records again, and what it says is not private.
+    """Write the report, if one is asked for, from the records: it is itself not private.
 
-    The file is in its place and paid for by now, so that nothing here fails it.
+    The file is in its place and paid for by now, so that no failure here is an error.
     """
     if targets.report is None:
         return None, None, ()
@@ -268,30 +230,15 @@ def _assess_file(
     progress("assessing")
     try:
         original = read_records(handle.schema, handle.source).select(tuple(released))
-        comparison = replace(
-            compare_release(original, released, aligned=False), bounded=format_privacy_bound(plan.guarantee)
-        )
-        _write_report(staged[targets.report], name, plan, comparison, original, released)
+        comparison = compare_release(original, released, aligned=False)
+        comparison = replace(comparison, bounded=format_privacy_bound(plan.guarantee))
+        errors = ", ".join(f"{column} {format_number(error, 2)}" for column, error in plan.errors.items())
+        facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
+        facts |= {"assumptions": list(plan.guarantee.assumptions), "this report": NOT_PRIVATE_NOTE}
+        facts |= {"rows are": ROWS_ARE[plan.method], "expected errors": errors, "expected errors are": ERRORS_MEANING}
+        facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
+        write_comparison_report(staged[targets.report], facts, comparison, original, released)
         move_staged_files({targets.report: staged[targets.report]}, targets.force)
     except (InvalidInput, Unavailable, Unsupported) as failure:
         return None, None, (f"The file is released, and its report could not be made: {failure}.",)
     return targets.report, f"{comparison.utility} (For you alone: this sentence is itself not private.)", ()
-
-
-def _write_report(
-    path: Path, name: str, plan: SyntheticPlan, comparison: Comparison, original: Table, released: Table
-) -> None:
-    from discreet.sdc.report import build_report_json, write_report
-
-    facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
-    facts |= {"assumptions": list(plan.guarantee.assumptions)}
-    facts |= {"this report": NOT_PRIVATE_NOTE, "rows are": ROWS_ARE[plan.method]}
-    facts |= {
-        "expected errors": ", ".join(f"{column} {format_number(error, 2)}" for column, error in plan.errors.items())
-    }
-    facts |= {"expected errors are": ERRORS_MEANING}
-    facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
-    if path.suffix.lower() == ".json":
-        write_private_json(path, build_report_json(facts, comparison))
-    else:
-        write_report(path, facts, comparison, original, released)

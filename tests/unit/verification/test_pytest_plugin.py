@@ -45,8 +45,8 @@ def test_a_release(discreet_replay_release):
     assert discreet_replay_release(schema(), "private-columns", epsilon=1, count=20).ok
 
 
-def test_neighbours(discreet_neighbours):
-    assert len(discreet_neighbours(schema(), 7)) == 7
+def test_neighbours(discreet_neighbors):
+    assert len(discreet_neighbors(schema(), 7)) == 7
 
 
 def test_half_the_noise(discreet_replay, monkeypatch):

@@ -1,4 +1,4 @@
-"""Audit a mechanism: half of the samples choose an event, the other half test it."""
+"""Audit a mechanism: half of its draws choose an event, the other half test it. Proof: confidence_bound.md."""
 
 from __future__ import annotations
 
@@ -37,19 +37,30 @@ from discreet.verification.audit.output_values import Keys, OutputSample
 from discreet.verification.audit.read_outputs import read_output_pair
 
 MAX_SPANS = 3
+MIN_DRAWS, MAX_DRAWS = 1000, 100_000_000
+SEARCH_SHARE = 4
+"""A quarter of the draws is used to compare all pairs together."""
+MIN_SEARCH_DRAWS = 400
+DATA_SETS = ("D", "D2")
+MAX_CONFIDENCE = 1 - Fraction(1, 10**12)
+MIN_DIGITS, MAX_DIGITS = 4, 17
+BINS = 60
+TAIL = 0.001
+MAX_SHADED = 200
+DATA_SET_STYLES = {"D": (BLUE, [1, 0]), "D2": (ORANGE, [6, 4])}
+"""Color and dash: the dash also for readers and printers without colors."""
+PERCENT_AXIS = {"tickCount": 5, "labelExpr": "format(100 * datum.value, '.3~r') + ' %'"}
+Layer = dict[str, Any]
 
 
 def choose_event(sample: OutputSample, sample2: OutputSample, delta: float, confidence: float) -> CandidateEvent:
-    """The most promising event of all features: half of the draws shape the candidates, the other half choose."""
+    """Return the most promising event of all features: half of the draws shape candidates, the other half choose."""
     shape, select = ((sample.take_every(start, 2), sample2.take_every(start, 2)) for start in (0, 1))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     best: CandidateEvent | None = None
     columns = select_telling_columns(*shape)
-    for feature in [
-        *build_simple_features(sample, columns),
-        *build_derived_features(columns, *shape),
-        *learn_features(*shape),
-    ]:
+    features = [*build_simple_features(sample, columns), *build_derived_features(columns, *shape)]
+    for feature in [*features, *learn_features(*shape)]:
         keys = [(feature.keys(first), feature.keys(second)) for first, second in (shape, select)]
         candidate = find_best_event(feature, keys[0], keys[1], delta, z)
         if best is None or is_better(candidate.estimated_bound, best.estimated_bound):
@@ -59,17 +70,10 @@ def choose_event(sample: OutputSample, sample2: OutputSample, delta: float, conf
 
 
 def format_event(event: CandidateEvent) -> str:
-    """An event as people say it."""
-    spans = event.list_spans()
-    descriptions = list(dict.fromkeys(event.feature.describe(span) for span in spans))
+    """Format an event in words."""
+    descriptions = list(dict.fromkeys(event.feature.describe(span) for span in event.list_spans()))
     first_few = " or ".join(descriptions[:MAX_SPANS]) or "nothing at all"
     return first_few if len(descriptions) <= MAX_SPANS else f"{first_few} or {len(descriptions) - MAX_SPANS} more such"
-
-
-MIN_DRAWS, MAX_DRAWS = 1000, 100_000_000
-DATA_SETS = ("D", "D2")
-MAX_CONFIDENCE = 1 - Fraction(1, 10**12)
-MIN_DIGITS, MAX_DIGITS = 4, 17
 
 
 class Mechanism(Protocol):
@@ -80,7 +84,7 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What was looked for among the test draws, and how often it was seen."""
+    """The event of the test, and how often it occurred among the test draws."""
 
     words: str
     likelier: str
@@ -92,12 +96,12 @@ class Event:
 
     @property
     def p(self) -> float:
-        """How often it was seen with the data set that makes it likelier."""
+        """The share of the test draws in the event, with the data set that makes it likelier."""
         return self.count / self.draws
 
     @property
     def q(self) -> float:
-        """How often it was seen with the other one."""
+        """The share of the test draws in the event, with the other data set."""
         return self.other_count / self.draws
 
     def __str__(self) -> str:
@@ -108,7 +112,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found: with this confidence, no epsilon below `lower_bound` holds."""
+    """The result of an audit: with this confidence, no epsilon below `lower_bound` holds."""
 
     lower_bound: float
     event: Event
@@ -118,7 +122,7 @@ class Audit:
     """From each data set; half of them chose the event."""
     confidence: Fraction
     evidence: AuditEvidence = field(repr=False)
-    """The test draws by what the event is about, for the picture."""
+    """The test draws as keys of the event's feature, for the picture."""
 
     @property
     def violated(self) -> bool:
@@ -126,7 +130,7 @@ class Audit:
         return self.lower_bound > self.epsilon
 
     def sentence(self) -> str:
-        """What was found, in a sentence: never that a mechanism is private."""
+        """Say what was found, in a sentence: never that a mechanism is private."""
         level = format_percent_at_least(self.confidence, EXACT_DIGITS)
         if not self.lower_bound:
             little = "the two data sets were not told apart, so this audit says little"
@@ -138,31 +142,24 @@ class Audit:
         return f"Violated: epsilon{delta} is at least {self.format_bound()} at {level}, and {claim}. {self.event}."
 
     def format_bound(self) -> str:
-        """The bound rounded down, with as many digits as show that it is above the claim where it is."""
+        """Format the bound, rounded down, with enough digits to show that it is above a refuted claim."""
         for digits in range(MIN_DIGITS, MAX_DIGITS):
             if not self.violated or round_down(self.lower_bound, digits) > self.epsilon:
                 return format_lower(self.lower_bound, digits)
         return format_lower(self.lower_bound, MAX_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it for machines; epsilon, delta and the confidence as exact text."""
+        """Return the audit as JSON; epsilon, delta and the confidence as exact text."""
         event = {"words": self.event.words, "likelier": self.event.likelier, "p": self.event.p, "q": self.event.q}
         event |= {"count": self.event.count, "other_count": self.event.other_count, "draws": self.event.draws}
-        return {
-            "sentence": self.sentence(),
-            "violated": self.violated,
-            "lower_bound": self.lower_bound,
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "draws": self.draws,
-            "confidence": str(self.confidence),
-            "event": event,
-        }
+        payload = {"sentence": self.sentence(), "violated": self.violated, "lower_bound": self.lower_bound}
+        payload |= {"epsilon": str(self.epsilon), "delta": str(self.delta), "draws": self.draws}
+        return payload | {"confidence": str(self.confidence), "event": event}
 
     def picture(self, path: str | Path) -> Path:
-        """Draw both output distributions and the event to an .svg, .png or .html file."""
-
-        return save_audit_picture(self, path)
+        """Draw both output distributions and the event to an .svg, .png or .html file, whole or not at all."""
+        check_picture_path(path)
+        return save_spec(build_audit_picture(self), path)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -175,7 +172,7 @@ class AuditEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is audited and how: checked once."""
+    """A checked claim, with the number of draws and the confidence of its audit."""
 
     epsilon: Fraction
     delta: Fraction
@@ -184,22 +181,18 @@ class Claim:
 
     @staticmethod
     def of(epsilon: object, delta: object, draws: object, confidence: object) -> Claim:
-        """The claim, or what is wrong with it."""
-        claimed, gap = as_rational(epsilon, "epsilon"), as_rational(delta, "delta")
-        if claimed < 0 or not 0 <= gap < 1:
+        """Check a claim, or refuse it."""
+        exact_epsilon, exact_delta = as_rational(epsilon, "epsilon"), as_rational(delta, "delta")
+        if exact_epsilon < 0 or not 0 <= exact_delta < 1:
             raise InvalidInput("a claim has an epsilon of at least 0 and a delta of at least 0 and below 1")
-        sure = as_number_between(confidence, 0, 1, "confidence")
-        if sure > MAX_CONFIDENCE:
+        exact_confidence = as_number_between(confidence, 0, 1, "confidence")
+        if exact_confidence > MAX_CONFIDENCE:
             raise InvalidInput("confidence must be at most 1 - 10^-12: the limits are computed to about twelve digits")
-        return Claim(claimed, gap, _parse_draws(draws), sure)
-
-
-def _parse_draws(draws: object) -> int:
-    count = as_rational(draws, "draws")
-    if count.denominator != 1 or not MIN_DRAWS <= count <= MAX_DRAWS:
-        allowed = f"a whole number from {MIN_DRAWS:,} to {MAX_DRAWS:,}"
-        raise InvalidInput(f"draws must be {allowed}; got {format_exact(count)}")
-    return int(count)
+        count = as_rational(draws, "draws")
+        if count.denominator != 1 or not MIN_DRAWS <= count <= MAX_DRAWS:
+            allowed = f"a whole number from {MIN_DRAWS:,} to {MAX_DRAWS:,}"
+            raise InvalidInput(f"draws must be {allowed}; got {format_exact(count)}")
+        return Claim(exact_epsilon, exact_delta, int(count), exact_confidence)
 
 
 def audit_mechanism(
@@ -212,7 +205,7 @@ def audit_mechanism(
     confidence: object = 0.999,
     progress: Callable[[str], None] | None = None,
 ) -> Audit:
-    """A lower bound on the epsilon of a mechanism, from `draws` independent draws with each of two neighbours.
+    """Compute a lower bound on the epsilon of a mechanism, from independent draws with each of two neighbors.
 
     `mechanism(D, n)` returns n draws: an array of numbers, truth values or strings, an array with a row for each, or a
     list of numbers, texts, moments, rows of these, or anything that can be hashed. In an array numbers are compared as
@@ -233,7 +226,7 @@ def audit_mechanism(
 def sample_output_pair(
     mechanism: Mechanism, data: tuple[Any, Any], count: int, show: Callable[[str], None]
 ) -> tuple[OutputSample, OutputSample]:
-    """Draws with both data sets, each in one call, so that a generator seeded in the mechanism repeats nothing."""
+    """Sample with both data sets, each in one call, so that a generator seeded in the mechanism repeats nothing."""
     if not callable(mechanism):
         raise InvalidInput(f"a mechanism is called as mechanism(D, n); got {type(mechanism).__name__}")
     show("drawing with D: 0 of 4")
@@ -243,7 +236,7 @@ def sample_output_pair(
 
 
 def measure_event(candidate: CandidateEvent, sample: OutputSample, sample2: OutputSample, claim: Claim) -> Audit:
-    """The bound from draws that had no part in choosing the event.
+    """Compute the bound from draws that had no part in choosing the event.
 
     One event is tested, however many were tried: the confidence needs no other correction (see confidence_bound.md).
     """
@@ -252,18 +245,12 @@ def measure_event(candidate: CandidateEvent, sample: OutputSample, sample2: Outp
     count, other, draws = counts[candidate.direction], counts[1 - candidate.direction], min(len(sample), len(sample2))
     bound = compute_epsilon_bound(count, other, draws, float(claim.delta), float(claim.confidence))
     event = Event(format_event(candidate), DATA_SETS[candidate.direction], count, other, draws)
-    return Audit(
-        bound, event, claim.epsilon, claim.delta, claim.draws, claim.confidence, AuditEvidence(keys, candidate)
-    )
+    terms = claim.epsilon, claim.delta, claim.draws, claim.confidence
+    return Audit(bound, event, *terms, AuditEvidence(keys, candidate))
 
 
 def _ignore_progress(_: str) -> None:
     return None
-
-
-SEARCH_SHARE = 4
-"""All pairs together are looked at with a quarter of the draws."""
-MIN_SEARCH_DRAWS = 400
 
 
 def audit_worst(
@@ -275,20 +262,18 @@ def audit_worst(
     confidence: object = 0.999,
     progress: Callable[[str], None] | None = None,
 ) -> Audit:
-    """Audit the pair of neighbours that promises most, with fresh draws, so that looking at many costs no confidence.
+    """Audit the most promising pair of neighbors with fresh draws, so that choosing among many costs no confidence.
 
-    `draws` are those of the audit; to choose the pair a quarter as many are drawn besides, over all pairs.
+    `draws` are those of the audit; to choose the pair, a quarter as many are drawn besides, over all pairs.
     """
-    claim, show = Claim.of(epsilon, delta, draws, confidence), progress or (lambda _: None)
+    claim = Claim.of(epsilon, delta, draws, confidence)
     pair_list = _check_pairs(pairs)
-    worst = pair_list[find_worst_pair(mechanism, pair_list, claim, show)]
-    return audit_mechanism(
-        mechanism, *worst, claim.epsilon, claim.delta, claim.draws, claim.confidence, progress=progress
-    )
+    worst = pair_list[find_worst_pair(mechanism, pair_list, claim, progress or _ignore_progress)]
+    terms = claim.epsilon, claim.delta, claim.draws, claim.confidence
+    return audit_mechanism(mechanism, *worst, *terms, progress=progress)
 
 
 def _check_pairs(pairs: object) -> list[tuple[Any, Any]]:
-    """The pairs, or what is wrong with them."""
     if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
         raise InvalidInput(f"the pairs of neighbours are a list of (D, D2); got {type(pairs).__name__}")
     pair_list = list(pairs)
@@ -305,87 +290,60 @@ def _check_pairs(pairs: object) -> list[tuple[Any, Any]]:
 def find_worst_pair(
     mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]], claim: Claim, show: Callable[[str], None]
 ) -> int:
-    """The place of the pair whose best event promises most; nothing is drawn where there is one pair."""
+    """Return the index of the pair whose best event promises most; nothing is drawn if there is one pair."""
     if len(pairs) == 1:
         return 0
     count = max(claim.draws // (SEARCH_SHARE * len(pairs)), MIN_SEARCH_DRAWS)
     best, most = 0, -math.inf
     for index, pair in enumerate(pairs):
         show(f"looking at pairs: {index} of {len(pairs)}")
-        sample, sample2 = sample_output_pair(mechanism, pair, count, lambda _: None)
+        sample, sample2 = sample_output_pair(mechanism, pair, count, _ignore_progress)
         promise = choose_event(sample, sample2, float(claim.delta), float(claim.confidence)).estimated_bound
         if promise > most:
             best, most = index, promise
     return best
 
 
-Layer = dict[str, Any]
-
-BINS = 60
-TAIL = 0.001
-MAX_SHADED = 200
-# Told apart by dash as well as by colour, for eyes and printers without it.
-DATA_SET_STYLES = {"D": (BLUE, [1, 0]), "D2": (ORANGE, [6, 4])}
-PERCENT_AXIS = {"tickCount": 5, "labelExpr": "format(100 * datum.value, '.3~r') + ' %'"}
-
-
-def save_audit_picture(audit: Audit, path: str | Path) -> Path:
-    """Draw to an .svg, .png or .html file, whole or not at all."""
-    check_picture_path(path)
-    return save_spec(build_audit_picture(audit), path)
-
-
 def build_audit_picture(audit: Audit) -> dict[str, Any]:
-    """The picture in Vega-Lite: two outlines along one line with the event shaded, or two bars where there is none."""
-    layers = _build_layers(audit)
-    title = {"text": "Answers with either data set, and the event", "anchor": "start", "frame": "group", "fontSize": 15}
-    spec = {"title": title, "description": _format_caption(audit, layers), "config": CONFIG, "padding": 14}
-    spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": "level"}}
-    return spec | {"layer": layers}
-
-
-def _build_layers(audit: Audit) -> list[Layer]:
+    """Build the picture in Vega-Lite: two outlines with the event shaded, or two bars if keys have no order."""
     axis = audit.evidence.candidate.feature.axis
     sides = [] if axis is None else [axis(keys) for keys in audit.evidence.keys]
     finite = [numbers[np.isfinite(numbers)] for numbers in sides]
-    return _build_outlines(audit.evidence, *finite) if finite and all(map(len, finite)) else _build_bars(audit)
-
-
-def _format_caption(audit: Audit, layers: list[Layer]) -> str:
-    """What was found, and what is shaded."""
-    if layers[0]["mark"]["type"] != "rect" or not layers[0]["data"]["values"]:
-        return audit.sentence()
-    return f"{audit.sentence()} Shaded is {'that event' if audit.violated else f'the event: {audit.event.words}'}."
+    has_outlines = bool(finite) and all(map(len, finite))
+    layers = _build_outlines(audit.evidence, *finite) if has_outlines else _build_bars(audit)
+    caption = audit.sentence()
+    if has_outlines and layers[0]["data"]["values"]:
+        caption += f" Shaded is {'that event' if audit.violated else f'the event: {audit.event.words}'}."
+    title = {"text": "Answers with either data set, and the event", "anchor": "start", "frame": "group", "fontSize": 15}
+    spec = {"title": title, "description": caption, "config": CONFIG, "padding": 14}
+    spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": "level"}}
+    return spec | {"layer": layers}
 
 
 def _build_outlines(evidence: AuditEvidence, first: Numbers, second: Numbers) -> list[Layer]:
     """The histograms of both over the same bins, in front of the event."""
     all_numbers = np.concatenate([first, second])
     edges = _build_bin_edges(all_numbers)
-    rows = [
-        {"x": x, "share": share, "data": name}
-        for name, numbers in zip(DATA_SET_STYLES, (first, second), strict=True)
-        for x, share in _build_steps(edges, np.histogram(numbers, edges)[0] / len(numbers))
-    ]
+    rows = []
+    for name, numbers in zip(DATA_SET_STYLES, (first, second), strict=True):
+        shares = (np.histogram(numbers, edges)[0] / len(numbers)).tolist()
+        outline = [(float(edges[0]), 0.0), *zip(edges.tolist(), [*shares, 0.0], strict=True)]
+        rows += [{"x": x, "share": share, "data": name} for x, share in outline]
     span = [float(edges[0]), float(edges[-1])]
-    x_axis = {
-        "type": "quantitative",
-        "title": evidence.candidate.feature.name[:90].rstrip(", "),
-        "scale": {"domain": span, "nice": False},
-    }
+    x_axis: Layer = {"type": "quantitative", "title": evidence.candidate.feature.name[:90].rstrip(", ")}
+    x_axis |= {"scale": {"domain": span, "nice": False}}
     y_axis = {"field": "share", "type": "quantitative", "title": "probability", "axis": PERCENT_AXIS}
     line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
     places = {"x": x_axis | {"field": "x"}, "y": y_axis, "color": _build_style(0), "strokeDash": _build_style(1)}
-    shade = [
-        {"from": low, "to": high} for low, high in _list_shaded_ranges(evidence, span, _are_plotted_whole(all_numbers))
-    ]
+    shaded_ranges = _list_shaded_ranges(evidence, span, _are_plotted_whole(all_numbers))
+    shade = [{"from": low, "to": high} for low, high in shaded_ranges]
     ends = {"x": x_axis | {"field": "from"}, "x2": {"field": "to"}}
     band = {"mark": {"type": "rect", "color": GRAY, "opacity": 0.22}, "encoding": ends}
     return [{"data": {"values": shade}} | band, {"data": {"values": rows}, "mark": line, "encoding": places}]
 
 
 def _build_bin_edges(numbers: Numbers) -> Numbers:
-    """The edges of the common bins, without the outermost thousandths; whole numbers have a bin each, or as many."""
+    """The edges of common bins without the outermost thousandths; each bin has the same number of whole numbers."""
     low, high = _find_plot_ends(numbers)
     if _are_plotted_whole(numbers):
         width = max(-(-int(high - low + 1) // BINS), 1)
@@ -395,30 +353,24 @@ def _build_bin_edges(numbers: Numbers) -> Numbers:
 
 
 def _are_plotted_whole(numbers: Numbers) -> bool:
-    """Whether they are whole numbers, and those that are shown small enough for half of one to count."""
+    """Whether all are whole numbers, and those that are plotted small enough to add a half to them."""
     return bool((numbers == np.floor(numbers)).all()) and max(map(abs, _find_plot_ends(numbers))) < 2**50
 
 
 def _find_plot_ends(numbers: Numbers) -> tuple[float, float]:
-    """Without the outermost thousandths."""
+    """The range without the outermost thousandths."""
     low, high = np.quantile(numbers, [TAIL, 1 - TAIL], method="nearest").tolist()
     return low, high
 
 
-def _build_steps(edges: Numbers, heights: Numbers) -> list[tuple[float, float]]:
-    """The outline from the axis up, along, and down again."""
-    return [(float(edges[0]), 0.0), *zip(edges.tolist(), [*heights.tolist(), 0.0], strict=True)]
-
-
 def _list_shaded_ranges(evidence: AuditEvidence, span: list[float], is_whole: bool) -> list[tuple[float, float]]:
     """The event along the line; a whole number t goes from t - 1/2 to t + 1/2, as its bin does."""
-    spans = evidence.candidate.list_spans()
-    limits = [
-        (_find_limit(evidence, low, span[0], is_whole), _find_limit(evidence, high, span[1], is_whole))
-        for low, high in spans
-    ]
-    inside = [(max(low, span[0]), min(high, span[1])) for low, high in limits]
-    return [(low, high) for low, high in inside if low < high][:MAX_SHADED]
+    ranges = []
+    for low_key, high_key in evidence.candidate.list_spans():
+        low = max(_find_limit(evidence, low_key, span[0], is_whole), span[0])
+        high = min(_find_limit(evidence, high_key, span[1], is_whole), span[1])
+        ranges += [(low, high)] if low < high else []
+    return ranges[:MAX_SHADED]
 
 
 def _find_limit(evidence: AuditEvidence, key: int | None, end: float, is_whole: bool) -> float:
@@ -432,22 +384,17 @@ def _find_limit(evidence: AuditEvidence, key: int | None, end: float, is_whole: 
 
 
 def _build_bars(audit: Audit) -> list[Layer]:
-    """How often the event was seen with either data set, with the limits that the bound is made of."""
+    """How often the event occurred with either data set, with the limits that the bound is made of."""
     event, miss = audit.event, float(1 - audit.confidence) / 2
     names = (event.likelier, "D2" if event.likelier == "D" else "D")
     rows = []
     for name, count in zip(names, (event.count, event.other_count), strict=True):
         low, high = compute_clopper_pearson(count, event.draws, miss)
         rows.append({"data": name, "share": count / event.draws, "low": low, "high": high})
-    x_axis = {
-        "field": "data",
-        "type": "nominal",
-        "title": None,
-        "sort": list(DATA_SET_STYLES),
-        "axis": {"labelAngle": 0},
-    }
+    x_axis: Layer = {"field": "data", "type": "nominal", "title": None}
+    x_axis |= {"sort": list(DATA_SET_STYLES), "axis": {"labelAngle": 0}}
     y_axis = {"type": "quantitative", "title": "probability of the event", "axis": PERCENT_AXIS}
-    bar = {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": x_axis, "y": y_axis | {"field": "share"}}}
+    bar: Layer = {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": x_axis, "y": y_axis | {"field": "share"}}}
     bar["encoding"] |= {"color": _build_style(0) | {"legend": None}}
     ends = {"x": x_axis, "y": y_axis | {"field": "low"}, "y2": {"field": "high"}}
     rule = {"mark": {"type": "rule", "color": INK, "strokeWidth": 2}, "encoding": ends}
@@ -455,7 +402,7 @@ def _build_bars(audit: Audit) -> list[Layer]:
 
 
 def _build_style(index: int) -> Layer:
-    """The colour or the dash of each data set, in one legend on top."""
+    """The color (0) or the dash (1) of each data set, in one legend on top."""
     scale = {"domain": list(DATA_SET_STYLES), "range": [style[index] for style in DATA_SET_STYLES.values()]}
     legend = {"orient": "top", "symbolSize": 250, "symbolStrokeWidth": 2, "offset": 6}
     return {"field": "data", "type": "nominal", "title": None, "scale": scale, "legend": legend}

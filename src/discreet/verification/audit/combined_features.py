@@ -1,7 +1,7 @@
 """Features of several columns: sums, differences, learned scores.
 
-One draw used for two counts hides both and cancels in their difference. An answer of w numbers has w (w - 1) such
-sums and differences: where these are many, a part of the shape draws says which of them differ most.
+If one draw of noise is used for two counts, it cancels in their difference. An answer of w numbers has w (w - 1) sums
+and differences; if these are many, a part of the shape draws selects those that differ most.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations as pairs_of
+from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
@@ -30,17 +30,26 @@ from discreet.verification.audit.features import (
 from discreet.verification.audit.output_values import Columns, Keys, OutputSample, compute_ordered_keys
 
 MAX_COLUMNS = 12
-"""So many columns are looked at one by one."""
+"""The most columns with features of their own."""
 MAX_COMBINED = 8
-"""So many sums and differences are looked at with all draws."""
+"""The most sums and differences with features of their own."""
 MAX_CORRELATED = 16
 SCREENING_DRAWS = 8192
-"""Draws of each data set that say which columns, sums and differences are looked at."""
+"""Draws of each data set that select columns, sums and differences."""
 CLIPPED_TAIL = 0.001
+BINS = 24
+MAX_LEARNING_ROWS = 250_000
+"""The most rows of each data set that a score learns from."""
+MAX_JOINT_COLUMNS, JOINT_CELLS = 3, 1728
+TRIMMED_TAIL = 0.001
+RIDGE_SHARE, MAX_MAGNITUDE = 1e-9, 1e100
+NARROW_SHARE = 1e-3
+"""A combination of numbers is narrow if its variance is below this share of the widest one's."""
+Matrix = NDArray[np.float64]
 
 
 def select_telling_columns(sample: OutputSample, sample2: OutputSample) -> list[int]:
-    """The places of the columns to look at one by one: all, or where these are many those that differ most."""
+    """Return the indices of the columns with features of their own: all, or of many those that differ most."""
     if sample.columns is None:
         return []
     width = sample.columns.shape[1]
@@ -51,28 +60,26 @@ def select_telling_columns(sample: OutputSample, sample2: OutputSample) -> list[
 
 
 def build_derived_features(columns: list[int], sample: OutputSample, sample2: OutputSample) -> list[Feature]:
-    """Remainders of the columns; sums and differences of two of them, their total, and the remainders of these."""
+    """Build remainders of the columns; sums and differences of two of them, the total, and remainders of these."""
     if sample.columns is None:
         return []
-    features = [
-        feature
-        for index in columns
-        for feature in build_lattice_features(build_column_number(sample, index), sample, sample2)
-    ]
+    features: list[Feature] = []
+    for index in columns:
+        features += build_lattice_features(build_column_number(sample, index), sample, sample2)
     for number in build_combined_numbers(sample, sample2, columns):
         features += [build_value_feature(number), *build_lattice_features(number, sample, sample2)]
     return features
 
 
 def build_combined_numbers(sample: OutputSample, sample2: OutputSample, columns: list[int]) -> list[OutputNumber]:
-    """The sums and differences of two columns that differ most between the data sets, and the total of all columns."""
-    width = cast("Columns", sample.columns).shape[1]
-    pairs = dict.fromkeys(
-        [*pairs_of(columns, 2), *(_find_correlated_pairs(sample, sample2) if width > MAX_COLUMNS else ())]
-    )
+    """Build the sums and differences of two columns that differ most, and the total of all columns."""
+    table = cast("Columns", sample.columns)
+    width, is_floating = table.shape[1], table.dtype.kind == "f"
+    correlated_pairs = _find_correlated_pairs(sample, sample2) if width > MAX_COLUMNS else ()
+    pairs = dict.fromkeys([*combinations(columns, 2), *correlated_pairs])
     numbers = [number for first, second in pairs for number in _build_sum_and_difference(sample, first, second)]
     if width > 2:
-        numbers.append(_build_total(sample))
+        numbers.append(OutputNumber("the sum of all numbers of the answer", _sum_all_numbers, is_floating))
     if len(numbers) > MAX_COMBINED:
         differences = [_measure_difference(number, sample, sample2) for number in numbers]
         places = sorted(range(len(numbers)), key=lambda index: -differences[index])[:MAX_COMBINED]
@@ -81,26 +88,20 @@ def build_combined_numbers(sample: OutputSample, sample2: OutputSample, columns:
 
 
 def _build_sum_and_difference(sample: OutputSample, first: int, second: int) -> Iterator[OutputNumber]:
-    a, b = build_column_number(sample, first), build_column_number(sample, second)
+    pair = build_column_number(sample, first), build_column_number(sample, second)
     suffix = "of the answer"
-    names = [sample.titles[index].removesuffix(suffix).rstrip() for index in (first, second)]
+    names = [number.name.removesuffix(suffix).rstrip() for number in pair]
     for word, combine in (("minus", operator.sub), ("plus", operator.add)):
-        yield OutputNumber(
-            f"{names[0]} {word} {names[1]} {suffix}", partial(_combine_numbers, combine, a, b), a.is_floating
-        )
+        name = f"{names[0]} {word} {names[1]} {suffix}"
+        yield OutputNumber(name, partial(_combine_numbers, combine, *pair), pair[0].is_floating)
 
 
 def _combine_numbers(
-    operation: Callable[[Any, Any], Any], a: OutputNumber, b: OutputNumber, sample: OutputSample
+    operation: Callable[[Any, Any], Any], first: OutputNumber, second: OutputNumber, sample: OutputSample
 ) -> Columns:
-    """That of two infinite numbers may be NaN, which is an answer like others."""
+    """The result for two infinite numbers may be NaN, which is an answer like others."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return cast("Columns", operation(a.compute(sample), b.compute(sample)))
-
-
-def _build_total(sample: OutputSample) -> OutputNumber:
-    floating = cast("Columns", sample.columns).dtype.kind == "f"
-    return OutputNumber("the sum of all numbers of the answer", _sum_all_numbers, floating)
+        return cast("Columns", operation(first.compute(sample), second.compute(sample)))
 
 
 def _sum_all_numbers(sample: OutputSample) -> Columns:
@@ -109,26 +110,23 @@ def _sum_all_numbers(sample: OutputSample) -> Columns:
 
 
 def _measure_difference(number: OutputNumber, sample: OutputSample, sample2: OutputSample) -> float:
-    """By how many standard deviations a bin or a residue differs between the data sets, in a part of the draws."""
-    parts = [outputs.take_every(0, max(len(outputs) // SCREENING_DRAWS, 1)) for outputs in (sample, sample2)]
-    first, second = (number.compute(part) for part in parts)
-    in_bins = _find_widest_gap(*(np.sort(compute_ordered_keys(values)) for values in (first, second)))
-    if number.is_floating:
-        return in_bins
-    return max([in_bins, *compare_residues(first, second, MAX_SCREENED_MODULUS).values()])
+    """By how many standard deviations a bin or a residue differs between the data sets, in the screening draws."""
+    first, second = (number.compute(_take_screening_draws(outputs)) for outputs in (sample, sample2))
+    gap = _find_widest_gap(*(np.sort(compute_ordered_keys(values)) for values in (first, second)))
+    return gap if number.is_floating else max([gap, *compare_residues(first, second, MAX_SCREENED_MODULUS).values()])
+
+
+def _take_screening_draws(sample: OutputSample) -> OutputSample:
+    return sample.take_every(0, max(len(sample) // SCREENING_DRAWS, 1))
 
 
 def _find_widest_gap(keys: Keys, keys2: Keys) -> float:
     """The largest difference between counts: of half-lines, and of values that occur in either."""
     both = np.concatenate([keys, keys2])
-    below = [np.searchsorted(sample_keys, both, side="left") for sample_keys in (keys, keys2)]
-    upto = [np.searchsorted(sample_keys, both, side="right") for sample_keys in (keys, keys2)]
-    equal = [high - low for low, high in zip(below, upto, strict=True)]
-    return max(
-        _compute_gap(*below),
-        _compute_gap(*equal),
-        _compute_gap(*(len(sample_keys) - low for sample_keys, low in zip((keys, keys2), below, strict=True))),
-    )
+    below, below2 = (np.searchsorted(sample_keys, both, side="left") for sample_keys in (keys, keys2))
+    upto, upto2 = (np.searchsorted(sample_keys, both, side="right") for sample_keys in (keys, keys2))
+    gaps = _compute_gap(below, below2), _compute_gap(upto - below, upto2 - below2)
+    return max(*gaps, _compute_gap(len(keys) - below, len(keys2) - below2))
 
 
 def _compute_gap(counts: Keys, counts2: Keys) -> float:
@@ -137,11 +135,10 @@ def _compute_gap(counts: Keys, counts2: Keys) -> float:
 
 
 def _find_correlated_pairs(sample: OutputSample, sample2: OutputSample) -> list[tuple[int, int]]:
-    """The pairs of columns with the highest correlation: a draw that is used twice has one of 1."""
-    parts = [outputs.take_every(0, max(len(outputs) // SCREENING_DRAWS, 1)).columns for outputs in (sample, sample2)]
+    """The pairs of columns with the highest correlation: 1 if a draw is used twice."""
+    parts = [_take_screening_draws(outputs).columns for outputs in (sample, sample2)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        rows = [_clip_tails(cast("Columns", part)) for part in parts]
-        correlations = np.abs(np.nan_to_num(sum(np.corrcoef(values.T) for values in rows)))
+        correlations = np.abs(np.nan_to_num(sum(np.corrcoef(_clip_tails(cast("Columns", part)).T) for part in parts)))
     upper = np.triu(correlations, k=1)
     order = np.argsort(-upper, axis=None, kind="stable")[:MAX_CORRELATED]
     return [(int(first), int(second)) for first, second in zip(*np.unravel_index(order, upper.shape), strict=True)]
@@ -152,49 +149,36 @@ def _clip_tails(rows: Columns) -> Numbers:
     return np.clip(rows, low, high).astype(np.float64)
 
 
-BINS = 24
-MAX_LEARNING_ROWS = 250_000
-"""Rows of each data set that a score learns from at most."""
-MAX_JOINT_COLUMNS, JOINT_CELLS = 3, 1728
-TRIMMED_TAIL = 0.001
-RIDGE_SHARE, MAX_MAGNITUDE = 1e-9, 1e100
-NARROW_SHARE = 1e-3
-"""A combination of numbers is narrow if its variance is below this share of the widest one's."""
-
-Matrix = NDArray[np.float64]
-
-
 def learn_features(sample: OutputSample, sample2: OutputSample) -> list[Feature]:
-    """Features of rows of several numbers; none of single numbers or labels."""
+    """Learn features of rows of several numbers; none of single numbers or labels."""
     if sample.columns is None or sample.columns.shape[1] < 2:
         return []
     rows = sample.columns[:MAX_LEARNING_ROWS], sample2.columns[:MAX_LEARNING_ROWS]  # type: ignore[index]
-    return [
-        learn_likelihood_ratio(*rows),
-        *learn_directions(*rows),
-        learn_center_distance(*rows),
-        learn_joint_cell(*rows),
-    ]
+    features = [learn_likelihood_ratio(*rows), *learn_directions(*rows)]
+    return [*features, learn_center_distance(*rows), learn_joint_cell(*rows)]
 
 
 def learn_likelihood_ratio(table: Columns, table2: Columns) -> Feature:
-    """The sum of the log-likelihood ratios of the single numbers, each from its histogram."""
-    edges = [_compute_bin_edges(table[:, index], table2[:, index], BINS) for index in range(table.shape[1])]
-    ratios = [_compute_log_ratios(edges[index], table[:, index], table2[:, index]) for index in range(table.shape[1])]
+    """Learn the sum of the log-likelihood ratios of the single numbers, each from its histogram."""
+    ratios = []
+    for column, column2 in zip(table.T, table2.T, strict=True):
+        edges = _compute_bin_edges(column, column2, BINS)
+        counts, counts2 = (_count_bins(edges, values) for values in (column, column2))
+        ratios.append((edges, np.log((counts + 1) / (counts2 + 1))))
 
     def compute_score(rows: Columns) -> Numbers:
         total = np.zeros(len(rows))
-        for index, (column_edges, ratio) in enumerate(zip(edges, ratios, strict=True)):
-            total += ratio[np.searchsorted(column_edges, rows[:, index], side="right")]
+        for index, (edges, ratio) in enumerate(ratios):
+            total += ratio[np.searchsorted(edges, rows[:, index], side="right")]
         return total
 
     return build_score_feature(compute_score, "the log-likelihood ratio of the answer's numbers, summed,")
 
 
 def learn_directions(table: Columns, table2: Columns) -> list[Feature]:
-    """The sums of the numbers with the weights that tell the data sets apart best (Fisher's discriminant).
+    """Learn weighted sums of the numbers that distinguish the data sets best (Fisher's discriminant).
 
-    The first is among all sums, the second among those that vary far less than a number does: noise cancels in them.
+    The first is the best of all sums, the second of those that vary far less than a number: noise cancels in them.
     """
     scale, a, b = _standardize_rows(table, table2)
     spread, gap = np.atleast_2d(np.cov(a.T) + np.cov(b.T)), a.mean(axis=0) - b.mean(axis=0)
@@ -214,7 +198,7 @@ def _solve_discriminant(spread: Matrix, gap: Numbers) -> Numbers:
 
 
 def _standardize_rows(table: Columns, table2: Columns) -> tuple[Numbers, Matrix, Matrix]:
-    """Both with a scale for each column of its own, and without the rows that are far out in one of them."""
+    """Both tables with each column scaled, and without rows that are far out in one of them; the scales come first."""
     a, b = _convert_to_finite(table), _convert_to_finite(table2)
     both = np.concatenate([a, b])
     low, middle, high = np.quantile(both, [TRIMMED_TAIL, 0.5, 1 - TRIMMED_TAIL], axis=0, method="nearest")
@@ -228,18 +212,15 @@ def _standardize_rows(table: Columns, table2: Columns) -> tuple[Numbers, Matrix,
 
 
 def _build_weighted_feature(weights: Numbers) -> Feature:
-    """A sum with these weights, the largest of which is made 1."""
+    """A sum with these weights, normalized to a largest one of 1."""
     weights = weights / max(float(np.abs(weights).max()), 1e-300)
-    terms = " ".join(
-        f"{'+' if weight >= 0 else ''}{format_number(float(weight), 3)} x{index + 1}"
-        for index, weight in enumerate(weights[:4])
-    )
-    suffix = " ..." if len(weights) > 4 else ""
-    return build_score_feature(lambda rows: _convert_to_finite(rows) @ weights, f"{terms}{suffix} of the answer")
+    texts = [f"{'+' if weight >= 0 else ''}{format_number(weight, 3)}" for weight in weights[:4].tolist()]
+    terms = [f"{text} x{number}" for number, text in enumerate(texts, start=1)] + ["..."] * (len(weights) > 4)
+    return build_score_feature(lambda rows: _convert_to_finite(rows) @ weights, f"{' '.join(terms)} of the answer")
 
 
 def learn_center_distance(table: Columns, table2: Columns) -> Feature:
-    """How far from the middle: the noise of one data set may be wider."""
+    """Learn the distance from the middle: the noise of one data set may be wider."""
     both = _convert_to_finite(np.concatenate([table, table2]))
     center = np.median(both, axis=0)
     median = np.median(np.abs(both - center), axis=0)
@@ -253,7 +234,7 @@ def learn_center_distance(table: Columns, table2: Columns) -> Feature:
 
 
 def learn_joint_cell(table: Columns, table2: Columns) -> Feature:
-    """The cell of a grid over the numbers that tell most by themselves, at most three."""
+    """Learn a grid over the numbers that differ most by themselves, at most three."""
     width = table.shape[1]
     distances = [_compute_total_variation(table[:, index], table2[:, index]) for index in range(width)]
     chosen = sorted(sorted(range(width), key=lambda index: -distances[index])[:MAX_JOINT_COLUMNS])
@@ -271,30 +252,22 @@ def learn_joint_cell(table: Columns, table2: Columns) -> Feature:
 
 
 def _compute_total_variation(column: Columns, column2: Columns) -> float:
-    """The total variation between two histograms of one number."""
+    """The total variation between two histograms of one number, times two."""
     edges = _compute_bin_edges(column, column2, BINS)
-    shares = [
-        np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
-        for values in (column, column2)
-    ]
-    return float(np.abs(shares[0] / len(column) - shares[1] / len(column2)).sum())
+    counts, counts2 = (_count_bins(edges, values) for values in (column, column2))
+    return float(np.abs(counts / len(column) - counts2 / len(column2)).sum())
+
+
+def _count_bins(edges: Columns, values: Columns) -> Keys:
+    return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
 
 
 def _compute_bin_edges(column: Columns, column2: Columns, bins: int) -> Columns:
-    """The edges of bins with about as many draws each, both data sets together."""
+    """The edges of bins with about equally many draws, both data sets together."""
     both = np.sort(np.concatenate([column, column2]))
     return cast("Columns", np.unique(both[np.arange(1, bins) * len(both) // bins]))
 
 
-def _compute_log_ratios(edges: Columns, column: Columns, column2: Columns) -> Numbers:
-    counts = [
-        np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
-        for values in (column, column2)
-    ]
-    ratio: Numbers = np.log((counts[0] + 1) / (counts[1] + 1))
-    return ratio
-
-
 def _convert_to_finite(rows: Columns) -> Matrix:
-    """Numbers only: what is not a number counts as 0, what is huge as 10^100, whose square is a number."""
+    """Finite numbers: NaN is 0, and huge numbers are 10^100, whose square is finite."""
     return cast("Matrix", np.clip(np.nan_to_num(rows.astype(np.float64), nan=0.0), -MAX_MAGNITUDE, MAX_MAGNITUDE))

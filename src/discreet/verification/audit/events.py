@@ -1,8 +1,7 @@
-"""Candidate events, and the confidence bound on epsilon that one of them gives.
+"""Candidate events, and the lower confidence bound on epsilon that one of them gives. Proof: confidence_bound.md.
 
-A lower bound on epsilon from how often one event was seen with either data set; why it holds is in confidence_bound.md.
-
-The shape draws make the bins and put them in order; the select draws, which are others, say how far to go.
+The shape draws make bins of a feature and put them in order; other draws, the select draws, choose how many of the bins
+are in the event.
 """
 
 from __future__ import annotations
@@ -19,10 +18,20 @@ from discreet.verification.audit.features import Feature, Span
 from discreet.verification.audit.output_values import Keys
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Direction = Literal[0, 1]
+"""The data set that makes the event likelier: 0 is D, 1 is D2."""
+DRAWS_PER_BIN, MAX_BINS = 32, 4096
+COARSER_FACTORS = (8, 64, 512)
+MIN_ATOM_COUNT, MAX_ATOMS = 4, 4096
+SMALLEST_TAIL = 4
+MAX_KEY = 2**63 - 1
+MIN_IMPROVEMENT = 0.03
+"""A later candidate has to promise that much more: of many sets of bins, some promise more than they keep by chance."""
 
 
 def compute_clopper_pearson(count: int, draws: int, miss: float) -> tuple[float, float]:
-    """Two limits of a probability by its count in independent draws; each is wrong with probability at most `miss`."""
+    """Return two limits of a probability by its count in independent draws; each fails with probability `miss`."""
     from scipy.special import betainccinv, betaincinv
 
     low = float(betaincinv(count, draws - count + 1, miss)) if count else 0.0
@@ -31,7 +40,7 @@ def compute_clopper_pearson(count: int, draws: int, miss: float) -> tuple[float,
 
 
 def compute_epsilon_bound(likely: int, rare: int, draws: int, delta: float, confidence: float) -> float:
-    """The epsilon that is exceeded with this confidence: at least ln((p - delta) / q), and at least 0."""
+    """Return a lower bound on ln((p - delta) / q), and so on epsilon, that holds with this confidence; at least 0."""
     miss = (1 - confidence) / 2
     low, high = compute_clopper_pearson(likely, draws, miss)[0], compute_clopper_pearson(rare, draws, miss)[1]
     return max(math.log((low - delta) / high), 0.0) if low > delta else 0.0
@@ -40,7 +49,7 @@ def compute_epsilon_bound(likely: int, rare: int, draws: int, delta: float, conf
 def estimate_epsilon_bounds(
     likely: NDArray[np.int64], rare: NDArray[np.int64], draws: int, delta: float, z: float
 ) -> Array:
-    """About what `certified` gives, for many events at once: by Wilson's limits, for choosing only."""
+    """Estimate `compute_epsilon_bound` for many events at once, by Wilson's limits, for choosing only."""
     low, high = _compute_wilson_limit(likely, draws, -z), _compute_wilson_limit(rare, draws, z)
     above = np.maximum(low - delta, 0.0)
     return np.log(np.maximum(above, 1e-300) / high)
@@ -55,22 +64,9 @@ def _compute_wilson_limit(count: NDArray[np.int64], draws: int, z: float) -> Arr
     return limit
 
 
-Bools = NDArray[np.bool_]
-Direction = Literal[0, 1]
-"""The data set that makes the event likelier: 0 is D, 1 is D2."""
-
-DRAWS_PER_BIN, MAX_BINS = 32, 4096
-COARSER_FACTORS = (8, 64, 512)
-MIN_ATOM_COUNT, MAX_ATOMS = 4, 4096
-SMALLEST_TAIL = 4
-MAX_KEY = 2**63 - 1
-MIN_IMPROVEMENT = 0.03
-"""A later candidate has to promise that much more: of many sets of bins, some promise more than they keep by chance."""
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class CandidateEvent:
-    """An event: a feature's keys in some of the bins between the edges, and what it promises."""
+    """An event: a feature's keys in some of the bins between the edges, and the bound to expect of it."""
 
     feature: Feature
     edges: Keys
@@ -79,12 +75,12 @@ class CandidateEvent:
     estimated_bound: float
 
     def contains(self, keys: Keys) -> Bools:
-        """Which keys are in the event."""
+        """Return which keys are in the event."""
         inside: Bools = self.member[np.searchsorted(self.edges, keys, side="right")]
         return inside
 
     def list_spans(self) -> list[Span]:
-        """The event as spans of keys, neighbouring bins joined."""
+        """Return the event as spans of keys, adjacent bins joined."""
         ends = np.flatnonzero(np.diff(np.concatenate([[False], self.member, [False]])))
         limits = [None, *self.edges.tolist(), None]
         return [(limits[first], limits[last]) for first, last in ends.reshape(-1, 2).tolist()]
@@ -93,7 +89,7 @@ class CandidateEvent:
 def find_best_event(
     feature: Feature, shape: tuple[Keys, Keys], select: tuple[Keys, Keys], delta: float, z: float
 ) -> CandidateEvent:
-    """The event of this feature that promises most, either way."""
+    """Return the most promising event of this feature, in either direction."""
     sorted_shape = np.sort(shape[0]), np.sort(shape[1])
     edges, is_rest = _build_edges(sorted_shape, feature.is_ordered)
     shape_counts = [_count_keys(edges, keys) for keys in sorted_shape]
@@ -105,7 +101,9 @@ def find_best_event(
             _sum_groups(select_counts[side], groups)[sequence].cumsum() for side in (direction, 1 - direction)
         )
         bounds = estimate_epsilon_bounds(likely, rare, draws, delta, z)
-        length = _find_last_best(bounds) if are_half_lines else int(np.argmax(bounds))
+        length = int(np.argmax(bounds))
+        if are_half_lines:  # the longest of the best: between two values nothing was seen, so the limit is the second
+            length = len(bounds) - 1 - int(np.argmax(bounds[::-1]))
         if is_better(float(bounds[length]), best.estimated_bound):
             chosen = np.zeros(len(sequence), dtype=bool)
             chosen[sequence[: length + 1]] = True
@@ -114,12 +112,12 @@ def find_best_event(
 
 
 def is_better(bound: float, best: float) -> bool:
-    """Whether a later candidate promises enough more: twice as much where the best one promises next to nothing."""
+    """Return whether a later candidate promises enough more: twice as much if the best one promises little."""
     return bound > best + min(MIN_IMPROVEMENT, max(best, 0.0))
 
 
 class BinOrder(NamedTuple):
-    """Groups of bins in turn, likely with `way` first: every beginning is a candidate."""
+    """Groups of bins, those likely with `direction` first: every prefix of the sequence is a candidate."""
 
     groups: Keys
     sequence: Keys
@@ -128,30 +126,22 @@ class BinOrder(NamedTuple):
 
 
 def _list_orders(shape_counts: list[Keys], is_rest: Bools | None) -> Iterator[BinOrder]:
-    """From either end where there is an order, and by how much likelier a group is."""
+    """From either end if keys are ordered, and by how much likelier a group is.
+
+    Between keys without an order there are no bins: the rest is one group.
+    """
     bins = np.arange(len(shape_counts[0]))
-    grouped = (
-        [bins // coarser for coarser in (*reversed(COARSER_FACTORS), 1)] if is_rest is None else [_group_rest(is_rest)]
-    )
     if is_rest is None:
         yield from (BinOrder(bins, line, direction, True) for direction in (0, 1) for line in (bins, bins[::-1]))
+        grouped = [bins // factor for factor in (*reversed(COARSER_FACTORS), 1)]
+    else:
+        grouped = [np.where(is_rest, 0, np.cumsum(~is_rest))]
     for groups in grouped:
         group_counts, group_counts2 = (_sum_groups(counts, groups) for counts in shape_counts)
         ratio = np.log((group_counts + 0.5) / (group_counts2 + 0.5))
         uncertainty = np.sqrt(1 / (group_counts + 1) + 1 / (group_counts2 + 1))
         yield BinOrder(groups, np.argsort(uncertainty - ratio, kind="stable"), 0)
         yield BinOrder(groups, np.argsort(uncertainty + ratio, kind="stable"), 1)
-
-
-def _find_last_best(bounds: NDArray[np.float64]) -> int:
-    """The longest of the best: where nothing was seen between two values, the limit is the second one."""
-    return len(bounds) - 1 - int(np.argmax(bounds[::-1]))
-
-
-def _group_rest(is_rest: Bools) -> Keys:
-    """A group for every bin but for the rest, which is one: between values without an order there are no bins."""
-    groups: Keys = np.where(is_rest, 0, np.cumsum(~is_rest))
-    return groups
 
 
 def _sum_groups(counts: Keys, groups: Keys) -> Keys:
@@ -165,9 +155,9 @@ def _count_keys(edges: Keys, in_order: Keys) -> Keys:
 
 
 def _build_edges(shape: tuple[Keys, Keys], is_ordered: bool) -> tuple[Keys, Bools | None]:
-    """Where bins begin: quantiles, ever smaller tails, and both sides of every value that recurs.
+    """The edges of bins: quantiles, ever smaller tails, and both sides of every value that recurs.
 
-    Of keys without an order there are only the values that recur; then the second tells which bins hold the rest.
+    Keys without an order have only the values that recur; then the second result says which bins hold the rest.
     """
     atoms = np.unique(np.concatenate([_find_atoms(keys) for keys in shape]))
     edge_parts = [atoms, np.minimum(atoms, MAX_KEY - 1) + 1]

@@ -1,6 +1,6 @@
-"""What an event may be about: values, digits, equal entries, residues and steps.
+"""Features of draws that events are about: values, digits, equal entries, residues and steps.
 
-A feature turns every draw into one whole number; events are sets of these numbers. It is fixed before it is used.
+A feature, fixed before it is used, maps every draw to an integer key; events are sets of keys.
 
 `D + 2 * noise` is even if and only if D is. No interval of values shows that; the remainder after division by 2 does.
 Moduli are found from the shape draws: small ones by comparing the residues of both data sets, large ones as the
@@ -37,6 +37,27 @@ EXPONENT_MASK, FRACTION_MASK = 0x7FF, 2**52 - 1
 NO_DIGIT = 3000
 """In place of the last binary digit of 0, which is a multiple of everything, and of what is not finite."""
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+RESIDUE_TABLES = (
+    *(2**4 * 3**2 * 5 * 7, 11 * 13 * 17, 19 * 23 * 29, 31 * 37 * 41, 43 * 47 * 53, 59 * 61),
+    *(2**6 * 3 * 5 * 7, 2**3 * 3**3 * 5 * 7, 2**4 * 3 * 5**2 * 7, 2**3 * 3**3 * 5**2, 2**10, 10**3),
+)
+"""A table of counts modulo each of these gives the counts modulo its divisors, by adding up."""
+MAX_MODULUS, MAX_SCREENED_MODULUS = 1000, 32
+"""The largest divisors that are tried; the second for screening many numbers."""
+MIN_PER_CLASS = 8
+"""Average draws per residue class, of each data set, that a modulus needs."""
+MAX_TELLING_MODULI, MAX_COMMON_STEPS = 3, 2
+NOTABLE_DEVIATIONS = 4.0
+"""A modulus becomes a feature if its residues differ by more standard deviations of chi-square."""
+MAX_QUADRUPLES, MAX_TURNS, MIN_ALIKE = 8192, 8, 8
+MAX_COMPARED = 65_536
+"""The most draws of each data set whose residues are compared."""
+MAX_DECIMALS, DECIMALS_CHECKED = 6, 1000
+MAX_WHOLE_FLOAT = 2.0**51
+NO_NUMBER, NO_RESIDUE = -(2**63), -1
+"""In place of a float that is no whole number, and of its remainder."""
+MIN_RELATIVE_STEP = 2.0**-40
+"""A step between floats is at least 4,096 times this share of the largest difference; finer ones are rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +71,7 @@ class OutputNumber:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A whole number for each draw; `tell` says in words that it lies in a span; `axis` says where to draw it."""
+    """An integer key for each draw; `describe` says that it lies in a span; `axis` maps keys to an axis, if ordered."""
 
     name: str
     keys: Callable[[OutputSample], Keys]
@@ -59,52 +80,33 @@ class Feature:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the keys have an order, and so half-lines and tails."""
+        """Whether the keys have an order, and thus half-lines and tails."""
         return self.axis is not None
 
 
 def build_simple_features(sample: OutputSample, columns: Sequence[int]) -> list[Feature]:
-    """The features that need not be learned, the simplest first; of the columns, those at these places."""
-    simple_features = [
-        build_attribute_feature(index, attribute)
-        for index, attribute in enumerate(sample.attributes)
-        if attribute.is_first
-    ]
+    """Build the features that need no learning, the simplest first, for the columns at these indices."""
+    attributes = [(build_attribute_feature(*item), item[1].is_first) for item in enumerate(sample.attributes)]
+    features = [feature for feature, is_first in attributes if is_first]
     if sample.columns is not None:
-        width, floating = sample.columns.shape[1], sample.columns.dtype.kind == "f"
-        named_columns = [(index, sample.titles[index]) for index in columns]
-        simple_features += [build_value_feature(build_column_number(sample, index)) for index in columns]
-        if floating:
-            simple_features += [
-                make(index, name)
-                for index, name in named_columns
-                for make in (build_last_digit_feature, build_digits_feature)
-            ]
-        if width > 1:
-            simple_features += _build_row_features(sample.shape, width)
-    return [
-        *simple_features,
-        *(
-            build_attribute_feature(index, attribute)
-            for index, attribute in enumerate(sample.attributes)
-            if not attribute.is_first
-        ),
-    ]
+        width = sample.columns.shape[1]
+        features += [build_value_feature(build_column_number(sample, index)) for index in columns]
+        for index in columns if sample.columns.dtype.kind == "f" else ():
+            title = sample.titles[index]
+            features += [build_last_digit_feature(index, title), build_digits_feature(index, title)]
+        features += [build_row_feature(), build_distinct_feature(sample.shape)] if width > 1 else []
+        features += [build_equal_entries_feature()] if 1 < width <= MAX_PATTERN_WIDTH else []
+    return features + [feature for feature, is_first in attributes if not is_first]
 
 
 def build_column_number(sample: OutputSample, index: int) -> OutputNumber:
-    """One of the columns."""
+    """Build the number that is one of the columns."""
     floating = cast("Columns", sample.columns).dtype.kind == "f"
     return OutputNumber(sample.titles[index], lambda outputs: _get_column(outputs, index), floating)
 
 
-def _build_row_features(shape: tuple[int, ...], width: int) -> list[Feature]:
-    row_features = [build_row_feature(), build_distinct_feature(shape)]
-    return [*row_features, build_equal_entries_feature()] if width <= MAX_PATTERN_WIDTH else row_features
-
-
 def build_value_feature(number: OutputNumber) -> Feature:
-    """The number itself."""
+    """Build the feature of the number itself."""
 
     def describe(span: Span) -> str:
         return f"{number.name} {format_span(span, number.is_floating)}"
@@ -114,7 +116,7 @@ def build_value_feature(number: OutputNumber) -> Feature:
 
 
 def build_last_digit_feature(index: int, name: str) -> Feature:
-    """The place of the lowest binary digit that is 1: what a float was added to shows in its last digits (Mironov)."""
+    """Build the position of the last binary digit that is 1: added numbers show in the last digits (Mironov)."""
 
     def describe(span: Span) -> str:
         low, high = span
@@ -129,7 +131,7 @@ def build_last_digit_feature(index: int, name: str) -> Feature:
 
 
 def build_digits_feature(index: int, name: str) -> Feature:
-    """Both the first and the last binary digit."""
+    """Build the feature of both the first and the last binary digit."""
 
     def keys(sample: OutputSample) -> Keys:
         first, last = _find_digits(_get_column(sample, index))
@@ -147,10 +149,7 @@ def build_digits_feature(index: int, name: str) -> Feature:
 
 
 def build_attribute_feature(index: int, attribute: OutputAttribute) -> Feature:
-    """What is told of a draw besides its numbers: which value it is, or how long."""
-
-    def keys(sample: OutputSample) -> Keys:
-        return sample.attributes[index].keys
+    """Build the feature of an attribute: which value a draw is, or how long."""
 
     def describe(span: Span) -> str:
         if attribute.values is None:
@@ -159,20 +158,18 @@ def build_attribute_feature(index: int, attribute: OutputAttribute) -> Feature:
             return f"{attribute.name} is one of those seldom seen"
         return f"{attribute.name} is {attribute.values[span[0]]}"
 
-    return Feature(attribute.name, keys, describe, cast_keys if attribute.values is None else None)
+    axis = cast_keys if attribute.values is None else None
+    return Feature(attribute.name, lambda sample: sample.attributes[index].keys, describe, axis)
 
 
 def build_row_feature() -> Feature:
-    """Which row it is, by a hash."""
-
-    def keys(sample: OutputSample) -> Keys:
-        return _hash_rows(cast("Columns", sample.columns))
-
-    return Feature("the row", keys, lambda _: "the answer is one of certain rows")
+    """Build the feature of the whole row, by a hash."""
+    text = "the answer is one of certain rows"
+    return Feature("the row", lambda sample: _hash_rows(cast("Columns", sample.columns)), lambda _: text)
 
 
 def build_distinct_feature(shape: tuple[int, ...]) -> Feature:
-    """How many of the numbers of a row differ, or of the rows of a table."""
+    """Build the feature of how many different numbers a row has, or different rows a table."""
     what = "numbers" if len(shape) < 2 else "rows"
 
     def keys(sample: OutputSample) -> Keys:
@@ -187,7 +184,7 @@ def build_distinct_feature(shape: tuple[int, ...]) -> Feature:
 
 
 def build_equal_entries_feature() -> Feature:
-    """Which numbers of a row are equal."""
+    """Build the feature of which numbers of a row are equal."""
 
     def keys(sample: OutputSample) -> Keys:
         columns = compute_ordered_keys(cast("Columns", sample.columns))
@@ -202,20 +199,16 @@ def build_equal_entries_feature() -> Feature:
 
 
 def format_span(span: Span, is_floating: bool) -> str:
-    """A span of numbers in words."""
+    """Format a span of numbers in words."""
     if span == (None, None):
         return "is anything"
     low, high = (None if key is None else decode_key(key, is_floating) for key in span)
     if span[0] is not None and span[1] == span[0] + 1:
         return f"is {low!r}"
-    least, most = "" if low is None else _format_limit(low), "" if high is None else _format_limit(high)
+    least, most = ("" if limit is None else format_value(limit) for limit in (low, high))
     if low is None:
         return f"is below {most}"
     return f"is at least {least}" if high is None else f"is from {least} to below {most}"
-
-
-def _format_limit(number: float) -> str:
-    return format_value(number)
 
 
 def _get_column(sample: OutputSample, index: int) -> Columns:
@@ -223,7 +216,7 @@ def _get_column(sample: OutputSample, index: int) -> Columns:
 
 
 def _find_digits(column: Columns) -> tuple[Keys, Keys]:
-    """The places of the first and the last binary digit that is 1."""
+    """The positions of the first and the last binary digit that is 1."""
     bits = np.ascontiguousarray(column, dtype=np.float64).view(np.int64)
     exponent, fraction = (bits >> 52) & EXPONENT_MASK, bits & FRACTION_MASK
     significands = np.where(exponent > 0, fraction | (FRACTION_MASK + 1), fraction)
@@ -234,7 +227,7 @@ def _find_digits(column: Columns) -> tuple[Keys, Keys]:
 
 
 def _hash_rows(columns: Columns) -> Keys:
-    """One number for each row; two different rows share one with probability about 2^-64."""
+    """A 64-bit hash of each row."""
     hashes = np.zeros(len(columns), dtype=np.uint64)
     for index in range(columns.shape[1]):
         mixed = (hashes ^ compute_ordered_keys(columns[:, index]).view(np.uint64)) * HASH_MULTIPLIER
@@ -243,7 +236,7 @@ def _hash_rows(columns: Columns) -> Keys:
 
 
 def build_score_feature(compute: Callable[[Columns], Numbers], name: str) -> Feature:
-    """A number that was learned from other draws."""
+    """Build the feature of a score that was learned from other draws."""
 
     def keys(sample: OutputSample) -> Keys:
         return compute_ordered_keys(compute(cast("Columns", sample.columns)))
@@ -252,50 +245,25 @@ def build_score_feature(compute: Callable[[Columns], Numbers], name: str) -> Fea
 
 
 def cast_keys(keys: Keys) -> Numbers:
-    """Keys that are the numbers themselves."""
+    """Return the positions of keys that are the numbers themselves."""
     return keys.astype(np.float64)
 
 
-RESIDUE_TABLES = (
-    *(2**4 * 3**2 * 5 * 7, 11 * 13 * 17, 19 * 23 * 29, 31 * 37 * 41, 43 * 47 * 53, 59 * 61),
-    *(2**6 * 3 * 5 * 7, 2**3 * 3**3 * 5 * 7, 2**4 * 3 * 5**2 * 7, 2**3 * 3**3 * 5**2, 2**10, 10**3),
-)
-"""A table of counts modulo each of these gives the counts modulo its divisors, by adding up."""
-MAX_MODULUS, MAX_SCREENED_MODULUS = 1000, 32
-"""Divisors up to here are tried; the second for a first look at many numbers."""
-MIN_PER_CLASS = 8
-"""Draws of each data set in a residue class that are needed for a modulus to be tried."""
-MAX_TELLING_MODULI, MAX_COMMON_STEPS = 3, 2
-NOTABLE_DEVIATIONS = 4.0
-"""A modulus is looked at closer if its residues differ by so many standard deviations of chi-square."""
-MAX_QUADRUPLES, MAX_TURNS, MIN_ALIKE = 8192, 8, 8
-MAX_COMPARED = 65_536
-"""Draws of each data set whose residues are compared at most."""
-MAX_DECIMALS, DECIMALS_CHECKED = 6, 1000
-MAX_WHOLE_FLOAT = 2.0**51
-NO_NUMBER, NO_RESIDUE = -(2**63), -1
-"""In place of a float that is no whole number, and of its remainder."""
-MIN_RELATIVE_STEP = 2.0**-40
-"""A step between floats is at least 4,096 times this share of the largest difference; finer ones are rounding."""
-
-
 def _list_moduli() -> dict[int, list[int]]:
-    """The divisors of each table's size up to the largest modulus, each once."""
     moduli: dict[int, list[int]] = {}
-    for size in RESIDUE_TABLES:
-        known = set().union(*moduli.values())
-        moduli[size] = [
-            modulus for modulus in range(2, MAX_MODULUS + 1) if size % modulus == 0 and modulus not in known
-        ]
-    return moduli
+    for modulus in range(2, MAX_MODULUS + 1):
+        size = next((size for size in RESIDUE_TABLES if size % modulus == 0), None)
+        if size is not None:
+            moduli.setdefault(size, []).append(modulus)
+    return {size: moduli.get(size, []) for size in RESIDUE_TABLES}
 
 
 MODULI = _list_moduli()
-"""All that are tried, 120 of them: larger ones, and others, only as common divisors of differences."""
+"""The moduli that are tried, 120 of them, by the first table that has them; others only as common divisors."""
 
 
 def build_lattice_features(number: OutputNumber, sample: OutputSample, sample2: OutputSample) -> list[Feature]:
-    """The remainders of a number that differ between the data sets, or that one of them has alone."""
+    """Build the remainders of a number that differ between the data sets, or steps that one of them has."""
     raw = number.compute(sample), number.compute(sample2)
     decimals = count_decimals(*raw) if number.is_floating else 0
     if decimals is None:
@@ -309,7 +277,7 @@ def build_lattice_features(number: OutputNumber, sample: OutputSample, sample2: 
 
 
 def build_residue_feature(number: OutputNumber, modulus: int) -> Feature:
-    """What remains of a whole number after division by the modulus."""
+    """Build the feature of the remainder of a whole number."""
 
     def keys(sample: OutputSample) -> Keys:
         column = number.compute(sample)
@@ -324,16 +292,14 @@ def build_residue_feature(number: OutputNumber, modulus: int) -> Feature:
         if modulus == 2 and high == low + 1:
             return f"{number.name} is {('even', 'odd')[low]}"
         if high == low + 1:
-            return (
-                f"{number.name} is a multiple of {modulus}" if not low else f"{number.name} modulo {modulus} is {low}"
-            )
+            return f"{number.name} modulo {modulus} is {low}" if low else f"{number.name} is a multiple of {modulus}"
         return f"{number.name} modulo {modulus} is from {low} to {high - 1}"
 
     return Feature(f"{number.name} modulo {modulus}", keys, describe)
 
 
 def build_phase_feature(number: OutputNumber, step: float) -> Feature:
-    """How far a float is from the nearest multiple of a step."""
+    """Build the feature of how far a float is from the nearest multiple of a step."""
 
     def keys(sample: OutputSample) -> Keys:
         column = number.compute(sample)
@@ -345,26 +311,22 @@ def build_phase_feature(number: OutputNumber, step: float) -> Feature:
 
 
 def select_telling_moduli(values: Columns, values2: Columns) -> list[int]:
-    """The moduli whose residues differ most between the data sets, the most telling first."""
+    """Return the moduli whose residues differ most between the data sets, the most telling first."""
     differences = compare_residues(values, values2)
-    return [
-        modulus
-        for modulus in sorted(differences, key=lambda candidate: -differences[candidate])[:MAX_TELLING_MODULI]
-        if differences[modulus] > NOTABLE_DEVIATIONS
-    ]
+    moduli = sorted(differences, key=lambda modulus: -differences[modulus])[:MAX_TELLING_MODULI]
+    return [modulus for modulus in moduli if differences[modulus] > NOTABLE_DEVIATIONS]
 
 
 def compare_residues(values: Columns, values2: Columns, largest: int = MAX_MODULUS) -> dict[int, float]:
-    """By how much the residues of both differ, for each modulus: chi-square less its mean, in standard deviations."""
+    """Return how much residues differ, for each modulus: chi-square less its mean, in standard deviations."""
     thinned_columns = [column[:: max(len(column) // MAX_COMPARED, 1)] for column in (values, values2)]
     shortest = min(map(len, thinned_columns))
     max_modulus, differences = min(largest, shortest // MIN_PER_CLASS), dict[int, float]()
     for size, moduli in MODULI.items():
         if wanted := [modulus for modulus in moduli if modulus <= max_modulus]:
             tables = np.stack([np.bincount(column[:shortest] % size, minlength=size) for column in thinned_columns])
-            differences |= {
-                modulus: _standardize_chi_square(tables.reshape(2, -1, modulus).sum(axis=1)) for modulus in wanted
-            }
+            for modulus in wanted:
+                differences[modulus] = _standardize_chi_square(tables.reshape(2, -1, modulus).sum(axis=1))
     return differences
 
 
@@ -377,7 +339,7 @@ def _standardize_chi_square(counts: Keys) -> float:
 
 
 def find_common_steps(column: Keys) -> list[int]:
-    """Common divisors of differences that occur more often than among whole numbers at random.
+    """Return the common divisors of differences that occur more often than among random whole numbers.
 
     Two random multiples of s have s as their greatest common divisor with probability 0.61. So s stands out even if a
     part of the draws is off the lattice, where one greatest common divisor of all differences would be 1.
@@ -395,7 +357,7 @@ def find_common_steps(column: Keys) -> list[int]:
 
 
 def _find_float_steps(column: Columns) -> list[float]:
-    """The same for floats, up to rounding."""
+    """The same for floats, up to rounding: at most one step."""
     first, second = (np.abs(difference) for difference in _collect_differences(column[np.isfinite(column)]))
     if not len(first):
         return []
@@ -406,33 +368,30 @@ def _find_float_steps(column: Columns) -> list[float]:
     if not len(places) or counts[often] < max(MIN_ALIKE, len(first) // 20):
         return []
     step = float(np.median(divisors[inverse == often]))
-    return [_refine_step(step, np.sort(first))] if step > 4096 * tiny else []
-
-
-def _find_approximate_divisors(first: Numbers, second: Numbers, tiny: float) -> Numbers:
-    """Euclid's algorithm with least absolute remainders, which ends where what remains is rounding."""
-    larger, smaller = np.maximum(first, second), np.minimum(first, second)
-    for _ in range(64):
-        going = smaller > tiny
-        if not going.any():
-            break
-        divisors = np.where(going, smaller, 1.0)
-        remains = np.abs(larger - divisors * np.rint(larger / divisors))
-        larger, smaller = np.where(going, smaller, larger), np.where(going, remains, smaller)
-    return cast("Numbers", larger[larger > tiny])
-
-
-def _refine_step(step: float, differences: Numbers) -> float:
-    """The step to more digits, by ever larger differences that are multiples of it."""
-    for difference in differences[:: max(len(differences) // 64, 1)].tolist():
+    if step <= 4096 * tiny:
+        return []
+    for difference in np.sort(first)[:: max(len(first) // 64, 1)].tolist():  # ever larger multiples give more digits
         times = round(difference / step)
         if times and abs(difference / step - times) < 0.02:
             step = difference / times
-    return step
+    return [step]
+
+
+def _find_approximate_divisors(first: Numbers, second: Numbers, tiny: float) -> Numbers:
+    """Euclid's algorithm with least absolute remainders, which ends when the remainder is rounding."""
+    larger, smaller = np.maximum(first, second), np.minimum(first, second)
+    for _ in range(64):
+        is_active = smaller > tiny
+        if not is_active.any():
+            break
+        divisors = np.where(is_active, smaller, 1.0)
+        remainders = np.abs(larger - divisors * np.rint(larger / divisors))
+        larger, smaller = np.where(is_active, smaller, larger), np.where(is_active, remainders, smaller)
+    return cast("Numbers", larger[larger > tiny])
 
 
 def _collect_differences(column: Columns) -> tuple[Columns, Columns]:
-    """Two differences from each of some thousand fours of draws, far apart in the order in which they came."""
+    """Two differences from each of some thousand groups of four draws that are far apart in their order."""
     quarter = len(column) // 4
     places = np.arange(0, quarter, max(quarter // MAX_QUADRUPLES, 1))
     parts = [column[places + index * quarter] for index in range(4)]
@@ -444,7 +403,7 @@ def _collect_differences(column: Columns) -> tuple[Columns, Columns]:
 
 
 def count_decimals(*columns: Columns) -> int | None:
-    """With how many decimals most of these floats are whole numbers; None where they are none with at most six."""
+    """Return with how many decimals most of these floats are whole numbers; None if not with six."""
     finite = np.concatenate([column[np.isfinite(column)][:DECIMALS_CHECKED] for column in columns])
     finite = finite[np.abs(finite) < MAX_WHOLE_FLOAT]
     for decimals in range(MAX_DECIMALS + 1):
@@ -460,7 +419,7 @@ def _are_whole(column: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
 
 
 def _scale_by_power_of_ten(number: OutputNumber, decimals: int) -> OutputNumber:
-    """A float with some decimals as a whole number."""
+    """A float with some decimals, as a whole number."""
 
     def compute(sample: OutputSample) -> Columns:
         with np.errstate(invalid="ignore", over="ignore"):

@@ -1,4 +1,4 @@
-"""Outputs of a mechanism as samples: values, moments, durations."""
+"""The outputs of a mechanism: single values of all types, moments and durations, and samples of draws."""
 
 from __future__ import annotations
 
@@ -15,19 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 SECOND = 10**18
-"""In the smallest unit that numpy has."""
+"""In attoseconds, the smallest unit of numpy."""
 MICROSECOND = 10**12
 DAY = 86_400 * SECOND
 UNITS: dict[str, int] = {"D": DAY, "h": 3600 * SECOND, "m": 60 * SECOND} | {
-    unit: SECOND // 1000**at for at, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))
+    unit: SECOND // 1000**power for power, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))
 }
 """From the coarsest to the finest; each is a multiple of the next."""
 SIZES = UNITS | {"W": 7 * DAY}
 CALENDAR = {"Y": 12, "M": 1}
-"""Units of months, which have no one length."""
+"""Units of months, which have no fixed length."""
 MOMENT, DURATION, MONTHS = "moment", "duration", "months"
 EPOCH = date(1970, 1, 1).toordinal()
 MAX_INT64 = 2**63 - 1
+MAX_FLOAT = int(np.finfo(np.float64).max)
+MIN_DECIMAL_EXPONENT = -400
+NAN = float("nan")
+MAX_EXACT_INTEGER = 2**53
+"""Larger whole numbers need not be floats, and numpy makes floats of them beside others."""
+MAX_LISTED_KINDS = 4
+"""More entries of one kind than this are counted, not listed."""
+SIGN_MASK = np.int64(2**63 - 1)
+RealNumber = int | float | Fraction
+Keys = NDArray[np.int64]
+Columns = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,15 +49,17 @@ class Ticks:
     count: int
 
     def __repr__(self) -> str:
-        unit = "M" if self.kind == MONTHS else find_coarsest_unit({self.count})
-        count = self.count // (1 if self.kind == MONTHS else UNITS[unit])
+        unit, count = "M", self.count
+        if self.kind != MONTHS:
+            unit = find_coarsest_unit({count})
+            count //= UNITS[unit]
         if abs(count) > MAX_INT64:
             return f"{count} {unit}"
         return str(np.array(count, f"{'M' if self.kind == MOMENT else 'm'}8[{unit}]")[()])
 
 
 def parse_moment(value: np.datetime64 | date) -> Ticks | None:
-    """A moment of numpy, Python or pandas; without a time zone it is one in UTC. None for what is no time."""
+    """Parse a moment of numpy, Python or pandas, in UTC if it has no time zone; None for NaT."""
     if hasattr(value, "to_datetime64"):
         value = value.to_datetime64()
     if isinstance(value, np.datetime64):
@@ -63,7 +76,7 @@ def parse_moment(value: np.datetime64 | date) -> Ticks | None:
 
 
 def parse_duration(value: np.timedelta64 | timedelta) -> Ticks | int | None:
-    """A duration of numpy, Python or pandas; a number where it has no unit, and None for what is no time."""
+    """Parse a duration of numpy, Python or pandas; a number if it has no unit, and None for NaT."""
     if hasattr(value, "to_timedelta64"):
         value = value.to_timedelta64()
     if isinstance(value, np.timedelta64):
@@ -78,14 +91,14 @@ def parse_duration(value: np.timedelta64 | timedelta) -> Ticks | int | None:
 
 
 def _count_days(months: int) -> int:
-    """From 1970 to the first day of a month: the calendar repeats every 400 years."""
+    """The days from 1970 to the first day of a month: the calendar repeats every 400 years."""
     cycles, months_left = divmod(months + 1970 * 12, 400 * 12)
     year, month = divmod(months_left, 12)
     return cycles * 146_097 + date(year + 400, month + 1, 1).toordinal() - 146_097 - EPOCH
 
 
 def convert_to_microseconds(ticks: Ticks) -> int | Fraction:
-    """As a number, in the unit of Python's own moments; months as they are."""
+    """Convert to a number in the unit of Python's own moments; months stay months."""
     if ticks.kind == MONTHS:
         return ticks.count
     exact = Fraction(ticks.count, MICROSECOND)
@@ -93,34 +106,31 @@ def convert_to_microseconds(ticks: Ticks) -> int | Fraction:
 
 
 def find_coarsest_unit(counts: set[int]) -> str:
-    """The coarsest unit in which all of them are whole numbers."""
+    """Return the coarsest unit in which all counts are whole numbers."""
     return next(unit for unit, size in UNITS.items() if all(count % size == 0 for count in counts))
 
 
 def convert_to_unit(value: object, kind: str, unit: str, fallback: int) -> int:
-    """A moment or duration as a whole number of 64 binary digits; the rest for all that is none."""
+    """Convert a moment or duration to a 64-bit whole number; the fallback for all that is none."""
     if not isinstance(value, Ticks) or value.kind != kind:
         return fallback
-    count, remains = divmod(value.count, 1 if kind == MONTHS else UNITS[unit])
-    return fallback if remains or abs(count) > MAX_INT64 else count
+    count, remainder = divmod(value.count, 1 if kind == MONTHS else UNITS[unit])
+    return fallback if remainder or abs(count) > MAX_INT64 else count
 
 
 def has_plain_unit(raw: NDArray[Any]) -> bool:
-    """Whether an array of moments or durations has a unit of one length."""
+    """Return whether an array of moments or durations has a unit of fixed length."""
     unit, multiple = np.datetime_data(raw.dtype)
     return unit in SIZES and multiple == 1
 
 
 def find_common_unit(pair: list[NDArray[Any]]) -> str:
-    """The coarsest unit in which all entries of arrays with plain units are whole numbers."""
-    for unit in UNITS:
-        if all(bool(_fits_unit(raw, unit).all()) for raw in pair):
-            return unit
-    raise AssertionError("every unit is a multiple of the finest")
+    """Return the coarsest unit in which all entries of arrays with plain units are whole numbers."""
+    return next(unit for unit in UNITS if all(bool(_fits_unit(raw, unit).all()) for raw in pair))
 
 
 def convert_column(raw: NDArray[Any], unit: str, fallback: int) -> NDArray[np.int64]:
-    """As `in_unit`, for an array with a plain unit."""
+    """Convert an array with a plain unit, as `convert_to_unit` does its entries."""
     size, unit_size = SIZES[np.datetime_data(raw.dtype)[0]], UNITS[unit]
     counts = raw.astype(np.int64)
     if size < unit_size:
@@ -131,25 +141,14 @@ def convert_column(raw: NDArray[Any], unit: str, fallback: int) -> NDArray[np.in
 
 
 def _fits_unit(raw: NDArray[Any], unit: str) -> NDArray[np.bool_]:
-    """Which entries are whole numbers of a unit; NaT is one of any."""
+    """Which entries are whole numbers of a unit, or NaT."""
     size, unit_size = SIZES[np.datetime_data(raw.dtype)[0]], UNITS[unit]
     fits: NDArray[np.bool_] = np.isnat(raw) | (raw.astype(np.int64) % max(unit_size // size, 1) == 0)
     return fits
 
 
-RealNumber = int | float | Fraction
-
-MAX_FLOAT = int(np.finfo(np.float64).max)
-MIN_DECIMAL_EXPONENT = -400
-NAN = float("nan")
-MAX_EXACT_INTEGER = 2**53
-"""Larger whole numbers need not be floats, and numpy makes floats of them beside others."""
-MAX_LISTED_KINDS = 4
-"""More entries of one kind than this are told by their number."""
-
-
 def freeze_value(value: object) -> object:
-    """A list or an array as a tuple, and numpy's scalars as Python's; NaN as one value, though it is not itself."""
+    """Convert lists and arrays to tuples, numpy's scalars to Python's, and every NaN to one value."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float) and math.isnan(value):
@@ -158,9 +157,9 @@ def freeze_value(value: object) -> object:
 
 
 def normalize_value(value: object) -> object:
-    """A value of an array, without the type that it has for the sake of others: 1, 1.0, True, '1', b'1\\0' are one.
+    """Convert a value of an array to one without type: 1, 1.0, True, '1' and b'1\\0' become equal.
 
-    None, NaN and NaT are one too, and so are a date and its midnight.
+    None, NaN and NaT become equal too, and so do a date and its midnight.
     """
     match value:
         case bytes() | str():
@@ -193,7 +192,7 @@ def _convert_ticks(value: Ticks | int | None) -> object:
 
 
 def _normalize_text(text: str) -> object:
-    """The number that numpy writes so, or the text."""
+    """The number of which numpy makes this text, or the text."""
     number = _parse_numpy_text(text)
     if number is None:
         return text
@@ -201,26 +200,23 @@ def _normalize_text(text: str) -> object:
 
 
 def _normalize_complex(number: complex) -> object:
-    """Without an imaginary part it is a real one; NaN where one of the two is."""
+    """A real number if there is no imaginary part; NaN if one of the two is."""
     if math.isnan(number.real) or math.isnan(number.imag):
         return NAN
     return number if number.imag or math.copysign(1, number.imag) < 0 else _normalize_number(number.real)
 
 
 def _normalize_number(number: RealNumber) -> object:
-    """The nearest float, as a whole number where it is one and no larger ones are between floats; -0 is none."""
-    nearest_float = convert_to_float(number)
-    is_integer = (
-        abs(nearest_float) <= MAX_EXACT_INTEGER
-        and nearest_float.is_integer()
-        and (nearest_float or math.copysign(1, nearest_float) > 0)
-    )
-    return int(nearest_float) if is_integer else freeze_value(nearest_float)
+    """The nearest float, as an int if it is a whole number up to 2^53 and not -0."""
+    nearest = convert_to_float(number)
+    is_integer = abs(nearest) <= MAX_EXACT_INTEGER and nearest.is_integer()
+    is_negative_zero = not nearest and math.copysign(1, nearest) < 0
+    return int(nearest) if is_integer and not is_negative_zero else freeze_value(nearest)
 
 
 @lru_cache(maxsize=4096)
 def _parse_numpy_text(text: str) -> int | float | complex | None:
-    """The number that numpy writes so."""
+    """The number of which numpy makes this text, if there is one."""
     if text in {"True", "False"}:
         return int(text == "True")
     for parse in (int, float, complex):
@@ -234,7 +230,7 @@ def _parse_numpy_text(text: str) -> int | float | complex | None:
 
 
 def describe_kind(value: object) -> str:
-    """The type of a value; of a row, those of its entries."""
+    """Return the type of a value; of a row, the types of its entries."""
     if value is None:
         return "None"
     if isinstance(value, Ticks):
@@ -248,19 +244,19 @@ def describe_kind(value: object) -> str:
 
 
 def flatten_entries(value: object) -> list[object]:
-    """The single values of a row, of a row of rows, and of a complex number."""
+    """Return the single values of a row, of nested rows, and of a complex number."""
     if isinstance(value, tuple):
         return [entry for part in value for entry in flatten_entries(part)]
     return [value.real, value.imag] if isinstance(value, complex) else [value]
 
 
 def count_characters(value: object) -> int:
-    """How many characters a text has; all else has none."""
+    """Return how many characters a text has; other values have none."""
     return len(value) if isinstance(value, str | bytes) else 0
 
 
 def convert_to_number(entry: object) -> RealNumber | None:
-    """The number that an entry is, or that a text or a moment stands for; None where there is none."""
+    """Return the number that an entry is, or that a text or a moment stands for; None if there is none."""
     match entry:
         case bool() | int():
             return int(entry)
@@ -269,11 +265,15 @@ def convert_to_number(entry: object) -> RealNumber | None:
         case float():
             return entry
         case str() | np.floating():
-            return _convert_text(entry)
+            return _parse_float(entry)
         case Rational():
             return Fraction(int(entry.numerator), int(entry.denominator))
         case Decimal():
-            return _convert_decimal(entry)
+            if not entry.is_finite():
+                return NAN if entry.is_nan() else float(entry)
+            if entry and not MIN_DECIMAL_EXPONENT < entry.adjusted() <= math.log10(MAX_FLOAT):
+                return math.copysign(MAX_FLOAT if entry.adjusted() > 0 else 0.0, entry)
+            return Fraction(entry)
         case datetime():
             return _count_microseconds(entry.date(), entry.time())
         case date():
@@ -286,28 +286,20 @@ def convert_to_number(entry: object) -> RealNumber | None:
 
 
 def is_number(entry: object) -> bool:
-    """Whether an entry is a number, not a text that reads as one."""
+    """Return whether an entry is a number, and not a text that reads as one."""
     return not isinstance(entry, str) and convert_to_number(entry) is not None
 
 
 def convert_to_float(number: RealNumber, origin: float = 0.0) -> float:
-    """How far from the origin, as a float; what is too large for one as the largest there is."""
+    """Return the distance from the origin as a float; what is too large becomes the largest float."""
     if isinstance(number, float) and not (origin and math.isfinite(number)):
         return number
     distance = Fraction(number) - Fraction(origin) if origin else number
     return float(min(max(distance, -MAX_FLOAT), MAX_FLOAT))
 
 
-def _convert_decimal(number: Decimal) -> RealNumber:
-    if not number.is_finite():
-        return NAN if number.is_nan() else float(number)
-    if number and not MIN_DECIMAL_EXPONENT < number.adjusted() <= math.log10(MAX_FLOAT):
-        return math.copysign(MAX_FLOAT if number.adjusted() > 0 else 0.0, number)
-    return Fraction(number)
-
-
 @lru_cache(maxsize=4096)
-def _convert_text(text: object) -> float | None:
+def _parse_float(text: object) -> float | None:
     try:
         return float(cast("str", text))
     except ValueError:
@@ -319,27 +311,21 @@ def _count_microseconds(day: date, clock: time) -> int:
     return seconds * 10**6 + clock.microsecond
 
 
-Keys = NDArray[np.int64]
-Columns = NDArray[np.int64] | NDArray[np.float64]
-
-SIGN_MASK = np.int64(2**63 - 1)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class OutputAttribute:
-    """A whole number for each draw that is no column: which of some values it has, or how long it is."""
+    """A key for each draw besides its columns: which of some values it is, or how long."""
 
     name: str
     keys: Keys
     values: tuple[str, ...] | None = None
-    """What the numbers 0, 1, 2... stand for; None where the number speaks for itself."""
+    """What the keys 0, 1, 2... stand for; None if the key is a number in its own right."""
     is_first: bool = False
-    """Whether it is looked at before the numbers are."""
+    """Whether its feature comes before those of the columns."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OutputSample:
-    """Independent draws: `columns` has a row of numbers for each, `told` what else there is to say of it.
+    """Independent draws: `columns` has a row of numbers for each, and `attributes` what is not a number.
 
     `shape` is that of one draw: () for a number, (3,) for three, (4, 2) for a table of four rows.
     """
@@ -347,7 +333,7 @@ class OutputSample:
     count: int
     columns: Columns | None = None
     titles: tuple[str, ...] = ()
-    """What each column is, in words."""
+    """The name of each column."""
     attributes: tuple[OutputAttribute, ...] = ()
     shape: tuple[int, ...] = ()
 
@@ -355,14 +341,14 @@ class OutputSample:
         return self.count
 
     def take_every(self, start: int, step: int) -> OutputSample:
-        """Every step-th draw: so that draws that came in some order are in all parts alike."""
+        """Return every step-th draw, so that parts are alike if the draws have some order."""
         columns = None if self.columns is None else self.columns[start::step]
         attributes = tuple(replace(attribute, keys=attribute.keys[start::step]) for attribute in self.attributes)
         return replace(self, count=len(range(start, self.count, step)), columns=columns, attributes=attributes)
 
 
 def compute_ordered_keys(column: Columns) -> Keys:
-    """Whole numbers in the order of the values, one for each bit pattern: -0 is below 0, and NaN at an end."""
+    """Return integer keys in the order of the values, one for each bit pattern: -0 is below 0, and NaN at an end."""
     if column.dtype.kind != "f":
         return column.astype(np.int64, copy=False)
     bits = np.ascontiguousarray(column).view(np.int64)
@@ -370,13 +356,11 @@ def compute_ordered_keys(column: Columns) -> Keys:
 
 
 def decode_key(key: int, floating: bool) -> float | int:
-    """The number that has this key."""
-    if not floating:
-        return key
-    return float(decode_keys(np.array([key]))[0])
+    """Return the number that has this key."""
+    return float(decode_keys(np.array([key]))[0]) if floating else key
 
 
 def decode_keys(keys: Keys) -> NDArray[np.float64]:
-    """The floats that have these keys."""
+    """Return the floats that have these keys."""
     bits: Keys = keys ^ ((keys >> 63) & SIGN_MASK)
     return bits.view(np.float64)

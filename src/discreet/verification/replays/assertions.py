@@ -43,10 +43,14 @@ FALSE_ALARM_RATE = 1e-9
 
 MIN_SAMPLES = 1000
 """With fewer, a scale 10 % off and the right one look alike."""
+DEFAULT_PAIRS = 100
+MAX_ROWS_SHOWN = 12
+NOTHING_TESTED_ADVICE = "replay more pairs, or ask about rows that there can be"
+Outcome = TypeVar("Outcome", bound=Hashable)
 
 
 class ScriptedEntropy:
-    """Entropy that says what it is told, so that a test can assert the exact output."""
+    """Entropy that returns given bytes, so that a test can assert the exact output."""
 
     def __init__(self, script: bytes) -> None:
         if not isinstance(script, bytes):
@@ -55,7 +59,7 @@ class ScriptedEntropy:
         self.taken = 0
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes of the script; a script that is too short is a mistake in the test."""
+        """Return the next `count` bytes of the script; a script that is too short is a mistake in the test."""
         piece = self._script[self.taken : self.taken + count]
         if len(piece) < count:
             raise InvalidInput(f"the script has {len(self._script)} bytes, {self.taken + count} were asked for")
@@ -69,12 +73,11 @@ def assert_fits(
     smaller: Callable[[int], float],
     larger: Callable[[int], float],
 ) -> None:
-    """The draws fit `law`, and both jaws close: they fit neither the smaller nor the larger one as well.
+    """Assert that samples fit `distribution`, and fit `smaller` and `larger` worse: both jaws close.
 
-    Draws and laws are both in grid units: draw with `draw_units`, or with a noise of step 1. Each law gives the
-    probability of a grid point. A law with a slightly smaller (larger) scale must explain the draws clearly worse, and
-    the counts must pass a chi-square test against the claimed law. At least 1,000 draws are needed; some 100,000 tell
-    scales 10 % apart for certain.
+    Samples are in grid units: use `sample_units`, or a noise of step 1. Each distribution gives the probability of a
+    grid point; `smaller` and `larger` have a slightly smaller and larger scale. The counts must also pass a chi-square
+    test. At least 1,000 samples are needed; about 100,000 distinguish scales 10 % apart.
     """
     counts = Counter(int(sample) for sample in samples)
     if counts.total() < MIN_SAMPLES:
@@ -96,7 +99,7 @@ def assert_fits(
 
 
 def chi_square_excess(counts: Mapping[int, int], distribution: Callable[[int], float]) -> float:
-    """How far chi-square is above the value that a correct sampler exceeds once in 1 / FALSE_ALARM."""
+    """Return how far chi-square is above the value that a correct sampler exceeds with `FALSE_ALARM_RATE`."""
     total = sum(counts.values())
     if not total:
         raise InvalidInput("a chi-square test needs draws, got none")
@@ -112,34 +115,27 @@ def chi_square_excess(counts: Mapping[int, int], distribution: Callable[[int], f
         statistic, cells = statistic + (total - inside_count - tail_expected) ** 2 / tail_expected, cells + 1
     elif total - inside_count > tail_expected + 60:
         return math.inf
-    return statistic - _compute_chi_square_limit(max(cells - 1, 1))
+    # An upper bound on the quantile (Laurent and Massart 2000): P(X > d + 2 sqrt(d x) + 2 x) <= e^-x.
+    freedom, x = max(cells - 1, 1), -math.log(FALSE_ALARM_RATE)
+    return statistic - (freedom + 2 * math.sqrt(freedom * x) + 2 * x)
 
 
 def _sort_by_probability(counts: Mapping[int, int], distribution: Callable[[int], float]) -> list[int]:
-    """Every grid point between the draws' ends, likeliest first, not only those that were drawn."""
+    """All grid points between the smallest and the largest sample, likeliest first."""
     low, high = min(counts), max(counts)
     points = range(low, high + 1) if high - low < 100_000 else sorted(counts)
     return sorted(points, key=distribution, reverse=True)
-
-
-def _compute_chi_square_limit(freedom: int) -> float:
-    """An upper bound on the quantile: Laurent and Massart 2000, P(X > d + 2 sqrt(d x) + 2 x) <= e^-x."""
-    x = -math.log(FALSE_ALARM_RATE)
-    return freedom + 2 * math.sqrt(freedom * x) + 2 * x
 
 
 def _log_or_floor(probability: float) -> float:
     return math.log(probability) if probability > 0 else -1e6
 
 
-Outcome = TypeVar("Outcome", bound=Hashable)
-
-
 class FiniteDistribution(Protocol):
-    """What knows its exact probabilities, such as a `Distribution`."""
+    """An object that knows its exact probabilities."""
 
     def law(self) -> Mapping[Hashable, Fraction]:
-        """Outcome to exact probability."""
+        """Return the exact probability of every outcome."""
         ...
 
 
@@ -147,7 +143,7 @@ def worst_ratio(
     distribution: Mapping[Outcome, Fraction] | FiniteDistribution,
     other: Mapping[Outcome, Fraction] | FiniteDistribution,
 ) -> Fraction | None:
-    """The largest ratio of two laws' probabilities, either way; None where one excludes what the other allows."""
+    """Return the largest ratio of two distributions, either way; None if one excludes what the other allows."""
     worst = Fraction(1)
     for p, q in _pair_probabilities(distribution, other):
         if (p == 0) != (q == 0):
@@ -162,17 +158,16 @@ def exact_delta(
     other: Mapping[Outcome, Fraction] | FiniteDistribution,
     ratio: Fraction,
 ) -> Fraction:
-    """The least delta with P(S) <= ratio Q(S) + delta for all events S and either law as P."""
-    pairs, zero = _pair_probabilities(distribution, other), Fraction(0)
-    return max(
-        sum((max(zero, p - ratio * q) for p, q in pairs), zero), sum((max(zero, q - ratio * p) for p, q in pairs), zero)
-    )
+    """Return the least delta with P(S) <= ratio Q(S) + delta for all events S and either distribution as P."""
+    pairs = _pair_probabilities(distribution, other)
+    delta = sum((max(ZERO, p - ratio * q) for p, q in pairs), ZERO)
+    return max(delta, sum((max(ZERO, q - ratio * p) for p, q in pairs), ZERO))
 
 
 def _pair_probabilities(distribution: object, other: object) -> list[tuple[Fraction, Fraction]]:
-    """Both laws' probabilities of every outcome of either."""
+    """The two probabilities of every outcome of either."""
     first, second = _read_probabilities(distribution), _read_probabilities(other)
-    return [(first.get(outcome, Fraction(0)), second.get(outcome, Fraction(0))) for outcome in {*first, *second}]
+    return [(first.get(outcome, ZERO), second.get(outcome, ZERO)) for outcome in {*first, *second}]
 
 
 def _read_probabilities(distribution: object) -> Mapping[Hashable, Fraction]:
@@ -180,11 +175,6 @@ def _read_probabilities(distribution: object) -> Mapping[Hashable, Fraction]:
     if not isinstance(probabilities, Mapping):
         raise InvalidInput(f"a law is a mapping from outcomes to probabilities, got {type(distribution).__name__}")
     return probabilities
-
-
-DEFAULT_PAIRS = 100
-MAX_ROWS_SHOWN = 12
-NOTHING_TESTED_ADVICE = "replay more pairs, or ask about rows that there can be"
 
 
 def assert_private(
@@ -195,15 +185,14 @@ def assert_private(
     entropy: Entropy | None = None,
     **options: Any,
 ) -> Replay:
-    """Replay a question on generated neighbours; the worst of them is returned.
+    """Replay a question on generated neighbors and return the worst replay; AssertionError if one loses too much.
 
-    Every other pair is told in plain values, some out of bounds, and read the way registration reads a source. A
-    table with a public number of units is replayed as one that declares a few. Nothing found is no proof.
+    Every other pair is turned into plain values, some out of bounds, and registered again as a source would be. A table
+    with a public number of units is replayed with a few units. A replay that finds nothing is no proof.
     """
     small_schema = limit_units(schema)
     planned = plan(small_schema, parse_question(question, small_schema), *arguments, **options)
-    neighbors = generate_neighbors(planned, entropy)
-    pairs = islice(neighbors, as_int(count, "how many pairs"))
+    pairs = islice(generate_neighbors(planned, entropy), as_int(count, "how many pairs"))
     return find_worst_replay(((pair, replay_plan(planned, *pair)) for pair in pairs), public=planned.is_free)
 
 
@@ -214,16 +203,14 @@ def assert_private_session(
     count: int = DEFAULT_PAIRS,
     entropy: Entropy | None = None,
 ) -> Replay:
-    """The same for counting questions, each with its noise scale, that one session answers together."""
+    """Replay counting questions, each with its noise scale, that one session answers, as `assert_private` does."""
     small_schema = limit_units(schema)
     boundary_values = [find_boundary_values(parse_question(question, small_schema)) for question, _ in questions]
     nearby_values = {
         name: [code for values in boundary_values for code in values.get(name, ())] for name in small_schema.columns
     }
-    pairs = islice(
-        _alternate_pairs(small_schema, [generate_pairs(small_schema, nearby_values, entropy)]),
-        as_int(count, "how many pairs"),
-    )
+    neighbors = _alternate_pairs(small_schema, [generate_pairs(small_schema, nearby_values, entropy)])
+    pairs = islice(neighbors, as_int(count, "how many pairs"))
     tally, plans = plan_session(small_schema, questions, epsilon)
     return find_worst_replay((pair, replay_session_plans(tally, plans, *pair)) for pair in pairs)
 
@@ -236,26 +223,23 @@ def assert_private_release(
     entropy: Entropy | None = None,
     **options: Any,
 ) -> Replay:
-    """The same for a private file: private-columns, private-linked or private-records, with what its recipe takes."""
+    """Replay private-columns, private-linked or private-records, with its options, as `assert_private` does."""
     small_schema = limit_units(schema)
     planned = plan_replayed_release(small_schema, method, epsilon, **options)
-    pairs = islice(
-        _alternate_pairs(small_schema, [generate_pairs(small_schema, {}, entropy)]), as_int(count, "how many pairs")
-    )
+    neighbors = _alternate_pairs(small_schema, [generate_pairs(small_schema, {}, entropy)])
+    pairs = islice(neighbors, as_int(count, "how many pairs"))
     return find_worst_replay((pair, replay_release_plan(small_schema, planned, *pair)) for pair in pairs)
 
 
 def generate_neighbors(planned: Plan, entropy: Entropy | None = None) -> Iterator[Pair]:
-    """Pairs without end for one plan, with values at the ends of what it asks; of one person, with that person."""
+    """Yield pairs without end for a plan, with values at the ends of its ranges, and the person it is about."""
     schema, query = planned.schema, planned.query
-    names = dict.fromkeys((query.unit or TARGET_UNIT, TARGET_UNIT))
-    return _alternate_pairs(
-        schema, [generate_pairs(schema, find_boundary_values(query), entropy, name) for name in names]
-    )
+    units, boundary_values = dict.fromkeys((query.unit or TARGET_UNIT, TARGET_UNIT)), find_boundary_values(query)
+    return _alternate_pairs(schema, [generate_pairs(schema, boundary_values, entropy, unit) for unit in units])
 
 
 def _alternate_pairs(schema: Schema, streams: Sequence[Iterator[Pair]]) -> Iterator[Pair]:
-    """One pair as it is, the next read again."""
+    """One pair as it is, the next one registered again."""
     while True:
         for stream in streams:
             yield next(stream)
@@ -263,7 +247,7 @@ def _alternate_pairs(schema: Schema, streams: Sequence[Iterator[Pair]]) -> Itera
 
 
 def register_pair(schema: Schema, pair: Pair) -> Pair:
-    """A pair as it comes out of registration, where a source may hold more than fits; an empty one is as it is."""
+    """Register a pair again, from plain values that may lie beyond the bounds; a pair with an empty table stays."""
     if not all(pair):
         return pair
     cache: PlainRowsCache = {}
@@ -272,7 +256,7 @@ def register_pair(schema: Schema, pair: Pair) -> Pair:
 
 
 def find_boundary_values(query: Query) -> dict[str, list[Value]]:
-    """The values at the ends of all ranges that a question is about, and the keys that it names."""
+    """Return the values at the ends of all ranges of a question, and the keys that it names."""
     values_by_column: dict[str, list[Value]] = {}
     for predicate in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         for column, values in _iterate_range_ends(predicate):
@@ -292,36 +276,26 @@ def _iterate_range_ends(predicate: Predicate) -> Iterator[tuple[str, Sequence[Va
 
 
 def find_worst_replay(replays: Iterable[tuple[Pair, Replay]], public: bool = False) -> Replay:
-    """The replay that uses most of what is declared; an AssertionError where one uses more than all of it.
+    """Return the replay that uses most of what is declared, or raise AssertionError if one uses more than all of it.
 
-    And where nothing was tested: unless the answer is public, some pair has to move what a mechanism is handed.
+    It is raised too if nothing was tested: unless the answer is public, some pair must change a mechanism's input.
     """
     worst_replay, largest_use, tested = None, (ZERO, ZERO), public
     for pair, replay in replays:
-        used = (
-            replay.largest_share,
-            replay.observed_loss.epsilon,
-        )  # of two that use as much of what is declared, the one that loses more
+        used = replay.largest_share, replay.observed_loss.epsilon  # the loss decides between equal shares
         if used[0] > 1:
-            raise AssertionError(_format_violation(pair, replay))
+            tables = [
+                "\n".join([f"{name} has {len(rows)} rows:", *map(str, rows[:MAX_ROWS_SHOWN])])
+                for name, rows in zip(("D", "D'"), pair, strict=True)
+            ]  # they are made up, so they may be shown
+            violations = f"not private: {'; '.join(replay.violations)}"
+            raise AssertionError("\n".join([violations, replay.table(), *tables]))
         tested = tested or any(mechanism.changed_cells for mechanism in replay.mechanisms)
-        worst_replay, largest_use = (
-            (replay, used) if worst_replay is None or used > largest_use else (worst_replay, largest_use)
-        )
+        if worst_replay is None or used > largest_use:
+            worst_replay, largest_use = replay, used
     if worst_replay is None:
         raise AssertionError("no pair of tables was replayed")
     if not tested:
-        raise AssertionError(
-            f"{worst_replay.question}: no pair of neighbours moved any input, so nothing was "
-            f"tested; {NOTHING_TESTED_ADVICE}"
-        )
+        problem = "no pair of neighbours moved any input, so nothing was tested"
+        raise AssertionError(f"{worst_replay.question}: {problem}; {NOTHING_TESTED_ADVICE}")
     return worst_replay
-
-
-def _format_violation(pair: Pair, replay: Replay) -> str:
-    """The question, what was too much, and the tables: they are made up, so they may be shown."""
-    tables = [
-        "\n".join([f"{name} has {len(rows)} rows:", *map(str, rows[:MAX_ROWS_SHOWN])])
-        for name, rows in zip(("D", "D'"), pair, strict=True)
-    ]
-    return "\n".join([f"not private: {'; '.join(replay.violations)}", replay.table(), *tables])

@@ -1,10 +1,8 @@
-"""Tables that fit a schema and their neighbors, generated from public facts alone.
+"""Tables and their neighbors: generated from a schema, enumerated from a small domain, or drawn by Hypothesis.
 
-Rows are as a snapshot keeps them: whole codes by column, None where a value is missing, and the unit's name under
-"#unit". The extremes come first: empty tables, one unit alone, all values at one bound, none there at all. Then chance
-takes over, and there too the bounds are as likely as all the rest, since it is there that most is moved.
-
-Small tables and their neighbours: all of them, or some for Hypothesis.
+Generated rows are those of a snapshot: integer codes by column, None for a missing value, and the unit's name under
+"#unit". Extreme pairs come first: empty tables, one unit alone, all values at one bound or missing. Then come random
+pairs, in which a bound is as likely as all values between, since the largest changes are at the bounds.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from itertools import combinations_with_replacement, islice, product
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.errors import InvalidInput
-from discreet.mechanisms.entropy import Entropy, KeyedEntropy
-from discreet.mechanisms.entropy import get_entropy as entropy_source
+from discreet.mechanisms.entropy import Entropy, KeyedEntropy, get_entropy
 from discreet.mechanisms.samplers import sample_below
 from discreet.numeric import as_int
 from discreet.privacy.guarantee import parse_neighbor_relation
@@ -36,28 +33,38 @@ Rows = list[Row]
 Pair = tuple[Rows, Rows]
 NearbyValues = Mapping[str, Sequence[Value]]
 """Values of some columns that are worth trying, such as the ends of the ranges that a question is about."""
+TableRows = Sequence[Mapping[str, Any]]
+PlainRowsCache = dict[str, list[dict[str, Any]]]
+"""Plain values of units, by their rows."""
 Item = TypeVar("Item")
+Record = TypeVar("Record", bound=Hashable)
 
 UNIT_FIELD = "#unit"
 TARGET_UNIT, REPLACEMENT_UNIT = "the one", "another"
-"""Who is added, removed or replaced, if nobody else is named; and who may take the place."""
+"""The unit that is added, removed or replaced by default; and the one that may take its place."""
 MAX_UNITS = 24
-"""How many units a table has at most, whatever number is declared."""
+"""The most units of a table, whatever number is declared."""
 MAX_UNDECLARED_UNITS = 5
-"""How many it has at most where their number is not public."""
+"""The most units besides the one that differs, if their number is not public."""
 PRIVATE_KEY_COUNT = 50
-"""How many different private keys are made up."""
+"""How many different private keys are generated."""
 ENTROPY_KEY = b"discreet testing"
-"""The same pairs on every machine: nothing that is generated here is secret."""
+"""The same pairs on every machine: nothing generated here is secret."""
+SNAPSHOT_KEY = "discreet testing"
+SNAPSHOT_ADVICE = "make rows of plain values with snapshot(...)"
+OVERSHOOT_STEPS = (1, 10**6, 10**30)
+"""How far beyond a bound a number may be, in steps."""
+MAX_EXTRA_ROWS = 2
+"""How many rows a unit may have beyond those that are kept."""
 
 
 def neighbor_rows(schema: Schema, count: int, entropy: Entropy | None = None) -> list[Pair]:
-    """So many pairs of neighbouring tables, the same every time unless entropy is given."""
+    """Return `count` pairs of neighboring tables, the same every time unless entropy is given."""
     return list(islice(generate_pairs(schema, {}, entropy), as_int(count, "how many pairs", minimum=0)))
 
 
 def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
-    """A Hypothesis strategy for pairs of neighbouring tables of a schema; it shrinks to the extremes."""
+    """Return a Hypothesis strategy for pairs of neighboring tables of a schema; it shrinks to the extremes."""
     from hypothesis import strategies as st
 
     def build_pair(place: int, seed: bytes) -> Pair:
@@ -69,20 +76,16 @@ def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
 
 
 def limit_units(schema: Schema) -> Schema:
-    """The same schema with as few units as a generated table has, where their number is public."""
+    """Return the schema with as few units as a generated table has, if their number is public."""
     return schema if schema.units is None else replace(schema, units=min(schema.units, MAX_UNITS))
 
 
 def generate_pairs(
     schema: Schema, nearby_values: NearbyValues, entropy: Entropy | None = None, target_unit: str = TARGET_UNIT
 ) -> Iterator[Pair]:
-    """Pairs without end, with values that are worth trying and a name for the unit that differs."""
-    generator = PairGenerator(
-        schema,
-        nearby_values,
-        KeyedEntropy(ENTROPY_KEY, schema.name) if entropy is None else entropy_source(entropy),
-        target_unit,
-    )
+    """Yield pairs without end, with values that are worth trying and a name for the unit that differs."""
+    source = KeyedEntropy(ENTROPY_KEY, schema.name) if entropy is None else get_entropy(entropy)
+    generator = PairGenerator(schema, nearby_values, source, target_unit)
     yield from generator.generate_extremes()
     while True:
         yield generator.sample_pair()
@@ -90,7 +93,7 @@ def generate_pairs(
 
 @dataclass(frozen=True, slots=True)
 class PairGenerator:
-    """Makes rows, units, tables and their neighbours."""
+    """Generates rows, units, tables and their neighbors."""
 
     schema: Schema
     nearby_values: NearbyValues
@@ -99,7 +102,7 @@ class PairGenerator:
     _tested_values: dict[str, list[Value]] = field(default_factory=dict)
 
     def generate_extremes(self) -> Iterator[Pair]:
-        """All others at an end, or missing, or absent; and the one at an end, or missing."""
+        """Yield pairs with all units at an end, or missing, or absent, and the differing one at an end, or missing."""
         ends = [self._build_unit(end) for end in ("lower", "upper", "missing")]
         least, most = self._other_unit_counts
         for size, end in dict.fromkeys([(least, "lower"), *product([most], ("lower", "upper", "missing"))]):
@@ -115,7 +118,7 @@ class PairGenerator:
                 yield from (self._build_pair(others, unit_rows, []) for unit_rows in ends)
 
     def sample_pair(self) -> Pair:
-        """A table of any size there can be, and a neighbour."""
+        """Sample a table of any size, and a neighbor."""
         least, most = self._other_unit_counts
         size = least + sample_below(most - least + 1, self.entropy)
         others = {f"unit {number}": self._sample_unit() for number in range(size)}
@@ -123,59 +126,56 @@ class PairGenerator:
         other_rows = self._modify_unit(unit_rows) if sample_below(2, self.entropy) else self._sample_unit()
         if self.schema.neighbors == "add-remove":
             unit_rows, other_rows = (unit_rows, []) if sample_below(2, self.entropy) else ([], other_rows)
-        return self._build_pair(
-            others, unit_rows, other_rows, REPLACEMENT_UNIT if sample_below(2, self.entropy) else self.target_unit
-        )
+        replacement = REPLACEMENT_UNIT if sample_below(2, self.entropy) else self.target_unit
+        return self._build_pair(others, unit_rows, other_rows, replacement)
 
     @property
     def _other_unit_counts(self) -> tuple[int, int]:
-        """The fewest and the most units besides the one."""
+        """The fewest and the most units besides the one that differs."""
         return (0, MAX_UNDECLARED_UNITS) if self.schema.units is None else (min(self.schema.units, MAX_UNITS) - 1,) * 2
 
     def _build_pair(
-        self, others: Mapping[str, Rows], unit_rows: Rows, other_rows: Rows, replaced: str | None = None
+        self, others: Mapping[str, Rows], unit_rows: Rows, other_rows: Rows, replacement: str | None = None
     ) -> Pair:
-        """The one stands anywhere among the others, since no order of rows may matter."""
-        rows = [self._name_unit(row, name) for name, rows in others.items() for row in rows]
+        """The differing unit stands anywhere among the others, since the order of rows may not matter."""
+        rows = [row for name, rows in others.items() for row in self._name_unit(rows, name)]
         position = sample_below(len(rows) + 1, self.entropy)
-        target_rows = [self._name_unit(row, self.target_unit) for row in unit_rows]
-        replacement_rows = [self._name_unit(row, replaced or self.target_unit) for row in other_rows]
-        return [*rows[:position], *target_rows, *rows[position:]], [
-            *rows[:position],
-            *replacement_rows,
-            *rows[position:],
-        ]
+        target_rows = self._name_unit(unit_rows, self.target_unit)
+        replacement_rows = self._name_unit(other_rows, replacement or self.target_unit)
+        before, after = rows[:position], rows[position:]
+        return [*before, *target_rows, *after], [*before, *replacement_rows, *after]
 
-    def _name_unit(self, row: Row, name: str) -> Row:
-        return dict(row) if self.schema.unit is None else row | {UNIT_FIELD: name}
+    def _name_unit(self, rows: Rows, name: str) -> Rows:
+        return [dict(row) if self.schema.unit is None else row | {UNIT_FIELD: name} for row in rows]
 
     def _build_unit(self, end: str) -> Rows:
         """As many rows as a unit may have, all with the same values."""
-        row = {
-            name: _get_end_value(column, end) for name, column in self.schema.columns.items() if column.derived is None
-        }
+        row = {name: _get_end_value(column, end) for name, column in self._free_columns.items()}
         return [self._add_derived_columns(row) for _ in range(self.schema.rows)]
 
+    @property
+    def _free_columns(self) -> dict[str, Column]:
+        """The columns that do not follow from others."""
+        return {name: column for name, column in self.schema.columns.items() if column.derived is None}
+
     def _sample_unit(self) -> Rows:
-        """Often as many rows as there can be, and often alike."""
-        count = (
-            self.schema.rows if sample_below(5, self.entropy) < 3 else 1 + sample_below(self.schema.rows, self.entropy)
-        )
+        """Often as many rows as allowed, and often equal ones."""
+        max_rows = self.schema.rows
+        count = max_rows if sample_below(5, self.entropy) < 3 else 1 + sample_below(max_rows, self.entropy)
         first = self.sample_row()
         return [dict(first) if sample_below(2, self.entropy) else self.sample_row() for _ in range(count)]
 
     def _modify_unit(self, rows: Rows) -> Rows:
         """The same rows but for one column, which has one value in all of them."""
-        name = self._pick([name for name, column in self.schema.columns.items() if column.derived is None])
+        name = self._pick(list(self._free_columns))
         value = self._sample_value(self.schema.columns[name])
         return [self._add_derived_columns(row | {name: value}) for row in rows]
 
     def sample_row(self) -> Row:
-        """A row whose values are at the ends, or near what is asked, or anywhere."""
-        values = {
-            name: self._sample_value(column) for name, column in self.schema.columns.items() if column.derived is None
-        }
-        return self._add_derived_columns(values)
+        """Sample a row whose values are at the ends, or worth trying, or anywhere."""
+        return self._add_derived_columns(
+            {name: self._sample_value(column) for name, column in self._free_columns.items()}
+        )
 
     def _sample_value(self, column: Column) -> Value:
         if column.is_nullable and sample_below(7, self.entropy) == 0:
@@ -193,7 +193,7 @@ class PairGenerator:
         return values[sample_below(len(values), self.entropy)]
 
     def _add_derived_columns(self, values: Mapping[str, Value]) -> Row:
-        """With what follows from the public lookups, in the order of the schema."""
+        """The row with its derived columns, in the order of the schema."""
         columns = self.schema.columns
         return {
             name: values[name] if column.derived is None else _derive_value(column, columns, values)
@@ -202,7 +202,7 @@ class PairGenerator:
 
 
 def _get_end_value(column: Column, end: str) -> Value:
-    """The value of a column at an end; where it cannot be missing, what a missing value stands for."""
+    """The value of a column at an end; if it cannot be missing, what stands for a missing value."""
     if end == "missing":
         return column.missing
     if column.private_keys:
@@ -218,13 +218,8 @@ def _derive_value(column: Column, columns: Mapping[str, Column], values: Mapping
     return column.missing if derived_code is None else derived_code
 
 
-TableRows = Sequence[Mapping[str, Any]]
-SNAPSHOT_KEY = "discreet testing"
-SNAPSHOT_ADVICE = "make rows of plain values with snapshot(...)"
-
-
 def snapshot(schema: Schema, rows: TableRows, key: str = SNAPSHOT_KEY) -> list[Row]:
-    """Plain values by column, as a file holds them, the way registration reads them: clipped, coded, bounded.
+    """Register rows of plain values, as a file holds them: values are clipped and coded, rows of a unit bounded.
 
     Which rows are kept of a unit that has too many depends on the key and on that unit's rows alone.
     """
@@ -232,7 +227,7 @@ def snapshot(schema: Schema, rows: TableRows, key: str = SNAPSHOT_KEY) -> list[R
 
 
 def require_snapshot(schema: Schema, *tables: TableRows) -> None:
-    """Refuse rows that no snapshot has: plain values that were not read, or more of a unit than are kept."""
+    """Refuse rows that no snapshot has: plain values that were not registered, or too many of a unit."""
     needed = {*schema.columns, *([] if schema.unit is None else [UNIT_FIELD])}
     for rows in tables:
         for row in rows:
@@ -247,34 +242,26 @@ def require_snapshot(schema: Schema, *tables: TableRows) -> None:
 
 
 def find_differing_rows(schema: Schema, rows: TableRows, other_rows: TableRows) -> list[Row]:
-    """The rows of the unit, or of the two where one took another's place, in which two tables differ."""
+    """Return the rows of the one unit in which two tables differ, or of the two if one replaced the other."""
     units, other_units = (_group_by_unit(schema, table) for table in _trim_common_rows(schema, rows, other_rows))
     differing_names = [name for name in {**units, **other_units} if units.get(name) != other_units.get(name)]
     unshared_counts = [
         sum(name in mine and name not in other for name in differing_names)
         for mine, other in ((units, other_units), (other_units, units))
     ]
-    if schema.neighbors == "add-remove":
-        is_neighbor = not differing_names or (len(differing_names) == 1 and sum(unshared_counts) == 1)
-    else:
-        is_neighbor = (
-            not differing_names
-            or (unshared_counts == [0, 0] and len(differing_names) == 1)
-            or (unshared_counts == [1, 1] and len(differing_names) == 2)
-        )
-    if not is_neighbor:
+    change = (len(differing_names), *sorted(unshared_counts))
+    allowed_changes = {(1, 0, 1)} if schema.neighbors == "add-remove" else {(1, 0, 0), (2, 1, 1)}
+    if differing_names and change not in allowed_changes:
         raise InvalidInput(f"the two tables are no neighbours: {schema.neighbors} means that one unit differs")
     return [dict(row) for table in (units, other_units) for name in differing_names for row in table.get(name, ())]
 
 
 def _trim_common_rows(schema: Schema, rows: TableRows, other_rows: TableRows) -> tuple[TableRows, TableRows]:
-    """What is left of two tables without the rows that both begin or end with, but for those of units in between."""
+    """The tables without the rows that both begin or end with, but for rows of units that are also in between."""
     shorter_length = min(len(rows), len(other_rows))
     start = next((index for index in range(shorter_length) if rows[index] != other_rows[index]), shorter_length)
-    end = next(
-        (index for index in range(shorter_length - start) if rows[-1 - index] != other_rows[-1 - index]),
-        shorter_length - start,
-    )
+    length = shorter_length - start
+    end = next((index for index in range(length) if rows[-1 - index] != other_rows[-1 - index]), length)
     between = [table[start : len(table) - end] for table in (rows, other_rows)]
     if schema.unit is None:
         return between[0], between[1]
@@ -283,7 +270,7 @@ def _trim_common_rows(schema: Schema, rows: TableRows, other_rows: TableRows) ->
 
 
 def _group_by_unit(schema: Schema, rows: TableRows) -> dict[object, Counter[tuple[tuple[str, Any], ...]]]:
-    """The rows of every unit; without a unit column every row is one, and of rows alike each is another."""
+    """The rows of every unit; without a unit column every row is a unit of its own, equal rows too."""
     units: dict[object, Counter[tuple[tuple[str, Any], ...]]] = defaultdict(Counter)
     copies: Counter[object] = Counter()
     for row in rows:
@@ -301,51 +288,40 @@ def _is_valid_code(column: Column, code: object) -> bool:
     return isinstance(code, int) and column.lower <= code <= column.upper
 
 
-OVERSHOOT_STEPS = (1, 10**6, 10**30)
-"""How far beyond a bound a number may be, in steps."""
-PlainRowsCache = dict[str, list[dict[str, Any]]]
-"""Plain values of units, by their rows."""
-MAX_EXTRA_ROWS = 2
-"""How many more rows a unit may have than are kept."""
-
-
 def build_source_rows(schema: Schema, rows: Iterable[Row], cache: PlainRowsCache | None = None) -> list[dict[str, Any]]:
-    """Rows of a snapshot as plain values; what becomes of a unit's rows depends on these rows alone.
+    """Turn rows of a snapshot into plain values; those of a unit follow from its rows alone.
 
-    So neighbours stay neighbours. Values at a bound may lie beyond it, and a unit with all its rows may have more.
-    What became of units is put into `known`, so that it is not worked out again for a neighbour.
+    So neighbors stay neighbors. Values at a bound may lie beyond it, and a unit with as many rows as allowed may have
+    more. The `cache` keeps the plain rows of units for the neighbor.
     """
     plain_rows: PlainRowsCache = {} if cache is None else cache
     units: dict[object, list[Row]] = {}
     for index, row in enumerate(rows):
         units.setdefault(index if schema.unit is None else row[UNIT_FIELD], []).append(row)
-    return [row for unit_rows in units.values() for row in _build_unit_rows(schema, unit_rows, plain_rows)]
-
-
-def _build_unit_rows(schema: Schema, rows: list[Row], cache: PlainRowsCache) -> list[dict[str, Any]]:
-    cache_key = repr(rows)
-    if cache_key not in cache:
-        cache[cache_key] = _sample_plain_rows(schema, rows, KeyedEntropy(cache_key.encode(), "as found"))
-    return cache[cache_key]
+    keys = {name: repr(unit_rows) for name, unit_rows in units.items()}
+    for name, key in keys.items():
+        if key not in plain_rows:
+            plain_rows[key] = _sample_plain_rows(schema, units[name], KeyedEntropy(key.encode(), "as found"))
+    return [row for key in keys.values() for row in plain_rows[key]]
 
 
 def _sample_plain_rows(schema: Schema, rows: list[Row], entropy: Entropy) -> list[dict[str, Any]]:
-    extra_count = (
-        sample_below(MAX_EXTRA_ROWS + 1, entropy) if len(rows) == schema.rows and schema.unit is not None else 0
-    )
+    is_full = len(rows) == schema.rows and schema.unit is not None
+    extra_count = sample_below(MAX_EXTRA_ROWS + 1, entropy) if is_full else 0
     generator = PairGenerator(schema, {}, entropy)
     all_rows = [*rows, *(generator.sample_row() | {UNIT_FIELD: rows[0][UNIT_FIELD]} for _ in range(extra_count))]
-    return [_build_plain_row(schema, row, entropy) for row in all_rows]
-
-
-def _build_plain_row(schema: Schema, row: Mapping[str, Any], entropy: Entropy) -> dict[str, Any]:
-    unit_value: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
-    values = ((name, column) for name, column in schema.columns.items() if column.derived is None)
-    return unit_value | {name: _sample_plain_value(column, row[name], entropy) for name, column in values}
+    plain_rows = []
+    for row in all_rows:
+        plain_row: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
+        for name, column in schema.columns.items():
+            if column.derived is None:
+                plain_row[name] = _sample_plain_value(column, row[name], entropy)
+        plain_rows.append(plain_row)
+    return plain_rows
 
 
 def _sample_plain_value(column: Column, code: Any, entropy: Entropy) -> Any:
-    """What a code may have come from."""
+    """A plain value that is registered as this code."""
     if code is None:
         return None
     if column.private_keys:
@@ -356,29 +332,22 @@ def _sample_plain_value(column: Column, code: Any, entropy: Entropy) -> Any:
     overshoot = end * OVERSHOOT_STEPS[sample_below(len(OVERSHOOT_STEPS), entropy)] if sample_below(2, entropy) else 0
     if column.kind == "date":
         return column.decode(code) if not overshoot else date.min if end < 0 else date.max
-    return _divide_to_float((code + overshoot) * column.step.numerator, column.step.denominator)
-
-
-def _divide_to_float(numerator: int, denominator: int) -> float:
-    """The float nearest to a quotient; infinite where there is none."""
+    numerator = (code + overshoot) * column.step.numerator
     try:
-        return numerator / denominator
+        return numerator / column.step.denominator
     except OverflowError:
         return math.inf if numerator > 0 else -math.inf
 
 
-Record = TypeVar("Record", bound=Hashable)
-
-
 def all_tables(domain: Sequence[Record], size: int) -> Iterator[tuple[Record, ...]]:
-    """Every table of `size` records, order aside."""
+    """Yield every table of `size` records, order aside."""
     return combinations_with_replacement(domain, size)
 
 
 def all_neighbors(
     table: Sequence[Record], domain: Sequence[Record], neighbors: str = "add-remove"
 ) -> Iterator[tuple[Record, ...]]:
-    """Every neighbour of a small table."""
+    """Yield every neighbor of a small table."""
     rows = tuple(table)
     shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
     if parse_neighbor_relation(neighbors) == "add-remove":
@@ -391,7 +360,7 @@ def all_neighbors(
 def neighbor_tables(
     records: SearchStrategy[Record], neighbors: str = "add-remove", max_size: int = 20
 ) -> SearchStrategy[tuple[list[Record], list[Record]]]:
-    """A Hypothesis strategy for pairs of neighbouring tables."""
+    """Return a Hypothesis strategy for pairs of neighboring tables."""
     from hypothesis import strategies as st
 
     if not isinstance(records, st.SearchStrategy):

@@ -1,6 +1,7 @@
-"""What mechanisms received on two neighboring tables, and what that loses.
+"""The privacy that mechanisms lose on two neighboring tables, from their exact inputs on both.
 
-That is what adaptive composition compares. The mechanism parts the rows itself; only what it draws is decided here.
+Adaptive composition compares the mechanisms of one table with those of the other for the same outputs. So where a later
+input depends on an earlier output, as in the splits of `Quantiles`, the outputs are chosen here and both tables follow.
 """
 
 from __future__ import annotations
@@ -52,13 +53,27 @@ MAX_DENOMINATOR = 10**4
 """The largest denominator that is shown."""
 MAX_INPUTS_SHOWN = 4
 """How many inputs that differ are shown of one mechanism."""
+INDIVIDUAL_DP_NOTE = (
+    "individual DP: weaker, not for groups, its noise follows the data; the distance is of this table alone"
+)
+ANY_TRUTH_NOTE = "it holds for any two truths"
+BY_LEVEL_NOTE = "each level has noise of its own"
+FEW_SPLITS_NOTE = "over a few of the ways in which the rows may be parted"
+INTERVAL_ENDS: tuple[BracketEnd, BracketEnd] = ("low", "high")
 Inputs = Mapping[Any, Any]
 """By the cell, block or level they belong to."""
+InputPairs = list[tuple[Any, Any]]
+"""The inputs of one mechanism on both tables, for each cell in which they differ."""
+IntegerArray = NDArray[np.int64]
+SplitCache = dict[tuple[bytes, tuple[int, int], Fraction], SplitDistribution]
+"""By the rows to split, the points among which, and the share that goes left."""
+SplitRule = Callable[[SplitDistribution, IntegerArray], int]
+"""Which candidate comes out, from the choice on the first table and the points where the tables differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedLoss:
-    """What a pair of tables loses: as a `Spend`, but of any size, so that what is far too much can be told."""
+    """The loss on a pair of tables: a `PrivacyCost` of any size, also far beyond what could be charged."""
 
     epsilon: Fraction = ZERO
     rho: Fraction = ZERO
@@ -74,9 +89,14 @@ class ObservedLoss:
         """A pure loss, which is epsilon^2 / 2 of zCDP."""
         return ObservedLoss(epsilon, epsilon**2 / 2)
 
+    @staticmethod
+    def total(losses: Iterable[ObservedLoss]) -> ObservedLoss:
+        """The sum of losses."""
+        return sum(losses, ObservedLoss())
+
 
 def compute_share(used: Fraction | int, allowed: Fraction | int) -> Fraction:
-    """Of what is allowed."""
+    """Return the share of what is allowed that is used."""
     if not used:
         return ZERO
     return Fraction(used) / allowed if allowed else DISALLOWED_SHARE
@@ -84,7 +104,7 @@ def compute_share(used: Fraction | int, allowed: Fraction | int) -> Fraction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MechanismReplay:
-    """One mechanism: what it was handed on either table, the shares of what is declared, by name, and what is lost."""
+    """One mechanism: its inputs on both tables, the shares of what is declared, by name, and the loss."""
 
     label: str
     mechanism: str
@@ -96,7 +116,7 @@ class MechanismReplay:
 
     @property
     def largest_share(self) -> Fraction:
-        """The largest."""
+        """The largest share of what is declared."""
         return max(self.shares.values(), default=ZERO)
 
     @property
@@ -109,19 +129,17 @@ class MechanismReplay:
         ]
 
     def format_line(self) -> str:
-        """One line."""
-        details = ", ".join(
-            [*(f"{name} {format_share(used)}" for name, used in self.shares.items()), *filter(None, [self.note])]
-        )
-        return ": ".join(filter(None, (self.label, self.mechanism, details)))
+        """Return label, mechanism, shares and note in one line."""
+        shares = [f"{name} {format_share(used)}" for name, used in self.shares.items()]
+        return ": ".join(filter(None, (self.label, self.mechanism, ", ".join(filter(None, [*shares, self.note])))))
 
     def format_inputs(self) -> list[str]:
-        """The first inputs that differ, one a line."""
-        cells = self.changed_cells
-        lines = [
-            f"{cell}: {convert_input(self.first_inputs.get(cell))} and {convert_input(self.second_inputs.get(cell))}"
-            for cell in cells[:MAX_INPUTS_SHOWN]
-        ]
+        """Return the first inputs that differ, one a line."""
+        cells, lines = self.changed_cells, []
+        for cell in cells[:MAX_INPUTS_SHOWN]:
+            pair = self.first_inputs.get(cell), self.second_inputs.get(cell)
+            first, second = (value.tolist() if isinstance(value, np.ndarray) else value for value in pair)
+            lines.append(f"{cell}: {first} and {second}")
         return lines + ([f"and {len(cells) - MAX_INPUTS_SHOWN} more"] if len(cells) > MAX_INPUTS_SHOWN else [])
 
 
@@ -139,8 +157,8 @@ class Replay:
 
     @property
     def observed_loss(self) -> ObservedLoss:
-        """By all mechanisms together, on these two tables."""
-        return sum((mechanism.observed_loss for mechanism in self.mechanisms), ObservedLoss())
+        """The loss of all mechanisms together, on these two tables."""
+        return ObservedLoss.total(mechanism.observed_loss for mechanism in self.mechanisms)
 
     @property
     def largest_share(self) -> Fraction:
@@ -154,7 +172,7 @@ class Replay:
 
     @property
     def violations(self) -> tuple[str, ...]:
-        """What is more than declared, in words."""
+        """A line for each mechanism and total that uses more than is declared."""
         lines = [mechanism.format_line() for mechanism in self.mechanisms if mechanism.largest_share > 1]
         return (*lines, *(self._format_total(name) for name, used in self.totals.items() if used > 1))
 
@@ -162,7 +180,7 @@ class Replay:
         return f"together, {name}: {format_share(self.totals[name])} of what is promised"
 
     def table(self) -> str:
-        """All of it, as people read it."""
+        """Return the replay as text."""
         lines = [self.question, f"promised: {self.guarantee.words()}"]
         for mechanism in self.mechanisms:
             lines += [f"  {mechanism.format_line()}", *(f"    {line}" for line in mechanism.format_inputs())]
@@ -172,19 +190,14 @@ class Replay:
 
 
 def is_same_input(value: object, other: object) -> bool:
-    """Whether two inputs are alike, arrays cell by cell."""
+    """Whether two inputs are equal, arrays cell by cell."""
     if isinstance(value, np.ndarray) and isinstance(other, np.ndarray):
         return bool(np.array_equal(value, other))
     return value is other or (type(value) is type(other) and value == other)
 
 
-def convert_input(value: object) -> object:
-    """An input as people read it."""
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
 def format_share(used: Fraction) -> str:
-    """A share, never shown as 100 % where it is more or less than all."""
+    """Format a share, never as 100 % where it is more or less than all."""
     if used in (0, 1):
         return f"{int(used) * 100} %"
     if used >= DISALLOWED_SHARE:
@@ -194,43 +207,27 @@ def format_share(used: Fraction) -> str:
     return f"{about}{number} %" + (f" ({used})" if used.denominator <= MAX_DENOMINATOR else "")
 
 
-CandidateCounts = NDArray[np.int64]
-SplitCache = dict[tuple[bytes, tuple[int, int], Fraction], SplitDistribution]
-"""By the rows that are parted, the points among which, and the share that goes left."""
-SplitRule = Callable[[SplitDistribution, CandidateCounts], int]
-"""Which candidate comes out, from the choice on the first table and the points where the tables differ."""
-
-
-def _choose_first(_: SplitDistribution, __: CandidateCounts) -> int:
-    """As many rows as can be go right."""
-    return 0
-
-
-def _choose_last(distribution: SplitDistribution, _: CandidateCounts) -> int:
-    """As many rows as can be go left."""
-    return len(distribution.scores) - 1
-
-
-def _choose_likeliest(distribution: SplitDistribution, _: CandidateCounts) -> int:
-    """The likeliest."""
-    return int(distribution.scores.argmax())
-
-
-def _choose_differing_point(distribution: SplitDistribution, differ: CandidateCounts) -> int:
+def _choose_differing_point(distribution: SplitDistribution, differ: IntegerArray) -> int:
     """In the middle of the rows at a point where the tables differ, or next to it."""
     index = np.searchsorted(distribution.places, differ[len(differ) // 2])
     return int(min(index, len(distribution.places) - 1)) * (SLOTS + 1) + SLOTS // 2
 
 
-SPLIT_RULES: tuple[SplitRule, ...] = (_choose_first, _choose_last, _choose_likeliest, _choose_differing_point)
+SPLIT_RULES: tuple[SplitRule, ...] = (
+    lambda _, __: 0,
+    lambda distribution, _: len(distribution.scores) - 1,
+    lambda distribution, _: int(distribution.scores.argmax()),
+    _choose_differing_point,
+)
+"""As many rows as possible go right, or left; the likeliest candidate; one at a point where the tables differ."""
 
 
 def follow_splits(
-    choice: Quantiles, first_counts: CandidateCounts, second_counts: CandidateCounts
+    choice: Quantiles, first_counts: IntegerArray, second_counts: IntegerArray
 ) -> Iterator[list[tuple[SplitDistribution, SplitDistribution]]]:
-    """All choices on both tables, for each of a few ways in which they may come out.
+    """Yield all choices on both tables, for each of a few ways in which they may come out.
 
-    One rule decides the first choice and another all that follow; the last ones of all decide nothing more.
+    One rule decides the first choice and another all that follow; nothing depends on the outcomes of the last.
     """
     differ = np.flatnonzero(first_counts != second_counts)
     cache: SplitCache = {}
@@ -242,17 +239,16 @@ def follow_splits(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _SplitWalk:
-    """What came out on the first table comes out on the second too."""
+    """Chooses the outcomes on the first table, and repeats them on the second."""
 
-    differ: CandidateCounts
+    differ: IntegerArray
     rules: tuple[SplitRule, SplitRule]
     outcomes: list[tuple[int, int]]
     distributions: list[SplitDistribution]
     cache: SplitCache
-    """The choices between the same rows, which several ways come to."""
+    """The choices between the same rows, which several walks share."""
 
     def step(self, distribution: SplitDistribution) -> tuple[int, int]:
-        """What comes out next."""
         index = len(self.distributions)
         self.distributions.append(distribution)
         if index == len(self.outcomes):
@@ -260,11 +256,10 @@ class _SplitWalk:
         return self.outcomes[index]
 
 
-def _list_split_distributions(choice: Quantiles, counts: CandidateCounts, walk: _SplitWalk) -> list[SplitDistribution]:
+def _list_split_distributions(choice: Quantiles, counts: IntegerArray, walk: _SplitWalk) -> list[SplitDistribution]:
     """The choices on one table, in the order in which they are made."""
-    mechanism = _FollowedQuantiles(
-        **{field.name: getattr(choice, field.name) for field in fields(Quantiles)}, walk=walk
-    )
+    parameters = {field.name: getattr(choice, field.name) for field in fields(Quantiles)}
+    mechanism = _FollowedQuantiles(**parameters, walk=walk)
     mechanism.answer_counts(counts)
     distributions = walk.distributions[:]
     walk.distributions.clear()
@@ -273,23 +268,21 @@ def _list_split_distributions(choice: Quantiles, counts: CandidateCounts, walk: 
 
 @dataclass(frozen=True, eq=False)
 class _FollowedQuantiles(Quantiles):
-    """The mechanism itself, but that its draws are decided."""
+    """The mechanism itself, but its samples are decided by the walk."""
 
     walk: _SplitWalk
 
-    def split_distribution(self, counts: CandidateCounts, span: tuple[int, int], q: Fraction) -> SplitDistribution:
-        cache_key = (counts.tobytes(), span, q)
-        distribution = self.walk.cache.get(cache_key) or self.walk.cache.setdefault(
-            cache_key, super().split_distribution(counts, span, q)
-        )
-        return _DecidedSplit(
-            distribution.places, distribution.scores, distribution.selection, distribution.base, self.walk
-        )
+    def split_distribution(self, counts: IntegerArray, span: tuple[int, int], q: Fraction) -> SplitDistribution:
+        cache, cache_key = self.walk.cache, (counts.tobytes(), span, q)
+        if cache_key not in cache:
+            cache[cache_key] = super().split_distribution(counts, span, q)
+        split = cache[cache_key]
+        return _DecidedSplit(split.places, split.scores, split.selection, split.base, self.walk)
 
 
 @dataclass(frozen=True, eq=False)
 class _DecidedSplit(SplitDistribution):
-    """One of its choices."""
+    """A choice whose outcome is decided by the walk."""
 
     walk: _SplitWalk
 
@@ -297,21 +290,9 @@ class _DecidedSplit(SplitDistribution):
         return self.walk.step(self)
 
 
-INDIVIDUAL_DP_NOTE = (
-    "individual DP: weaker, not for groups, its noise follows the data; the distance is of this table alone"
-)
-ANY_TRUTH_NOTE = "it holds for any two truths"
-BY_LEVEL_NOTE = "each level has noise of its own"
-FEW_SPLITS_NOTE = "over a few of the ways in which the rows may be parted"
-INTERVAL_ENDS: tuple[BracketEnd, BracketEnd] = ("low", "high")
-IntegerArray = NDArray[np.int64]
-InputPairs = list[tuple[Any, Any]]
-"""The inputs of one mechanism on both tables, for each cell in which they differ."""
-
-
 @dataclass(frozen=True, slots=True)
 class InputChange:
-    """The shares of what is declared, by name; and what the move loses."""
+    """The shares of what is declared, by name, and the loss of one mechanism."""
 
     shares: Mapping[str, Fraction]
     observed_loss: ObservedLoss
@@ -319,67 +300,59 @@ class InputChange:
 
 
 def pair_inputs(inputs: Inputs, other_inputs: Inputs, empty: object) -> InputPairs:
-    """Cell by cell, where they differ; keys that are not public may be in one table only."""
+    """Pair the inputs of the cells in which they differ; private keys may be in one table only."""
     pairs = [(inputs.get(cell, empty), other_inputs.get(cell, empty)) for cell in {**inputs, **other_inputs}]
     return [pair for pair in pairs if not is_same_input(*pair)]
 
 
 def compute_input_change(measurement: Measurement, schema: Schema, inputs: Inputs, other_inputs: Inputs) -> InputChange:
-    """For whatever a plan measures."""
+    """Return the shares and the loss of any measurement of a plan."""
+
+    def pair(empty: object) -> InputPairs:
+        return pair_inputs(inputs, other_inputs, empty)
+
     match measurement:
         case AdditiveNoise():
-            return _compute_additive_change(
-                measurement, pair_inputs(inputs, other_inputs, (0,) * len(measurement.linear_query.components))
-            )
+            return _compute_additive_change(measurement, pair((0,) * len(measurement.linear_query.components)))
         case HierarchicalHistogram():
             return _compute_hierarchical_change(measurement, list(inputs.values()), list(other_inputs.values()))
         case RefinedTotal():
-            zeros = (0,) * len(measurement.linear_query.components)
-            values = [
-                [measurement.linear_query.estimate.value(totals) for totals in pair]
-                for pair in pair_inputs(inputs, other_inputs, zeros)
-            ]
+            query, zeros = measurement.linear_query, (0,) * len(measurement.linear_query.components)
+            values = [[query.estimate.value(totals) for totals in totals_pair] for totals_pair in pair(zeros)]
             return _compute_refinement_change(values, measurement.refinement.cost().epsilon)
         case CandidateSelection():
-            return _compute_selection_change(
-                measurement, schema, pair_inputs(inputs, other_inputs, np.zeros(measurement.candidates.count, np.int64))
-            )
+            no_rows = np.zeros(measurement.candidates.count, np.int64)
+            return _compute_selection_change(measurement, schema, pair(no_rows))
         case UnitQuery():
-            truths = [
-                [measurement.find_truth(code) for code in pair] for pair in pair_inputs(inputs, other_inputs, None)
-            ]
+            truths = [[measurement.find_truth(code) for code in codes] for codes in pair(None)]
             return _compute_refinement_change(truths, measurement.position_refinement.refinement.cost().epsilon)
         case OrderStatistic():
-            return _compute_order_statistic_change(
-                measurement, pair_inputs(inputs, other_inputs, np.zeros(measurement.candidates.count, np.int64))
-            )
-        case PublicConstant() | ThresholdedCount():  # read nothing more: public, or told by the threshold already
+            return _compute_order_statistic_change(measurement, pair(np.zeros(measurement.candidates.count, np.int64)))
+        case PublicConstant() | ThresholdedCount():  # read nothing more: public, or covered by the threshold
             return InputChange({}, ObservedLoss())
     raise Internal(f"{type(measurement).__name__} is not replayed")
 
 
 def compute_noise_loss(noise: Noise, moves: Iterable[int]) -> ObservedLoss:
-    """What independent draws of a noise lose where their totals are moved so far."""
+    """Return what independent samples of a noise lose whose totals move so far."""
     sizes = [abs(int(move)) for move in moves if move]
     if isinstance(noise, DiscreteGaussian):
         return ObservedLoss(gaussian_rho=sum((size**2 / (2 * noise.square) for size in sizes), ZERO))
-    return sum(
-        (ObservedLoss.pure(noise.guarantee(size, "add-remove").epsilon or ZERO) for size in sizes), ObservedLoss()
-    )
+    return ObservedLoss.total(ObservedLoss.pure(noise.guarantee(size, "add-remove").epsilon or ZERO) for size in sizes)
 
 
 def compute_vector_loss(
     noise: IndependentNoises | BoxStaircase | PolygonStaircase, moves: Sequence[Sequence[int]]
 ) -> ObservedLoss:
-    """The same for noise of several numbers at once, one draw for each cell."""
+    """Return the same for noise on several numbers at once, one sample for each cell."""
     if not isinstance(noise, IndependentNoises):
-        return sum((ObservedLoss.pure(noise.epsilon_at(cell)) for cell in moves), ObservedLoss())
+        return ObservedLoss.total(ObservedLoss.pure(noise.epsilon_at(cell)) for cell in moves)
     columns = zip(noise.noises, zip(*moves, strict=True), strict=True) if moves else ()
-    return sum((compute_noise_loss(component_noise, column) for component_noise, column in columns), ObservedLoss())
+    return ObservedLoss.total(compute_noise_loss(component_noise, column) for component_noise, column in columns)
 
 
 def compute_selection_loss(selection: Selection, scores: IntegerArray, other_scores: IntegerArray) -> ObservedLoss:
-    """What a choice loses whose scores go from these to those: in proportion to how far two of them move apart."""
+    """Return what a choice loses whose scores change: in proportion to how far two of them move apart."""
     step = selection.step.numerator  # whole scores have whole steps
     change = other_scores // step - scores // step
     return ObservedLoss.pure(selection.epsilon * Fraction(int(change.max() - change.min()), selection.spread))
@@ -388,9 +361,9 @@ def compute_selection_loss(selection: Selection, scores: IntegerArray, other_sco
 def compute_threshold_change(
     threshold: Threshold, schema: Schema, key_counts: Mapping[str, int], other_key_counts: Mapping[str, int]
 ) -> InputChange:
-    """Keys that are not public: how many units differ, how many keys are in one table only, and at most one unit each.
+    """Return the shares and the loss of private keys: units that differ, keys of one table only, units of such a key.
 
-    A key of its own is shown with the chance that its noise passes the threshold; the greater of both sides counts.
+    A key of one table only costs the probability that it is shown; of both tables the larger delta counts.
     """
     max_changes = schema.rows * (2 if schema.neighbors == "replace-one" else 1)
     common = [key_counts[key] - other_key_counts[key] for key in key_counts if key in other_key_counts]
@@ -409,7 +382,7 @@ def compute_threshold_change(
 
 
 def _bound_key_probability(threshold: Threshold, count: int) -> Fraction:
-    """At most the chance that a key of so many units is shown."""
+    """An upper bound on the probability that a key of so many units is shown."""
     rate, needed = threshold.noise.rate, threshold.min_count - count
     if needed < 1:
         return Fraction(1)
@@ -417,17 +390,14 @@ def _bound_key_probability(threshold: Threshold, count: int) -> Fraction:
 
 
 def _compute_additive_change(measurement: AdditiveNoise, pairs: InputPairs) -> InputChange:
-    """Over all cells and components |change| / scale adds up to at most 1, and change^2 / square too."""
+    """Over all cells and components, |change| / l1_sensitivity and change^2 / l2_sensitivity_sq sum to at most 1."""
     moves = [[x - y for x, y in zip(*pair, strict=True)] for pair in pairs]
     parts = measurement.linear_query.components
     columns = zip(*moves, strict=True) if moves else [()] * len(parts)
     moved_columns = [(column, part) for column, part in zip(columns, parts, strict=True) if any(column)]
-    shares = {
-        "changes": sum((Fraction(sum(map(abs, column))) / part.l1_sensitivity for column, part in moved_columns), ZERO),
-        "squares": sum(
-            (Fraction(sum(move**2 for move in column)) / part.l2_sensitivity_sq for column, part in moved_columns), ZERO
-        ),
-    }
+    changes = [Fraction(sum(map(abs, column))) / part.l1_sensitivity for column, part in moved_columns]
+    squares = [Fraction(sum(move**2 for move in column)) / part.l2_sensitivity_sq for column, part in moved_columns]
+    shares = {"changes": sum(changes, ZERO), "squares": sum(squares, ZERO)}
     return InputChange(shares, compute_vector_loss(measurement.noise, moves))
 
 
@@ -435,29 +405,26 @@ def _compute_hierarchical_change(
     measurement: HierarchicalHistogram, inputs: Sequence[Sequence[int]], other_inputs: Sequence[Sequence[int]]
 ) -> InputChange:
     """What one unit moves is declared of each level; the losses of all levels add up."""
-    levels: list[list[int]] = [[] for _ in measurement.measured_levels]
-    starting: dict[int, list[int]] = {}
+    moves: list[list[int]] = [[] for _ in measurement.measured_levels]
+    levels_of_cell: dict[int, list[int]] = {}
     for number, level in enumerate(measurement.measured_levels):
         for start in level.starts.tolist():
-            starting.setdefault(start, []).append(number)
-    for cell, numbers in starting.items():
-        for number, x, y in zip(numbers, inputs[cell], other_inputs[cell], strict=True):
-            levels[number].append(x - y)
+            levels_of_cell.setdefault(start, []).append(number)
+    for cell, numbers in levels_of_cell.items():
+        for number, count, other_count in zip(numbers, inputs[cell], other_inputs[cell], strict=True):
+            moves[number].append(count - other_count)
     noises = [level.noise for level in measurement.measured_levels if level.noise is not None]
-    loss = sum((compute_noise_loss(noise, moves) for noise, moves in zip(noises, levels, strict=True)), ObservedLoss())
-    return InputChange({}, loss, BY_LEVEL_NOTE)
+    return InputChange({}, ObservedLoss.total(map(compute_noise_loss, noises, moves)), BY_LEVEL_NOTE)
 
 
 def _compute_refinement_change(truths: Iterable[Sequence[object]], epsilon: Fraction | None) -> InputChange:
     """A refinement holds for any two truths, near or far: each cell whose truth differs loses all of its epsilon."""
-    differing_count = sum(truth != other_truth for truth, other_truth in truths)
-    return InputChange(
-        {}, sum((ObservedLoss.pure(epsilon or ZERO) for _ in range(differing_count)), ObservedLoss()), ANY_TRUTH_NOTE
-    )
+    losses = (ObservedLoss.pure(epsilon or ZERO) for truth, other_truth in truths if truth != other_truth)
+    return InputChange({}, ObservedLoss.total(losses), ANY_TRUTH_NOTE)
 
 
 def _compute_order_statistic_change(measurement: OrderStatistic, pairs: InputPairs) -> InputChange:
-    """How far the statistic is on a neighbour, against the noise that the one table gets, either of them being it."""
+    """How far the statistic moves, against the noise that the first table gets, and that the second gets."""
     if not pairs:
         return InputChange({}, ObservedLoss(), INDIVIDUAL_DP_NOTE)
     vector = measurement.mechanism.vector
@@ -468,32 +435,29 @@ def _compute_order_statistic_change(measurement: OrderStatistic, pairs: InputPai
 
 
 def _compute_selection_change(measurement: CandidateSelection, schema: Schema, pairs: InputPairs) -> InputChange:
-    """As many rows move as one unit has, or twice that where it is replaced; scores follow from these counts."""
+    """The rows of one unit move, or of two where it is replaced; scores follow from these counts."""
     max_changes = schema.rows * (2 if schema.neighbors == "replace-one" else 1)
     total_change = sum(int(np.abs(counts - other_counts).sum()) for counts, other_counts in pairs)
-    loss = sum(
-        (_compute_choice_loss(measurement, counts, other_counts) for counts, other_counts in pairs), ObservedLoss()
-    )
+    loss = ObservedLoss.total(_compute_choice_loss(measurement, *pair) for pair in pairs)
     # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (measurements/selection.md).
     exponential = measurement.uses_prior and isinstance(measurement.mechanism, Quantile | Quantiles | Mode)
     is_quartered = exponential and measurement.bracket_mechanism is None
     note = FEW_SPLITS_NOTE if isinstance(measurement.mechanism, Quantiles) else ""
-    return InputChange(
-        {"rows": compute_share(total_change, max_changes)},
-        ObservedLoss(loss.epsilon, loss.rho / 4) if is_quartered else loss,
-        note,
-    )
+    loss = ObservedLoss(loss.epsilon, loss.rho / 4) if is_quartered else loss
+    return InputChange({"rows": compute_share(total_change, max_changes)}, loss, note)
 
 
 def _compute_choice_loss(
     measurement: CandidateSelection, counts: IntegerArray, other_counts: IntegerArray
 ) -> ObservedLoss:
-    """Of one cell: the choice itself, and the two ends drawn about it."""
-    around, loss = measurement.bracket_mechanism, _compute_point_loss(measurement, counts, other_counts)
-    if around is None:
+    """The loss in one cell: of the choice itself, and of the two ends sampled around it."""
+    bracket, loss = measurement.bracket_mechanism, _compute_point_loss(measurement, counts, other_counts)
+    if bracket is None:
         return loss
-    low, high = ([around.scores(table_counts, end) for table_counts in (counts, other_counts)] for end in INTERVAL_ENDS)
-    return sum((compute_selection_loss(around.mechanism.selection, *pair) for pair in (low, high)), loss)
+    for end in INTERVAL_ENDS:
+        scores = bracket.scores(counts, end), bracket.scores(other_counts, end)
+        loss += compute_selection_loss(bracket.mechanism.selection, *scores)
+    return loss
 
 
 def _compute_point_loss(
@@ -503,41 +467,28 @@ def _compute_point_loss(
     match choice:
         case Quantile():
             base = slice(None) if choice.candidates.prior is None else choice.candidates.prior.index
-            return compute_selection_loss(
-                choice.selection,
-                *(compute_rank_scores(table_counts, choice.q)[base] for table_counts in (counts, other_counts)),
-            )
+            scores = [compute_rank_scores(table_counts, choice.q)[base] for table_counts in (counts, other_counts)]
+            return compute_selection_loss(choice.selection, *scores)
         case Extreme():
-            return compute_selection_loss(
-                choice.mechanism.selection, choice.scores(counts), choice.scores(other_counts)
-            )
+            scores = [choice.scores(counts), choice.scores(other_counts)]
+            return compute_selection_loss(choice.mechanism.selection, *scores)
         case Mode():
             base = slice(None) if choice.prior is None else choice.prior.index
             return compute_selection_loss(choice.selection, counts[base], other_counts[base])
         case RefinedStatistic():
-            cost = choice.position_refinement.refinement.cost().epsilon
-            return _compute_refinement_change(
-                [(choice.find_truth(counts), choice.find_truth(other_counts))], cost
-            ).observed_loss
+            truths = choice.find_truth(counts), choice.find_truth(other_counts)
+            epsilon = choice.position_refinement.refinement.cost().epsilon
+            return _compute_refinement_change([truths], epsilon).observed_loss
         case RankMean():
-            return compute_noise_loss(
-                choice.noise, [choice.ranks.sum_positions(counts) - choice.ranks.sum_positions(other_counts)]
-            )
-        case Quantiles():
-            return _compute_quantiles_loss(choice, counts, other_counts)
+            move = choice.ranks.sum_positions(counts) - choice.ranks.sum_positions(other_counts)
+            return compute_noise_loss(choice.noise, [move])
+        case Quantiles():  # the losses of all choices add up; the worst of a few ways in which they come out
+            losses = [
+                ObservedLoss.total(
+                    compute_selection_loss(split.selection, split.scores, other_split.scores)
+                    for split, other_split in splits
+                )
+                for splits in follow_splits(choice, counts, other_counts)
+            ]
+            return max(losses, key=lambda loss: loss.epsilon)
     raise Internal(f"a choice by {type(choice).__name__} is not replayed")
-
-
-def _compute_quantiles_loss(choice: Quantiles, counts: IntegerArray, other_counts: IntegerArray) -> ObservedLoss:
-    """The losses of all choices add up, where they come out alike; the worst of a few ways in which they do."""
-    return max(
-        (_sum_split_losses(distributions) for distributions in follow_splits(choice, counts, other_counts)),
-        key=lambda loss: loss.epsilon,
-    )
-
-
-def _sum_split_losses(distributions: Iterable[tuple[SplitDistribution, SplitDistribution]]) -> ObservedLoss:
-    return sum(
-        (compute_selection_loss(mine.selection, mine.scores, theirs.scores) for mine, theirs in distributions),
-        ObservedLoss(),
-    )
