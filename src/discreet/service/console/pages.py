@@ -22,7 +22,7 @@ OWN_SITES = {"same-origin", "none"}
 
 
 def build_sign_in_pages() -> APIRouter:
-    """The routes."""
+    """Build the page to sign in, and the routes that sign in and out."""
     router = APIRouter(prefix="/console", route_class=PageRoute)
 
     @router.get("")
@@ -62,13 +62,13 @@ def build_sign_in_pages() -> APIRouter:
 
 
 def get_home_page(principal: Principal) -> str:
-    """The first page."""
+    """Get the first page after signing in."""
     return "/console/custodian" if principal.is_custodian else "/console/datasets"
 
 
 @cache
 def build_console() -> APIRouter:
-    """Every route under /console. They hold nothing of any service, and are made once."""
+    """Build every route under /console, once, since they hold nothing of any service."""
     router = APIRouter()
     for page_routes in (
         rendering.build_asset_routes(),
@@ -87,7 +87,7 @@ def build_console() -> APIRouter:
 
 
 def build_explanation_pages() -> APIRouter:
-    """The explanations, which are about no data set."""
+    """Build the explanations, which are about no data set."""
     router = APIRouter(prefix="/console/explain", route_class=PageRoute)
 
     @router.get("/{topic}")
@@ -101,7 +101,7 @@ def build_explanation_pages() -> APIRouter:
 
 
 def build_fallback_pages() -> APIRouter:
-    """What is nowhere, told by a page."""
+    """Build the page for addresses at which there is nothing."""
     router = APIRouter(prefix="/console", route_class=PageRoute)
 
     @router.get("/{rest:path}")
