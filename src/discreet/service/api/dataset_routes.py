@@ -30,7 +30,6 @@ from discreet.service.api.dependencies import (
     reply_with_json,
     reply_with_text,
 )
-from discreet.service.dataset_registry import get_dataset_engine
 from discreet.service.jobs import queue_question
 from discreet.service.openapi import build_link
 from discreet.service.problems import build_not_found
@@ -54,7 +53,7 @@ def build_dataset_list_routes() -> APIRouter:
         for name in list_visible_datasets(service, principal):
             dataset = service.registry.find_dataset(name)
             assert dataset is not None
-            engine = get_dataset_engine(dataset) if principal.is_custodian else None
+            engine = dataset.engine if principal.is_custodian else None
             clock = {"deadline": dataset.config.deadline, "padding": service.config.padding}
             lines.append({"name": name, "engine": engine} | clock | {"jobs": dataset.runs_as_jobs})
         return reply_with_json({"datasets": lines})
