@@ -280,7 +280,6 @@ def run_ledger_upgrade(ledger: LedgerAddress, json: Json = False) -> None:
 
 
 def _read_new_dataset(schema: str) -> NewDataSet:
-    """A data set as its own folder knows it."""
     from discreet.datasets.dataset_dir import DatasetDir
     from discreet.ledger.backup import NewDataSet
     from discreet.schema import load_schema

@@ -226,7 +226,6 @@ def _render_plans(plans: Sequence[SyntheticPlan], choice: str | None) -> Iterato
 
 
 def _parse_options(options: dict[str, object]) -> dict[str, Any]:
-    """Options as `Custodian.publish` takes them."""
     parsed: dict[str, Any] = {name: value for name, value in options.items() if name not in {"k-of", "column", "pair"}}
     parsed |= {name: _parse_number(options[name], f"--{name}") for name in ("suppress", "delta")}
     if options["hierarchies"] is not None:

@@ -75,7 +75,6 @@ def render_population(answer: Answer, rows: Sequence[Mapping[str, PopulationEsti
 
 
 def _build_population_table(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> RenderableType:
-    """A line for each number of each row, by its keys."""
     keys = [name for name in answer.columns if name not in answer.numbers]
     number_heading = ["number"] if len(rows[0]) > 1 else []
     population_table = build_table(*keys, *number_heading, *POPULATION_COLUMNS, right=POPULATION_COLUMNS)
@@ -129,7 +128,6 @@ def render_answer(
 
 
 def _render_single_number(answer: Answer, intervals: Mapping[str, Interval]) -> Iterator[RenderableType]:
-    """The headline, what is raw of it, its intervals, and what it means."""
     posterior, single_interval = answer.posterior, next(iter(intervals.values()), None)
     yield build_text(format_value(answer.headline, single_interval), "bold")
     if answer.shaped:
@@ -188,7 +186,6 @@ def render_preview(preview: Preview) -> Iterator[RenderableType]:
 
 
 def _build_rows_table(preview: Preview) -> Table:
-    """How the accuracy depends on the number of rows."""
     rows_table = build_table("number", ROWS_HEADING, WITHIN_HEADING, right=(ROWS_HEADING, WITHIN_HEADING))
     for accuracy in preview.accuracy_by_rows:
         rows_table.add_row(*map(build_text, (accuracy.name, f"{accuracy.rows:,}", format_upper(accuracy.within))))
@@ -196,7 +193,6 @@ def _build_rows_table(preview: Preview) -> Table:
 
 
 def _build_candidates_table(preview: Preview) -> Table:
-    """The mechanisms that could answer, each with its cost and expected error."""
     candidates_table = build_table("", "aggregate", "mechanism", "cost", ERROR_HEADING, right=(ERROR_HEADING,))
     for candidate in preview.candidates:
         error = "depends on the rows" if candidate.expected_error is None else format_number(candidate.expected_error)

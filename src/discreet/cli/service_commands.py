@@ -101,7 +101,6 @@ def _serve_config(
 
 @contextmanager
 def _open_sample_folder(path: str | None) -> Iterator[Path]:
-    """The folder that was named, or a temporary one."""
     if path is not None:
         yield Path(path)
     else:
@@ -296,16 +295,13 @@ def _find_token_id(store: Store, prefix: str) -> str:
     ids = [token.id for token in list_tokens(store)]
     is_long = len(prefix) >= MIN_ID_LENGTH
     matches = [token_id for token_id in ids if token_id == prefix or (is_long and token_id.startswith(prefix))]
-    if len(matches) > 1:
-        raise InvalidInput(
-            f"{len(matches)} tokens begin with {prefix[:40]!r}; give more of the id: discreet token list"
-        )
+    if len(matches) == 1:
+        return matches[0]
+    problem = f"{len(matches)} tokens begin with {prefix[:40]!r}; give more of the id"
     if not matches:
-        raise InvalidInput(
-            f"there is no token {prefix[:40]!r}; give its id, or {MIN_ID_LENGTH} signs or more of its beginning: "
-            "discreet token list"
-        )
-    return matches[0]
+        length = f"{MIN_ID_LENGTH} signs or more of its beginning"
+        problem = f"there is no token {prefix[:40]!r}; give its id, or {length}"
+    raise InvalidInput(f"{problem}: discreet token list")
 
 
 def _require_dataset(config: Config, name: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from discreet.answers.answer import Answer, PopulationEstimate, RangeCount
@@ -77,7 +76,6 @@ class RemoteAnswer:
         return decode_reply(lambda document: dict(document["spec"]), reply)
 
     def _ask_again(self, name: str, addition: object, extra_fields: JsonObject | None = None) -> Any:
-        """Ask the same question again, from stored answers alone, with an addition."""
         stored_only: JsonObject = {"stored_only": True, name: addition} | dict(extra_fields or {})
         body = {field_name: value for field_name, value in self.body.items() if field_name != "fresh"}
         try:
@@ -138,9 +136,7 @@ class RemoteSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

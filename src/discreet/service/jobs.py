@@ -260,7 +260,6 @@ def _require_token(service: Service, job: Job) -> None:
 
 @contextmanager
 def _send_heartbeats(service: Service, job: Job, runner: str) -> Iterator[Callable[[str], None]]:
-    """Send heartbeats while a job runs, with its stage."""
     stage: list[str | None] = [None]
     done_event = Event()
 

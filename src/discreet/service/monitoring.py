@@ -79,7 +79,6 @@ def _check_disks(service: Service) -> None:
 
 
 def _list_folders(service: Service) -> list[Path]:
-    """Every folder of this machine that the service writes to, once."""
     config, datasets = service.config, [service.registry.find_dataset(name) for name in service.registry.names]
     schemas = [dataset.schema for dataset in datasets if dataset is not None]
     addresses = [config.store, *(get_ledger_address(schema, config.ledger) for schema in schemas)]

@@ -212,14 +212,12 @@ def answer_request(
 
 
 def _parse_answer_settings(request: RequestBody) -> dict[str, Any]:
-    """What an answer takes besides the options of a preview."""
     return {"constraints": tuple(request.get("constraints", ())), "fresh": bool(request.get("fresh"))}
 
 
 def _compute_additions(
     answer: Answer, ranges: list[tuple[str, str]], has_population: bool, population_size: Fraction | None
 ) -> dict[str, Any]:
-    """The counts of ranges and the estimates for the population that were requested with the answer."""
     additions: dict[str, Any] = {}
     if ranges:
         additions["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
@@ -457,7 +455,6 @@ def estimate_requested_release(custodian: Custodian, body: RequestBody) -> dict[
 
 
 def _parse_release_options(body: RequestBody) -> dict[str, Any]:
-    """The options of a release as `Custodian.publish` takes them."""
     options = {name: value for name, value in body.items() if name not in SERVICE_FIELDS and value is not None}
     for name in EXACT_FIELDS:
         if name in options:

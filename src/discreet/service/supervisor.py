@@ -276,7 +276,6 @@ def stop_processes(children: Sequence[SupervisedProcess], receiver: socket.socke
 
 
 def _import_ahead() -> None:
-    """Begin to import what the processes will need, in the process that they are forked from."""
     PROCESS_CONTEXT.set_forkserver_preload(["discreet.service.preload"])
     try:
         with _block_signals():
@@ -289,7 +288,6 @@ def _import_ahead() -> None:
 
 
 def _watch_startup(config: Config, server_socket: socket.socket, sender: socket.socket) -> None:
-    """Tell the loop, from a thread, once the service answers."""
     host, port = server_socket.getsockname()[:2]
 
     def poll_health() -> None:

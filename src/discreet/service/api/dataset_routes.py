@@ -177,7 +177,6 @@ def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
 
 
 def _build_links(prefix: str) -> dict[str, dict[str, Any]]:
-    """The links of OpenAPI from an answer, a session or a job to what can be done with it."""
     base_path, new_id = f"{prefix}/{{dataset}}", "$response.body#/id"
     answer = {"dataset": "$request.path.dataset", "answer": new_id}
     session = {"dataset": "$request.path.dataset", "session": new_id}

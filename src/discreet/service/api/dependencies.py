@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from discreet.custodian import Custodian
 from discreet.schema import Schema
 from discreet.service.dataset_registry import ServedDataset, Service
-from discreet.service.middleware.auth import Principal
+from discreet.service.middleware.auth import REHEARSAL_PREFIXES, Principal
 from discreet.service.problems import HttpProblem, build_not_found
 from discreet.service.store.tokens import list_granted_datasets
 
@@ -97,7 +97,7 @@ def list_visible_datasets(service: Service, principal: Principal) -> tuple[str, 
 
 
 def get_dataset_context(request: Request, dataset: DatasetName) -> DatasetContext:
-    """Enter the data set of a route; under /v1/rehearsal its rehearsal."""
+    """Enter the data set of a route or a page; under a prefix of rehearsals its rehearsal."""
     return enter_dataset(request, dataset, _is_rehearsal(request))
 
 
@@ -110,7 +110,7 @@ def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContex
 
 
 def _is_rehearsal(request: Request) -> bool:
-    return request.url.path.startswith("/v1/rehearsal/")
+    return request.url.path.startswith(REHEARSAL_PREFIXES)
 
 
 CurrentService = Annotated[Service, Depends(get_service)]

@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 
 def _require_storable(text: str) -> str:
@@ -36,7 +26,7 @@ Cell = int | float | bool | str | None
 EXAMPLE_QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
 
 
-def _with_example(**fields: JsonValue) -> ConfigDict:
+def _with_example(**fields: Any) -> ConfigDict:
     """The example of a body; the rest of the configuration is inherited."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
 

@@ -28,10 +28,16 @@ from discreet.service.api.dataset_routes import (
     get_history_document,
     preview_dataset_question,
 )
-from discreet.service.api.dependencies import CurrentPrincipal, CurrentService, DatasetContext, list_visible_datasets
+from discreet.service.api.dependencies import (
+    CurrentDataset,
+    CurrentPrincipal,
+    CurrentService,
+    DatasetContext,
+    list_visible_datasets,
+)
 from discreet.service.config import Config
 from discreet.service.console import forms, views
-from discreet.service.console.forms import ConsoleForm, DatasetUrls, OwnForm, PageDataset, get_dataset_urls
+from discreet.service.console.forms import ConsoleForm, DatasetUrls, OwnForm, get_dataset_urls
 from discreet.service.console.rendering import PageRoute, render_page
 from discreet.service.jobs import find_own_job, job_to_json, queue_question
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, problem_from_error
@@ -138,7 +144,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
     router = APIRouter(prefix=prefix, route_class=PageRoute)
 
     @router.get("/{dataset}")
-    def show_question_form(request: Request, context: PageDataset, again: str | None = None) -> Response:
+    def show_question_form(request: Request, context: CurrentDataset, again: str | None = None) -> Response:
         """Where a question is made; `again` is an answer whose question it begins with."""
         if again is None:
             return _render_question_page(request, context, _read_fields(ConsoleForm({})), given=False)
@@ -146,7 +152,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
         return _render_question_page(request, context, _fields_from_request(document["request"]))
 
     @router.post("/{dataset}/preview")
-    def show_preview(request: Request, context: PageDataset, form: OwnForm) -> Response:
+    def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
         """The same page with a preview, for browsers without scripts."""
         try:
             body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form))
@@ -156,7 +162,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
         return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
 
     @router.post("/{dataset}/ask")
-    def submit_question(request: Request, context: PageDataset, form: OwnForm) -> Response:
+    def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
         """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
         try:
             body = forms.validate_body(d.Ask, forms.read_question_fields(form) | forms.read_answer_fields(form))
@@ -169,7 +175,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
             return _render_question_refusal(request, context, form, problem_from_error(refusal))
 
     @router.get("/{dataset}/answers/{wanted}")
-    def one_answer(request: Request, context: PageDataset, wanted: AnswerId) -> Response:
+    def one_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> Response:
         """An answer with all that belongs to it."""
         document, urls = json.loads(find_visible_answer(context, wanted).document), get_dataset_urls(context)
         address = get_public_url(context.service.config, request)
@@ -183,7 +189,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
         return render_page(request, "answer.html", **variables)
 
     @router.get("/{dataset}/history")
-    def show_history(request: Request, context: PageDataset, before: Before = None) -> Response:
+    def show_history(request: Request, context: CurrentDataset, before: Before = None) -> Response:
         """A page of what was asked, to look at again or to compare."""
         history_page = get_history_document(context, before=before)
         variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
@@ -191,7 +197,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
         return render_page(request, "history.html", **variables)
 
     @router.get("/{dataset}/compare")
-    def compare_answers(request: Request, context: PageDataset, ids: AnswerIds) -> Response:
+    def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -> Response:
         """Answers side by side."""
         answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
         documents = [json.loads(find_visible_answer(context, item).document) for item in answer_ids]
@@ -238,7 +244,6 @@ def _render_question_page(
 def _render_question_refusal(
     request: Request, context: DatasetContext, form: ConsoleForm, problem: HttpProblem
 ) -> Response:
-    """The page once more, as it was filled in, with what is wrong."""
     if problem.name in {"not-found", "internal"}:
         raise problem
     status = PROBLEM_TYPES_BY_NAME[problem.name].status
@@ -247,7 +252,6 @@ def _render_question_refusal(
 
 
 def _read_fields(form: ConsoleForm) -> dict[str, Any]:
-    """The form as it was filled in."""
     fields: dict[str, Any] = {name: form.get_text(name) for name in QUESTION_FIELDS}
     fields |= {name: form.is_ticked(name) for name in QUESTION_BOXES}
     size = form.get_text("size") or ("" if form.fields else "0.1")
@@ -255,7 +259,6 @@ def _read_fields(form: ConsoleForm) -> dict[str, Any]:
 
 
 def _fields_from_request(body: dict[str, Any]) -> dict[str, Any]:
-    """An earlier request as a form."""
     how = next((name for name in forms.NOISE_FIELDS if name in body), "epsilon")
     fields: dict[str, Any] = {name: _format_field(body.get(name)) for name in QUESTION_FIELDS}
     fields |= {name: bool(body.get(name)) for name in QUESTION_BOXES}

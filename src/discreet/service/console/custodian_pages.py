@@ -183,7 +183,6 @@ def list_account_balances(service: Service, name: str, analyst: str | None = Non
 
 
 def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> list[dict[str, Any]]:
-    """Every analyst who may ask, or has asked of late, with what is spent."""
     granted_names = {analyst for dataset, analyst in list_grants(context.service.store) if dataset == context.name}
     accounts = []
     for name in sorted(granted_names | {active_name for active_name in active_names if active_name is not None}):
@@ -193,7 +192,6 @@ def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> li
 
 
 def _find_jobs_by_entry(context: DatasetContext) -> dict[int, str]:
-    """The job of every release, by its entry of the ledger."""
     return {
         json.loads(job.result)["release"]["entry"]: job.id
         for job in list_jobs(context.service.store, None)
@@ -273,7 +271,6 @@ def _read_release(form: ConsoleForm) -> dict[str, Any]:
 
 
 def _read_private_fields(form: ConsoleForm) -> dict[str, Any]:
-    """What a preview of all private methods takes."""
     fields: dict[str, Any] = {"epsilon": form.get_text("epsilon"), "delta": form.get_text("delta")}
     return forms.drop_empty(fields | {"k": _read_k(form), "columns": form.get_values("columns")})
 

@@ -13,12 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
-from discreet.service.api.dependencies import DatasetContext, enter_dataset, get_principal
+from discreet.service.api.dependencies import DatasetContext, get_principal
 from discreet.service.middleware.auth import check_form_token
 from discreet.service.problems import HttpProblem
 from discreet.service.store.stored_answers import canonicalize_request
 
-REHEARSAL_PREFIX = "/console/rehearsal/"
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 2000
 NOISE_FIELDS = ("epsilon", "accuracy", "noise_scale")
@@ -63,14 +62,6 @@ class DatasetUrls:
 def get_dataset_urls(context: DatasetContext) -> DatasetUrls:
     """Build the addresses of the data set of a page."""
     return DatasetUrls(context.name, context.rehearsal)
-
-
-def get_page_context(request: Request, dataset: str) -> DatasetContext:
-    """Enter the data set of a page, if it is granted."""
-    return enter_dataset(request, dataset, request.url.path.startswith(REHEARSAL_PREFIX))
-
-
-PageDataset = Annotated[DatasetContext, Depends(get_page_context)]
 
 
 @dataclass(frozen=True, slots=True)

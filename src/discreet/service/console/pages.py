@@ -21,8 +21,8 @@ SESSION_OVER = "you are signed out: your token was revoked or has expired, or yo
 OWN_SITES = {"same-origin", "none"}
 
 
-def build_sign_in_pages() -> APIRouter:
-    """Build the page to sign in, and the routes that sign in and out."""
+def build_public_pages() -> APIRouter:
+    """Build the pages that are about no data set: to sign in and out, and explanations."""
     router = APIRouter(prefix="/console", route_class=PageRoute)
 
     @router.get("")
@@ -58,6 +58,13 @@ def build_sign_in_pages() -> APIRouter:
         reply.delete_cookie(COOKIE_NAME)
         return reply
 
+    @router.get("/explain/{topic}")
+    def show_explanation(request: Request, topic: str) -> Response:
+        """One explanation."""
+        if topic not in TOPICS:
+            raise build_not_found()
+        return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
+
     return router
 
 
@@ -72,8 +79,7 @@ def build_console() -> APIRouter:
     router = APIRouter()
     for page_routes in (
         rendering.build_asset_routes(),
-        build_explanation_pages(),
-        build_sign_in_pages(),
+        build_public_pages(),
         analyst_pages.build_start_pages(),
         analyst_pages.build_dataset_pages("/console/datasets"),
         analyst_pages.build_dataset_pages("/console/rehearsal/datasets"),
@@ -83,20 +89,6 @@ def build_console() -> APIRouter:
         build_fallback_pages(),
     ):
         router.include_router(page_routes)
-    return router
-
-
-def build_explanation_pages() -> APIRouter:
-    """Build the explanations, which are about no data set."""
-    router = APIRouter(prefix="/console/explain", route_class=PageRoute)
-
-    @router.get("/{topic}")
-    def show_explanation(request: Request, topic: str) -> Response:
-        """One explanation."""
-        if topic not in TOPICS:
-            raise build_not_found()
-        return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
-
     return router
 
 

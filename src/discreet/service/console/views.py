@@ -203,7 +203,6 @@ def _get_interval(document: Document) -> list[Any]:
 
 
 def _find_numeric_posterior(document: Document) -> Document | None:
-    """The posterior over numbers of a single number."""
     posterior = (document["posteriors"] or [{}])[0].get(document["columns"][-1])
     return posterior if posterior and "interval_95" in posterior else None
 

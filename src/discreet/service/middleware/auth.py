@@ -163,7 +163,6 @@ class AuthMiddleware:
 
 
 def _build_refusal(problem: HttpProblem, scope: Scope, app: App) -> Response:
-    """People get a page, programs a problem document."""
     if not scope["path"].startswith("/console"):
         return problem.to_response()
     from discreet.service.console.rendering import render_refusal
@@ -226,7 +225,6 @@ def _decode_headers(scope: Scope) -> dict[str, str]:
 
 
 async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
-    """Refuse a body that is too large, or that does not come in time."""
     content_length = _decode_headers(scope).get("content-length", "0")
     parts, size = [], int(content_length) if content_length.isdecimal() and len(content_length) < 20 else 0
     try:

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import (
@@ -242,9 +241,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -257,7 +254,6 @@ def _reword_errors() -> Iterator[None]:
 
 
 def _prepare_tables(database: Database) -> None:
-    """Create the tables, or migrate those of an older discreet."""
     with database.begin_read() as connection:
         revision = connect.find_revision(connection, VERSION_TABLE)
     if revision != NEWEST_REVISION:

@@ -204,7 +204,6 @@ def revoke_token(store: Store, token_id: str, spare_last: bool = False) -> bool:
 
 
 def _require_other_custodian(connection: Connection, token_id: str) -> None:
-    """Refuse where no custodian would have a valid token left."""
     valid_custodian = tokens.c.role == "custodian", tokens.c.revoked.is_(None), tokens.c.expires > time.time()
     if list(connection.execute(select(tokens.c.id).where(*valid_custodian)).scalars()) == [token_id]:
         raise InvalidInput("this is the last custodian's token; make another first")
