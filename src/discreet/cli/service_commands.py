@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from discreet.service.config import Config
     from discreet.service.store import Store
+
+
 OptionalConfigFile = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="The service's configuration; without it a sample is served."),

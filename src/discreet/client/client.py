@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet.client import decode_replies
-from discreet.client.decode_replies import SyntheticEstimate, decode_answer, decode_reply
+from discreet.client.decode_replies import SyntheticEstimate, decode_reply
 from discreet.client.encode_requests import encode_noisy_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
     Progress,
@@ -118,11 +118,8 @@ class Client:
         body = encode_noisy_question(question, noise | planning | reply)
         dataset, request_key = self._require_open(), make_request_key(key)
         with attach_retry_key(request_key):
-            remote_answer = RemoteAnswer(dataset, body, dataset.submit_question(body, request_key))
-            return decode_reply(
-                lambda document: decode_answer(document, remote_answer.callbacks, prior is not None),
-                remote_answer.document,
-            )
+            document = dataset.submit_question(body, request_key)
+            return RemoteAnswer(dataset, body, document).decode(has_prior=prior is not None)
 
     def preview(
         self,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -258,17 +257,7 @@ def _parse_fraction(text: str | None) -> Fraction | None:
     return None if text is None else Fraction(text)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCallbacks:
-    """What an answer asks the service for when it is used: ranges, the population, the picture."""
-
-    count_range: Callable[[object, object, float], RangeCount]
-    estimate_population: Callable[[float, object], tuple[Mapping[str, PopulationEstimate], ...]]
-    picture: Callable[[str | Path], Path] | None = None
-    spec: Callable[[], dict[str, Any]] | None = None
-
-
-def decode_answer(document: JsonObject, callbacks: AnswerCallbacks, has_prior: bool) -> Answer:
+def decode_answer(document: JsonObject, has_prior: bool) -> Answer:
     """Decode an answer; `has_prior` where a prior was sent with the question."""
     dates = frozenset(document["dates"])
     intervals = decode_intervals(document["intervals_95"], dates)
@@ -293,11 +282,7 @@ def decode_answer(document: JsonObject, callbacks: AnswerCallbacks, has_prior: b
         prior_tail=document.get("prior_tail"),
         prior_use=document.get("prior_use", ""),
         describe_meaning=partial(str, document["meaning"]),
-        picture=callbacks.picture,
-        spec=callbacks.spec,
         reconcile=partial(_get_reconciled, _decode_reconciled(document["reconciled"], dates)),
-        count_range=callbacks.count_range,
-        estimate_population=callbacks.estimate_population,
     )
 
 

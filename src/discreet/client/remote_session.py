@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from discreet.answers.answer import Answer, PopulationEstimate, RangeCount
 from discreet.client.decode_replies import (
-    AnswerCallbacks,
     JsonObject,
     decode_answer,
     decode_population,
@@ -44,11 +43,12 @@ class RemoteAnswer:
     body: JsonObject
     document: JsonObject
 
-    @property
-    def callbacks(self) -> AnswerCallbacks:
-        """What the answer asks the service for when it is used."""
-        picture_callbacks = (self.save_picture, self.fetch_spec) if self.document.get("picture") else (None, None)
-        return AnswerCallbacks(self.count_range, self.estimate_population, *picture_callbacks)
+    def decode(self, has_prior: bool) -> Answer:
+        """Decode the answer, and let it ask the service for ranges, the population and its picture."""
+        answer = decode_reply(lambda document: decode_answer(document, has_prior), self.document)
+        if self.document.get("picture"):
+            answer = replace(answer, picture=self.save_picture, spec=self.fetch_spec)
+        return replace(answer, count_range=self.count_range, estimate_population=self.estimate_population)
 
     def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
         """Count the rows in a range."""
@@ -116,12 +116,8 @@ class RemoteSession:
         left = decode_reply(lambda document: Fraction(document["left"]), reply)
         with self._lock:
             self.left = min(self.left, left)
-        callbacks = replace(
-            RemoteAnswer(self._dataset, {}, reply).callbacks,
-            count_range=_refuse_in_session,
-            estimate_population=_refuse_in_session,
-        )
-        return decode_reply(lambda document: decode_answer(document, callbacks, has_prior=False), reply)
+        answer = RemoteAnswer(self._dataset, {}, reply).decode(has_prior=False)
+        return replace(answer, count_range=_refuse_in_session, estimate_population=_refuse_in_session)
 
     def close(self) -> None:
         """Close the session; what is left is lost, since there are no refunds."""
