@@ -200,37 +200,30 @@ class StoreDatabase:
         with _reword_errors(), self.database.begin_read() as connection:
             yield connection
 
-    def get_identity(self) -> str:
-        """Name the file or the database that is open."""
-        with _reword_errors():
-            return self.database.get_identity()
-
     def close(self) -> None:
         """Close the connections."""
         self.database.close()
 
 
+@dataclass(eq=False)
 class Store:
     """What a service remembers; opened by `Store.open`, shared by threads and processes."""
 
-    def __init__(self, database: Database, non_durable: Database) -> None:
-        self.database = database
-        self.non_durable = non_durable
-        """The same database, where a commit may be lost with the power: for what can be asked for again."""
+    database: StoreDatabase
+    non_durable: StoreDatabase
+    """The same database, where a commit may be lost with the power: for what can be asked for again."""
 
     @staticmethod
     def open(address: str | Path, timeout: float = 10) -> Store:
         """Open a store, or create it."""
         with _reword_errors():
-            database, non_durable = (
-                StoreDatabase(open_database(address, timeout, durable)) for durable in (True, False)
-            )
+            databases = [StoreDatabase(open_database(address, timeout, durable)) for durable in (True, False)]
+        store = Store(*databases)
         try:
-            _prepare_tables(database)
-            return Store(database, non_durable)
+            _prepare_tables(store.database)
+            return store
         except DiscreetError:
-            non_durable.close()
-            database.close()
+            store.close()
             raise
 
     def close(self) -> None:
@@ -253,7 +246,7 @@ def _reword_errors() -> Iterator[None]:
         raise Unavailable(STORE_MESSAGES.get(str(error), str(error))) from None
 
 
-def _prepare_tables(database: Database) -> None:
+def _prepare_tables(database: StoreDatabase) -> None:
     with database.begin_read() as connection:
         revision = connect.find_revision(connection, VERSION_TABLE)
     if revision != NEWEST_REVISION:
