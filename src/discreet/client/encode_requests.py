@@ -25,10 +25,10 @@ def encode_question(question: object, options: Mapping[str, Any]) -> dict[str, A
     """Encode a question with its options; those that were not given are left out."""
     if not isinstance(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
-    given = {
+    stated = {
         name: value for name, value in options.items() if value is not None and (value is not False or name == "tail")
     }
-    return {"question": question} | {name: OPTION_ENCODERS[name](value) for name, value in given.items()}
+    return {"question": question} | {name: OPTION_ENCODERS[name](value) for name, value in stated.items()}
 
 
 def encode_noisy_question(question: object, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def _find_jobs_by_entry(context: DatasetContext) -> dict[int, str]:
 def _verify_chain(context: DatasetContext) -> dict[str, Any]:
     """The result of recomputing the chain; one that does not hold is shown, not refused."""
     try:
-        with context.service.registry.lease_custodian(context.name) as custodian:
+        with context.lease_custodian() as custodian:
             return {"problem": None} | monitoring.verify_dataset_chain(custodian)
     except ClaimFailed as refusal:
         return {"problem": str(refusal)}
@@ -222,7 +222,7 @@ def build_release_pages() -> APIRouter:
         """Whether the recipe can be made, and how far off private files would be, for nothing."""
         try:
             recipe = _read_release(form)
-            with context.service.registry.lease_custodian(context.name) as custodian:
+            with context.lease_custodian() as custodian:
                 requests.check_release_request(custodian, recipe)
                 if recipe["method"] in WEAKER:
                     return _render_release_page(request, context, form, fits=recipe["method"])
@@ -267,12 +267,17 @@ def _read_release(form: ConsoleForm) -> dict[str, Any]:
     fields: dict[str, Any] = {name: form.get_text(name) for name in ("method", "epsilon", "delta", "t", "format")}
     columns_field = "keep" if fields["method"] in WEAKER else "columns"
     fields |= {"k": _read_k(form), columns_field: form.get_values("columns"), "report": True}
-    return forms.validate_body(d.Publish, forms.drop_empty(fields))
+    return forms.validate_body(d.Publish, _drop_empty(fields))
 
 
 def _read_private_fields(form: ConsoleForm) -> dict[str, Any]:
     fields: dict[str, Any] = {"epsilon": form.get_text("epsilon"), "delta": form.get_text("delta")}
-    return forms.drop_empty(fields | {"k": _read_k(form), "columns": form.get_values("columns")})
+    return _drop_empty(fields | {"k": _read_k(form), "columns": form.get_values("columns")})
+
+
+def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out empty fields; a k of 0 stays, and is refused."""
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
 def _read_k(form: ConsoleForm) -> int | str | None:

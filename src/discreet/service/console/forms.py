@@ -133,14 +133,14 @@ def read_question_fields(form: ConsoleForm) -> dict[str, Any]:
     tail = form.get_text("tail")
     if tail not in {"", "true", "false"}:
         raise InvalidInput(f"tail is true, false or left out, not {tail[:40]!r}")
-    return drop_empty(fields) | ({"tail": tail == "true"} if tail else {})
+    return _drop_empty(fields) | ({"tail": tail == "true"} if tail else {})
 
 
 def read_answer_fields(form: ConsoleForm) -> dict[str, Any]:
     """Read what an answer takes besides the options of a preview."""
     fields = {name: form.get_lines(name) for name in ("constraints", "ranges")}
     boxes = {name: form.is_ticked(name) for name in ("fresh", "population")}
-    return drop_empty(fields | boxes | {"population_size": form.get_text("population_size")})
+    return _drop_empty(fields | boxes | {"population_size": form.get_text("population_size")})
 
 
 def compute_form_key(form: ConsoleForm, body: Mapping[str, Any]) -> str:
@@ -158,6 +158,5 @@ def parse_optional_integer(text: str, name: str) -> int | None:
     return int(text)
 
 
-def drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the fields of a form that are empty."""
+def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in ("", None, False, [])}
