@@ -702,7 +702,7 @@ FAULTS = (
         "A process never gives memory back to the system.",
         "One large question leaves a worker large until it is restarted.",
         "service/worker.py",
-        "            library.malloc_trim(0)\n",
+        "                library.malloc_trim(0)\n",
         "",
         ("service/test_memory.py::test_a_process_gives_memory_back",),
     ),

@@ -333,7 +333,7 @@ def test_the_console_prints_amounts_as_the_service_does() -> None:
     """The same text from the same exact amount, by the script that previews run in a browser."""
     amounts = [Fraction(0), Fraction(1, 10), Fraction(1483, 25_000), Fraction(10**15) - Fraction(1, 7)]
     amounts += [Fraction(over, under) for over in (1, 7, 999_999_999_999, 10**20) for under in (1, 3, 10**4, 10**9 + 7)]
-    script = (ASSET_DIR / "telling.js").read_text(encoding="utf-8").replace("export ", "")
+    script = (ASSET_DIR / "formatting.js").read_text(encoding="utf-8").replace("export ", "")
     listed = ", ".join(f'"{amount}"' for amount in amounts)
     script += f"for (const one of [{listed}]) console.log(`${{costWords(one)}} ${{leftWords(one)}}`);"
     node = Path(playwright.__file__).parent / "driver" / "node"

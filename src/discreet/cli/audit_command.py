@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli import terminal
 from discreet.cli.terminal import Delta, Json, Model
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.formatting import format_cost
@@ -73,7 +74,6 @@ def run_audit(
     tables of at most 24 units: the registered data are not opened, and nothing is charged.
     """
     from discreet.charts import check_picture_path
-    from discreet.cli import terminal
 
     if picture is not None:
         check_picture_path(picture)
@@ -81,15 +81,13 @@ def run_audit(
     with terminal.show_stages() as progress:
         progress("planning")
         target = _build_target(what, query, epsilon, delta, model, pair, neighbors)
-        audited_target = (
-            target if pair else target.add_progress(progress)
-        )  # somebody else's generator may start anew in every call
+        # The generator of a callable may start anew in every call, so that its draws cannot be counted.
+        audited_target = target if pair else target.add_progress(progress)
         result, pair_words = audited_target.audit(draws, confidence_level, progress)
     if json:
         pair_fields = dict(zip(("D", "D2"), pair_words, strict=True))
-        terminal.print_json(
-            {"audited": target.name, "planned": target.note or None, "pair": pair_fields} | result.to_json()
-        )
+        fields = {"audited": target.name, "planned": target.note or None, "pair": pair_fields}
+        terminal.print_json(fields | result.to_json())
     else:
         terminal.print_screen(*_render_audit(target, result, pair_words))
     if picture is not None:
@@ -101,7 +99,7 @@ def run_audit(
 
 
 def _parse_confidence(confidence: str) -> Fraction:
-    """The confidence as a share; one in percent is told how it is written."""
+    """Refuse a confidence in percent, with how to write it as a share."""
     level = parse_rational(confidence, "--confidence")
     if 1 < level < 100:
         share = f"write {format_exact(level)} % as {format_exact(level / 100)}"
@@ -151,25 +149,16 @@ def _refuse_option(value: object, sentence: str) -> None:
 
 
 def _render_audit(target: Target, result: Audit, pair_words: tuple[str, str]) -> list[RenderableType]:
-    from discreet.cli import terminal
-
     event = result.event
     other = "D2" if event.likelier == "D" else "D"
-    fields = {"audited": target.name, "claim": _format_claim(result.epsilon, result.delta)}
+    delta = f", delta {format_cost(result.delta)}" if result.delta else ""
+    fields = {"audited": target.name, "claim": f"epsilon {format_cost(result.epsilon)}{delta}"}
     if target.note:
         fields["planned"] = target.note
-    fields |= {
-        "D": pair_words[0],
-        "D2": pair_words[1],
-        "event": event.words,
-        f"seen with {event.likelier}": f"{event.count:,} of {event.draws:,}",
-        f"seen with {other}": f"{event.other_count:,} of {event.draws:,}",
-    }
+    fields |= {"D": pair_words[0], "D2": pair_words[1], "event": event.words}
+    fields[f"seen with {event.likelier}"] = f"{event.count:,} of {event.draws:,}"
+    fields[f"seen with {other}"] = f"{event.other_count:,} of {event.draws:,}"
     if result.violated:
         fields["epsilon at least"] = result.format_bound()
     headline = [] if result.violated else [terminal.build_text(result.sentence(), "bold")]
     return [*headline, terminal.build_fields_table(fields)]
-
-
-def _format_claim(epsilon: Fraction, delta: Fraction) -> str:
-    return f"epsilon {format_cost(epsilon)}" + (f", delta {format_cost(delta)}" if delta else "")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from discreet.cli.terminal import Json, SchemaFile
+from discreet.cli import terminal
+from discreet.cli.terminal import Json, SchemaFile, build_fields_table, build_table, build_text, build_warning
 from discreet.errors import InvalidInput
+from discreet.formatting import format_cost
+from discreet.numeric import parse_rational
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rich.console import RenderableType
-    from rich.table import Table
 
     from discreet.datasets.dataset_dir import Snapshot
     from discreet.ledger import HeadEntry, LedgerVerification
@@ -46,7 +46,6 @@ def run_init(data: Data, output: Output = None, json: Json = False) -> None:
 
     Every DECIDE in the draft is for the custodian to decide: bounds and categories taken from the data are a leak.
     """
-    from discreet.cli import terminal
     from discreet.datasets.registration import build_draft_text, write_draft
 
     text = build_draft_text(data) if output is None else write_draft(data, Path(output))
@@ -91,7 +90,6 @@ def run_check(
 
     For the custodian alone: what is shown comes from the rows.
     """
-    from discreet.cli import terminal
     from discreet.custodian import Custodian
     from discreet.custodian.status import find_current_snapshot, snapshot_to_json
     from discreet.datasets.registration import make_address_absolute
@@ -116,8 +114,6 @@ def run_check(
 
 
 def _render_snapshot(snapshot: Snapshot, schema: Schema) -> Iterator[RenderableType]:
-    from discreet.cli.terminal import build_fields_table, build_warning
-
     report = cast("Mapping[str, Any]", snapshot.report)
     declared = "" if schema.units is None else f" ({schema.units:,} declared)"
     pairs = {"rows read": f"{report['rows_read']:,}", "rows kept": f"{report['rows_kept']:,}"}
@@ -132,16 +128,10 @@ def _render_snapshot(snapshot: Snapshot, schema: Schema) -> Iterator[RenderableT
     if unreadable_columns:
         yield build_warning(UNREADABLE_NOTE.format(names=", ".join(unreadable_columns)))
     yield ""
-    yield _build_column_table(report["columns"])
-
-
-def _build_column_table(column_counts: Mapping[str, Mapping[str, int]]) -> Table:
-    from discreet.cli.terminal import build_table, build_text
-
     column_table = build_table("column", *COUNT_COLUMNS, right=COUNT_COLUMNS)
-    for name, counts in column_counts.items():
+    for name, counts in report["columns"].items():
         column_table.add_row(build_text(name), *(f"{counts[count]:,}" for count in COUNT_COLUMNS))
-    return column_table
+    yield column_table
 
 
 LedgerAddress = Annotated[
@@ -197,7 +187,6 @@ LOST_SPEND_WARNING = (
 
 def run_ledger_verify(ledger: LedgerAddress, contains: KeptHeads = None, json: Json = False) -> None:
     """Recompute the chain of entries and every account; exit code 6 if something is not as it was written."""
-    from discreet.cli import terminal
     from discreet.ledger import Ledger
     from discreet.ledger.chain import parse_hash
 
@@ -208,21 +197,20 @@ def run_ledger_verify(ledger: LedgerAddress, contains: KeptHeads = None, json: J
             head: None if head == verified.head else open_ledger.find_head_entry(head) for head in hashes
         }
     if json:
-        _print_verification(
-            verified,
-            {"contains": [_head_to_json(head, entry) for head, entry in entries_by_head.items()]}
-            if entries_by_head
-            else {},
-        )
+        located_heads = [_head_to_json(head, entry) for head, entry in entries_by_head.items()]
+        _print_verification(verified, {"contains": located_heads} if located_heads else {})
     else:
-        _show_verification("ledger", verified, [_describe_head(head, entry) for head, entry in entries_by_head.items()])
+        lines = []
+        for head, entry in entries_by_head.items():
+            where = "the head of the whole ledger" if entry is None else f"entry {entry.entry:,} of {entry.dataset}"
+            lines.append(f"{head} is {where}.")
+        _show_verification("ledger", verified, lines)
 
 
 def run_ledger_backup(
     ledger: LedgerAddress, file: BackupFile, force: ReplaceBackup = False, json: Json = False
 ) -> None:
     """Copy a ledger into one file while others go on charging. The copy is recomputed before it gets its name."""
-    from discreet.cli import terminal
     from discreet.ledger import Ledger
 
     with terminal.show_stages() as progress:
@@ -246,12 +234,8 @@ def run_ledger_restore(
     The ledger keeps its id, so that its data sets go on with it. Where heads of later entries were recorded, they
     accept it only with a --forgotten above 0.
     """
-    from discreet.cli import terminal
     from discreet.custodian.status import restored_to_json
-    from discreet.errors import InvalidInput
-    from discreet.formatting import format_cost
     from discreet.ledger import Ledger
-    from discreet.numeric import parse_rational
 
     epsilon = parse_rational(forgotten, "--forgotten")
     delta = parse_rational(forgotten_delta, "--forgotten-delta")
@@ -271,25 +255,16 @@ def run_ledger_restore(
         heads |= _format_heads(restored.ledger, " now")
         notes = ("Charges without an answer in the back-up are void: a retry under their key is refused.",)
     if epsilon:
-        spent = (
-            f"Epsilon {format_cost(epsilon)} was"
-            if not delta
-            else f"Epsilon {format_cost(epsilon)} and delta {format_cost(delta)} were"
-        )
-        notes = (f"{spent} entered as spent since, on every data set and by every analyst.", *notes)
-    terminal.print_screen(
-        terminal.build_text(
-            f"The ledger is restored: {restored.backup.entries:,} entries, each as it was written.", "bold"
-        ),
-        terminal.build_fields_table(heads),
-        *notes,
-        terminal.build_warning(LOST_SPEND_WARNING),
-    )
+        spent = f" and delta {format_cost(delta)} were" if delta else " was"
+        accounts = "on every data set and by every analyst"
+        notes = (f"Epsilon {format_cost(epsilon)}{spent} entered as spent since, {accounts}.", *notes)
+    headline = f"The ledger is restored: {restored.backup.entries:,} entries, each as it was written."
+    warning = build_warning(LOST_SPEND_WARNING)
+    terminal.print_screen(build_text(headline, "bold"), build_fields_table(heads), *notes, warning)
 
 
 def run_ledger_upgrade(ledger: LedgerAddress, json: Json = False) -> None:
     """Give a ledger that an older discreet made the format of this one; entries and head stay as they are."""
-    from discreet.cli import terminal
     from discreet.ledger import Ledger
     from discreet.ledger.storage import FORMAT_VERSION
 
@@ -305,9 +280,7 @@ def run_ledger_upgrade(ledger: LedgerAddress, json: Json = False) -> None:
 
 
 def _read_new_dataset(schema: str) -> NewDataSet:
-    """A data set as its own folder knows it."""
     from discreet.datasets.dataset_dir import DatasetDir
-    from discreet.errors import InvalidInput
     from discreet.ledger.backup import NewDataSet
     from discreet.schema import load_schema
 
@@ -331,31 +304,20 @@ def _print_verification(verified: LedgerVerification, extra_fields: Mapping[str,
 
 
 def _show_verification(what: str, verified: LedgerVerification, lines: Sequence[str] = ()) -> None:
-    from discreet.cli import terminal
-
-    terminal.print_screen(
-        terminal.build_text(f"The {what} holds: {verified.entries:,} entries, each as it was written.", "bold"),
-        terminal.build_fields_table(_format_heads(verified)),
-        *lines,
-        KEEP_HEADS_NOTE,
-    )
+    headline = f"The {what} holds: {verified.entries:,} entries, each as it was written."
+    heads = build_fields_table(_format_heads(verified))
+    terminal.print_screen(build_text(headline, "bold"), heads, *lines, KEEP_HEADS_NOTE)
 
 
 def _format_heads(verified: LedgerVerification, when: str = "") -> dict[str, str]:
-    """The head of each data set and of all together, which is which."""
     fields = {f"head of {name}{when}": head for name, head in verified.heads.items()}
     return fields | {f"head of the whole ledger{when}": verified.head}
 
 
-def _describe_head(head: str, entry: HeadEntry | None) -> str:
-    where = "the head of the whole ledger" if entry is None else f"entry {entry.entry:,} of {entry.dataset}"
-    return f"{head} is {where}."
-
-
 def _head_to_json(head: str, entry: HeadEntry | None) -> dict[str, object]:
-    """Without a data set it is the head of the whole ledger."""
-    location = (None, None) if entry is None else (entry.dataset, entry.entry)
-    return dict(zip(("head", "dataset", "entry"), (head, *location), strict=True))
+    """The head of the whole ledger has no data set and no entry."""
+    dataset, number = (None, None) if entry is None else (entry.dataset, entry.entry)
+    return {"head": head, "dataset": dataset, "entry": number}
 
 
 LEDGER_COMMANDS: Mapping[str, Callable[..., None]] = {

@@ -1,4 +1,4 @@
-"""The list of commands, and from the command line to an exit code."""
+"""The list of commands; run the one that was typed, and turn its errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -50,12 +50,20 @@ EXAMPLES = {
 
 
 def format_example(command: str) -> str:
-    """What stands below the options of a command, by the words after `discreet`."""
+    """Write the example that stands below the options of a command."""
     command_line = EXAMPLES[command]
     hint = f"  ({EXAMPLE_HINT})" if "work/" in command_line else ""
     return f"\b\nFor example:\n  {command_line}\n{hint}"
 
 
+INTERRUPTED_EXIT = 130
+CHARGING_COMMANDS = ("ask", "publish")
+PAID_NOTE = "nothing is left half written, and what was charged by then stays charged, as 'discreet history' tells"
+UNREAD_EXIT = 1
+MAX_MESSAGE_LENGTH = 300
+"""Of a message about the arguments of a command, which may hold anything."""
+received_signals: list[int] = []
+"""The signals that were received: a library may turn the exit that they ask for into an error of its own."""
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "init": run_init,
     "check": run_check,
@@ -102,16 +110,6 @@ def print_version_or_help(
         print(context.get_help())
 
 
-INTERRUPTED_EXIT = 130
-CHARGING_COMMANDS = ("ask", "publish")
-PAID_NOTE = "nothing is left half written, and what was charged by then stays charged, as 'discreet history' tells"
-UNREAD_EXIT = 1
-MAX_MESSAGE_LENGTH = 300
-"""Of what is said about the words of a command, which may be anything."""
-received_signals: list[int] = []
-"""The signals that came: a library may turn the exit that they ask for into an error of its own."""
-
-
 def main() -> None:
     """Run the command that was typed, and leave with its exit code."""
     if not sys.warnoptions:
@@ -122,7 +120,7 @@ def main() -> None:
 
 
 def handle_signal(number: int, frame: object) -> None:  # noqa: ARG001
-    """End at once, by an exception, so that what is half made is taken away."""
+    """End at once, by an exception, so that half-written files are removed."""
     received_signals.append(number)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -130,8 +128,11 @@ def handle_signal(number: int, frame: object) -> None:  # noqa: ARG001
 
 
 def run_command_line(words: Sequence[str]) -> int:
-    """Run one command; its exit code."""
-    _replace_encoding_errors()
+    """Run one command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
     received_signals.clear()
     try:
         code = _run_command(words)
@@ -139,8 +140,9 @@ def run_command_line(words: Sequence[str]) -> int:
         return code
     except KeyboardInterrupt:
         return _report_interrupt(words)
-    except BrokenPipeError:
-        return _silence_stdout()
+    except BrokenPipeError:  # nobody reads any more: say nothing, not even when Python closes the stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD_EXIT
 
 
 def _run_command(words: Sequence[str]) -> int:
@@ -154,7 +156,7 @@ def _run_command(words: Sequence[str]) -> int:
 
 
 def _report_interrupt(words: Sequence[str]) -> int:
-    """Whoever stopped a command knows it, but not whether it had been paid for by then."""
+    """Who stopped a command knows that it stopped, but not whether it had been paid for by then."""
     if words and words[0] in CHARGING_COMMANDS:
         print(f"discreet: stopped before it was done; {PAID_NOTE}", file=sys.stderr, flush=True)
     return INTERRUPTED_EXIT
@@ -162,25 +164,11 @@ def _report_interrupt(words: Sequence[str]) -> int:
 
 @cache
 def _build_command() -> typer.core.TyperGroup:
-    """All commands, made once: who runs several in one process waits for that once."""
     return typer.main.get_group(app)
 
 
-def _replace_encoding_errors() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")
-
-
-def _silence_stdout() -> int:
-    """Nobody reads any more: say nothing, not even when Python closes the stream."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return UNREAD_EXIT
-
-
 def _convert_error(error: Exception) -> DiscreetError:
-    """Any failure as one of our kinds, with nothing in it that may come from the data."""
+    """Turn any error into one of ours, with nothing in it that may come from the data."""
     if isinstance(error, typer.TyperException):
         message = error.format_message().rstrip(".")[:MAX_MESSAGE_LENGTH]
         return InvalidInput(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli import terminal
 from discreet.cli.terminal import (
     Accuracy,
     Analyst,
@@ -29,12 +30,18 @@ from discreet.cli.terminal import (
     SchemaFile,
     Tail,
     WithPopulation,
+    build_bar,
+    build_table,
+    build_text,
+    build_warning,
+    format_owner,
     parse_query_request,
 )
+from discreet.errors import InvalidInput
+from discreet.formatting import VALUE_DIGITS, format_budget_left, format_cost, format_upper
+from discreet.numeric import parse_rational
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.console import RenderableType
     from rich.table import Table
 
@@ -49,18 +56,15 @@ Wait = Annotated[
     float, typer.Option(metavar="SECONDS", help="How long to wait for a ledger that others hold.", min=0.1)
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Pay for a new draw even if an answer is stored.")]
-
-
 Plot = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Draw prior, noise and posterior into a .svg, .png or .html file."),
+    str | None, typer.Option(metavar="FILE", help="Draw prior, noise and posterior into a .svg, .png or .html file.")
 ]
-
-
 Ranges = Annotated[
     list[str] | None,
     typer.Option("--range", metavar="A..B", help="Count a range of a HISTOGRAM too, such as 20000..30000; it is free."),
 ]
+Tight = Annotated[bool, typer.Option("--tight", help="Add a tighter total for approx-dp, for display alone.")]
+Limit = Annotated[int, typer.Option(min=1, metavar="N", help="How many entries at most, the latest first.")]
 
 
 def run_ask(
@@ -93,12 +97,10 @@ def run_ask(
     from discreet import custodian
     from discreet.answers.answer import NO_PICTURE
     from discreet.charts import check_picture_path
-    from discreet.cli import terminal
     from discreet.cli.screens import render_answer
+    from discreet.client.encode_requests import parse_range
     from discreet.custodian import Custodian, status
     from discreet.custodian.preview import is_any_price
-    from discreet.errors import InvalidInput
-    from discreet.numeric import parse_rational
     from discreet.schema import load_schema
 
     request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
@@ -106,36 +108,35 @@ def run_ask(
     if plot is not None:
         check_picture_path(plot)
     declared = load_schema(schema)
-    asked_ranges = [_parse_range(range_text) for range_text in ranges or ()]
+    range_ends = [parse_range(text) for text in ranges or ()]
     size = None if population_size is None else parse_rational(population_size, "--population-size")
     with_population = population or size is not None
     # Whatever is refused is refused before anything is registered or charged.
     is_any_price(reuse)
-    custodian.check_ranges(declared, request.question, asked_ranges)
-    arguments = request.epsilon, request.delta, prior, model
-    custodian.check_constraints(declared, request.question, constraint or (), *arguments, **options)
+    custodian.check_ranges(declared, request.question, range_ends)
+    noise = request.epsilon, request.delta, prior, model
+    custodian.check_constraints(declared, request.question, constraint or (), *noise, **options)
     if with_population:
-        custodian.check_population(declared, request.question, size, *arguments, **options)
+        custodian.check_population(declared, request.question, size, *noise, **options)
     if plot is not None or status.find_current_snapshot(declared) is None:
-        preview_result = custodian.preview_from_schema(
+        preview = custodian.preview_from_schema(
             declared, request.question, request.epsilon, prior, request.delta, model, **options
         )
-        if plot is not None and not preview_result.pictured:
+        if plot is not None and not preview.pictured:
             raise InvalidInput(NO_PICTURE)
     with terminal.show_stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as open_custodian:
         progress("answering")
-        numbers = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
-        answer = open_custodian.answer(request.question, *numbers, **options, constraints=constraint or (), reuse=reuse)
+        arguments = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
+        options |= {"constraints": constraint or (), "reuse": reuse}
+        answer = open_custodian.answer(request.question, *arguments, **options)
         balances = open_custodian.budget(analyst)
     picture_path = None if plot is None else answer.plot(plot)
-    range_estimates = [answer.range(low, high) for low, high in asked_ranges]
-    population_estimates = answer.population(size=size) if with_population else None
+    range_estimates = [answer.range(low, high) for low, high in range_ends]
+    estimates = answer.population(size=size) if with_population else None
     if json:
-        terminal.print_json(answer.to_json() | _build_extra_fields(range_estimates, population_estimates))
+        terminal.print_json(answer.to_json() | _build_extra_fields(range_estimates, estimates))
     else:
-        terminal.print_screen(
-            *render_answer(answer, balances, picture_path, range_estimates, population_estimates or ())
-        )
+        terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates or ()))
 
 
 def run_preview(
@@ -157,52 +158,33 @@ def run_preview(
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
-    from discreet.cli import terminal
     from discreet.cli.screens import render_preview
     from discreet.custodian import status
-    from discreet.custodian.status import preview_to_json
     from discreet.schema import load_schema
 
     request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
     declared = load_schema(schema)
-    numbers = (request.epsilon, prior, request.delta, model)
+    noise = (request.epsilon, prior, request.delta, model)
     options = _build_options(request, distance, interval, tail)
-    planned = status.preview_with_ledger(declared, ledger, analyst, request.question, *numbers, reuse=reuse, **options)
+    preview = status.preview_with_ledger(declared, ledger, analyst, request.question, *noise, reuse=reuse, **options)
     if json:
-        terminal.print_json(preview_to_json(planned))
+        terminal.print_json(status.preview_to_json(preview))
     else:
-        terminal.print_screen(*render_preview(planned))
+        terminal.print_screen(*render_preview(preview))
 
 
 def _build_extra_fields(
-    range_estimates: Sequence[RangeCount], population_estimates: Sequence[Mapping[str, PopulationEstimate]] | None
+    ranges: Sequence[RangeCount], population: Sequence[Mapping[str, PopulationEstimate]] | None
 ) -> dict[str, Any]:
-    """What was asked for beside the answer, for JSON."""
-    fields: dict[str, Any] = {"ranges": [estimate.to_json() for estimate in range_estimates]} if range_estimates else {}
-    if population_estimates is not None:
-        fields["population"] = [
-            {name: estimate.to_json() for name, estimate in row.items()} for row in population_estimates
-        ]
+    fields: dict[str, Any] = {"ranges": [estimate.to_json() for estimate in ranges]} if ranges else {}
+    if population is not None:
+        fields["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
     return fields
 
 
-def _parse_range(text: str) -> tuple[str, str]:
-    """Both ends of a range."""
-    from discreet.errors import InvalidInput
-
-    low, dots, high = (part.strip() for part in text.partition(".."))
-    if not (low and dots and high):
-        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
-    return low, high
-
-
 def _build_options(request: QueryRequest, distance: str | None, interval: bool, tail: bool | None) -> dict[str, Any]:
-    """What else goes with a question."""
     options: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
     return options | {"distance": distance, "interval": interval, "tail": tail}
-
-
-Tight = Annotated[bool, typer.Option("--tight", help="Add a tighter total for approx-dp, for display alone.")]
 
 
 def run_budget(
@@ -213,9 +195,7 @@ def run_budget(
     json: Json = False,
 ) -> None:
     """Show what is spent and left in every model."""
-    from discreet.cli import terminal
     from discreet.custodian import status
-    from discreet.custodian.status import balance_to_json
     from discreet.schema import load_schema
 
     declared = load_schema(schema)
@@ -223,39 +203,24 @@ def run_budget(
     owners = dict.fromkeys(balance.analyst for balance in balances) if tight else {}
     tighter = {owner: status.compute_tighter_epsilon(declared, ledger, owner) for owner in owners}
     if json:
-        documents = [balance_to_json(balance) for balance in balances]
-        terminal.print_json(
-            [
-                document | _build_tighter_field(balance, tighter)
-                for document, balance in zip(documents, balances, strict=True)
-            ]
-        )
+        documents = [status.balance_to_json(balance) for balance in balances]
+        for document, balance in zip(documents, balances, strict=True):
+            if balance.model == "approx-dp" and balance.analyst in tighter:
+                document["tighter_epsilon"] = tighter[balance.analyst]
+        terminal.print_json(documents)
     else:
         terminal.print_screen(*_render_balances(balances, tighter))
 
 
-def _build_tighter_field(balance: Balance, tighter: Mapping[str | None, float]) -> dict[str, float]:
-    known = balance.model == "approx-dp" and balance.analyst in tighter
-    return {"tighter_epsilon": tighter[balance.analyst]} if known else {}
-
-
 def _render_balances(balances: Sequence[Balance], tighter: Mapping[str | None, float]) -> Iterator[RenderableType]:
-    from discreet.cli.terminal import build_bar, build_table, build_text, build_warning, format_owner
-    from discreet.formatting import VALUE_DIGITS, format_budget_left, format_cost, format_upper
-
     numbers = ("spent", "cap", "left")
     balance_table = build_table("whose", "model", *numbers, "", right=numbers)
     for balance in balances:
-        whose, cap = build_text(format_owner(balance.analyst)), balance.cap.epsilon
+        cap, left = balance.cap.epsilon, balance.left
         spent = "no epsilon" if balance.epsilon is None else format_cost(balance.epsilon)
-        balance_table.add_row(
-            whose,
-            balance.model,
-            spent,
-            format_cost(cap),
-            format_budget_left(balance.left),
-            build_bar(cap - balance.left, cap),
-        )
+        amounts = (spent, format_cost(cap), format_budget_left(left))
+        owner = build_text(format_owner(balance.analyst))
+        balance_table.add_row(owner, balance.model, *amounts, build_bar(cap - left, cap))
     yield balance_table
     for analyst, epsilon in tighter.items():
         total = format_upper(epsilon, VALUE_DIGITS)
@@ -265,21 +230,16 @@ def _render_balances(balances: Sequence[Balance], tighter: Mapping[str | None, f
     yield from map(build_warning, dict.fromkeys(flag for balance in balances for flag in balance.flags))
 
 
-Limit = Annotated[int, typer.Option(min=1, metavar="N", help="How many entries at most, the latest first.")]
-
-
 def run_history(
     schema: SchemaFile, analyst: OneAnalyst = None, limit: Limit = 20, ledger: LedgerOption = None, json: Json = False
 ) -> None:
     """Show what was asked, the latest first."""
-    from discreet.cli import terminal
     from discreet.custodian import status
-    from discreet.custodian.status import entry_to_json
     from discreet.schema import load_schema
 
     entries = status.list_history(load_schema(schema), ledger, analyst, limit)
     if json:
-        terminal.print_json([entry_to_json(entry) for entry in entries])
+        terminal.print_json([status.entry_to_json(entry) for entry in entries])
     elif entries:
         terminal.print_screen(_build_history_table(entries))
     else:
@@ -287,27 +247,16 @@ def run_history(
 
 
 def _build_history_table(entries: list[Entry]) -> Table:
-    from discreet.cli.terminal import build_table, build_text
-
     history_table = build_table("entry", "at (UTC)", "who", "what", "cost", right=("entry",))
     for entry in entries:
         timestamp = entry.at.removesuffix("+00:00").replace("T", " ")
-        who, what, cost = (
-            build_text(entry.analyst or "the custodian"),
-            build_text(_describe_entry(entry)),
-            build_text(_format_entry_cost(entry)),
-        )
-        history_table.add_row(str(entry.entry), timestamp, who, what, cost)
+        query = f"snapshot {entry.snapshot} registered" if entry.query is None else entry.query
+        cells = (entry.analyst or "the custodian", query, _format_entry_cost(entry))
+        history_table.add_row(str(entry.entry), timestamp, *map(build_text, cells))
     return history_table
 
 
-def _describe_entry(entry: Entry) -> str:
-    return f"snapshot {entry.snapshot} registered" if entry.query is None else entry.query
-
-
 def _format_entry_cost(entry: Entry) -> str:
-    from discreet.formatting import format_cost
-
     if entry.epsilon is None:
         return "outside the account" if entry.kind == "release" else ""
     model = "" if entry.model == "dp" else f" {entry.model}"

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from discreet.cli.terminal import Json, LedgerOption, SchemaFile
+from discreet.cli import terminal
+from discreet.cli.terminal import (
+    Json,
+    LedgerOption,
+    SchemaFile,
+    build_fields_table,
+    build_table,
+    build_text,
+    build_warning,
+)
 from discreet.errors import InvalidInput, Unsupported
+from discreet.formatting import format_number
+from discreet.numeric import parse_rational
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,7 +143,6 @@ def run_publish(
     promises: the other methods. Identifiers are never released; private files have all other columns, or those of
     --column; the others have the columns with the roles quasi-identifier and confidential, and those of --keep.
     """
-    from discreet.cli import terminal
     from discreet.custodian import Custodian
     from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
     from discreet.release.methods import build_synthetic_recipes
@@ -140,36 +150,24 @@ def run_publish(
 
     options: dict[str, object] = {"keep": tuple(keep or ()), "k-of": k_of, "informed": informed, "swap": swap}
     options |= {"diversity": diversity, "weights": weights, "strata": strata, "grouping": grouping, "loss": loss}
-    options |= {
-        "hierarchies": hierarchies,
-        "suppress": suppress,
-        "form": form,
-        "partition": partition,
-        "buckets": buckets,
-    }
-    options |= {"delta": delta, "column": tuple(column or ()), "apart": apart, "pair": tuple(pair or ())}
+    options |= {"hierarchies": hierarchies, "suppress": suppress, "form": form, "partition": partition}
+    options |= {"buckets": buckets, "delta": delta, "column": tuple(column or ()), "apart": apart}
+    options["pair"] = tuple(pair or ())
     if sweep is not None:
-        _refuse_for_sweep({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | options)
+        for name, value in ({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | options).items():
+            if value:
+                flag = name if name.startswith("-") else f"--{name}"
+                raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {flag}; leave it out")
     elif not preview and (method is None or out is None):
         how = "--method private-linked --epsilon 1 " if method is None else ""
         raise InvalidInput(f"say {'how and ' if how else ''}where to: {how}--out out.parquet; see --help")
+    k_value = int(k) if k is not None and k.isdecimal() else k
     if preview or method in PRIVATE:  # refused before the table is registered
-        build_synthetic_recipes(
-            load_schema(schema),
-            method,
-            _parse_number(epsilon, "--epsilon"),
-            _parse_k(k),
-            {"t": t} | _parse_options(options),
-        )
+        declared, epsilon_value = load_schema(schema), _parse_number(epsilon, "--epsilon")
+        build_synthetic_recipes(declared, method, epsilon_value, k_value, {"t": t} | _parse_options(options))
     if preview:
-        _show_estimated_errors(
-            schema,
-            ledger,
-            method,
-            _parse_k(k),
-            {"epsilon": _parse_number(epsilon, "--epsilon"), **_parse_options(options)},
-            json,
-        )
+        arguments = {"epsilon": _parse_number(epsilon, "--epsilon"), **_parse_options(options)}
+        _show_estimated_errors(schema, ledger, method, k_value, arguments, json)
         return
     t_value = _parse_number(t, "t")
     output_options: dict[str, Any] = {"report": report, "force": force}
@@ -177,17 +175,13 @@ def run_publish(
         if sweep is not None:
             sweep_result = custodian.sweep(sweep, method or (), **output_options, t=t_value, progress=progress)
         else:
-            arguments = {
-                "epsilon": _parse_number(epsilon, "--epsilon"),
-                **_parse_options(options),
-                **output_options,
-                "progress": progress,
-            }
-            release = custodian.publish(method or "", out or "", _parse_k(k), t_value, **arguments)
-    if sweep is not None:
-        terminal.print_json(sweep_result.to_json()) if json else terminal.print_screen(
-            *_render_sweep(sweep_result, report)
-        )
+            arguments = {"epsilon": _parse_number(epsilon, "--epsilon"), **_parse_options(options)}
+            arguments |= {**output_options, "progress": progress}
+            release = custodian.publish(method or "", out or "", k_value, t_value, **arguments)
+    if sweep is not None and json:
+        terminal.print_json(sweep_result.to_json())
+    elif sweep is not None:
+        terminal.print_screen(*_render_sweep(sweep_result, report))
     elif json:
         terminal.print_json(release.to_json())
     else:
@@ -197,7 +191,6 @@ def run_publish(
 def _show_estimated_errors(
     schema: str, ledger: str | None, method: str | None, k: int | str | None, arguments: dict[str, Any], json: bool
 ) -> None:
-    from discreet.cli import terminal
     from discreet.custodian import Custodian
     from discreet.synthetic.file_plan import recommend_method
 
@@ -208,24 +201,20 @@ def _show_estimated_errors(
     if json:
         terminal.print_json({"plans": [plan.to_json() for plan in plans], "recommended": choice})
     else:
-        terminal.print_screen(
-            *_render_plans(plans, choice), terminal.build_text(f"Left: {terminal.format_balances_left(balances)}.")
-        )
+        left = f"Left: {terminal.format_balances_left(balances)}."
+        terminal.print_screen(*_render_plans(plans, choice), build_text(left))
 
 
 def _render_plans(plans: Sequence[SyntheticPlan], choice: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.terminal import build_fields_table, build_table, build_text, build_warning
-    from discreet.formatting import format_number
-
-    for place, plan in enumerate(plans):
-        yield from [""] * bool(place)
+    for index, plan in enumerate(plans):
+        if index:
+            yield ""
         yield build_text(plan.method, "bold")
         yield build_fields_table({"promise": plan.guarantee.words()})
         error_table = build_table("column", "expected error", "made as", right=("expected error",))
         for name, error in plan.errors.items():
-            error_table.add_row(
-                build_text(name), format_number(error, 2), build_text(plan.column_methods.get(name, "together"))
-            )
+            made_as = plan.column_methods.get(name, "together")
+            error_table.add_row(build_text(name), format_number(error, 2), build_text(made_as))
         yield error_table
         if "records" in plan.column_methods:
             yield build_text(f"together: {plan.column_methods['records']}")
@@ -236,38 +225,18 @@ def _render_plans(plans: Sequence[SyntheticPlan], choice: str | None) -> Iterato
     yield build_text(f"{choice + ' ' if choice else ''}Nothing was charged.", "bold")
 
 
-def _refuse_for_sweep(options: dict[str, object]) -> None:
-    for name, value in options.items():
-        if value:
-            option = name if name.startswith("-") else f"--{name}"
-            raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {option}; leave it out")
-
-
 def _parse_options(options: dict[str, object]) -> dict[str, Any]:
-    """Options as `Custodian.publish` takes them."""
-    numbers = {
-        "suppress": _parse_number(options["suppress"], "--suppress"),
-        "delta": _parse_number(options["delta"], "--delta"),
-    }
-    hierarchies = None if options["hierarchies"] is None else _read_json(str(options["hierarchies"]))
-    arguments = (
-        options
-        | numbers
-        | {"hierarchies": hierarchies, "ks": _parse_column_ks(options["k-of"] or []), "columns": options["column"]}
-    )
-    arguments |= {"pairs": [tuple(pair.split(",")) for pair in cast("tuple[str, ...]", options["pair"])]}
-    return {name: value for name, value in arguments.items() if name not in {"k-of", "column", "pair"}}
+    parsed: dict[str, Any] = {name: value for name, value in options.items() if name not in {"k-of", "column", "pair"}}
+    parsed |= {name: _parse_number(options[name], f"--{name}") for name in ("suppress", "delta")}
+    if options["hierarchies"] is not None:
+        parsed["hierarchies"] = _read_json(str(options["hierarchies"]))
+    parsed |= {"ks": _parse_column_ks(options["k-of"] or []), "columns": options["column"]}
+    parsed["pairs"] = [tuple(pair.split(",")) for pair in cast("tuple[str, ...]", options["pair"])]
+    return parsed
 
 
 def _parse_number(text: object, what: str) -> Fraction | None:
-    from discreet.numeric import parse_rational
-
     return None if text is None else parse_rational(str(text), what)
-
-
-def _parse_k(text: str | None) -> int | str | None:
-    """A whole number, or auto."""
-    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _parse_column_ks(texts: object) -> dict[str, int]:
@@ -288,23 +257,19 @@ def _read_json(path: str) -> object:
 
 
 def _render_release(release: Release) -> Iterator[RenderableType]:
-    from discreet.cli.terminal import build_fields_table, build_text, build_warning
-    from discreet.formatting import format_number
     from discreet.privacy.guarantee import DP_MODELS
 
     yield build_text(f"{release.name} is released: {release.rows:,} rows by {release.method}.", "bold")
     pairs = {"file": ", ".join(str(file) for file in release.files), "manifest": str(release.manifest_file)}
     pairs |= {} if release.report is None else {"report": f"{release.report} (for you alone)"}
     rows_are = release.manifest.get("rows_are")
-    yield build_fields_table(
-        pairs | ({} if rows_are is None else {"rows are": str(rows_are)}) | {"promise": release.guarantee.words()}
-    )
+    pairs |= {} if rows_are is None else {"rows are": str(rows_are)}
+    yield build_fields_table(pairs | {"promise": release.guarantee.words()})
     for sentence in release.guarantee.assumptions:
         yield build_text(f"  {sentence}")
     if isinstance(errors := release.manifest.get("expected_error"), dict):
-        yield build_fields_table(
-            {"expected error": ", ".join(f"{name} {format_number(error, 2)}" for name, error in errors.items())}
-        )
+        error_text = ", ".join(f"{name} {format_number(error, 2)}" for name, error in errors.items())
+        yield build_fields_table({"expected error": error_text})
     verdicts = {"risk": release.risk, "utility": release.utility}
     yield build_fields_table({name: verdict for name, verdict in verdicts.items() if verdict is not None})
     weaker = () if release.guarantee.model in DP_MODELS else (NOT_DP_WARNING,)
@@ -312,16 +277,12 @@ def _render_release(release: Release) -> Iterator[RenderableType]:
 
 
 def _render_sweep(sweep: SweepResult, report: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.terminal import build_table, build_text
-    from discreet.formatting import format_number
-
     numbers = ("k", "risk", "loss")
     sweep_table = build_table("method", *numbers, "", right=numbers)
     for point in sweep.points:
         chosen = ("recommended" if sweep.useful else "nearest") if point == sweep.recommended else ""
-        sweep_table.add_row(
-            build_text(point.method), str(point.k), format_number(point.risk), format_number(point.loss), chosen
-        )
+        cells = (str(point.k), format_number(point.risk), format_number(point.loss))
+        sweep_table.add_row(build_text(point.method), *cells, chosen)
     yield sweep_table
     yield build_text(sweep.words, "bold")
     for sentence in sweep.left_out:
@@ -357,7 +318,6 @@ def run_assess(
     json: Json = False,
 ) -> None:
     """Measure utility and risk of a released file beside its original; for the custodian alone."""
-    from discreet.cli import terminal
     from discreet.release.assess import assess_release
 
     with terminal.show_stages() as progress:
@@ -366,10 +326,8 @@ def run_assess(
     if json:
         terminal.print_json(assessment.to_json())
     else:
-        terminal.print_screen(
-            terminal.build_fields_table(dict(assessment.summary)),
-            terminal.build_text("For you alone: these are figures of the original records."),
-        )
+        notice = build_text("For you alone: these are figures of the original records.")
+        terminal.print_screen(build_fields_table(dict(assessment.summary)), notice)
 
 
 ReleasedTable = Annotated[
@@ -379,12 +337,6 @@ OriginalSchema = Annotated[
     str | None,
     typer.Option(metavar="SCHEMA", help="The schema of the data set it was made of; for the custodian alone."),
 ]
-ClaimedQuasi = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="A quasi-identifier, without a manifest.")
-]
-ClaimedConfidential = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="A confidential column, without a manifest.")
-]
 ClaimedK = Annotated[int | None, typer.Option("-k", metavar="K", help="The k-anonymity to check, without a manifest.")]
 ClaimedT = Annotated[str | None, typer.Option("-t", metavar="T", help="The t-closeness to check, without a manifest.")]
 
@@ -392,8 +344,8 @@ ClaimedT = Annotated[str | None, typer.Option("-t", metavar="T", help="The t-clo
 def run_verify(
     out: ReleasedTable,
     original: OriginalSchema = None,
-    quasi: ClaimedQuasi = None,
-    confidential: ClaimedConfidential = None,
+    quasi: Quasi = None,
+    confidential: Confidential = None,
     k: ClaimedK = None,
     t: ClaimedT = None,
     json: Json = False,
@@ -402,7 +354,6 @@ def run_verify(
 
     The claim and the columns come from the manifest beside the file, or from the options.
     """
-    from discreet.cli import terminal
     from discreet.release.assess import verify_release
 
     with terminal.show_stages() as progress:
@@ -412,6 +363,6 @@ def run_verify(
         if result.unshown is not None:
             raise typer.Exit(Unsupported.exit_code)
         return
-    terminal.print_screen(terminal.build_text(result.words, "bold"), terminal.build_fields_table(result.measured_texts))
+    terminal.print_screen(build_text(result.words, "bold"), build_fields_table(result.measured_texts))
     if result.unshown is not None:
         raise Unsupported(result.unshown)

@@ -1,8 +1,8 @@
-"""How an answer, a preview and population estimates look."""
+"""Render answers, previews and population estimates for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -41,10 +41,23 @@ from discreet.ledger.budget_check import MAX_AFFORDABLE
 from discreet.privacy.guarantee import Guarantee
 
 POPULATION_COLUMNS = ("for the population", "95 % interval", "noise", "sampling")
+MAX_ROWS_SHOWN = 200
+"""Rows on a screen; JSON has all."""
+POSTERIOR_HEADING = "posterior mean"
+RECONCILED_HEADING = "reconciled"
+MAX_RECONCILED_COLUMNS = 2
+"""With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
+ERROR_HEADING = "expected error (root mean square)"
+REUSE_NOTES = {
+    "shared": ": another analyst's answer is stored, and is told; the data set pays nothing more",
+    "degraded": ": another analyst's answer is stored, and is told with noise added; the data set pays nothing more",
+}
+"""What a preview says of another analyst's stored answer."""
+ROWS_HEADING, WITHIN_HEADING = "rows with a value, at least", "within"
 
 
 def render_population(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> Iterator[RenderableType]:
-    """What is known of the population, and what that takes for granted."""
+    """Render estimates for the population, and the assumptions behind them."""
     if not rows:
         return
     if answer.single:
@@ -62,37 +75,19 @@ def render_population(answer: Answer, rows: Sequence[Mapping[str, PopulationEsti
 
 
 def _build_population_table(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> RenderableType:
-    """A line for each number of each row, by its keys."""
     keys = [name for name in answer.columns if name not in answer.numbers]
-    several = len(rows[0]) > 1
-    population_table = build_table(
-        *keys, *(["number"] if several else []), *POPULATION_COLUMNS, right=POPULATION_COLUMNS
-    )
+    number_heading = ["number"] if len(rows[0]) > 1 else []
+    population_table = build_table(*keys, *number_heading, *POPULATION_COLUMNS, right=POPULATION_COLUMNS)
     for row, estimates in zip(answer.rows, rows, strict=False):
         for name, estimate in estimates.items():
-            cells = [format_value(row[key]) for key in keys] + ([name] if several else [])
-            population_table.add_row(*(build_text(cell) for cell in (*cells, *_format_estimate(estimate))))
+            cells = [format_value(row[key]) for key in keys] + ([name] if number_heading else [])
+            population_table.add_row(*map(build_text, (*cells, *_format_estimate(estimate))))
     return population_table
 
 
 def _format_estimate(estimate: PopulationEstimate) -> tuple[str, str, str, str]:
     noise, sampling = (f"±{format_upper(half_width)}" for half_width in (estimate.noise, estimate.sampling))
     return format_value(estimate.value, estimate.interval), format_interval(*estimate.interval), noise, sampling
-
-
-MAX_ROWS_SHOWN = 200
-"""On a screen; JSON has all."""
-POSTERIOR_HEADING = "posterior mean"
-RECONCILED_HEADING = "reconciled"
-MAX_RECONCILED_COLUMNS = 2
-"""With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
-ERROR_HEADING = "expected error (root mean square)"
-REUSE_NOTES = {
-    "shared": ": another analyst's answer is stored, and is told; the data set pays nothing more",
-    "degraded": ": another analyst's answer is stored, and is told with noise added; the data set pays nothing more",
-}
-"""What a preview says of another analyst's stored answer."""
-ROWS_HEADING, WITHIN_HEADING = "rows with a value, at least", "within"
 
 
 def render_answer(
@@ -102,7 +97,7 @@ def render_answer(
     ranges: Sequence[RangeCount] = (),
     population: Sequence[Mapping[str, PopulationEstimate]] = (),
 ) -> Iterator[RenderableType]:
-    """One number large and plain, or a table; below it all that belongs to it."""
+    """Render one number or a table, and below it all that belongs to it."""
     intervals = answer.intervals(0.95)
     if answer.missed_accuracy:
         yield build_warning(answer.missed_accuracy)
@@ -119,7 +114,10 @@ def render_answer(
     if answer.warning:
         yield build_warning(answer.warning)
     pairs = {"question": answer.question, **_describe_guarantee(answer.guarantee)}
-    pairs |= {"mechanism": answer.mechanism, **_describe_answer_accuracy(answer, intervals)}
+    pairs["mechanism"] = answer.mechanism
+    has_all_intervals = all(interval is not None for row in intervals for interval in row.values())
+    if not has_all_intervals and answer.accuracy[1:] not in answer.meaning:
+        pairs["accuracy"] = answer.accuracy
     yield ""
     if answer.reconciled is not None and _format_reconciled_values(answer):
         where = "" if len(answer.numbers) <= MAX_RECONCILED_COLUMNS else "with --json; "
@@ -130,62 +128,33 @@ def render_answer(
 
 
 def _render_single_number(answer: Answer, intervals: Mapping[str, Interval]) -> Iterator[RenderableType]:
-    """The headline, what is raw of it, its intervals, and what it means."""
-    posterior = answer.posterior
-    yield build_text(format_value(answer.headline, _get_single_interval(intervals)), "bold")
+    posterior, single_interval = answer.posterior, next(iter(intervals.values()), None)
+    yield build_text(format_value(answer.headline, single_interval), "bold")
     if answer.shaped:
-        raw = (
-            ""
-            if answer.headline == answer.value
-            else f"raw: {format_value(answer.value, _get_single_interval(intervals))}, "
-        )
+        raw = "" if answer.headline == answer.value else f"raw: {format_value(answer.value, single_interval)}, "
         yield f"{raw}a draw shaped by your prior"
-    yield from (
-        f"{INTERVAL_HEADING}: {format_answer_interval(interval)}"
-        for interval in intervals.values()
-        if interval is not None
-    )
+    for interval in intervals.values():
+        if interval is not None:
+            yield f"{INTERVAL_HEADING}: {format_answer_interval(interval)}"
     yield from (f"{RECONCILED_HEADING}: {numbers[0]}" for numbers in _format_reconciled_values(answer).values())
     if posterior is not None and posterior.numeric:
-        words = format_posterior(
-            posterior.mean(), posterior.median(), posterior.interval(0.95), isinstance(answer.value, date)
-        )
-        yield f"posterior: {words}"
-    if answer.meaning:
-        yield answer.meaning
-    if answer.prior_use:
-        yield answer.prior_use
-
-
-def _describe_answer_accuracy(answer: Answer, intervals: Sequence[Mapping[str, Interval]]) -> dict[str, str]:
-    """Nothing where the intervals or the meaning tell it already."""
-    is_redundant = (
-        all(interval is not None for row in intervals for interval in row.values())
-        or answer.accuracy[1:] in answer.meaning
-    )
-    return {} if is_redundant else {"accuracy": answer.accuracy}
+        numbers = posterior.mean(), posterior.median(), posterior.interval(0.95)
+        yield f"posterior: {format_posterior(*numbers, isinstance(answer.value, date))}"
+    yield from filter(None, (answer.meaning, answer.prior_use))
 
 
 def _format_range_estimate(estimate: RangeCount) -> str:
-    """With the bins that were counted, where they are not just what was asked for."""
+    """With the bins that were counted, where they are not the requested range."""
     ends = f"{format_value(estimate.low)} to {format_value(estimate.high)}"
     requested_range = "{} to {}".format(*estimate.asked)
     is_exact_range = (str(estimate.low), str(estimate.high)) == estimate.asked
     where = ends if is_exact_range else f"{requested_range}, in whole bins {ends}"
-    confidence_text = format_percent_at_least(estimate.confidence)
-    return (
-        f"{where}: {format_value(estimate.value, estimate.interval)}, {confidence_text} "
-        f"{format_answer_interval(estimate.interval)}"
-    )
-
-
-def _get_single_interval(intervals: Mapping[str, Interval]) -> Interval:
-    """The interval of a single number."""
-    return next(iter(intervals.values()), None)
+    interval_text = f"{format_percent_at_least(estimate.confidence)} {format_answer_interval(estimate.interval)}"
+    return f"{where}: {format_value(estimate.value, estimate.interval)}, {interval_text}"
 
 
 def render_preview(preview: Preview) -> Iterator[RenderableType]:
-    """What would be asked, how, and how good it would be."""
+    """Render what a question would cost, how it would be answered, and how good the answer would be."""
     yield build_text(preview.question, "bold")
     yield ""
     pairs = {**_describe_guarantee(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
@@ -201,11 +170,10 @@ def render_preview(preview: Preview) -> Iterator[RenderableType]:
     if preview.compared_with_dp is not None:
         pairs["plain dp"] = f"{preview.compared_with_dp.mechanism}: {preview.compared_with_dp.accuracy}"
         pairs["which model"] = preview.compared_with_dp.words
-    pairs |= {
-        "cost": _format_amount(preview.cost) + stored,
-        "left": format_balances_left(preview.balances),
-        "more such": _describe_times(preview),
-    }
+    times = f"{preview.times:,}" if preview.times < MAX_AFFORDABLE else f"{MAX_AFFORDABLE:,} or more"
+    plural = "" if preview.times == 1 else "s"
+    pairs |= {"cost": _format_amount(preview.cost) + stored, "left": format_balances_left(preview.balances)}
+    pairs["more such"] = f"the budget holds {times} such question{plural}"
     yield build_fields_table(pairs)
     if preview.accuracy_by_rows:
         yield ""
@@ -217,34 +185,19 @@ def render_preview(preview: Preview) -> Iterator[RenderableType]:
     yield "Nothing was charged and no row was read."
 
 
-def _describe_times(preview: Preview) -> str:
-    count = f"{preview.times:,}" if preview.times < MAX_AFFORDABLE else f"{MAX_AFFORDABLE:,} or more"
-    return f"the budget holds {count} such question{'' if preview.times == 1 else 's'}"
-
-
 def _build_rows_table(preview: Preview) -> Table:
-    """How the accuracy depends on the number of rows."""
     rows_table = build_table("number", ROWS_HEADING, WITHIN_HEADING, right=(ROWS_HEADING, WITHIN_HEADING))
-    for row_accuracy in preview.accuracy_by_rows:
-        rows_table.add_row(
-            *map(build_text, (row_accuracy.name, f"{row_accuracy.rows:,}", format_upper(row_accuracy.within)))
-        )
+    for accuracy in preview.accuracy_by_rows:
+        rows_table.add_row(*map(build_text, (accuracy.name, f"{accuracy.rows:,}", format_upper(accuracy.within))))
     return rows_table
 
 
 def _build_candidates_table(preview: Preview) -> Table:
-    """What could answer, with its cost and the error of what it leads to."""
     candidates_table = build_table("", "aggregate", "mechanism", "cost", ERROR_HEADING, right=(ERROR_HEADING,))
     for candidate in preview.candidates:
         error = "depends on the rows" if candidate.expected_error is None else format_number(candidate.expected_error)
-        cells = (
-            "chosen" if candidate.chosen else "",
-            candidate.aggregate,
-            candidate.mechanism,
-            _format_amount(candidate.cost),
-            error,
-        )
-        candidates_table.add_row(*map(build_text, cells))
+        names = ("chosen" if candidate.chosen else "", candidate.aggregate, candidate.mechanism)
+        candidates_table.add_row(*map(build_text, (*names, _format_amount(candidate.cost), error)))
     return candidates_table
 
 
@@ -272,7 +225,10 @@ def _build_answer_table(answer: Answer, intervals: Sequence[Mapping[str, Interva
     """Each number beside its interval; a bar where there is one count or other whole number to a row."""
     interval_names = {name for row in intervals for name, interval in row.items() if interval is not None}
     reconciled_values = _format_reconciled_values(answer) if len(answer.numbers) <= MAX_RECONCILED_COLUMNS else {}
-    names = [part for name in answer.columns for part in _build_headings(name, interval_names, reconciled_values)]
+    names = []
+    for name in answer.columns:
+        names += [name, *([INTERVAL_HEADING] if name in interval_names else [])]
+        names += [RECONCILED_HEADING] if name in reconciled_values else []
     lengths, means = _compute_bar_lengths(answer), _format_posterior_means(answer)
     longest = max(lengths, default=0)
     right = (*answer.numbers, RECONCILED_HEADING, POSTERIOR_HEADING)
@@ -293,24 +249,14 @@ def _build_answer_table(answer: Answer, intervals: Sequence[Mapping[str, Interva
     return answer_table
 
 
-def _build_headings(name: str, interval_names: Container[str], reconciled_names: Container[str]) -> list[str]:
-    return [
-        name,
-        *([INTERVAL_HEADING] if name in interval_names else []),
-        *([RECONCILED_HEADING] if name in reconciled_names else []),
-    ]
-
-
 def _format_reconciled_values(answer: Answer) -> dict[str, list[str]]:
     """The reconciled numbers of the names that have any but raw ones."""
     reconciliation = answer.reconciled
     if reconciliation is None or (answer.single and answer.prior):  # one number with a prior is told by its posterior
         return {}
     pairs = list(zip(answer.rows, reconciliation.rows, strict=True))
-    changed = [
-        name for name in answer.numbers if any(raw_row[name] != fitted_row[name] for raw_row, fitted_row in pairs)
-    ]
-    return {name: [format_value(fitted_row[name]) for _, fitted_row in pairs] for name in changed}
+    changed = [name for name in answer.numbers if any(raw[name] != fitted[name] for raw, fitted in pairs)]
+    return {name: [format_value(fitted[name]) for _, fitted in pairs] for name in changed}
 
 
 def _format_posterior_means(answer: Answer) -> list[str]:
@@ -325,12 +271,10 @@ def _format_posterior_means(answer: Answer) -> list[str]:
 
 
 def _compute_bar_lengths(answer: Answer) -> list[int]:
-    """How long the bar of each row is; none where bars would say nothing."""
+    """The length of the bar of each row; none where bars would say nothing."""
     if len(answer.numbers) != 1 or len(answer.rows) < 2:
         return []
     numbers = [row[answer.numbers[0]] for row in answer.rows]
     number_types = int | float if answer.count_range is not None or answer.reconciled is not None else int
-    bar_values = [
-        number for number in numbers if isinstance(number, number_types)
-    ]  # a row without a bar would be read as 0
-    return [round(number) for number in bar_values] if len(bar_values) == len(numbers) else []
+    lengths = [round(number) for number in numbers if isinstance(number, number_types)]
+    return lengths if len(lengths) == len(numbers) else []  # a row without a bar would be read as 0

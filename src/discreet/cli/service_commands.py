@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.terminal import Json, escape_unprintable
+from discreet.cli import terminal
+from discreet.cli.terminal import Json, build_fields_table, build_text, build_warning, escape_unprintable
 from discreet.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -21,7 +26,6 @@ if TYPE_CHECKING:
 
     from discreet.service.config import Config
     from discreet.service.store import Store
-    from discreet.service.store.tokens import Token
 
 
 OptionalConfigFile = Annotated[
@@ -59,11 +63,13 @@ def run_serve(
 
     Without a configuration a made-up registry is served, on this machine alone, and a token for its custodian is shown.
     """
-    _require_service()
+    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
+        raise Unavailable("the service is not installed; run pip install '.[service]'")
     if config is not None and folder is not None:
         raise InvalidInput("--folder is for the sample; a configuration says itself where things are kept")
     if config is not None:
-        _serve_config(Path(config), port, workers, json, _skip_token)
+        # A service with a configuration gets its tokens by `discreet token`.
+        _serve_config(Path(config), port, workers, json, lambda _: None)
     else:
         with _open_sample_folder(folder) as sample_folder:
             _serve_config(_write_sample_config(sample_folder), port, workers, json, _create_sample_token)
@@ -72,10 +78,13 @@ def run_serve(
 def _serve_config(
     file: Path, port: int | None, workers: int | None, json: bool, make_token: Callable[[Config], str | None]
 ) -> None:
-    from discreet.cli import terminal
     from discreet.service import supervisor
+    from discreet.service.config import read_config
 
-    config = _read_config(file, port, workers)
+    config = read_config(file)
+    config = replace(
+        config, port=config.port if port is None else port, workers=config.workers if workers is None else workers
+    )
     with ExitStack() as stages:
         progress = stages.enter_context(terminal.show_stages())
 
@@ -83,7 +92,8 @@ def _serve_config(
             stages.close()
             address, token_text = _format_address(config, listening), make_token(config)
             if json:
-                terminal.print_json(_build_document(file, address, token_text))
+                document = {"address": address, "console": f"{address}/console/", "token": token_text}
+                terminal.print_json(document | {"config": str(file)})
             else:
                 terminal.print_screen(*_render_service(file, config, address, token_text))
             sys.stdout.flush()  # who waits for it on a pipe gets it now
@@ -91,16 +101,8 @@ def _serve_config(
         supervisor.run_service(config, announce, progress)
 
 
-def _require_service() -> None:
-    from importlib.util import find_spec
-
-    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
-        raise Unavailable("the service is not installed; run pip install '.[service]'")
-
-
 @contextmanager
 def _open_sample_folder(path: str | None) -> Iterator[Path]:
-    """The folder of the sample: the one that was named, or one that is gone at the end."""
     if path is not None:
         yield Path(path)
     else:
@@ -109,8 +111,7 @@ def _open_sample_folder(path: str | None) -> Iterator[Path]:
 
 
 def _write_sample_config(folder: Path) -> Path:
-    """The configuration of the sample, written with it where it is not there already."""
-    from discreet.cli import terminal
+    """Write the sample and its configuration where they are not there already."""
     from discreet.sample import write_registry
 
     file = folder / "service.yaml"
@@ -126,24 +127,8 @@ def _write_sample_config(folder: Path) -> Path:
     return file
 
 
-def _read_config(file: Path, port: int | None, workers: int | None) -> Config:
-    """The configuration, with what was said on the command line in its place."""
-    from dataclasses import replace
-
-    from discreet.service.config import read_config
-
-    config = read_config(file)
-    return replace(
-        config, port=config.port if port is None else port, workers=config.workers if workers is None else workers
-    )
-
-
-def _skip_token(config: Config) -> None:
-    """Whoever has a configuration makes tokens with `discreet token`."""
-
-
 def _create_sample_token(config: Config) -> str:
-    """A token for the custodian of the sample; the one that a former start showed is revoked."""
+    """Make a token for the custodian of the sample; the one that was shown before is revoked."""
     from discreet.service.store import Store
     from discreet.service.store.tokens import create_token, revoke_token
 
@@ -160,30 +145,20 @@ def _create_sample_token(config: Config) -> str:
 
 
 def _format_address(config: Config, address: str) -> str:
-    """The address as others reach it: by this machine's name where it listens everywhere."""
-    import socket
-
+    """Where the service listens on every address, others reach it by this machine's name."""
     port = address.rpartition(":")[2]
     return f"{address.partition(':')[0]}://{socket.gethostname()}:{port}" if _is_everywhere(config) else address
 
 
 def _is_everywhere(config: Config) -> bool:
-    """Whether the address stands for every one of this machine."""
-    import ipaddress
-
+    """Whether the address stands for every address of this machine."""
     try:
         return ipaddress.ip_address(config.address).is_unspecified
     except ValueError:
         return False
 
 
-def _build_document(file: Path, address: str, token: str | None) -> dict[str, str | None]:
-    return {"address": address, "console": f"{address}/console/", "token": token, "config": str(file)}
-
-
 def _render_service(file: Path, config: Config, address: str, token: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.terminal import build_fields_table, build_text, build_warning
-
     yield build_text(f"discreet answers at {address}", "bold")
     pairs = {"console": f"{address}/console/", "configuration": str(file)}
     if token is not None:
@@ -201,8 +176,6 @@ def _render_service(file: Path, config: Config, address: str, token: str | None)
 
 
 def _has_custodian(config: Config) -> bool:
-    import time
-
     from discreet.service.store import Store
     from discreet.service.store.tokens import list_tokens
 
@@ -240,15 +213,14 @@ def run_token_create(
     json: Json = False,
 ) -> None:
     """Make a token and print it: this once, for only its hash is kept."""
-    from discreet.cli import terminal
-    from discreet.service.store.tokens import create_token
+    from discreet.service.store.tokens import create_token, token_to_json
 
     with _open_store(config) as (settings, store):
         for name in dataset or ():
             _require_dataset(settings, name)
         token, secret = create_token(store, analyst, role, days, tuple(dataset or ()))
     if json:
-        terminal.print_json(_token_to_json(token) | {"token": secret})
+        terminal.print_json(token_to_json(token) | {"token": secret})
     else:
         print(secret)
         message = f"Token {token.id} of {token.analyst}, {token.role}, is good until {_format_time(token.expires)}."
@@ -257,32 +229,26 @@ def run_token_create(
 
 def run_token_list(config: ConfigFile, json: Json = False) -> None:
     """Show every token there ever was, without its secret, and who may ask what."""
-    from discreet.cli import terminal
-    from discreet.service.store.tokens import list_grants, list_tokens
+    from discreet.service.store.tokens import list_grants, list_tokens, token_to_json
 
     with _open_store(config) as (_, store):
         tokens, grants = list_tokens(store), list_grants(store)
     if json:
         granted = [{"dataset": dataset, "analyst": analyst} for dataset, analyst in grants]
-        terminal.print_json({"tokens": [_token_to_json(token) for token in tokens], "grants": granted})
+        terminal.print_json({"tokens": [token_to_json(token) for token in tokens], "grants": granted})
         return
     token_table = terminal.build_table("id", "analyst", "role", "created", "good until", "state")
     for token in tokens:
-        cells = (
-            token.id,
-            token.analyst,
-            token.role,
-            _format_time(token.created),
-            _format_time(token.expires),
-            _format_state(token),
-        )
-        token_table.add_row(*map(terminal.build_text, cells))
+        state = "valid" if token.is_valid(time.time()) else "expired"
+        if token.revoked is not None:
+            state = f"revoked {_format_time(token.revoked)}"
+        times = (_format_time(token.created), _format_time(token.expires))
+        token_table.add_row(*map(build_text, (token.id, token.analyst, token.role, *times, state)))
     terminal.print_screen(token_table, "", *(f"{analyst} may ask {dataset}" for dataset, analyst in grants))
 
 
 def run_token_revoke(token: TokenId, config: ConfigFile) -> None:
     """End a token, and every console session that it opened, at once."""
-    from discreet.cli import terminal
     from discreet.service.store.tokens import revoke_token
 
     with _open_store(config) as (_, store):
@@ -293,7 +259,6 @@ def run_token_revoke(token: TokenId, config: ConfigFile) -> None:
 
 def run_token_grant(analyst: AnalystName, dataset: DatasetName, config: ConfigFile) -> None:
     """Let an analyst ask a data set."""
-    from discreet.cli import terminal
     from discreet.service.store import tokens
 
     with _open_store(config) as (settings, store):
@@ -306,7 +271,6 @@ def run_token_grant(analyst: AnalystName, dataset: DatasetName, config: ConfigFi
 
 def run_token_ungrant(analyst: AnalystName, dataset: DatasetName, config: ConfigFile) -> None:
     """Let an analyst ask a data set no more."""
-    from discreet.cli import terminal
     from discreet.service.store import tokens
 
     with _open_store(config) as (_, store):
@@ -318,7 +282,6 @@ def run_token_ungrant(analyst: AnalystName, dataset: DatasetName, config: Config
 
 @contextmanager
 def _open_store(file: str) -> Iterator[tuple[Config, Store]]:
-    """A service's configuration and its store."""
     from discreet.service.config import read_config
     from discreet.service.store import Store
 
@@ -328,45 +291,27 @@ def _open_store(file: str) -> Iterator[tuple[Config, Store]]:
 
 
 def _find_token_id(store: Store, prefix: str) -> str:
-    """The id of the one token that is told of by it, or by how it begins."""
+    """The id of the one token that has this id, or one that begins so."""
     from discreet.service.store.tokens import list_tokens
 
-    ids = [candidate.id for candidate in list_tokens(store)]
-    matches = [
-        candidate
-        for candidate in ids
-        if candidate == prefix or (len(prefix) >= MIN_ID_LENGTH and candidate.startswith(prefix))
-    ]
-    if len(matches) > 1:
-        raise InvalidInput(
-            f"{len(matches)} tokens begin with {prefix[:40]!r}; give more of the id: discreet token list"
-        )
+    ids = [token.id for token in list_tokens(store)]
+    is_long = len(prefix) >= MIN_ID_LENGTH
+    matches = [token_id for token_id in ids if token_id == prefix or (is_long and token_id.startswith(prefix))]
+    if len(matches) == 1:
+        return matches[0]
+    problem = f"{len(matches)} tokens begin with {prefix[:40]!r}; give more of the id"
     if not matches:
-        raise InvalidInput(
-            f"there is no token {prefix[:40]!r}; give its id, or {MIN_ID_LENGTH} signs or more of its beginning: "
-            "discreet token list"
-        )
-    return matches[0]
+        length = f"{MIN_ID_LENGTH} signs or more of its beginning"
+        problem = f"there is no token {prefix[:40]!r}; give its id, or {length}"
+    raise InvalidInput(f"{problem}: discreet token list")
 
 
 def _require_dataset(config: Config, name: str) -> None:
-    """The service has such a data set."""
     from discreet.schema import load_schema
 
     names = [load_schema(dataset.schema).name for dataset in config.datasets]
     if name not in names:
         raise InvalidInput(f"the service has no data set {name[:40]!r}; it has {', '.join(names)}")
-
-
-def _token_to_json(token: Token) -> dict[str, object]:
-    """A token without its secret, as the service tells it."""
-    return token.to_json() | {"valid": token.is_valid(time.time())}
-
-
-def _format_state(token: Token) -> str:
-    if token.revoked is not None:
-        return f"revoked {_format_time(token.revoked)}"
-    return "valid" if token.is_valid(time.time()) else "expired"
 
 
 def _format_time(seconds: float) -> str:
@@ -380,4 +325,3 @@ TOKEN_COMMANDS: Mapping[str, Callable[..., None]] = {
     "grant": run_token_grant,
     "ungrant": run_token_ungrant,
 }
-"""By the word they are called with."""

@@ -1,4 +1,4 @@
-"""Options that commands share, and how output looks on a terminal."""
+"""The options that commands share, and output on a terminal: tables, texts, progress."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ if TYPE_CHECKING:  # Rich and the ledger take long to load, and help needs neith
     from discreet.ledger import Balance
 
 MAX_QUESTION_BYTES = 1_000_000
-"""In bytes, of what is read from standard input at all; a question may have far fewer characters."""
+"""The most that is read from standard input; a question may have far fewer characters."""
+PIPE_WIDTH = 240
+BAR_WIDTH = 24
+BAR_COLOR = "blue"
 
 SchemaFile = Annotated[
     str, typer.Argument(metavar="SCHEMA", help="The schema file of the data set.", show_default=False)
 ]
 Question = Annotated[
-    str,
-    typer.Argument(metavar="QUESTION", help="SQL, or - to read it from standard input.", show_default=False),
+    str, typer.Argument(metavar="QUESTION", help="SQL, or - to read it from standard input.", show_default=False)
 ]
 Epsilon = Annotated[
     str | None,
@@ -46,8 +48,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[str | None, typer.Option(metavar="D", help="The delta of approx-dp, such as 1e-9.")]
 Accuracy = Annotated[
-    str | None,
-    typer.Option(metavar="A", help="How near it should be, such as '±50 at 95%', instead of an epsilon."),
+    str | None, typer.Option(metavar="A", help="How near it should be, such as '±50 at 95%', instead of an epsilon.")
 ]
 NoiseScale = Annotated[
     str | None,
@@ -118,7 +119,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """A question and its numbers, by their decimal text."""
+    """A question with its options parsed."""
 
     question: str
     epsilon: Fraction | None
@@ -136,7 +137,7 @@ def parse_query_request(
     accuracy: str | None = None,
     rows: str | None = None,
 ) -> QueryRequest:
-    """A question, from standard input where it is -, and its numbers by their decimal text."""
+    """Read a question, from standard input where it is -, and parse its options."""
     text = _read_standard_input() if question == "-" else question
     try:
         text.encode()
@@ -165,15 +166,10 @@ def _read_standard_input() -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """A text that cannot move the cursor, change colours or ring: what does not print is written as its code."""
+    """Escape what does not print, so that a text cannot move the cursor, change colours or ring."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
-
-
-PIPE_WIDTH = 240
-BAR_WIDTH = 24
-BAR_COLOR = "blue"
 
 
 def print_json(payload: object) -> None:
@@ -193,19 +189,19 @@ def print_screen(*parts: RenderableType) -> None:
 
 
 def build_text(content: str, style: str = "") -> Text:
-    """A text that cannot move the cursor, whoever wrote it."""
+    """Build a text that cannot move the cursor, whoever wrote it."""
     from rich.text import Text
 
     return Text(escape_unprintable(content), style=style)
 
 
 def build_warning(message: str) -> Text:
-    """What must not be overlooked."""
+    """Build a warning."""
     return build_text(f"Warning: {message}", "bold yellow")
 
 
 def build_fields_table(pairs: Mapping[str, str]) -> Table:
-    """Names, and beside them what they are."""
+    """Build a table of names with their values beside them."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -217,7 +213,7 @@ def build_fields_table(pairs: Mapping[str, str]) -> Table:
 
 
 def build_table(*names: str, right: Sequence[str] = ()) -> Table:
-    """A table without rows; the columns named in `right` hold numbers."""
+    """Build a table without rows; the columns named in `right` hold numbers."""
     from rich.table import Table
 
     new_table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
@@ -227,7 +223,7 @@ def build_table(*names: str, right: Sequence[str] = ()) -> Table:
 
 
 def build_bar(part: float | Fraction, total: float | Fraction) -> ProgressBar:
-    """How much of a whole above 0 a part is."""
+    """Build a bar that shows how much of a total above 0 a part is."""
     from rich.progress_bar import ProgressBar
 
     share = min(max(float(part / total), 0), 1)
@@ -235,31 +231,28 @@ def build_bar(part: float | Fraction, total: float | Fraction) -> ProgressBar:
 
 
 def format_owner(analyst: str | None) -> str:
-    """Whose account it is."""
+    """Name the owner of an account."""
     return "the data set" if analyst is None else analyst
 
 
 def format_balances_left(balances: Sequence[Balance]) -> str:
-    """What is left to whom, in a line."""
-    several = len({balance.model for balance in balances}) > 1
+    """Tell in one line what is left of each account."""
+    has_several_models = len({balance.model for balance in balances}) > 1
     parts = []
     for balance in balances:
-        model = f" in {balance.model}" if several else ""
-        parts.append(
-            f"{format_budget_left(balance.left)} of {format_cost(balance.cap.epsilon)} for "
-            f"{format_owner(balance.analyst)}{model}"
-        )
+        amounts = f"{format_budget_left(balance.left)} of {format_cost(balance.cap.epsilon)}"
+        model = f" in {balance.model}" if has_several_models else ""
+        parts.append(f"{amounts} for {format_owner(balance.analyst)}{model}")
     return ", ".join(parts)
 
 
 @contextmanager
 def show_stages() -> Iterator[Callable[[str], None]]:
-    """Name on stderr the stage at work; the line is gone once all is done."""
+    """Show the present stage on stderr; the line is gone once all is done."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with _build_progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    ) as progress:
+    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with _build_progress(*columns) as progress:
         task = progress.add_task("starting", total=None)
 
         def show(stage: str) -> None:

@@ -1,17 +1,24 @@
-"""A data set of a service, with the calls of its custodian. Who asks is whom the token was given to."""
+"""`Client`: a data set of a service with the calls of a `Custodian`; the token says which analyst asks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet.client import decode_replies
-from discreet.client.decode_replies import SyntheticEstimate, decode_answer, decode_reply
-from discreet.client.encode_requests import encode_question, encode_recipe, make_request_key, require_noise_option
-from discreet.client.remote_dataset import Progress, RemoteDataset, attach_retry_key, ignore_job_stage
-from discreet.client.remote_session import RemoteAnswer
+from discreet.client.decode_replies import SyntheticEstimate, decode_reply
+from discreet.client.encode_requests import encode_noisy_question, encode_recipe, make_request_key
+from discreet.client.remote_dataset import (
+    Progress,
+    RemoteDataset,
+    attach_retry_key,
+    ignore_job_stage,
+    request_release,
+    request_sweep,
+    resolve_targets,
+)
+from discreet.client.remote_session import RemoteAnswer, RemoteSession, open_remote_session
 from discreet.client.transport import HttpRequest, Transport, parse_service_address
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_positive
@@ -19,7 +26,6 @@ from discreet.privacy.cost import require_storable_text
 
 if TYPE_CHECKING:
     from discreet.answers.answer import Answer
-    from discreet.client.remote_session import RemoteSession
     from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
     from discreet.planner.options import PriorInput
@@ -72,7 +78,7 @@ class Client:
 
     @property
     def schema(self) -> Mapping[str, object]:
-        """All that is public about the table, as JSON has it."""
+        """All that is public about the table, as in JSON."""
         if self._schema is None:
             self._schema = decode_reply(lambda document: dict(document["schema"]), self._require_open().fetch())
         return self._schema
@@ -106,19 +112,14 @@ class Client:
 
         The call makes a key of its own, or takes `key`: with the same key the same call is never paid for twice.
         """
-        options = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
-        options |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        options |= {"tail": tail, "reuse": reuse}
-        body = encode_question(
-            question, require_noise_option(options) | {"fresh": fresh, "constraints": constraints or None}
-        )
+        noise = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale, "model": model}
+        planning = {"prior": prior, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
+        reply = {"reuse": reuse, "fresh": fresh, "constraints": constraints or None}
+        body = encode_noisy_question(question, noise | planning | reply)
         dataset, request_key = self._require_open(), make_request_key(key)
         with attach_retry_key(request_key):
-            remote_answer = RemoteAnswer(dataset, body, dataset.submit_question(body, request_key))
-            return decode_reply(
-                lambda document: decode_answer(document, remote_answer.callbacks, prior is not None),
-                remote_answer.document,
-            )
+            document = dataset.submit_question(body, request_key)
+            return RemoteAnswer(dataset, body, document).decode(has_prior=prior is not None)
 
     def preview(
         self,
@@ -136,19 +137,14 @@ class Client:
         tail: bool | None = None,
         reuse: str | None = None,
     ) -> Preview:
-        """What the question would cost and be good for, what is left, and how many more such questions that holds."""
-        options = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
-        options |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        options |= {"tail": tail, "reuse": reuse}
-        return decode_reply(
-            decode_replies.decode_preview,
-            self._require_open().submit("/previews", encode_question(question, require_noise_option(options))),
-        )
+        """Tell what the question would cost, how good its answer would be, and how many such questions are left."""
+        noise = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale, "model": model}
+        planning = {"prior": prior, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
+        body = encode_noisy_question(question, noise | planning | {"reuse": reuse})
+        return decode_reply(decode_replies.decode_preview, self._require_open().submit("/previews", body))
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> RemoteSession:
-        """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
-        from discreet.client.remote_session import open_remote_session
-
+        """Pay epsilon at once, then count with noise of this scale as long as the joint sensitivity allows it."""
         return open_remote_session(self._require_open(), noise_scale, epsilon, make_request_key(key))
 
     def publish(
@@ -169,8 +165,6 @@ class Client:
 
         The service makes it and enters it in its ledger as `Custodian.publish` does. `key` makes a retry safe.
         """
-        from discreet.client.remote_dataset import request_release, resolve_targets
-
         recipe = encode_recipe({"method": method, "k": k, "t": t, "epsilon": epsilon} | options)
         targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
         return request_release(self._require_open(), recipe, targets, make_request_key(key), progress)
@@ -178,9 +172,9 @@ class Client:
     def estimate_error(
         self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
     ) -> tuple[SyntheticEstimate, ...]:
-        """What a private file would promise and how far off every column would be: for nothing; a custodian's token.
+        """Tell what a private file would promise and the expected error of every column, without charge.
 
-        Without a method, of every one that can be made of these columns.
+        Without a method, of every private file that can be made of these columns. For a custodian's token.
         """
         recipe = encode_recipe({"method": method, "k": k, "epsilon": epsilon} | options)
         reply = self._require_open().submit("/releases/previews", recipe)
@@ -197,48 +191,40 @@ class Client:
         progress: Progress = ignore_job_stage,
         key: str | None = None,
     ) -> SweepResult:
-        """Risk and utility of methods over k, and which to choose; nothing is released. For a custodian's token."""
-        from discreet.client.remote_dataset import request_sweep
-
+        """Compare risk and utility of methods over k; nothing is released. For a custodian's token."""
         ks_text = ks if isinstance(ks, str) else f"k={','.join(str(as_int(k, 'k', 2)) for k in ks)}"
-        recipe = encode_recipe(
-            {"ks": ks_text, "methods": [methods] if isinstance(methods, str) else list(methods), "t": t}
-        )
+        method_names = [methods] if isinstance(methods, str) else list(methods)
+        recipe = encode_recipe({"ks": ks_text, "methods": method_names, "t": t})
         return request_sweep(self._require_open(), recipe, report, force, make_request_key(key), progress)
 
     def budget(self) -> tuple[Balance, ...]:
-        """What is spent and left, of the data set and of whom the token was given to, in every model."""
+        """Tell what is spent and left in every model, of the data set and of the analyst whose token this is."""
         reply = self._require_open().fetch("/budget")
         return decode_reply(lambda document: decode_replies.decode_balances(document["budget"]), reply)
 
     def history(self, limit: int = 100, before: int | None = None) -> list[Entry]:
-        """What was asked with tokens of the same name, the latest first; a custodian sees what all asked.
+        """List what was asked with tokens of the same name, the latest first; a custodian sees what all asked.
 
-        A service gives at most 1000 entries at once. With `before`, the number of an entry, those before it follow.
+        A service sends at most 1000 entries at once; `before`, the number of an entry, asks for those before it.
         """
         before_parameter = "" if before is None else f"&before={as_int(before, 'before')}"
         reply = self._require_open().fetch(f"/history?limit={as_int(limit, 'the limit')}{before_parameter}")
         return decode_reply(lambda document: decode_replies.decode_entries(document["history"]), reply)
 
     def verify(self) -> LedgerVerification:
-        """Have the ledger's chain of this data set recomputed; ClaimFailed where it is not as it was written.
-
-        For a custodian's token.
-        """
+        """Have the ledger's chain recomputed; `ClaimFailed` where it was changed. For a custodian's token."""
         if self._rehearsal:
             raise InvalidInput(VERIFY_NOT_REHEARSED)
         return decode_reply(decode_replies.decode_verification, self._require_open().fetch("/ledger"))
 
     def close(self) -> None:
-        """No more calls; every call has let go of its connection already."""
+        """Refuse further calls; every call has closed its connection already."""
         self._dataset = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -252,7 +238,7 @@ class Client:
 
 
 def _check_token(token: object) -> str:
-    """A token that can be sent; one that cannot is not shown."""
+    """Refuse a token that cannot be sent, without showing it."""
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token or " " in token:
         raise InvalidInput(NO_TOKEN)
     return token

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -31,29 +30,34 @@ from discreet.privacy.guarantee import Guarantee
 if TYPE_CHECKING:
     from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
-    from discreet.planner.dp_comparison import DpComparison
-    from discreet.privacy.cost import PrivacyCost, SubAccount
-    from discreet.sdc.compare import SweepPoint, SweepResult
+    from discreet.sdc.compare import SweepResult
 
 
+JsonObject = Mapping[str, Any]
+IntervalRows = tuple[Mapping[str, Interval], ...]
+PosteriorRows = tuple[Mapping[str, Posterior | None], ...]
+Value = TypeVar("Value")
 NOT_IN_REPLY = "a reply tells the mean, the median and the 95 % interval of a posterior, and no more of its law"
 ONLY_95 = "a reply tells intervals at 95 % and at no other confidence; leave it at 0.95"
+TOO_MANY_POSTERIORS = (
+    f"a reply tells the posteriors of at most {MAX_JSON_POSTERIORS} rows, and this answer has more; ask for fewer"
+)
 
 
 class SummaryPosterior(Posterior):
-    """What is known after an answer, summed up; what would need the law itself is refused."""
+    """The mean, the median and the 95 % interval of a posterior; whatever needs more of its distribution is refused."""
 
     def __init__(self, mean: float, median: float, interval: tuple[float, float]) -> None:
         self._mean, self._median, self._interval = mean, median, interval
 
     @property
     def mass(self) -> Array:
-        """Not told."""
+        """Refused: a reply does not have it."""
         raise InvalidInput(NOT_IN_REPLY)
 
     @property
     def numeric(self) -> bool:
-        """It is: of names a reply tells every probability."""
+        """True: of a posterior over names a reply has every probability."""
         return True
 
     def mean(self) -> float:
@@ -61,15 +65,15 @@ class SummaryPosterior(Posterior):
         return self._mean
 
     def median(self) -> float:
-        """As likely below as above."""
+        """The median."""
         return self._median
 
     def variance(self) -> float:
-        """Not told."""
+        """Refused: a reply does not have it."""
         raise InvalidInput(NOT_IN_REPLY)
 
     def quantile(self, order: float) -> float:
-        """The median and both ends of the interval are told; no others."""
+        """The median or an end of the interval; other quantiles are refused."""
         quantiles = {0.025: self._interval[0], 0.5: self._median, 0.975: self._interval[1]}
         if order not in quantiles:
             raise InvalidInput(NOT_IN_REPLY)
@@ -85,18 +89,14 @@ class SummaryPosterior(Posterior):
 
 
 def require_95_confidence(confidence: float) -> None:
-    """Refuse every other confidence than the one that is told."""
+    """Refuse every confidence but 0.95, the only one that replies have."""
     if confidence != 0.95:
         raise InvalidInput(ONLY_95)
 
 
-JsonObject = Mapping[str, Any]
-Made = TypeVar("Made")
-
-
 @dataclass(frozen=True, slots=True)
 class SyntheticEstimate:
-    """What a private file would promise and how far off it would be, as it is told of a plan."""
+    """What a private file would promise, and the expected error of each column."""
 
     method: str
     guarantee: Guarantee
@@ -106,12 +106,12 @@ class SyntheticEstimate:
 
     @property
     def error(self) -> float:
-        """The mean over the columns."""
+        """The mean of the expected errors over the columns."""
         return sum(self.errors.values()) / len(self.errors)
 
 
-def decode_reply(decoder: Callable[[Any], Made], document: object) -> Made:
-    """A value from a document; whatever is not as it should be is told as one thing."""
+def decode_reply(decoder: Callable[[Any], Value], document: object) -> Value:
+    """Decode a document; one that is not of the expected form is refused as an unreadable reply."""
     try:
         return decoder(document)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
@@ -119,7 +119,7 @@ def decode_reply(decoder: Callable[[Any], Made], document: object) -> Made:
 
 
 def decode_guarantee(document: JsonObject) -> Guarantee:
-    """One promise."""
+    """Decode a guarantee."""
     return Guarantee(
         model=document["model"],
         neighbors=document.get("neighbours"),
@@ -136,12 +136,14 @@ def decode_guarantee(document: JsonObject) -> Guarantee:
 
 
 def decode_preview(document: JsonObject) -> Preview:
-    """What a question would cost and be good for."""
+    """Decode a preview."""
     from discreet.answers.explain import AccuracyForRows
     from discreet.custodian.preview import Preview
+    from discreet.planner.dp_comparison import DpComparison
     from discreet.planner.plan import Candidate
 
-    compared = document.get("compared_with_dp")
+    comparison = document.get("compared_with_dp")
+    dp_fields = ("mechanism", "accuracy", "expected_error", "own_error", "prefer", "words")
     candidates = [
         Candidate(
             item["aggregate"], item["mechanism"], decode_guarantee(item["cost"]), item["expected_error"], item["chosen"]
@@ -167,51 +169,40 @@ def decode_preview(document: JsonObject) -> Preview:
         balances=decode_balances(document["budget"]),
         times=document["times"],
         accuracy_by_rows=tuple(
-            AccuracyForRows(name=item["name"], rows=item["rows"], within=item["within"])
-            for item in document.get("accuracy_by_rows", ())
+            AccuracyForRows(item["name"], item["rows"], item["within"]) for item in document.get("accuracy_by_rows", ())
         ),
-        compared_with_dp=None if compared is None else _decode_dp_comparison(compared),
-    )
-
-
-def _decode_dp_comparison(document: JsonObject) -> DpComparison:
-    from discreet.planner.dp_comparison import DpComparison
-
-    return DpComparison(
-        mechanism=document["mechanism"],
-        accuracy=document["accuracy"],
-        expected_error=document["expected_error"],
-        own_error=document["own_error"],
-        prefer=document["prefer"],
-        words=document["words"],
+        compared_with_dp=None if comparison is None else DpComparison(*(comparison[name] for name in dp_fields)),
     )
 
 
 def decode_balances(documents: Sequence[JsonObject]) -> tuple[Balance, ...]:
-    """What is spent and left, of the data set and of analysts."""
+    """Decode what is spent and left, of the data set and of analysts."""
     from discreet.ledger.charge import Balance
     from discreet.schema import Budget
 
     def decode_balance(document: JsonObject) -> Balance:
-        spent, cap_document = document["spent"], document["cap"]
-        max_epsilon = _parse_fraction(cap_document.get("max_epsilon"))
-        cap = Budget(
-            epsilon=Fraction(cap_document["epsilon"]), delta=Fraction(cap_document["delta"]), max_epsilon=max_epsilon
-        )
-        flags = tuple(map(str, document["flags"]))
-        exact = _parse_fraction(spent["epsilon"]), Fraction(spent["delta"])
+        spent, cap = document["spent"], document["cap"]
         return Balance(
-            document["model"], document["analyst"], *exact, cap, Fraction(document["left"]), flags, document["promise"]
+            model=document["model"],
+            analyst=document["analyst"],
+            epsilon=_parse_fraction(spent["epsilon"]),
+            delta=Fraction(spent["delta"]),
+            cap=Budget(Fraction(cap["epsilon"]), Fraction(cap["delta"]), _parse_fraction(cap.get("max_epsilon"))),
+            left=Fraction(document["left"]),
+            flags=tuple(map(str, document["flags"])),
+            promise=document["promise"],
         )
 
     return tuple(decode_balance(document) for document in documents)
 
 
 def decode_entries(documents: Sequence[JsonObject]) -> list[Entry]:
-    """What was asked."""
+    """Decode entries of the ledger."""
     from discreet.ledger.charge import Entry
+    from discreet.privacy.cost import PrivacyCost, SubAccount
 
     def decode_entry(document: JsonObject) -> Entry:
+        spend, part = document["spend"], document["part"]
         return Entry(
             entry=document["entry"],
             kind=document["kind"],
@@ -220,36 +211,25 @@ def decode_entries(documents: Sequence[JsonObject]) -> list[Entry]:
             analyst=document["analyst"],
             query=document["query"],
             model=document["model"],
-            spend=None if document["spend"] is None else _decode_cost(document["spend"]),
+            spend=None
+            if spend is None
+            else PrivacyCost(*(Fraction(spend[name]) for name in ("epsilon", "rho", "other", "delta"))),
             epsilon=_parse_fraction(document["epsilon"]),
-            part=None if document["part"] is None else _decode_account(document["part"]),
+            part=None if part is None else SubAccount(part["kind"], part["name"], max_accounts=part["reach"]),
         )
 
     return [decode_entry(document) for document in documents]
 
 
-def _decode_cost(document: JsonObject) -> PrivacyCost:
-    from discreet.privacy.cost import PrivacyCost
-
-    epsilon, rho, other, delta = (Fraction(document[name]) for name in ("epsilon", "rho", "other", "delta"))
-    return PrivacyCost(epsilon=epsilon, rho=rho, gaussian_rho=other, delta=delta)
-
-
-def _decode_account(document: JsonObject) -> SubAccount:
-    from discreet.privacy.cost import SubAccount
-
-    return SubAccount(kind=document["kind"], name=document["name"], max_accounts=document["reach"])
-
-
 def decode_verification(document: JsonObject) -> LedgerVerification:
-    """A ledger that holds."""
+    """Decode the result of recomputing a ledger's chain."""
     from discreet.ledger.charge import LedgerVerification
 
     return LedgerVerification(document["entries"], document["head"])
 
 
 def decode_estimates(documents: Sequence[JsonObject]) -> tuple[SyntheticEstimate, ...]:
-    """What private files would be."""
+    """Decode plans of private files."""
     return tuple(
         SyntheticEstimate(
             document["method"],
@@ -263,52 +243,22 @@ def decode_estimates(documents: Sequence[JsonObject]) -> tuple[SyntheticEstimate
 
 
 def decode_sweep(document: JsonObject) -> SweepResult:
-    """Methods compared over k."""
-    from discreet.sdc.compare import SweepResult
+    """Decode a comparison of methods over k."""
+    from discreet.sdc.compare import SweepPoint, SweepResult
 
-    points = tuple(map(_decode_sweep_point, document["points"]))
-    return SweepResult(
-        points, _decode_sweep_point(document["recommended"]), document["limit"], tuple(document["left_out"])
+    fields = ("method", "k", "loss", "risk", "il1s", "linkage", "score", "lost")
+    *points, recommended = (
+        SweepPoint(*(point[name] for name in fields)) for point in (*document["points"], document["recommended"])
     )
-
-
-def _decode_sweep_point(document: JsonObject) -> SweepPoint:
-    from discreet.sdc.compare import SweepPoint
-
-    return SweepPoint(
-        method=document["method"],
-        k=document["k"],
-        loss=document["loss"],
-        risk=document["risk"],
-        il1s=document["il1s"],
-        linkage=document["linkage"],
-        score=document["score"],
-        lost=document["lost"],
-    )
+    return SweepResult(tuple(points), recommended, document["limit"], tuple(document["left_out"]))
 
 
 def _parse_fraction(text: str | None) -> Fraction | None:
     return None if text is None else Fraction(text)
 
 
-IntervalRows = tuple[Mapping[str, Interval], ...]
-TOO_MANY_POSTERIORS = (
-    f"a reply tells the posteriors of at most {MAX_JSON_POSTERIORS} rows, and this answer has more; ask for fewer"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerCallbacks:
-    """What is asked of the service again for one answer: ranges, the population, the picture."""
-
-    count_range: Callable[[object, object, float], RangeCount]
-    estimate_population: Callable[[float, object], tuple[Mapping[str, PopulationEstimate], ...]]
-    picture: Callable[[str | Path], Path] | None = None
-    spec: Callable[[], dict[str, Any]] | None = None
-
-
-def decode_answer(document: JsonObject, callbacks: AnswerCallbacks, has_prior: bool) -> Answer:
-    """The answer; `prior` where one was given with the question."""
+def decode_answer(document: JsonObject, has_prior: bool) -> Answer:
+    """Decode an answer; `has_prior` where a prior was sent with the question."""
     dates = frozenset(document["dates"])
     intervals = decode_intervals(document["intervals_95"], dates)
     return Answer(
@@ -320,13 +270,11 @@ def decode_answer(document: JsonObject, callbacks: AnswerCallbacks, has_prior: b
         accuracy=document["accuracy"],
         guarantee=decode_guarantee(document["guarantee"]),
         cost=decode_guarantee(document["cost"]),
-        spent={
-            model: None if amount is None else Fraction(amount) for model, amount in document["spent_so_far"].items()
-        },
+        spent={model: _parse_fraction(amount) for model, amount in document["spent_so_far"].items()},
         stored=document["stored"],
         entry=document["entry"],
         intervals=partial(_get_95_intervals, intervals),
-        posteriors=_make_posteriors_call(document["posteriors"]),
+        posteriors=partial(_get_posteriors, _decode_posteriors(document["posteriors"])),
         warning=document["warning"],
         missed_accuracy=document.get("missed_accuracy", ""),
         shaped=document["shaped_by_prior"],
@@ -334,16 +282,12 @@ def decode_answer(document: JsonObject, callbacks: AnswerCallbacks, has_prior: b
         prior_tail=document.get("prior_tail"),
         prior_use=document.get("prior_use", ""),
         describe_meaning=partial(str, document["meaning"]),
-        picture=callbacks.picture,
-        spec=callbacks.spec,
-        reconcile=partial(_return_value, _decode_reconciled(document["reconciled"], dates)),
-        count_range=callbacks.count_range,
-        estimate_population=callbacks.estimate_population,
+        reconcile=partial(_get_reconciled, _decode_reconciled(document["reconciled"], dates)),
     )
 
 
 def decode_range_count(document: JsonObject) -> RangeCount:
-    """One range; its ends are numbers, or dates, which alone are told as text."""
+    """Decode the count of a range; its ends are numbers, or dates, which alone are sent as text."""
     low, high = (
         date.fromisoformat(end) if isinstance(end, str) else end for end in (document["low"], document["high"])
     )
@@ -354,33 +298,26 @@ def decode_range_count(document: JsonObject) -> RangeCount:
 
 
 def decode_population(documents: Sequence[JsonObject]) -> tuple[Mapping[str, PopulationEstimate], ...]:
-    """Every row for the population."""
+    """Decode the estimates of every row for the population."""
 
     def decode_estimate(name: str, estimate: JsonObject) -> PopulationEstimate:
         low, high = estimate["interval"]
-        return PopulationEstimate(
-            name,
-            estimate["value"],
-            (low, high),
-            estimate["confidence"],
-            estimate["noise"],
-            estimate["sampling"],
-            estimate["words"],
-        )
+        details = (estimate[field] for field in ("confidence", "noise", "sampling", "words"))
+        return PopulationEstimate(name, estimate["value"], (low, high), *details)
 
     return tuple({name: decode_estimate(name, estimate) for name, estimate in row.items()} for row in documents)
 
 
 def decode_intervals(documents: Sequence[JsonObject], dates: frozenset[str]) -> IntervalRows:
-    """The interval of every number of every row."""
-    return tuple({name: _decode_interval(ends, name in dates) for name, ends in row.items()} for row in documents)
+    """Decode the interval of every number of every row."""
 
+    def decode_interval(ends: Sequence[Any] | None, are_dates: bool) -> Interval:
+        if ends is None:
+            return None
+        low, high = map(date.fromisoformat, ends) if are_dates else ends
+        return cast(Interval, (low, high))
 
-def _decode_interval(ends: Sequence[Any] | None, are_dates: bool) -> Interval:
-    if ends is None:
-        return None
-    low, high = map(date.fromisoformat, ends) if are_dates else ends
-    return cast(Interval, (low, high))
+    return tuple({name: decode_interval(ends, name in dates) for name, ends in row.items()} for row in documents)
 
 
 def _decode_rows(documents: Sequence[JsonObject], dates: frozenset[str]) -> tuple[Mapping[str, AnswerValue], ...]:
@@ -396,8 +333,8 @@ def _get_95_intervals(intervals: IntervalRows, confidence: float) -> IntervalRow
     return intervals
 
 
-def _return_value(value: Any) -> Any:
-    return value
+def _get_reconciled(reconciled: ReconciledRows | None) -> ReconciledRows | None:
+    return reconciled
 
 
 def _decode_reconciled(document: JsonObject | None, dates: frozenset[str]) -> ReconciledRows | None:
@@ -412,23 +349,20 @@ def _decode_reconciled(document: JsonObject | None, dates: frozenset[str]) -> Re
     )
 
 
-def _make_posteriors_call(
-    documents: Sequence[JsonObject] | None,
-) -> Callable[[], tuple[Mapping[str, Posterior | None], ...]]:
+def _get_posteriors(posteriors: PosteriorRows | None) -> PosteriorRows:
+    if posteriors is None:
+        raise InvalidInput(TOO_MANY_POSTERIORS)
+    return posteriors
+
+
+def _decode_posteriors(documents: Sequence[JsonObject] | None) -> PosteriorRows | None:
     if documents is None:
-        return _refuse_posteriors
-    return partial(
-        _return_value,
-        tuple({name: _decode_posterior(posterior) for name, posterior in row.items()} for row in documents),
-    )
-
-
-def _refuse_posteriors() -> tuple[Mapping[str, Posterior | None], ...]:
-    raise InvalidInput(TOO_MANY_POSTERIORS)
+        return None
+    return tuple({name: _decode_posterior(posterior) for name, posterior in row.items()} for row in documents)
 
 
 def _decode_posterior(document: JsonObject | None) -> Posterior | None:
-    """Of names the whole law is told, of numbers its summary."""
+    """Of names all probabilities are sent, of numbers a summary."""
     if document is None:
         return None
     if "probabilities" in document:

@@ -1,4 +1,4 @@
-"""What a call says, as the document that is sent: numbers exactly, by their text; what cannot travel is refused."""
+"""Encode questions, recipes and ranges as JSON documents: numbers exactly, by their text; the rest is refused."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ CONSTRAINTS_FORMAT = 'constraints are sent as a list of texts, such as ["total =
 
 
 def encode_question(question: object, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A question and what goes with it, as a request has it; what was not said is left out."""
+    """Encode a question with its options; those that were not given are left out."""
     if not isinstance(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
-    stated_options = {
+    stated = {
         name: value for name, value in options.items() if value is not None and (value is not False or name == "tail")
     }
-    encoded_options = {name: OPTION_ENCODERS[name](value) for name, value in stated_options.items()}
-    return {"question": question} | encoded_options
+    return {"question": question} | {name: OPTION_ENCODERS[name](value) for name, value in stated.items()}
 
 
-def require_noise_option(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What goes with a question, if it says how much noise there may be."""
+def encode_noisy_question(question: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Encode a question whose options must say how much noise there may be."""
     if all(options[name] is None for name in ("epsilon", "accuracy", "noise_scale")):
         raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
-    return dict(options)
+    return encode_question(question, options)
 
 
 def make_request_key(key: str | None) -> str:
-    """A name for one request: the caller's, or one that nobody else has."""
+    """Check the caller's key for a request, or make one that nobody else has."""
     if key is None:
         from discreet.mechanisms.entropy import SYSTEM
 
@@ -52,15 +51,23 @@ def make_request_key(key: str | None) -> str:
 
 
 def encode_range(low: object, high: object) -> str:
-    """A range as it is written, such as 20000..30000."""
+    """Write a range as text, such as 20000..30000."""
     ends = [end.isoformat() if isinstance(end, date) else str(end).strip() for end in (low, high)]
     if any(not end or ".." in end or len(end) > 100 for end in ends):
         raise InvalidInput("a range has a low and a high end, each a number or a date")
     return "..".join(ends)
 
 
+def parse_range(text: str) -> tuple[str, str]:
+    """Read both ends of a range that is written as text."""
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not (low and dots and high):
+        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
+    return low, high
+
+
 def encode_recipe(options: Mapping[str, object]) -> dict[str, Any]:
-    """What is said of a file to be published; numbers by their text."""
+    """Encode the options of a release or a sweep; those that were not given are left out."""
     return {name: _encode_value(value) for name, value in options.items() if value is not None and value is not False}
 
 
@@ -72,11 +79,8 @@ def _encode_value(value: object) -> Any:
         return int(number) if number.denominator == 1 else str(number)
     if isinstance(value, Mapping):
         return dict(value)
-    return list(value) if isinstance(value, Sequence) else _encode_diversity(value)
-
-
-def _encode_diversity(value: object) -> str:
-    """What a group must hold, as it is written."""
+    if isinstance(value, Sequence):
+        return list(value)
     from discreet.sdc.methods.partition import Diversity
 
     if not isinstance(value, Diversity):
@@ -84,29 +88,25 @@ def _encode_diversity(value: object) -> str:
     return value.to_text()
 
 
-def _encode_prior(stated_prior: PriorInput) -> str:
-    """Text as it is; a prior made of shapes by its text, so that it can be laid on any grid; weights as JSON."""
+def _encode_prior(prior_input: PriorInput) -> str:
+    """A prior made of shapes is sent as its text, so that it can be laid on any grid; weights as JSON."""
     from discreet.priors.prior import Prior
 
-    if isinstance(stated_prior, str):
-        return stated_prior
-    prior = Prior.weights(stated_prior) if isinstance(stated_prior, Mapping) else stated_prior
+    if isinstance(prior_input, str):
+        return prior_input
+    prior = Prior.weights(prior_input) if isinstance(prior_input, Mapping) else prior_input
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text, weights or a Prior, got {type(prior).__name__}")
     if prior.shape:
         return prior.shape
-    names = [_format_support_value(value) for value in prior.support]
+    if any(isinstance(value, tuple) for value in prior.support):
+        raise InvalidInput("a prior of several components cannot be sent; state one for one number or name")
+    names = [value.isoformat() if isinstance(value, date) else str(value) for value in prior.support]
     return json.dumps(dict(zip(names, prior.mass.tolist(), strict=True)), ensure_ascii=False)
 
 
-def _format_support_value(value: object) -> str:
-    if isinstance(value, tuple):
-        raise InvalidInput("a prior of several components cannot be sent; state one for one number or name")
-    return value.isoformat() if isinstance(value, date) else str(value)
-
-
 def _encode_distance(distance: object) -> str:
-    """By name; a distance with categories or a taxonomy is the schema's own, and named too."""
+    """A distance is sent by name; the categories and taxonomies are the schema's."""
     from discreet.priors.distance import ContinuousDistance, NominalDistance
 
     if isinstance(distance, str):
@@ -140,30 +140,25 @@ def _encode_tail(tail: object) -> bool:
 
 
 def _encode_reuse(reuse: object) -> str:
-    """As the library reads it."""
     from discreet.custodian.preview import ANY_PRICE, is_any_price
 
     is_any_price(reuse)
     return ANY_PRICE
 
 
-def _encode_expected_rows(expected_rows: object) -> int:
-    return as_int(expected_rows, "the number of rows expected")
-
-
 OPTION_ENCODERS: Mapping[str, Any] = {
-    "epsilon": lambda given: str(as_positive(given, "epsilon")),
-    "delta": lambda given: str(as_number_between(given, 0, 1, "delta")),
-    "noise_scale": lambda given: str(as_positive(given, "the noise scale")),
+    "epsilon": lambda epsilon: str(as_positive(epsilon, "epsilon")),
+    "delta": lambda delta: str(as_number_between(delta, 0, 1, "delta")),
+    "noise_scale": lambda scale: str(as_positive(scale, "the noise scale")),
     "accuracy": _encode_accuracy,
     "prior": _encode_prior,
     "distance": _encode_distance,
     "model": str,
     "interval": bool,
-    "rows": _encode_expected_rows,
+    "rows": lambda rows: as_int(rows, "the number of rows expected"),
     "tail": _encode_tail,
     "constraints": _encode_constraints,
     "fresh": bool,
     "reuse": _encode_reuse,
 }
-"""How what goes with a question is read."""
+"""How each option of a question is encoded."""

@@ -1,12 +1,12 @@
-"""A data set of a service: jobs and releases."""
+"""Requests about a data set of a service: jobs, and releases whose files are downloaded and checked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from discreet.client.decode_replies import JsonObject, decode_guarantee, decode_reply, decode_sweep
@@ -32,20 +32,28 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 BACKOFF_FACTOR = 1.5
 MAX_POLL_SECONDS = 15.0
-"""Seconds between two looks, unless the deadline is longer."""
+"""Seconds between two polls of a job, unless the deadline is longer."""
+FILE_MISMATCH = "a file that came is not the one that was released; bring the release again"
+SWEEP_REPORT = "sweep.html"
+"""The name that the service gives the report of a sweep."""
 
 
 def ignore_job_stage(stage: str) -> None:
-    """Progress that nobody watches."""
+    """Ignore the stages of a job."""
+
+
+def quote_path_part(name: object) -> str:
+    """Quote a name as one part of a path."""
+    return quote(str(name), safe="")
 
 
 def get_job_path(job: JsonObject) -> str:
-    """Where a job is looked at."""
-    return f"/v1/jobs/{quote(str(job.get('id')), safe='')}"
+    """Build the path of a job."""
+    return f"/v1/jobs/{quote_path_part(job.get('id'))}"
 
 
 def wait_for_job(transport: Transport, job: JsonObject, deadline: float, progress: Progress) -> JsonObject:
-    """The job once it is done; the error of one that failed. Looks come ever slower."""
+    """Poll a job, ever more slowly, until it is done; raise the error of one that failed."""
     pause = deadline
     while job.get("state") in {"waiting", "running"}:
         progress(str(job.get("stage") or job["state"]))
@@ -59,53 +67,44 @@ def wait_for_job(transport: Transport, job: JsonObject, deadline: float, progres
 
 @dataclass(frozen=True, slots=True)
 class RemoteDataset:
-    """Where requests about it go."""
+    """The path of a data set, and the transport that its requests take."""
 
     transport: Transport
     path: str
 
     @staticmethod
     def for_name(transport: Transport, name: str, rehearsal: bool) -> RemoteDataset:
-        """A data set by its name."""
+        """Find the path of a data set, or of its rehearsal."""
         parent_path = "/v1/rehearsal/datasets" if rehearsal else "/v1/datasets"
         return RemoteDataset(transport, f"{parent_path}/{quote_path_part(require_storable_text(name, 'dataset'))}")
 
     def fetch(self, subpath: str = "") -> JsonObject:
-        """A document about it."""
+        """Get a document about the data set."""
         return decode_reply(dict, self.transport.send(HttpRequest.get(self.path + subpath)))
 
     def submit(
         self, subpath: str, body: JsonObject, key: str | None = None, progress: Progress = ignore_job_stage
     ) -> JsonObject:
-        """The document that a request leads to; of long work, the job once it has ended."""
+        """Post a request; return the document of the reply, of long work the job once it is done."""
         document = decode_reply(dict, self.transport.send(HttpRequest.post(self.path + subpath, body, key)))
-        return (
-            document
-            if "state" not in document
-            else wait_for_job(self.transport, document, self._fetch_deadline(), progress)
-        )
+        if "state" not in document:
+            return document
+        deadline = decode_reply(lambda dataset: float(dataset["deadline"]), self.fetch())
+        return wait_for_job(self.transport, document, deadline, progress)
 
     def submit_question(self, body: JsonObject, key: str) -> JsonObject:
-        """The document of an answer, by way of a job where the data set has its questions run so."""
+        """Ask a question; return the document of its answer, also where the data set runs questions as jobs."""
         document = self.submit("/answers", body, key)
         return self.fetch(f"/answers/{quote_path_part(document.get('answer'))}") if "state" in document else document
 
     def delete(self, subpath: str) -> None:
-        """Let go of something that the service holds."""
+        """Delete something that the service holds."""
         self.transport.send(HttpRequest("DELETE", self.path + subpath))
-
-    def _fetch_deadline(self) -> float:
-        return decode_reply(lambda document: float(document["deadline"]), self.fetch())
-
-
-def quote_path_part(name: object) -> str:
-    """A name as part of a path."""
-    return quote(str(name), safe="")
 
 
 @contextmanager
 def attach_retry_key(key: str) -> Iterator[None]:
-    """What is lost in here is told with the key that makes a repetition free, unless it never went out."""
+    """Name, in the error of a lost request, the key that makes a repetition free; not if it was never sent."""
     try:
         yield
     except RequestNotSent as failure:
@@ -115,17 +114,12 @@ def attach_retry_key(key: str) -> Iterator[None]:
         raise Unavailable(f"{failure}; {advice}") from None
 
 
-FILE_MISMATCH = "a file that came is not the one that was released; bring the release again"
-SWEEP_REPORT = "sweep.html"
-"""What the service calls the report of a sweep."""
-
-
 def resolve_targets(out: str | Path, report: str | Path | None, force: bool, apart: bool = False) -> ReleaseTargets:
-    """Where a release goes here, refused before anything is made where it could not; `apart` goes to a folder."""
+    """Check where a release goes on this machine before it is made; with `apart` it goes to a folder."""
     table = _check_output_path(
         out, ("",) if apart else tuple(COPY_OPTIONS), "a folder of columns" if apart else "the released table"
     )
-    report_path = None if report is None else _check_output_path(report, (".html",), "a report from a service")
+    report_path = _check_report_path(report)
     targets = ReleaseTargets(
         table, table, table / MANIFEST_NAME if apart else get_manifest_path(table), report_path, force, apart
     )
@@ -136,9 +130,10 @@ def resolve_targets(out: str | Path, report: str | Path | None, force: bool, apa
 def request_release(
     dataset: RemoteDataset, recipe: JsonObject, targets: ReleaseTargets, key: str, progress: Progress
 ) -> Release:
-    """Have a release made, and bring it here."""
+    """Have a release made, and download it."""
     output_options: dict[str, object] = {"report": targets.report is not None}
-    output_options |= {} if targets.apart else {"format": targets.table.suffix.lower()[1:]}
+    if not targets.apart:
+        output_options["format"] = targets.table.suffix.lower()[1:]
     with attach_retry_key(key):
         job = dataset.submit("/releases", {**recipe, **output_options}, key, progress)
     try:
@@ -152,8 +147,8 @@ def request_release(
 def request_sweep(
     dataset: RemoteDataset, recipe: JsonObject, report: str | Path | None, force: bool, key: str, progress: Progress
 ) -> SweepResult:
-    """Have methods compared; with a report, bring that here."""
-    report_path = None if report is None else _check_output_path(report, (".html",), "a report from a service")
+    """Have methods compared; with `report`, download the report."""
+    report_path = _check_report_path(report)
     targets = None if report_path is None else ReleaseTargets(report_path, report_path, report_path, report_path, force)
     if targets is not None:
         _require_free(targets)
@@ -168,11 +163,8 @@ def request_sweep(
 
 
 def _download_release(transport: Transport, job: JsonObject, targets: ReleaseTargets) -> Release:
-    """Every file checked against the manifest, then all put in place."""
-    release_document = job.get("release")
-    release, names = decode_reply(
-        lambda document: (_decode_release(document, targets), _list_file_names(document)), release_document
-    )
+    """Download every file, check all against the manifest, then move them to their places."""
+    release, names = decode_reply(lambda document: _decode_release(document, targets), job.get("release"))
     final_targets = replace(
         targets, second=targets.table if targets.apart else release.files[-1], report=release.report
     )
@@ -188,21 +180,18 @@ def _download_release(transport: Transport, job: JsonObject, targets: ReleaseTar
         ]
         for name, path in zip(names, downloaded_paths, strict=True):
             _download_file(transport, job, name, path)
-        _check_downloads(downloaded_paths[: len(release.files)], downloaded_paths[len(release.files)], release.manifest)
+        tables, (manifest_file, *_) = downloaded_paths[: len(release.files)], downloaded_paths[len(release.files) :]
+        hashes = decode_reply(lambda document: [entry["sha256"] for entry in document["files"]], release.manifest)
+        if parse_reply_json(manifest_file.read_bytes()) != release.manifest or list(map(hash_file, tables)) != hashes:
+            raise ClaimFailed(FILE_MISMATCH)
         move_staged_files(staged_paths, final_targets.force)
     return release
 
 
-def _list_file_names(document: JsonObject) -> list[str]:
-    """What the service calls the tables, the manifest and the report."""
-    return [
-        str(name) for name in (*document["files"], document["manifest_file"], document["report"]) if name is not None
-    ]
-
-
-def _decode_release(document: JsonObject, targets: ReleaseTargets) -> Release:
-    """The release with its places here."""
-    return Release(
+def _decode_release(document: JsonObject, targets: ReleaseTargets) -> tuple[Release, list[str]]:
+    """The release with its places on this machine, and the names that its files have at the service."""
+    names = (*document["files"], document["manifest_file"], document["report"])
+    release = Release(
         name=document["name"],
         method=document["method"],
         guarantee=decode_guarantee(document["guarantee"]),
@@ -217,10 +206,11 @@ def _decode_release(document: JsonObject, targets: ReleaseTargets) -> Release:
         utility=document["utility"],
         warnings=tuple(document["warnings"]),
     )
+    return release, [str(name) for name in names if name is not None]
 
 
 def _resolve_table_paths(names: Sequence[str], targets: ReleaseTargets) -> tuple[Path, ...]:
-    """The tables' places here; a second one, and columns in a folder, keep the names that their manifest has."""
+    """A second table, and columns in a folder, keep the names that their manifest has."""
     if targets.apart:
         return tuple(targets.table / _require_plain_name(name.rpartition("/")[2]) for name in names)
     _, *second = names
@@ -228,17 +218,10 @@ def _resolve_table_paths(names: Sequence[str], targets: ReleaseTargets) -> tuple
 
 
 def _require_plain_name(name: str) -> str:
-    """A plain name: nothing that leads to another folder."""
+    """Refuse a name that leads to another folder."""
     if Path(name).name != name or not Path(name).suffix:
         raise ValueError
     return name
-
-
-def _check_downloads(tables: list[Path], manifest_file: Path, manifest: Mapping[str, Any]) -> None:
-    """What came is what the manifest was written for, and the manifest is the one that was told of."""
-    hashes = decode_reply(lambda document: [entry["sha256"] for entry in document["files"]], manifest)
-    if parse_reply_json(manifest_file.read_bytes()) != manifest or [hash_file(table) for table in tables] != hashes:
-        raise ClaimFailed(FILE_MISMATCH)
 
 
 def _download_file(transport: Transport, job: JsonObject, name: str, target_file: Path) -> None:
@@ -246,7 +229,7 @@ def _download_file(transport: Transport, job: JsonObject, name: str, target_file
 
 
 def _require_free(targets: ReleaseTargets) -> None:
-    """Refused where something is in the way; with force only what was brought here before is overwritten."""
+    """Refuse a file that is in the way; with force only what was downloaded before is overwritten."""
     manifest_text = _read_text(targets.manifest)
     for path in dict.fromkeys(targets.paths):
         if path.is_dir() and not (targets.apart and path == targets.table):
@@ -260,7 +243,7 @@ def _require_free(targets: ReleaseTargets) -> None:
 
 
 def _is_own_output(path: Path, targets: ReleaseTargets, manifest: str) -> bool:
-    """Whether it is a report of ours, a manifest, its folder, or a table that it was written for, by its hash."""
+    """Whether it is a report of ours, a manifest, its folder, or a table whose hash the manifest has."""
     if path == targets.report:
         from discreet.sdc.report import CUSTODIAN_NOTICE
 
@@ -273,6 +256,10 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _check_report_path(report: str | Path | None) -> Path | None:
+    return None if report is None else _check_output_path(report, (".html",), "a report from a service")
 
 
 def _check_output_path(target: object, suffixes: tuple[str, ...], description: str) -> Path:

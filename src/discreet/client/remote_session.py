@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from discreet.answers.answer import Answer, PopulationEstimate, RangeCount
 from discreet.client.decode_replies import (
-    AnswerCallbacks,
     JsonObject,
     decode_answer,
     decode_population,
@@ -39,52 +37,49 @@ ANSWER_CHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class RemoteAnswer:
-    """An answer as it was told, and the request that it was told to."""
+    """The document of an answer, and the request that it answers."""
 
     dataset: RemoteDataset
     body: JsonObject
     document: JsonObject
 
-    @property
-    def callbacks(self) -> AnswerCallbacks:
-        """What the answer offers."""
-        picture_callbacks = (self.save_picture, self.fetch_spec) if self.document.get("picture") else (None, None)
-        return AnswerCallbacks(self.count_range, self.estimate_population, *picture_callbacks)
+    def decode(self, has_prior: bool) -> Answer:
+        """Decode the answer, and let it ask the service for ranges, the population and its picture."""
+        answer = decode_reply(lambda document: decode_answer(document, has_prior), self.document)
+        if self.document.get("picture"):
+            answer = replace(answer, picture=self.save_picture, spec=self.fetch_spec)
+        return replace(answer, count_range=self.count_range, estimate_population=self.estimate_population)
 
     def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
-        """How many rows lie in a range."""
+        """Count the rows in a range."""
         require_95_confidence(confidence)
         return decode_reply(
             lambda ranges: decode_range_count(ranges[0]), self._ask_again("ranges", [encode_range(low, high)])
         )
 
     def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
-        """The numbers for the population."""
+        """Estimate the numbers of the answer for the population."""
         require_95_confidence(confidence)
         size_field = {} if size is None else {"population_size": as_int(size, "the size of the population")}
         return decode_reply(decode_population, self._ask_again("population", True, size_field))
 
     def save_picture(self, path: str | Path) -> Path:
-        """The picture in a file."""
+        """Save the picture in a file."""
         from discreet.charts import check_picture_path, save_spec
 
         target = check_picture_path(path)
         return save_spec(self.fetch_spec(), target)
 
     def fetch_spec(self) -> dict[str, Any]:
-        """The picture as data."""
+        """Get the picture as a Vega-Lite specification."""
         reply = self.dataset.fetch(f"/answers/{quote_path_part(self.document.get('id'))}/picture")
         return decode_reply(lambda document: dict(document["spec"]), reply)
 
     def _ask_again(self, name: str, addition: object, extra_fields: JsonObject | None = None) -> Any:
-        """The same question once more, from what is stored, with something beside it."""
-        repeated_body = {field_name: value for field_name, value in self.body.items() if field_name != "fresh"} | {
-            "stored_only": True
-        }
+        stored_only: JsonObject = {"stored_only": True, name: addition} | dict(extra_fields or {})
+        body = {field_name: value for field_name, value in self.body.items() if field_name != "fresh"}
         try:
-            reply = self.dataset.submit_question(
-                repeated_body | {name: addition} | dict(extra_fields or {}), make_request_key(None)
-            )
+            reply = self.dataset.submit_question(body | dict(stored_only), make_request_key(None))
         except BudgetExceeded:
             raise InvalidInput(ANSWER_NOT_STORED) from None
         if reply.get("rows") != self.document["rows"]:
@@ -97,11 +92,11 @@ NOT_IN_SESSION = "ranges and the population are told of answers outside a sessio
 
 @dataclass(eq=False, slots=True)
 class RemoteSession:
-    """Make one with `Client.session`, and use it in a `with`; threads may share it."""
+    """A counting session: made by `Client.session`, used in a `with`; threads may share it."""
 
     noise_scale: Fraction
     epsilon: Fraction
-    """What all answers together cost; it was paid on opening."""
+    """The cost of all answers together, paid on opening."""
     left: Fraction
     """How much of epsilon no answer used yet, as of the last reply."""
     _dataset: RemoteDataset = field(repr=False)
@@ -121,15 +116,11 @@ class RemoteSession:
         left = decode_reply(lambda document: Fraction(document["left"]), reply)
         with self._lock:
             self.left = min(self.left, left)
-        callbacks = replace(
-            RemoteAnswer(self._dataset, {}, reply).callbacks,
-            count_range=_refuse_in_session,
-            estimate_population=_refuse_in_session,
-        )
-        return decode_reply(lambda document: decode_answer(document, callbacks, has_prior=False), reply)
+        answer = RemoteAnswer(self._dataset, {}, reply).decode(has_prior=False)
+        return replace(answer, count_range=_refuse_in_session, estimate_population=_refuse_in_session)
 
     def close(self) -> None:
-        """No more answers; what is left is lost, since there are no refunds."""
+        """Close the session; what is left is lost, since there are no refunds."""
         with self._lock:
             was_open, self._is_open = self._is_open, False
         if was_open:
@@ -141,25 +132,21 @@ class RemoteSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 def open_remote_session(dataset: RemoteDataset, noise_scale: object, epsilon: object, key: str) -> RemoteSession:
-    """Pay, and open; with the same key never twice."""
+    """Pay for a session and open it; with the same key never twice."""
     scale, session_epsilon = as_positive(noise_scale, "noise_scale"), as_positive(epsilon, "epsilon")
 
     def decode_session(document: JsonObject) -> RemoteSession:
         subpath = f"/sessions/{quote_path_part(document['id'])}"
         return RemoteSession(scale, Fraction(document["epsilon"]), Fraction(document["left"]), dataset, subpath)
 
+    body = {"noise_scale": str(scale), "epsilon": str(session_epsilon)}
     with attach_retry_key(key):
-        return decode_reply(
-            decode_session,
-            dataset.submit("/sessions", {"noise_scale": str(scale), "epsilon": str(session_epsilon)}, key),
-        )
+        return decode_reply(decode_session, dataset.submit("/sessions", body, key))
 
 
 def _refuse_in_session(*_: object) -> NoReturn:

@@ -1,7 +1,4 @@
-"""Requests and replies over HTTP: addresses, retries, errors.
-
-What is paid for carries a key, and a service that has seen the key answers from what it stored.
-"""
+"""HTTP: addresses, requests that are sent again under one key while replies are lost, and errors in replies."""
 
 from __future__ import annotations
 
@@ -15,20 +12,39 @@ from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from socket import gaierror
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from urllib.parse import urlsplit
 
 from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_number
 
 ADDRESS_FORMAT = "an address is written like https://data.example.org or http://127.0.0.1:8000"
-
 MAX_ADDRESS_LENGTH = 300
+ERROR_CLASSES: dict[str, type[DiscreetError]] = {
+    kind.stored_name: kind for kind in (InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal)
+}
+MAX_MESSAGE_LENGTH = 2000
+UNREADABLE = "did not answer as a discreet service does; check the address"
+REDIRECT_REFUSED = (
+    "answered with a redirect, which is not followed since the token would go along; give the address it leads to"
+)
+INVALID_TOKEN = "the token is not valid: ask the custodian for a new one"
+DATASET_NOT_FOUND = (
+    "there is no data set {!r} that this token may ask, or what was looked for in it is gone; client.datasets lists "
+    "those that it may ask, and the custodian grants more"
+)
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+"""The largest reply that is read into memory."""
+CHUNK_BYTES = 256 * 1024
+MAX_WAIT_SECONDS = 60.0
+"""The longest wait before a request is sent again, whatever the service asks for."""
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
+INCOMPLETE_REPLY = "broke off before its reply was whole; try again"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """A service; made by `read_address`, which checks it. With `trust` it is spoken to under TLS."""
+    """The address of a service; made by `parse_service_address`, which checks it. Without `tls_context` it is http."""
 
     host: str
     port: int | None
@@ -36,19 +52,23 @@ class ServiceAddress:
     tls_context: ssl.SSLContext | None
 
     def connect(self, timeout: float) -> HTTPConnection:
-        """A connection that is not open yet; neither a proxy of the environment nor a redirect is followed."""
+        """Make a connection that is not open yet; neither a proxy of the environment nor a redirect is followed."""
         if self.tls_context is None:
             return HTTPConnection(self.host, self.port, timeout=timeout)
         return HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls_context)
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port is None else f":{self.port}"
-        return f"{'http' if self.tls_context is None else 'https'}://{host}{port}{self.prefix}"
+        return format_url(self.tls_context is not None, self.host, self.port) + self.prefix
+
+
+def format_url(tls: bool, host: str, port: int | None) -> str:
+    """Write an address as a URL; an IPv6 address is put in brackets."""
+    bracketed_host = f"[{host}]" if ":" in host else host
+    return f"{'https' if tls else 'http'}://{bracketed_host}{'' if port is None else f':{port}'}"
 
 
 def parse_service_address(address: str, ca: str | Path | None = None, insecure: bool = False) -> ServiceAddress:
-    """An address that a token may be sent to: under TLS, on this machine, or anywhere if told so."""
+    """Read an address that a token may be sent to: under TLS, on this machine, or anywhere with `insecure`."""
     address_text = str(address)
     if (
         not address_text.isascii()
@@ -68,7 +88,7 @@ def parse_service_address(address: str, ca: str | Path | None = None, insecure: 
         return ServiceAddress(host, port, parts.path.rstrip("/"), _load_tls_context(ca))
     if ca is not None:
         raise InvalidInput("a certificate authority is for addresses that begin with https://; this one does not")
-    if not (insecure or _is_loopback(host)):
+    if not (insecure or is_loopback(host)):
         raise InvalidInput(
             f"over http:// the token would travel to {host[:40]!r} in the clear; use https://, or insecure=True where "
             "the way there is safe otherwise"
@@ -76,7 +96,8 @@ def parse_service_address(address: str, ca: str | Path | None = None, insecure: 
     return ServiceAddress(host, port, parts.path.rstrip("/"), None)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -86,30 +107,15 @@ def _is_loopback(host: str) -> bool:
 
 
 def _load_tls_context(ca: str | Path | None) -> ssl.SSLContext:
-    """The certificates that are believed: those of one file, or those that the machine believes."""
+    """Trust the certificates of one file, or those that the machine trusts."""
     try:
         return ssl.create_default_context(cafile=None if ca is None else str(ca))
     except OSError:
         raise InvalidInput(f"{str(ca)[-40:]!r} cannot be read as certificates; give a file in PEM") from None
 
 
-ERROR_CLASSES: dict[str, type[DiscreetError]] = {
-    kind.stored_name: kind for kind in (InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal)
-}
-MAX_MESSAGE_LENGTH = 2000
-UNREADABLE = "did not answer as a discreet service does; check the address"
-REDIRECT_REFUSED = (
-    "answered with a redirect, which is not followed since the token would go along; give the address it leads to"
-)
-INVALID_TOKEN = "the token is not valid: ask the custodian for a new one"
-DATASET_NOT_FOUND = (
-    "there is no data set {!r} that this token may ask, or what was looked for in it is gone; client.datasets lists "
-    "those that it may ask, and the custodian grants more"
-)
-
-
 def parse_reply_json(body: bytes) -> Any:
-    """JSON as the service writes it; None where it is not."""
+    """Parse JSON without NaN and infinities; None where the body is anything else."""
     try:
         return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -117,16 +123,14 @@ def parse_reply_json(body: bytes) -> Any:
 
 
 def build_reply_error(status: int, body: bytes, address: str, token: str = "", dataset: str = "") -> DiscreetError:
-    """The error of a reply that is none of those asked for, in the sentence of the service without the token.
-
-    Who speaks HTTP is advised otherwise by the service than who speaks Python is here.
-    """
+    """Build the error of a refusal: in the service's words without the token, or in ours where HTTP differs."""
     document = parse_reply_json(body)
     problem = document if isinstance(document, dict) else {}
     error_class = ERROR_CLASSES.get(str(problem.get("kind")), _get_error_class(status))
     detail = problem.get("detail") or problem.get("title")
-    if not isinstance(detail, str):
-        return _get_foreign_error_class(status)(f"{address} {_describe_status(status)}")
+    if not isinstance(detail, str):  # not a reply of discreet: what its status means says nothing about the request
+        foreign_class = Unavailable if 400 <= status < 500 else _get_error_class(status)
+        return foreign_class(f"{address} {_describe_status(status)}")
     if problem.get("type") == "/problems/unauthenticated":
         return error_class(INVALID_TOKEN)
     if problem.get("type") == "/problems/not-found" and dataset:
@@ -136,22 +140,17 @@ def build_reply_error(status: int, body: bytes, address: str, token: str = "", d
 
 
 def build_problem_error(problem: object) -> DiscreetError:
-    """The error that a document tells of, as that of a job that failed."""
+    """Build the error that a problem document describes, such as that of a job that failed."""
     details = problem if isinstance(problem, dict) else {}
     status = details.get("status")
     return build_reply_error(status if isinstance(status, int) else 500, json.dumps(details).encode(), "the service")
 
 
 def _get_error_class(status: int) -> type[DiscreetError]:
-    """Where the service names no kind: what the caller may mend, what may pass, and what is wrong with the service."""
+    """The class of an error where the service names no kind."""
     if status == 429 or status > 500:
         return Unavailable
     return Internal if status == 500 else InvalidInput if 300 <= status < 500 else Unavailable
-
-
-def _get_foreign_error_class(status: int) -> type[DiscreetError]:
-    """Of a reply that is none of ours: what the status means to somebody else says nothing about the request."""
-    return Unavailable if 400 <= status < 500 else _get_error_class(status)
 
 
 def _describe_status(status: int) -> str:
@@ -168,19 +167,9 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-MAX_REPLY_BYTES = 64 * 1024 * 1024
-"""Bytes of a reply that is read into memory."""
-CHUNK_BYTES = 256 * 1024
-MAX_WAIT_SECONDS = 60.0
-"""Seconds before a request is sent again, whatever the service asks for."""
-RETRY_STATUSES = frozenset({429, 502, 503, 504})
-"""What may be otherwise a moment later."""
-INCOMPLETE_REPLY = "broke off before its reply was whole; try again"
-
-
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request; with a `key`, one that is paid for at most once."""
+    """One request; with a `key`, one that is charged at most once."""
 
     method: str
     path: str
@@ -189,27 +178,39 @@ class HttpRequest:
 
     @staticmethod
     def get(path: str) -> HttpRequest:
-        """Look at something."""
+        """Make a GET request."""
         return HttpRequest("GET", path)
 
     @staticmethod
     def post(path: str, document: object, key: str | None = None) -> HttpRequest:
-        """Ask for something, in a document."""
-        return HttpRequest("POST", path, encode_document(document), key)
+        """Make a POST request with a JSON document."""
+        try:
+            body = json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInput(
+                "a question and what goes with it must be text, finite numbers or lists of them"
+            ) from None
+        return HttpRequest("POST", path, body, key)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """A whole reply."""
+    """A complete reply."""
 
     status: int
     body: bytes
     retry_after: str | None = None
+    was_sent: ClassVar = True
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the service may reply otherwise a moment later."""
+        return self.status in RETRY_STATUSES
 
 
 @dataclass(frozen=True, slots=True)
 class LostReply:
-    """No whole reply came, and why; `again` where one may come the next time, `sent` where the request went out."""
+    """Why no complete reply came, whether a retry may help, and whether the request was sent."""
 
     reason: str
     is_retryable: bool = True
@@ -217,12 +218,12 @@ class LostReply:
 
 
 class RequestNotSent(Unavailable):
-    """A request with a key never went out, so that nothing can have come of it."""
+    """A request with a key was never sent, so that nothing was charged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """Speaks to one service, about one data set. `timeout` is how many seconds of silence mean that a reply is lost."""
+    """Sends requests about one data set to a service; after `timeout` seconds of silence a reply is lost."""
 
     address: ServiceAddress
     token: str = field(repr=False)
@@ -233,7 +234,7 @@ class Transport:
     dataset: str = ""
 
     def send(self, request: HttpRequest, target_file: Path | None = None) -> Any:
-        """The document of a reply, or its error; with `into`, the body goes to that file."""
+        """Return the document of a reply, or raise its error; with `target_file`, the body goes to that file."""
         reply = self._send_with_retries(request, target_file)
         if reply.status == 204 or (target_file is not None and reply.status == 200):
             return None
@@ -245,15 +246,13 @@ class Transport:
         return document
 
     def _send_with_retries(self, request: HttpRequest, target_file: Path | None) -> HttpReply:
-        """The reply to a request, which is sent again while it is lost and a later one may not be."""
-        outcome = self._send_once(request, target_file)
-        was_sent = _was_sent(outcome)
-        for attempt in range(self.retries):
-            if not _is_retryable(outcome):
+        was_sent = False
+        for attempt in range(self.retries + 1):
+            outcome = self._send_once(request, target_file)
+            was_sent = was_sent or outcome.was_sent
+            if attempt == self.retries or not outcome.is_retryable:
                 break
             self.sleep(self._compute_wait(outcome, attempt))
-            outcome = self._send_once(request, target_file)
-            was_sent = was_sent or _was_sent(outcome)
         if isinstance(outcome, HttpReply):
             return outcome
         error_class = Unavailable if was_sent or request.key is None else RequestNotSent
@@ -300,24 +299,7 @@ class Transport:
         return headers if request.key is None else headers | {"Idempotency-Key": request.key}
 
 
-def encode_document(document: object) -> bytes:
-    """A document as it is sent."""
-    try:
-        return json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInput("a question and what goes with it must be text, finite numbers or lists of them") from None
-
-
-def _was_sent(outcome: HttpReply | LostReply) -> bool:
-    return outcome.was_sent if isinstance(outcome, LostReply) else True
-
-
-def _is_retryable(outcome: HttpReply | LostReply) -> bool:
-    return outcome.is_retryable if isinstance(outcome, LostReply) else outcome.status in RETRY_STATUSES
-
-
 def _read_body(response: HTTPResponse) -> bytes | LostReply:
-    """The body, if it is whole and not beyond all measure."""
     parts, size = [], 0
     while part := response.read(CHUNK_BYTES):
         parts.append(part)
@@ -331,7 +313,7 @@ def _read_body(response: HTTPResponse) -> bytes | LostReply:
 
 
 def _save_body(response: HTTPResponse, target_file: Path) -> bytes | LostReply:
-    """The body in a file, from its beginning each time."""
+    """Write the body to a file, from its beginning each time."""
     with _catch_disk_errors(target_file):
         file = target_file.open("wb")
     try:
@@ -346,7 +328,7 @@ def _save_body(response: HTTPResponse, target_file: Path) -> bytes | LostReply:
 
 @contextmanager
 def _catch_disk_errors(path: Path) -> Iterator[None]:
-    """What fails in here is this machine's disk, and not the service."""
+    """Report errors of this machine's disk, which are no failures of the service."""
     try:
         yield
     except OSError:
@@ -355,12 +337,12 @@ def _catch_disk_errors(path: Path) -> Iterator[None]:
 
 
 def _check_complete(response: HTTPResponse) -> LostReply | None:
-    """Whether fewer bytes came than were announced."""
+    """The loss of a reply of which fewer bytes came than were announced."""
     return LostReply(INCOMPLETE_REPLY) if response.length else None
 
 
 def _explain_failure(failure: OSError | HTTPException, timeout: float) -> LostReply:
-    """Why no reply came, without the words of whoever noticed it."""
+    """Why no reply came, without the words of the error."""
     match failure:
         case ssl.SSLCertVerificationError():
             return LostReply(

@@ -1,10 +1,10 @@
-"""The application: routes, and around them the gate, the clock and the headers."""
+"""The application: routes, and around them the middleware that authenticates, pads replies and adds headers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from typing import Any
 
@@ -32,14 +32,14 @@ from discreet.service.problems import HttpProblem, problem_from_error, problem_f
 
 WRITE_INTERVAL = 2.0
 MAX_THREADS = 200
-"""Most of them sleep until what they have drawn may be seen."""
+"""Threads of one worker; most of them sleep until what they have drawn may be seen."""
 CONSOLE_PREFIX = "/console/"
 UNTIMED_PATHS = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
 PLAIN_MESSAGES = {
     "json_invalid": "the body is not valid JSON; send what GET /openapi.json says",
     PRIOR_NAME_PATTERN: "a name has letters, digits, _ . and -",
 }
-"""Sentences for what people run into, by the pattern that did not fit or the kind of fault."""
+"""Whole sentences for common mistakes, by the pattern that did not fit or the kind of fault."""
 FAULT_MESSAGES = {
     "missing": "it is missing",
     "extra_forbidden": "there is nothing of that name",
@@ -64,7 +64,7 @@ FAULT_MESSAGES = {
     "dict": "it must be an object",
     "model": "it must be an object",
 }
-"""What we say of a fault, by its kind or by the first word of that."""
+"""What is wrong, by the kind of the fault or by the first word of that."""
 DEFAULT_FAULT = "it is of another kind"
 API_DESCRIPTION = (
     "Answers about records of people that tell little of any one person. Every reply about a data set, refusals "
@@ -73,7 +73,7 @@ API_DESCRIPTION = (
 
 
 def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, str] | None = None) -> MiddlewareStack:
-    """The whole application for one worker; all workers of one run are given the same `life` and `ledgers`."""
+    """Make the application of one worker; all workers of one run are given the same `run_id` and `ledgers`."""
     service = Service.open(config, run_id=run_id, ledgers=ledgers)
     api = FastAPI(
         title="discreet",
@@ -97,7 +97,7 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
 
 @cache
 def _build_routers() -> tuple[APIRouter, ...]:
-    """Those that hold nothing of any service, which each request brings; to make them takes longer than all else."""
+    """Routes hold nothing of any service, and take longer to make than all else, so they are made once."""
     return (
         dataset_routes.build_dataset_list_routes(),
         dataset_routes.build_dataset_routes("/v1/datasets", "data sets"),
@@ -111,32 +111,33 @@ def _build_routers() -> tuple[APIRouter, ...]:
 
 
 class MiddlewareStack:
-    """What the server calls: headers outside, then the clock, then the gate; and a line of the log once it is over."""
+    """What the server calls: headers outside, then the deadline, then authentication; at the end a line of the log."""
 
     def __init__(self, api: FastAPI, service: Service) -> None:
         self.api, self.service = api, service
-        with_auth: App = AuthMiddleware(api, service)
-        with_deadline: App = (
-            DeadlineMiddleware(with_auth, service.config.deadline, _is_untimed) if service.config.padding else with_auth
-        )
-        self._app = SecurityHeadersMiddleware(with_deadline, service.config.tls is not None)
+        stack: App = AuthMiddleware(api, service)
+        if service.config.padding:
+            stack = DeadlineMiddleware(stack, service.config.deadline, lambda path: path.startswith(UNTIMED_PATHS))
+        self._app = SecurityHeadersMiddleware(stack, service.config.tls is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the lifespan."""
+        """Serve one request, or the lifespan."""
         await self._app(scope, receive, send)
         if scope["type"] == "http":
             record_reply(self.service, scope)
 
 
-def _is_untimed(path: str) -> bool:
-    return path.startswith(UNTIMED_PATHS)
-
-
 def _build_lifespan(service: Service) -> Any:
+    async def write_counts_forever() -> None:
+        while True:
+            await asyncio.sleep(WRITE_INTERVAL)
+            with suppress(Unavailable):  # the store may be back the next time
+                await to_thread.run_sync(service.counters.write)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
-        writer_task = asyncio.create_task(_write_counts_forever(service))
+        writer_task = asyncio.create_task(write_counts_forever())
         try:
             yield
         finally:
@@ -146,19 +147,7 @@ def _build_lifespan(service: Service) -> Any:
     return lifespan
 
 
-async def _write_counts_forever(service: Service) -> None:
-    """Write counts down now and then; a store that is away is tried again."""
-    while True:
-        await asyncio.sleep(WRITE_INTERVAL)
-        try:
-            await to_thread.run_sync(service.counters.write)
-        except Unavailable:
-            continue
-
-
 def _add_exception_handlers(api: FastAPI) -> None:
-    """Every way a framework says no becomes one of the catalogue."""
-
     async def handle_error(request: Request, error: Exception) -> Response:
         problem = problem_from_error(error)
         if problem.name == "internal":
@@ -169,9 +158,9 @@ def _add_exception_handlers(api: FastAPI) -> None:
         problem = problem_from_status(getattr(error, "status_code", 500))
         if problem.name == "method-not-allowed":
             problem.headers["Allow"] = _list_allowed_methods(request)
-        return (
-            render_refusal(request, problem) if request.url.path.startswith(CONSOLE_PREFIX) else problem.to_response()
-        )
+        if request.url.path.startswith(CONSOLE_PREFIX):
+            return render_refusal(request, problem)
+        return problem.to_response()
 
     async def handle_validation_error(_: Request, error: Exception) -> Response:
         return HttpProblem("invalid-input", _describe_invalid_request(error)).to_response()
@@ -183,14 +172,14 @@ def _add_exception_handlers(api: FastAPI) -> None:
 
 
 def _list_allowed_methods(request: Request) -> str:
-    """The methods that the request's path can be used with; the framework tells those of one route alone."""
+    """The methods of all routes with the request's path; the framework knows those of one route alone."""
     path = getattr(request.scope.get("route"), "path", None)
     method_lists = (route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == path)
     return ", ".join(sorted({method for methods in method_lists for method in methods}))
 
 
 def _describe_invalid_request(error: Exception) -> str:
-    """What does not fit, by its place; never what was sent."""
+    """Name the place that does not fit; never what was sent."""
     errors = list(error.errors()) if isinstance(error, RequestValidationError) else []
     plain_message = PLAIN_MESSAGES.get(errors[0].get("ctx", {}).get("pattern", errors[0]["type"])) if errors else None
     if plain_message is not None:
@@ -203,11 +192,11 @@ def _describe_invalid_request(error: Exception) -> str:
 
 
 def _describe_fault(kind: str, context: Mapping[str, object]) -> str:
-    """What is wrong, in our words whatever it is; the context is of what was declared, not of what was sent."""
+    """The context has what was declared, not what was sent."""
     return FAULT_MESSAGES.get(kind, FAULT_MESSAGES.get(kind.partition("_")[0], DEFAULT_FAULT)).format(**context)[:200]
 
 
 def _format_location(loc: Sequence[object]) -> str:
-    """Where in a request, by name and number; below them the framework names its own kinds."""
+    """Name the field and the place in a list; below them the framework names its own kinds."""
     names = [f"{part[:40]!r}" for part in loc[1:2] if isinstance(part, str)]
     return " ".join([*names, *(f"at {part}" for part in loc[2:3] if isinstance(part, int))]) or "the body"

@@ -1,8 +1,7 @@
-"""What a service is told, by one YAML file: where it listens, what it serves, how long replies take, what it allows."""
+"""The configuration of a service, in one YAML file: address, data sets, deadlines, limits."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,30 +9,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
+from discreet.client.transport import is_loopback
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.schema import yaml
 from discreet.schema.yaml import MAX_CHARACTERS, MappingKeys, Node, read_document
 
-CONFIG_KEYS = MappingKeys(
-    (
-        "datasets",
-        "address",
-        "port",
-        "workers",
-        "store",
-        "ledger",
-        "folder",
-        "url",
-        "tls",
-        "insecure",
-        "deadline",
-        "padding",
-        "hung",
-        "limits",
-    ),
-    ("datasets",),
-)
+PLACE_KEYS = ("datasets", "address", "port", "workers", "store", "ledger", "folder", "url", "tls", "insecure")
+CONFIG_KEYS = MappingKeys((*PLACE_KEYS, "deadline", "padding", "hung", "limits"), ("datasets",))
 LIMIT_KEYS = MappingKeys(("body", "prior", "bins", "rate", "burst", "together", "previews", "least"))
 DATASET_KEYS = MappingKeys(("schema", "deadline", "jobs"), ("schema",))
 TLS_KEYS = MappingKeys(("certificate", "key"), ("certificate", "key"))
@@ -64,7 +47,7 @@ class Limits:
     least: Fraction = Fraction(1, 10_000)
 
     def __post_init__(self) -> None:
-        """Every limit lets something through."""
+        """Refuse limits that let nothing through."""
         if min(self.body, self.prior, self.bins, self.burst, self.together) < 1 or not (
             self.rate > 0 < self.least and self.previews > 0
         ):
@@ -83,16 +66,13 @@ class DatasetConfig:
     jobs: bool | None = None
 
     def __post_init__(self) -> None:
-        """A deadline is a time that people wait for."""
-        if not MIN_DEADLINE <= self.deadline <= MAX_DEADLINE:
-            raise InvalidInput(
-                f"a deadline is between {format_number(MIN_DEADLINE)} and {format_number(MAX_DEADLINE)} seconds"
-            )
+        """Refuse a deadline that nobody would wait for."""
+        _check_deadline(self.deadline)
 
 
 @dataclass(frozen=True, slots=True)
 class TLS:
-    """A certificate and its key, as files."""
+    """The files of a certificate and its key."""
 
     certificate: Path
     key: Path
@@ -100,7 +80,7 @@ class TLS:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One service. `store` keeps tokens, grants, jobs and answers by id; `ledger` None is each data set's own."""
+    """The configuration of a service; without a `ledger` each data set has its own."""
 
     datasets: tuple[DatasetConfig, ...]
     folder: Path
@@ -110,27 +90,24 @@ class Config:
     workers: int = 2
     ledger: str | None = None
     url: str | None = None
-    """The address that analysts reach it at, for code that the console shows; None where that is its own."""
+    """The address at which analysts reach it, for code that the console shows; None where that is its own."""
     tls: TLS | None = None
     insecure: bool = False
     deadline: float = 1.0
     padding: bool = True
     hung: float = 60.0
-    """Seconds without a sign of life after which a process is killed and another takes its place."""
+    """Seconds without a heartbeat after which a process is killed and another takes its place."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        """It listens on loopback, or under TLS, or was told to do without."""
+        """Refuse numbers out of range, and an address that others reach without TLS unless `insecure` says so."""
         if not self.datasets:
             raise InvalidInput("a service needs at least one data set; list its schema file under datasets")
         if not 0 <= self.port <= 65_535:
             raise InvalidInput("a port is a number from 0 to 65535; 0 takes a free one")
         if not 1 <= self.workers <= MAX_WORKERS:
             raise InvalidInput(f"a service has 1 to {MAX_WORKERS} workers")
-        if not MIN_DEADLINE <= self.deadline <= MAX_DEADLINE:
-            raise InvalidInput(
-                f"a deadline is between {format_number(MIN_DEADLINE)} and {format_number(MAX_DEADLINE)} seconds"
-            )
+        _check_deadline(self.deadline)
         if not MIN_HUNG <= self.hung <= MAX_DEADLINE:
             raise InvalidInput(
                 f"hung is between {format_number(MIN_HUNG)} and {format_number(MAX_DEADLINE)} seconds, the "
@@ -148,18 +125,15 @@ class Config:
             )
 
 
-def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach it."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+def _check_deadline(deadline: float) -> None:
+    if not MIN_DEADLINE <= deadline <= MAX_DEADLINE:
+        raise InvalidInput(
+            f"a deadline is between {format_number(MIN_DEADLINE)} and {format_number(MAX_DEADLINE)} seconds"
+        )
 
 
 def read_config(path: str | Path) -> Config:
-    """The configuration in a file; what it names is beside it."""
+    """Read a configuration; relative paths in it start from its folder."""
     file = Path(path).absolute()
     document = read_document(yaml.read_text_file(file, "the configuration", MAX_CHARACTERS), "configuration")
     pairs = yaml.expect_closed_mapping(document, "the configuration", CONFIG_KEYS)

@@ -1,8 +1,8 @@
-"""The open data sets of a worker, and all that it has open.
+"""The data sets that a worker has open, and everything else that its handlers need.
 
 A data set is opened when it is first asked for, and again when its snapshot or its schema has changed; one that cannot
 be opened is refused, and tried again a little later. All processes of one run of the service open the same ledger, by
-device and inode or by the database's own numbers: a worker that is started again does not go on in another one.
+device and inode or by the database's own numbers: a worker that is started again refuses another one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from discreet.service.store.stored_answers import detach_lost_answers
 DatasetKey = tuple[str, bool]
 
 RETRY_PAUSE = 2.0
-"""Seconds until a data set that could not be opened is tried again: to look at a large file takes long."""
+"""Seconds until a data set that could not be opened is tried again, since checking a large file takes long."""
 OPEN_TIMEOUT = 10.0
 """Seconds for which a request waits while another opens the data set."""
 
 
 @dataclass(slots=True)
 class Lease:
-    """One open custodian, and how many requests use it now."""
+    """An open custodian, and how many requests use it now."""
 
     custodian: Custodian
     users: int = 0
@@ -52,7 +52,7 @@ class Lease:
 
 @dataclass(slots=True)
 class ServedDataset:
-    """One data set of the service: its schema as it was last read, and its custodian once it is open."""
+    """A data set of the service: its schema as it was last read, and its custodian once it is open."""
 
     config: DatasetConfig
     schema: Schema
@@ -60,14 +60,19 @@ class ServedDataset:
     lease: Lease | None = None
     refusal: str = ""
     refused_at: float = -math.inf
-    """What is told of it, and when on the monotonic clock it could last not be opened."""
+    """The message of the last failure to open it, and its time on the monotonic clock."""
     cause: str = ""
-    """Why, for the custodian's eyes; empty once it is open."""
+    """Why it failed, for the custodian alone; empty once it is open."""
+
+    @property
+    def engine(self) -> str:
+        """The engine that holds the rows, for the custodian alone."""
+        return SourceAddress.of(self.schema.source).engine
 
     @property
     def runs_as_jobs(self) -> bool:
-        """Whether its questions run as jobs: as told, or else on Spark."""
-        return self.config.jobs if self.config.jobs is not None else _get_schema_engine(self.schema) == "spark"
+        """Whether its questions run as jobs: as configured, or else on Spark."""
+        return self.config.jobs if self.config.jobs is not None else self.engine == "spark"
 
 
 class DatasetRegistry:
@@ -90,16 +95,16 @@ class DatasetRegistry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The data sets in the order of the configuration."""
+        """The names of the data sets, in the order of the configuration."""
         return tuple(name for name, rehearsal in self._datasets if not rehearsal)
 
     def find_dataset(self, name: str) -> ServedDataset | None:
-        """One data set."""
+        """Find a data set by its name."""
         return self._datasets.get((name, False))
 
     @contextmanager
     def lease_custodian(self, name: str, rehearsal: bool = False) -> Iterator[Custodian]:
-        """The custodian of a data set, which stays open as long as it is used."""
+        """Lease the custodian of a data set, which stays open as long as it is used."""
         lease = self._acquire_lease(self._datasets[name, rehearsal], rehearsal)
         try:
             yield lease.custodian
@@ -123,7 +128,7 @@ class DatasetRegistry:
         ledger.record_heads(name, StoreHeads(self._store))
 
     def check_ledger(self, name: str) -> None:
-        """Refuse a ledger that is gone, replaced or set back; nothing is opened that stays open."""
+        """Refuse a ledger that is gone, replaced or set back; nothing is left open."""
         self._require_file(name)
         dataset = self._datasets[name, False]
         with self._lock:
@@ -149,7 +154,7 @@ class DatasetRegistry:
         return find_file_identity(get_ledger_address(self._datasets[name, False].schema, self._config.ledger))
 
     def _require_file(self, name: str) -> None:
-        """Refuse another file than was opened before, without opening it; of a database nothing is known yet."""
+        """Refuse another file than was opened before, without opening it; a database cannot be checked so."""
         expected, identity = self._ledgers.get(name), self._get_file_identity(name)
         if expected is not None and identity not in (None, expected):
             raise Unavailable(FILE_MISSING if identity == NO_FILE else FILE_REPLACED)
@@ -164,7 +169,10 @@ class DatasetRegistry:
         if not dataset.open_lock.acquire(timeout=OPEN_TIMEOUT):
             raise Unavailable("the data set is being opened; try again")
         try:
-            if dataset.lease is not None and _is_old(dataset.lease.custodian, rehearsal):
+            custodian = None if dataset.lease is None else dataset.lease.custodian
+            if custodian is not None and (
+                custodian.is_stale() or (rehearsal and has_outgrown_ledger(custodian.schema))
+            ):
                 self._retire(dataset)
             if dataset.lease is None:
                 dataset.lease = Lease(self._try_open(dataset, rehearsal))
@@ -175,7 +183,7 @@ class DatasetRegistry:
             dataset.open_lock.release()
 
     def _try_open(self, dataset: ServedDataset, rehearsal: bool) -> Custodian:
-        """Open a custodian; for a while after that failed all are refused with it, and nobody tries in turn."""
+        """Open a custodian; for a while after a failure requests are refused without another try."""
         if time.monotonic() - dataset.refused_at < RETRY_PAUSE:
             raise Unavailable(dataset.refusal)
         dataset.cause = ""
@@ -183,7 +191,7 @@ class DatasetRegistry:
             return self._open_custodian(dataset, rehearsal)
         except Unavailable as refusal:
             dataset.refusal = dataset.cause = str(refusal)
-        except (InvalidInput, Unsupported) as mistake:  # of the custodian's, in the schema: no matter of an analyst's
+        except (InvalidInput, Unsupported) as mistake:  # the custodian's, in the schema: not shown to analysts
             dataset.refusal = f"{dataset.schema.name} cannot be opened now; ask its custodian"
             dataset.cause = str(mistake)
             monitoring.write_event("closed", dataset=dataset.schema.name, where=type(mistake).__name__)
@@ -191,7 +199,7 @@ class DatasetRegistry:
         raise Unavailable(dataset.refusal)
 
     def _open_custodian(self, dataset: ServedDataset, rehearsal: bool) -> Custodian:
-        """Open a custodian by the schema as it is now; from then on that is what is public of the data set."""
+        """Open a custodian by the schema as it is now, which from then on is what is public of the data set."""
         name, file = dataset.schema.name, dataset.config.schema
         schema = load_schema(file)
         _require_name(schema, name)  # first: under another name a new data set would be registered
@@ -224,7 +232,7 @@ class DatasetRegistry:
             lease.custodian.close()
 
     def _retire(self, dataset: ServedDataset) -> None:
-        """No new requests for a custodian; who uses it goes on, and the last one closes it."""
+        """Give a custodian no new requests; the last of those that use it closes it."""
         lease, dataset.lease = dataset.lease, None
         if lease is None:
             return
@@ -235,33 +243,19 @@ class DatasetRegistry:
             lease.custodian.close()
 
 
-def _is_old(custodian: Custodian, rehearsal: bool) -> bool:
-    """Whether to open a data set again."""
-    return custodian.is_stale() or (rehearsal and has_outgrown_ledger(custodian.schema))
-
-
 def _require_name(schema: Schema, name: str) -> None:
     if schema.name != name:
         raise InvalidInput(f"the schema of {name} has another name by now; go back to that, or start the service again")
 
 
 def get_rehearsal_folder(config: Config, name: str) -> Path:
-    """Where the made-up table of a data set is."""
+    """Get the folder of a data set's made-up table."""
     return config.folder / "rehearsal" / name
-
-
-def _get_schema_engine(schema: Schema) -> str:
-    return SourceAddress.of(schema.source).engine
-
-
-def get_dataset_engine(dataset: ServedDataset) -> str:
-    """What holds the rows, for the custodian's eyes."""
-    return _get_schema_engine(dataset.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """All that handlers need; threads share it."""
+    """Everything that handlers need; shared by threads."""
 
     config: Config
     store: Store
@@ -270,13 +264,13 @@ class Service:
     compute_quota: ComputeQuota
     counters: CounterBuffer
     run_id: str
-    """Names the run of the service that the worker is of; sessions of counting questions end with it."""
+    """The run of the service that the worker belongs to; counting sessions end with it."""
 
     @staticmethod
     def open(
         config: Config, runs_jobs: bool = False, run_id: str | None = None, ledgers: Mapping[str, str] | None = None
     ) -> Service:
-        """Open the store; data sets are opened as they are asked for. Without a `life` this is a run of its own.
+        """Open the store; data sets are opened as they are asked for. Without a `run_id` this begins a new run.
 
         `ledgers` are the identities of the ledgers that the run has opened, by data set.
         """
@@ -285,21 +279,14 @@ class Service:
             rate_limiter = RateLimiter(config.folder / "rates", config.limits.rate, config.limits.burst)
             registry = DatasetRegistry(config, store, runs_jobs, ledgers)
             compute_quota = ComputeQuota(config.folder / "computing", config.limits.previews)
-            return Service(
-                config,
-                store,
-                registry,
-                rate_limiter,
-                compute_quota,
-                CounterBuffer(store),
-                run_id or generate_identifier(),
-            )
+            counters, run_id = CounterBuffer(store), run_id or generate_identifier()
+            return Service(config, store, registry, rate_limiter, compute_quota, counters, run_id)
         except DiscreetError:
             store.close()
             raise
 
     def close(self) -> None:
-        """Write down what was counted, if the store is there, and let go of all."""
+        """Write the counts to the store, if it is there, and close everything."""
         with suppress(Unavailable):
             self.counters.write()
         self.registry.close()

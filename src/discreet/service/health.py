@@ -1,4 +1,4 @@
-"""Whether a service answers: `python -m discreet.service.health service.yaml`, for a container or a watcher."""
+"""Check that a service answers: `python -m discreet.service.health service.yaml`, for containers and monitors."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import ssl
 import sys
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
+from discreet.client.transport import format_url
 from discreet.errors import DiscreetError
 from discreet.service.config import Config, read_config
 
 HEALTH_TIMEOUT = 5.0
-"""Seconds for one look."""
+"""Seconds that one check may take."""
 LOOPBACK_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def is_healthy(host: str, port: int, tls: bool) -> bool:
-    """Whether the service says there that all is well."""
+    """Whether the service at an address reports that all its checks pass."""
     loopback = LOOPBACK_HOSTS.get(host, host)
-    connection = (
-        HTTPSConnection(loopback, port, timeout=HEALTH_TIMEOUT, context=_build_unverified_context())
-        if tls
-        else _build_connection(loopback, port)
-    )
+    connection = HTTPConnection(loopback, port, timeout=HEALTH_TIMEOUT)
+    if tls:  # our own certificate names a host that this machine need not know; nothing secret is sent
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = HTTPSConnection(loopback, port, timeout=HEALTH_TIMEOUT, context=context)
     try:
         connection.request("GET", "/health")
         return connection.getresponse().status == 200
@@ -32,21 +34,9 @@ def is_healthy(host: str, port: int, tls: bool) -> bool:
 
 
 def format_health_url(config: Config) -> str:
-    """Where the service is looked for, from this machine."""
+    """Build the URL of the health check, as seen from this machine."""
     host = LOOPBACK_HOSTS.get(config.address, config.address)
-    return f"{'http' if config.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{config.port}/health"
-
-
-def _build_connection(host: str, port: int) -> HTTPConnection:
-    return HTTPConnection(host, port, timeout=HEALTH_TIMEOUT)
-
-
-def _build_unverified_context() -> ssl.SSLContext:
-    """The certificate is our own, made out to a name that this machine need not know; nothing secret is sent."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+    return f"{format_url(config.tls is not None, host, config.port)}/health"
 
 
 if __name__ == "__main__":

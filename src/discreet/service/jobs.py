@@ -1,7 +1,7 @@
-"""Long work as jobs: queued in the store, run by one process.
+"""Jobs: long work that is queued in the store and run by one process.
 
-A question that was cut short is run again under its key, which never pays twice. A release is not: its first run may
-have been charged, so it is told as failed, and the custodian decides.
+A question that was interrupted is run again under its key, which never pays twice. A release is not: its first run may
+have been charged, so the job fails, and the custodian decides.
 """
 
 from __future__ import annotations
@@ -46,31 +46,42 @@ from discreet.service.store.tokens import list_granted_datasets, list_tokens
 MAX_OPEN_JOBS = 20
 """Jobs of one analyst that wait or run."""
 ENDED_STATES = ("done", "failed")
+POLL_INTERVAL = 0.2
+HEARTBEAT_INTERVAL = 5.0
+INTERRUPTED_JOB = Unavailable(
+    "the job was cut short; what was charged stays charged, so look at the history before you repeat it"
+)
+TOO_MANY_ATTEMPTS = HttpProblem(
+    "internal", "this question stopped its runner three times; ask for less, or tell the custodian"
+)
 
 
 def queue_question(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
-    """Queue a question, after whatever can be refused at once; one that was queued before is the same job."""
+    """Queue a question unless it can be refused at once; one that was queued before is the same job."""
     expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body)
     if find_job_by_key(context.service.store, _build_job(context, "ask", key, expanded_body)) is None:
-        with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        with context.lease_custodian() as custodian:
             requests.preview_request(context.service, custodian, context.principal.name, expanded_body)
     return queue_job(context, "ask", key, expanded_body)
 
 
 def queue_release(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
-    """Queue a release in the same way: its own charge is no reason to refuse it when it is sent again."""
+    """Queue a release in the same way; when it is sent again, its own charge is no reason to refuse it."""
     if find_job_by_key(context.service.store, _build_job(context, "publish", key, body)) is None:
-        with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        with context.lease_custodian() as custodian:
             requests.check_release_request(custodian, body)
     return queue_job(context, "publish", key, body)
 
 
 def queue_job(context: DatasetContext, kind: JobKind, key: str, body: dict[str, Any]) -> dict[str, object]:
-    """Queue a job; the same request under the same key is the same job, run once more where it was cut short."""
+    """Queue a job; the same request under the same key is the same job, run once more where it was interrupted."""
     service = context.service
-    job = _find_or_add_job(service, _build_job(context, kind, key, body))
+    new_job = _build_job(context, kind, key, body)
+    job = find_job_by_key(service.store, new_job)
+    if job is None:
+        job = _require_accepted(add_job(service.store, new_job, MAX_OPEN_JOBS))
     if job.asked != canonicalize_request(body):
-        raise HttpProblem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
+        raise requests.build_key_conflict(key)
     if _is_retryable(service, job):
         job = _require_accepted(renew_job(service.store, job, MAX_OPEN_JOBS))
     return job_to_json(service, context.principal, job)
@@ -82,13 +93,8 @@ def _build_job(context: DatasetContext, kind: JobKind, key: str, body: dict[str,
     return Job(*names, canonicalize_request(body), deadline, context.received_at)
 
 
-def _find_or_add_job(service: Service, job: Job) -> Job:
-    """The job of a key: the one that it has, or a new one."""
-    return find_job_by_key(service.store, job) or _require_accepted(add_job(service.store, job, MAX_OPEN_JOBS))
-
-
 def _require_accepted(job: Job | None) -> Job:
-    """A job that was queued; refused where the analyst has too many."""
+    """Refuse a job that was not queued since the analyst has too many."""
     if job is None:
         detail = f"{MAX_OPEN_JOBS} of your jobs wait or run, the most there may be; wait until one of them has ended"
         raise HttpProblem("rate-limited", detail)
@@ -96,7 +102,7 @@ def _require_accepted(job: Job | None) -> Job:
 
 
 def _is_retryable(service: Service, job: Job) -> bool:
-    """Whether a question is seen to have failed for now, or its answer is kept no longer: its key never pays twice."""
+    """Whether a question may run again: it failed for now, or its answer is stored no longer."""
     if job.kind != "ask" or job.state not in ENDED_STATES or not is_end_visible(job, time.time()):
         return False
     result = json.loads(job.result or "{}")
@@ -106,7 +112,7 @@ def _is_retryable(service: Service, job: Job) -> bool:
 
 
 def find_own_job(service: Service, principal: Principal, job_id: str) -> Job:
-    """A job by its id, if the sender may see it."""
+    """Find a job by its id, if the sender may see it."""
     job = find_job_by_id(service.store, job_id)
     if job is None or not is_visible_job(service, principal, job):
         raise build_not_found()
@@ -120,7 +126,7 @@ def is_visible_job(service: Service, principal: Principal, job: Job) -> bool:
 
 
 def job_to_json(service: Service, principal: Principal, job: Job) -> dict[str, object]:
-    """How a job stands, as far as its clock shows it; what it is at now is for the custodian alone."""
+    """Describe a job as far as its clock shows it; its present stage is for the custodian alone."""
     is_shown = job.state in ENDED_STATES and is_end_visible(job, time.time())
     result: dict[str, Any] = json.loads(job.result) if is_shown and job.result else {}
     state = job.state if is_shown else "running"
@@ -142,13 +148,13 @@ def is_end_visible(job: Job, now: float) -> bool:
 
 
 def get_job_folder(config: Config, job: Job) -> Path:
-    """Where the files of a job are; those of a rehearsal are beside its table."""
+    """Find the folder of a job's files; that of a rehearsal is beside its table."""
     home = get_rehearsal_folder(config, job.dataset) if job.rehearsal else config.folder
     return home / "releases" / job.id
 
 
 def list_job_files(config: Config, job: Job) -> dict[str, Path]:
-    """The files that a job has made, by name."""
+    """List the files that a job has made, by name."""
     folder = get_job_folder(config, job)
     if job.kind == "ask" or job.state != "done" or not folder.is_dir():
         return {}
@@ -156,25 +162,15 @@ def list_job_files(config: Config, job: Job) -> dict[str, Path]:
 
 
 def find_job_file(service: Service, job: Job, name: str) -> Path:
-    """One file of a job that is seen as done."""
+    """Find a file of a job that is seen as done."""
     path = list_job_files(service.config, job).get(name) if is_end_visible(job, time.time()) else None
     if path is None:
         raise build_not_found()
     return path
 
 
-POLL_INTERVAL = 0.2
-HEARTBEAT_INTERVAL = 5.0
-INTERRUPTED_JOB = Unavailable(
-    "the job was cut short; what was charged stays charged, so look at the history before you repeat it"
-)
-TOO_MANY_ATTEMPTS = HttpProblem(
-    "internal", "this question stopped its runner three times; ask for less, or tell the custodian"
-)
-
-
 def run_job_loop(config: Config, is_stopping: Callable[[], bool], ledgers: Mapping[str, str] | None = None) -> None:
-    """Run jobs until told to stop; the one at work is ended first."""
+    """Run jobs until told to stop; the present one is finished first."""
     runner, service = generate_identifier(), Service.open(config, runs_jobs=True, ledgers=ledgers)
     try:
         while not is_stopping():
@@ -189,7 +185,7 @@ def run_job_loop(config: Config, is_stopping: Callable[[], bool], ledgers: Mappi
 
 
 def run_next_job(service: Service, runner: str) -> bool:
-    """Bury the dead, then run the next job; False where there is none."""
+    """Requeue or fail the jobs of dead runners, then run the next job; False where there is none."""
     for job in list_dead_jobs(service.store):
         if job.kind == "ask" and job.attempts < MAX_ATTEMPTS:
             requeue_job(service.store, job)
@@ -199,31 +195,17 @@ def run_next_job(service: Service, runner: str) -> bool:
     next_job = take_job(service.store, runner)
     if next_job is None:
         return False
-    start = time.monotonic()
+    start, deadline = time.monotonic(), next_job.deadline
+    release_barrier = ReleaseBarrier(time.monotonic, start, deadline).wait if deadline else lambda: None
     with _send_heartbeats(service, next_job, runner) as progress:
-        state, result = _run_job(service, next_job, progress, _build_release_barrier(next_job, start))
+        state, result = _run_job(service, next_job, progress, release_barrier)
         # Whatever comes next, the next job too, comes at a doubling: it is seen by others when it is charged.
-        _sleep_until(
-            start + compute_padded_time(time.monotonic() - start, next_job.deadline) if next_job.deadline else start
-        )
-    _record_end(service, next_job, runner, state, json.dumps(result))
-    return True
-
-
-def _build_release_barrier(job: Job, start: float) -> Callable[[], None]:
-    """Waits until what a job has drawn may be seen."""
-    return ReleaseBarrier(time.monotonic, start, job.deadline).wait if job.deadline else lambda: None
-
-
-def _sleep_until(moment: float) -> None:
-    time.sleep(max(0.0, moment - time.monotonic()))
-
-
-def _record_end(service: Service, job: Job, runner: str, state: JobState, result: str) -> None:
-    """Write down how a job ended, as soon as the store is there: a release that was made is not told as failed."""
-    while True:
+        padded_time = compute_padded_time(time.monotonic() - start, deadline) if deadline else 0.0
+        time.sleep(max(0.0, start + padded_time - time.monotonic()))
+    while True:  # until the store is there: a release that was made is not told as failed
         try:
-            return finish_job(service.store, job.id, runner, state, result)
+            finish_job(service.store, next_job.id, runner, state, json.dumps(result))
+            return True
         except Unavailable:
             time.sleep(POLL_INTERVAL)
 
@@ -252,17 +234,22 @@ def _execute_job(
                 service, delayed_custodian, job.rehearsal, job.analyst, job.key, body, job.at
             )
             return {"answer": stored_answer.id}
-        folder = _make_folder(get_job_folder(service.config, job))
-        if job.kind == "publish":
-            return {"release": requests.publish_in_folder(custodian, body, folder, progress, _compute_payment_key(job))}
-        return {"sweep": requests.sweep_in_folder(custodian, body, folder, progress)}
+        folder = get_job_folder(service.config, job)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            raise Unavailable(f"the folder {folder} cannot be made; check its owner and the disk") from None
+        if job.kind == "sweep":
+            return {"sweep": requests.sweep_in_folder(custodian, body, folder, progress)}
+        # Custodians choose keys apart, and pay as one; the ledger knows a release by this if the store is lost.
+        payment_key = hashlib.sha256(json.dumps([job.analyst, job.key]).encode()).hexdigest()
+        return {"release": requests.publish_in_folder(custodian, body, folder, progress, payment_key)}
 
 
 def _require_token(service: Service, job: Job) -> None:
-    """Refused where whoever asked may not any more: a release needs a custodian's token, a question that or a grant."""
-    tokens = [
-        token for token in list_tokens(service.store) if token.analyst == job.analyst and token.is_valid(time.time())
-    ]
+    """Refuse where the sender may not ask any more: a release needs a custodian's token, a question that or a grant."""
+    now = time.time()
+    tokens = [token for token in list_tokens(service.store) if token.analyst == job.analyst and token.is_valid(now)]
     if any(token.role == "custodian" for token in tokens):
         return
     if job.kind != "ask":
@@ -271,22 +258,8 @@ def _require_token(service: Service, job: Job) -> None:
         raise InvalidInput("the data set is not granted to you any more; nothing was charged")
 
 
-def _compute_payment_key(job: Job) -> str:
-    """What the ledger knows a release by, should the store be lost: custodians choose keys apart, and pay as one."""
-    return hashlib.sha256(json.dumps([job.analyst, job.key]).encode()).hexdigest()
-
-
-def _make_folder(folder: Path) -> Path:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        raise Unavailable(f"the folder {folder} cannot be made; check its owner and the disk") from None
-    return folder
-
-
 @contextmanager
 def _send_heartbeats(service: Service, job: Job, runner: str) -> Iterator[Callable[[str], None]]:
-    """Signs of life while a job runs, with the stage it is at."""
     stage: list[str | None] = [None]
     done_event = Event()
 

@@ -1,6 +1,6 @@
-"""Monitoring for custodians and operators: failing checks, warnings, metrics, and the request log. Never for analysts.
+"""Monitoring for custodians and operators, never for analysts: failing checks, warnings, metrics, and the request log.
 
-The log says who sent a request, to which route, what came of it, and its padded time; never a question or a value.
+The log has the sender of a request, its route, status and padded time; never a question or a value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from discreet.custodian.status import snapshot_to_json, verified_to_json
 from discreet.datasets.dataset_dir import DatasetDir, get_ledger_address
 from discreet.errors import DiscreetError, Unavailable
 from discreet.formatting import format_cost, format_decimals
-from discreet.ledger import Entry
 from discreet.ledger.connect import parse_ledger_path
 from discreet.schema import Schema
 from discreet.service.store.job_queue import count_job_states
@@ -44,15 +43,16 @@ LATE_MESSAGES = {
     "late": "{} left late: the machine was busy, so give it fewer or smaller questions at once",
 }
 ALERT_KINDS = ("ledger", "disk")
-"""Kinds of warnings that come first: nothing is answered until they are mended."""
+"""Kinds of warnings that come first: nothing is answered until they are resolved."""
 MIN_FREE_BYTES = 2**20
 """Bytes that must be free in every folder that is written to: those of a few charges."""
 METRIC_LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route")}
 METRIC_LABELS |= {"overruns": ("dataset",), "late": ("dataset",)}
+LOG_FIELDS = ("at", "event", "process", "id", "method", "route", "status", "analyst", "dataset", "seconds", "where")
 
 
 def list_failing_checks(service: Service) -> tuple[str, ...]:
-    """Which checks fail: store, ledger, disk. Nothing is told of any one data set, since anyone may ask."""
+    """List the checks that fail: store, ledger, disk; no data set is named, since anyone may ask."""
     checks = {"store": _check_store, "ledger": _check_ledgers, "disk": _check_disks}
     failing = []
     for name, check in checks.items():
@@ -79,13 +79,10 @@ def _check_disks(service: Service) -> None:
 
 
 def _list_folders(service: Service) -> list[Path]:
-    """Every folder of this machine that the service writes to, once."""
     config, datasets = service.config, [service.registry.find_dataset(name) for name in service.registry.names]
     schemas = [dataset.schema for dataset in datasets if dataset is not None]
-    files = [
-        parse_ledger_path(config.store),
-        *(parse_ledger_path(get_ledger_address(schema, config.ledger)) for schema in schemas),
-    ]
+    addresses = [config.store, *(get_ledger_address(schema, config.ledger) for schema in schemas)]
+    files = map(parse_ledger_path, addresses)
     folders = [config.folder, *(DatasetDir(schema).folder for schema in schemas)]
     folders += [file.absolute().parent for file in files if file is not None]
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
@@ -112,61 +109,51 @@ def _reserve(file: int) -> None:
 
 
 def verify_dataset_chain(custodian: Custodian) -> dict[str, object]:
-    """The chain of a data set, recomputed; ClaimFailed where it is not what was written."""
+    """Recompute the chain of a data set; ClaimFailed where it was changed."""
     return verified_to_json(custodian.verify()) | {"verified": True}
 
 
 def snapshots_to_json(schema: Schema) -> list[dict[str, object]]:
-    """Every registration of a data set, the latest first."""
+    """List every registration of a data set, the latest first."""
     manifest = DatasetDir(schema).read_manifest()
     registrations = () if manifest is None else manifest.snapshots
     return [snapshot_to_json(snapshot, schema) for snapshot in reversed(registrations)]
 
 
 def list_warnings(service: Service) -> list[dict[str, Any]]:
-    """Everything that a custodian should look at."""
-    lines = list(_warn_of_disks(service))
-    if not service.config.padding:
-        lines.append(_build_warning("padding", None, "padding is off: times tell about the rows"))
-    counts = read_counters(service.store)
-    for name in service.registry.names:
-        lines += [
-            *(_warn_of_ledger(service, name) or _warn_of_dataset(service, name)),
-            *_warn_of_late_replies(counts, name),
-        ]
-    lines += _warn_of_late_replies(counts, None)
-    return sorted(lines, key=lambda line: line["kind"] not in ALERT_KINDS)
-
-
-def _warn_of_disks(service: Service) -> Iterator[dict[str, Any]]:
+    """List everything that a custodian should look at."""
+    warnings: list[dict[str, Any]] = []
     for folder in _list_folders(service):
         try:
             require_room(folder)
         except Unavailable as refusal:
-            yield _build_warning("disk", None, str(refusal))
-
-
-def _warn_of_ledger(service: Service, name: str) -> list[dict[str, Any]]:
-    """A ledger that is gone, replaced or set back: nothing of the data set is answered until that is mended."""
-    try:
-        service.registry.check_ledger(name)
-    except DiscreetError as refusal:
-        return [_build_warning("ledger", name, str(refusal))]
-    return []
+            warnings.append(_build_warning("disk", None, str(refusal)))
+    if not service.config.padding:
+        warnings.append(_build_warning("padding", None, "padding is off: times tell about the rows"))
+    counts = read_counters(service.store)
+    for name in service.registry.names:
+        try:
+            service.registry.check_ledger(name)
+        except DiscreetError as refusal:
+            warnings.append(_build_warning("ledger", name, str(refusal)))
+        else:
+            warnings += _warn_of_dataset(service, name)
+        warnings += _warn_of_late_replies(counts, name)
+    warnings += _warn_of_late_replies(counts, None)
+    return sorted(warnings, key=lambda warning: warning["kind"] not in ALERT_KINDS)
 
 
 def _warn_of_late_replies(
     counts: Mapping[tuple[str, str], tuple[float, float | None]], name: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Replies about a data set that came too late; without a name, those about no one data set."""
+    """Late replies about a data set; without a name, those about no one data set."""
     about = "" if name is not None else " about no one data set"
     for kind, counter in (("overrun", "overruns"), ("late", "late")):
         reply_count, last = counts.get((counter, name or ""), (0.0, None))
         if reply_count:
-            replies = f"{format_decimals(reply_count, 0)} {'reply' if reply_count == 1 else 'replies'}{about}"
-            yield _build_warning(
-                kind, name, LATE_MESSAGES[kind].format(replies, "was" if reply_count == 1 else "were"), last
-            )
+            nouns = ("reply", "was") if reply_count == 1 else ("replies", "were")
+            replies = f"{format_decimals(reply_count, 0)} {nouns[0]}{about}"
+            yield _build_warning(kind, name, LATE_MESSAGES[kind].format(replies, nouns[1]), last)
 
 
 def _warn_of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
@@ -178,19 +165,15 @@ def _warn_of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
         cause = None if dataset is None else dataset.cause
         yield _build_warning("unavailable", name, str(cause or refusal))
         return
-    yield from (
-        _build_warning("weaker", name, flag) for flag in dict.fromkeys(f for balance in balances for f in balance.flags)
-    )
+    for flag in dict.fromkeys(flag for balance in balances for flag in balance.flags):
+        yield _build_warning("weaker", name, flag)
     for entry in entries:
-        yield from (_build_warning(kind, name, text, entry.at) for kind, text in _warn_of_entry(entry))
-
-
-def _warn_of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
-    if entry.kind == "release":
-        yield "weaker", f"entry {entry.entry}: {entry.query}"
-    else:
-        epsilon = format_cost(entry.epsilon or Fraction(0))
-        yield "epsilon", f"entry {entry.entry} has epsilon {epsilon}: weak formal protection"
+        if entry.kind == "release":
+            yield _build_warning("weaker", name, f"entry {entry.entry}: {entry.query}", entry.at)
+        else:
+            epsilon = format_cost(entry.epsilon or Fraction(0))
+            text = f"entry {entry.entry} has epsilon {epsilon}: weak formal protection"
+            yield _build_warning("epsilon", name, text, entry.at)
 
 
 def _build_warning(kind: str, dataset: str | None, text: str, seen_at: str | float | None = None) -> dict[str, Any]:
@@ -198,7 +181,7 @@ def _build_warning(kind: str, dataset: str | None, text: str, seen_at: str | flo
 
 
 def format_metrics(service: Service) -> str:
-    """What was counted, as Prometheus reads it."""
+    """Write the counts as Prometheus reads them."""
     service.counters.write()
     counts = read_counters(service.store)
     lines: list[str] = []
@@ -208,32 +191,21 @@ def format_metrics(service: Service) -> str:
         samples = sorted((label, value) for (kind, label), (value, _) in counts.items() if kind == name)
         lines += [f"{metric}{_format_labels(METRIC_LABELS[name], label)} {value:.15g}" for label, value in samples]
     lines += ["# HELP discreet_jobs Jobs by state.", "# TYPE discreet_jobs gauge"]
-    lines += [
-        f'discreet_jobs{{state="{state}"}} {count}' for state, count in sorted(count_job_states(service.store).items())
-    ]
+    job_counts = sorted(count_job_states(service.store).items())
+    lines += [f'discreet_jobs{{state="{state}"}} {count}' for state, count in job_counts]
     lines += ["# HELP discreet_padding Whether replies are padded.", "# TYPE discreet_padding gauge"]
     return "\n".join([*lines, f"discreet_padding {int(service.config.padding)}", ""])
 
 
 def _format_labels(names: tuple[str, ...], label: str) -> str:
-    values = (
-        label.split(" ", len(names) - 1)
-        if len(names) < 3
-        else [*label.split(" ", 1)[:1], *label.split(" ", 1)[1].rsplit(" ", 1)]
-    )
-    pairs: Mapping[str, str] = dict(zip(names, values, strict=True))
-    return "{" + ",".join(f'{name}="{_escape_label(value)}"' for name, value in pairs.items()) + "}"
-
-
-def _escape_label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-LOG_FIELDS = ("at", "event", "process", "id", "method", "route", "status", "analyst", "dataset", "seconds", "where")
+    escaped_label = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    first, *rest = escaped_label.split(" ", 1) if len(names) > 1 else [escaped_label]
+    values = [first, *(rest[0].rsplit(" ", 1) if len(names) > 2 else rest)]  # a route may hold spaces
+    return "{" + ",".join(f'{name}="{value}"' for name, value in zip(names, values, strict=True)) + "}"
 
 
 def write_event(event: str, stream: TextIO | None = None, **fields: object) -> None:
-    """One line of JSON on stderr; of the facts, only those that a log may hold."""
+    """Write one line of JSON to stderr, with only the fields that a log may hold."""
     line: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
     line["process"] = os.getpid()
     line |= {name: fields[name] for name in LOG_FIELDS if fields.get(name) is not None}
@@ -244,7 +216,7 @@ def write_event(event: str, stream: TextIO | None = None, **fields: object) -> N
 
 
 def format_error_location(error: BaseException) -> str:
-    """The kind of an error and the lines it passed, without its words, which may hold anything."""
+    """Format the class of an error and the lines it passed, without its words, which may hold anything."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     lines = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames]
     return f"{type(error).__name__} at {' > '.join(lines)}"

@@ -1,4 +1,4 @@
-"""The OpenAPI document and its examples."""
+"""The OpenAPI document: what FastAPI derives, with refusals, security and the examples of replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from discreet.ledger.accounts import describe_condition, qualify_promise
 from discreet.service.api.models import ProblemDocument
-from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem, ProblemType
+from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem
 
 Example = dict[str, Any]
 
@@ -245,22 +245,22 @@ TOKEN_SCHEME = {
 
 
 def build_operation_id(method: str, path: str) -> str:
-    """The name of an operation: its method and the words of its path."""
+    """Name an operation by its method and the words of its path."""
     return "_".join([method.lower(), *re.findall(r"[a-z]+", path.removeprefix("/v1"))])
 
 
 def get_operation_id(route: APIRoute) -> str:
-    """The same of a route."""
+    """Name the operation of a route."""
     return build_operation_id(min(route.methods or {"GET"}), route.path_format)
 
 
 def build_link(method: str, path: str, **parameters: str) -> dict[str, Any]:
-    """What can be done with a reply: an operation, and where in the request or the reply its parameters stand."""
+    """Link a reply to an operation, with where in the request or the reply its parameters stand."""
     return {"operationId": build_operation_id(method, path), "parameters": parameters}
 
 
 def build_openapi(api: FastAPI) -> dict[str, Any]:
-    """The whole document."""
+    """Build the whole document."""
     document = get_openapi(
         title=api.title, version=api.version, description=api.description, routes=api.routes, tags=api.openapi_tags
     )
@@ -270,45 +270,29 @@ def build_openapi(api: FastAPI) -> dict[str, Any]:
     schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
     for name, example in EXAMPLES.items():
         schemas[name]["examples"] = [example]
-    document["components"]["responses"] = {str(status): _describe_refusal(status) for status in _list_statuses()}
+    statuses = sorted({problem_type.status for problem_type in PROBLEM_TYPES})
+    document["components"]["responses"] = {str(status): _describe_refusal(status) for status in statuses}
     document["components"]["securitySchemes"] = {"token": TOKEN_SCHEME}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            responses = {
-                status: response
-                for status, response in operation["responses"].items()
-                if status not in {"422", "default"}
-            }
-            operation["responses"] = _list_refusals(path, method) | responses
+            for status in ("422", "default"):
+                operation["responses"].pop(status, None)
+            operation["responses"] = _list_refusals(path, method) | operation["responses"]
             operation["summary"] = operation["description"].split(". ")[0].split("\n")[0].rstrip(".")
             operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
     return document
 
 
-def _list_statuses() -> list[int]:
-    return sorted({problem_type.status for problem_type in PROBLEM_TYPES})
-
-
 def _list_refusals(path: str, method: str) -> dict[str, Any]:
-    """What an operation may be refused with."""
     statuses = {*COMMON_STATUSES, *EXTRA_STATUSES.get(path, ()), *(() if path in OPEN_PATHS else TOKEN_STATUSES)}
     statuses |= set(() if method == "get" else WRITE_STATUSES)
     return {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
 
 
 def _describe_refusal(status: int) -> dict[str, Any]:
-    """One status: one line of the catalogue, or two."""
-    problem_types = [problem_type for problem_type in PROBLEM_TYPES if problem_type.status == status]
-    content = {
-        "schema": {"$ref": "#/components/schemas/ProblemDocument"},
-        "examples": dict(map(_build_example, problem_types)),
-    }
-    response = {
-        "description": "; ".join(problem_type.title for problem_type in problem_types),
-        "content": {MEDIA_TYPE: content},
-    }
+    """A status stands for one or two types of the catalogue."""
+    titles = {problem_type.name: problem_type.title for problem_type in PROBLEM_TYPES if problem_type.status == status}
+    examples = {name: {"value": HttpProblem(name).to_json()} for name in titles}
+    content = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}, "examples": examples}
+    response = {"description": "; ".join(titles.values()), "content": {MEDIA_TYPE: content}}
     return response | ({"headers": REFUSAL_HEADERS[status]} if status in REFUSAL_HEADERS else {})
-
-
-def _build_example(problem_type: ProblemType) -> tuple[str, dict[str, Any]]:
-    return problem_type.name, {"value": HttpProblem(problem_type.name).to_json()}

@@ -1,8 +1,8 @@
-"""What the processes of a service import, imported once in the one that they are forked from.
+"""Import what the processes of a service need once, in the process that they are forked from.
 
-Nothing that starts a thread, which would not live through a fork; but OpenBLAS, which ends its own before one and
-starts them anew. What cannot be imported is left to who needs it, and says so then. Forked processes have one layout of
-memory: who learns it from one that crashes knows it of the next, which helps only if an engine has a flaw as well.
+Nothing here starts a thread, which would not survive a fork, but OpenBLAS, which ends its threads before a fork and
+starts them again. A module that cannot be imported fails where it is needed. Forked processes share their layout of
+memory: an attacker learns it from one that crashes, which helps only if an engine has a flaw as well.
 """
 
 from __future__ import annotations

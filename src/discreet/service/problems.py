@@ -1,4 +1,4 @@
-"""The fixed catalogue of what a service may say when it refuses: RFC 9457, one plain sentence, nothing of the data."""
+"""The fixed catalogue of refusals: RFC 9457, one plain sentence each, nothing of the data."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ class ProblemType:
 
     @property
     def uri(self) -> str:
-        """What a program tells it by."""
+        """The identifier of the type, for programs."""
         return f"/problems/{self.name}"
+
+    def to_json(self) -> dict[str, object]:
+        """Write what all problems of the type have in common."""
+        return {"type": self.uri, "title": self.title, "status": self.status}
 
 
 PROBLEM_TYPES = (
@@ -45,7 +49,7 @@ PROBLEM_TYPES = (
     ProblemType("internal", 500, "Our fault", Internal),
     ProblemType("unavailable", 503, "Source, ledger or store do not answer now", Unavailable),
 )
-PROBLEM_TYPES_BY_NAME: Mapping[str, ProblemType] = {one.name: one for one in PROBLEM_TYPES}
+PROBLEM_TYPES_BY_NAME: Mapping[str, ProblemType] = {problem_type.name: problem_type for problem_type in PROBLEM_TYPES}
 DEFAULT_DETAILS = {
     "unauthenticated": "send a valid token as Authorization: Bearer dsc_...; ask the custodian for one",
     "forbidden": "this is for the custodian; ask one",
@@ -75,29 +79,22 @@ EXPLANATIONS = {
 
 
 class HttpProblem(Exception):
-    """A refusal on its way out."""
+    """A refusal: a type of the catalogue, with its detail and headers."""
 
     def __init__(self, name: str, detail: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(name)
         self.name, self.detail, self.headers = name, detail, dict(headers or {})
 
     def to_json(self) -> dict[str, object]:
-        """The JSON of it."""
+        """Write the problem as JSON."""
         problem_type = PROBLEM_TYPES_BY_NAME[self.name]
         error = problem_type.error
-        document: dict[str, object] = {
-            "type": problem_type.uri,
-            "title": problem_type.title,
-            "status": problem_type.status,
-        }
-        document["detail"] = (self.detail or DEFAULT_DETAILS.get(self.name, problem_type.title))[:MAX_DETAIL_LENGTH]
-        return document | {
-            "kind": None if error is None else error.stored_name,
-            "exit": None if error is None else error.exit_code,
-        }
+        detail = (self.detail or DEFAULT_DETAILS.get(self.name, problem_type.title))[:MAX_DETAIL_LENGTH]
+        kind, exit_code = (None, None) if error is None else (error.stored_name, error.exit_code)
+        return problem_type.to_json() | {"detail": detail, "kind": kind, "exit": exit_code}
 
     def to_response(self) -> JSONResponse:
-        """The reply."""
+        """Build the reply, with the headers of its type."""
         headers = dict(self.headers)
         if self.name == "unauthenticated":
             headers["WWW-Authenticate"] = "Bearer"
@@ -108,47 +105,30 @@ class HttpProblem(Exception):
 
 
 def problem_from_error(error: Exception) -> HttpProblem:
-    """Any failure as one of the catalogue; what is not ours leaves without its text."""
+    """Turn any error into one of the catalogue; one that is not ours leaves without its text."""
     if isinstance(error, HttpProblem):
         return error
     if not isinstance(error, DiscreetError) or isinstance(error, Internal):
         return HttpProblem("internal")
-    problem_type = next(
-        (
-            candidate
-            for candidate in PROBLEM_TYPES
-            if candidate.error is not None and isinstance(error, candidate.error)
-        ),
-        None,
-    )
-    return (
-        HttpProblem("internal")
-        if problem_type is None
-        else HttpProblem(problem_type.name, " ".join(str(error).split()))
-    )
+    problem_type = next((kind for kind in PROBLEM_TYPES if kind.error and isinstance(error, kind.error)), None)
+    if problem_type is None:
+        return HttpProblem("internal")
+    return HttpProblem(problem_type.name, " ".join(str(error).split()))
 
 
 def explain_problem(name: str) -> dict[str, object]:
-    """What a type of problem is; refused where there is no such type."""
+    """Explain a type of problem; refused where there is no such type."""
     if name not in PROBLEM_TYPES_BY_NAME:
         raise build_not_found()
-    problem_type = PROBLEM_TYPES_BY_NAME[name]
-    return {
-        "type": problem_type.uri,
-        "title": problem_type.title,
-        "status": problem_type.status,
-        "explanation": EXPLANATIONS[name],
-    }
+    return PROBLEM_TYPES_BY_NAME[name].to_json() | {"explanation": EXPLANATIONS[name]}
 
 
 def build_not_found() -> HttpProblem:
-    """The one reply for what is not there and for what is not yours."""
+    """Build the one refusal for what is not there and for what is not the sender's."""
     return HttpProblem("not-found")
 
 
 def problem_from_status(status: int) -> HttpProblem:
-    """A framework's refusal as one of the catalogue."""
-    problem_type = next(
-        (candidate for candidate in PROBLEM_TYPES if candidate.status == status), PROBLEM_TYPES_BY_NAME["invalid-input"]
-    )
-    return HttpProblem(problem_type.name)
+    """Turn a framework's refusal into one of the catalogue."""
+    names = (problem_type.name for problem_type in PROBLEM_TYPES if problem_type.status == status)
+    return HttpProblem(next(names, "invalid-input"))

@@ -1,16 +1,18 @@
-"""Questions, counting sessions and releases from a request to a stored answer."""
+"""Questions, counting sessions and releases, from the body of a request to a stored answer or a file."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet.answers.answer import Answer
+from discreet.client.encode_requests import MAX_KEY_LENGTH, parse_range
 from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
 from discreet.custodian.session import CountingSession, parse_noise_scale
 from discreet.custodian.status import preview_to_json
@@ -27,7 +29,6 @@ from discreet.query.validate import count_answer_numbers, parse_question
 from discreet.release.manifest import find_next_release_number
 from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
 from discreet.release.methods import (
-    SyntheticRecipe,
     build_protection_recipe,
     build_synthetic_recipe,
     build_synthetic_recipes,
@@ -54,15 +55,17 @@ from discreet.service.store.stored_answers import (
     list_saved_priors,
 )
 
-MAX_KEY_LENGTH = 200
 EPSILON_SQUARED_PER_RHO = 100
-"""At a delta of 1e-9 and thereabouts, the square of epsilon is so many times rho."""
+"""At a delta of about 1e-9, the square of epsilon is this many times rho."""
 NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
+SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
+EXACT_FIELDS = ("t", "epsilon", "delta", "suppress")
+SERVICE_FIELDS = ("method", "format", "report")
 RequestBody = Mapping[str, Any]
 
 
 def read_idempotency_key(header: str | None) -> str:
-    """The idempotency key of a request: as it was sent, or a new one."""
+    """Read the idempotency key of a request, or make one."""
     if header is None:
         return generate_identifier()
     if not 0 < len(header) <= MAX_KEY_LENGTH or not header.isprintable() or not header.isascii():
@@ -71,30 +74,24 @@ def read_idempotency_key(header: str | None) -> str:
 
 
 def expand_saved_prior(service: Service, analyst: str, body: RequestBody) -> dict[str, Any]:
-    """A request with its saved prior written out: a prior is fixed when the question comes."""
+    """Write out the saved prior of a request: a prior is fixed when the question comes."""
     prior = body.get("prior")
-    replacement = (
-        {"prior": _find_saved_prior(service, analyst, prior[1:])} if prior is not None and prior.startswith("@") else {}
-    )
-    return {**body, **replacement}
+    if prior is None or not prior.startswith("@"):
+        return dict(body)
+    name = prior[1:]
+    for saved_prior in list_saved_priors(service.store, analyst):
+        if saved_prior.name == name:
+            return {**body, "prior": saved_prior.text}
+    raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
 
 
 def parse_question_request(service: Service, schema: Schema, body: RequestBody) -> dict[str, Any]:
-    """A request within the limits, its question read."""
-    request = dict(body)
-    request["question"] = check_limits(service.config.limits, schema, request)
-    return request
-
-
-def _find_saved_prior(service: Service, analyst: str, name: str) -> str:
-    text = next((prior.text for prior in list_saved_priors(service.store, analyst) if prior.name == name), None)
-    if text is None:
-        raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
-    return text
+    """Check a request against the limits, and parse its question."""
+    return {**body, "question": check_limits(service.config.limits, schema, body)}
 
 
 def check_limits(limits: Limits, schema: Schema, body: RequestBody) -> Query:
-    """Refuse a prior or a reply that is too large, from the request alone; the question, read once."""
+    """Refuse a prior or a reply that is too large, from the request alone; return the parsed question."""
     prior = body.get("prior")
     if prior is not None and is_weights_text(prior) and prior.count(":") > limits.prior:
         raise InvalidInput(
@@ -110,26 +107,22 @@ def check_limits(limits: Limits, schema: Schema, body: RequestBody) -> Query:
 
 
 def check_min_epsilon(limits: Limits, size: Fraction, has_delta: bool = False) -> None:
-    """Refuse an epsilon so small that answers without end could be paid for: each is stored for good.
+    """Refuse an epsilon so small that answers without end could be paid for, since each is stored for good.
 
-    With a delta losses add up by their squares, so that there `size` is the square of epsilon.
+    With a delta epsilons add up by their squares, so that there `size` is the square of epsilon.
     """
     if 0 < size < limits.least:
-        subject, min_epsilon = (
-            ("a question with a delta", _round_up_root(limits.least)) if has_delta else ("a question", limits.least)
-        )
+        subject, min_epsilon = "a question", limits.least
+        if has_delta:  # the square root, rounded up
+            root = Fraction(math.isqrt(math.ceil(limits.least * 10**40) - 1) + 1, 10**20)
+            subject, min_epsilon = "a question with a delta", round_up(root, 4)
         raise InvalidInput(
             f"{subject} has an epsilon of at least {format_cost(min_epsilon)} here; ask for more, or ask the custodian"
         )
 
 
-def _round_up_root(square: Fraction) -> Fraction:
-    """The square root, rounded up: an epsilon of so much is enough."""
-    return round_up(Fraction(math.isqrt(math.ceil(square * 10**40) - 1) + 1, 10**20), 4)
-
-
 def _check_planned_epsilon(limits: Limits, options: RequestBody, guarantee: Guarantee | None) -> None:
-    """The same of a question; what one by its noise or its accuracy costs is known once it is planned."""
+    """Check the epsilon of a question; by its noise or its accuracy, it is known once the question is planned."""
     has_delta = options["delta"] is not None
     planned_epsilon = None if guarantee is None else guarantee.epsilon
     epsilon = planned_epsilon if options["epsilon"] is None else options["epsilon"]
@@ -140,7 +133,7 @@ def _check_planned_epsilon(limits: Limits, options: RequestBody, guarantee: Guar
 
 
 def parse_query_options(body: RequestBody) -> dict[str, Any]:
-    """What `Custodian.answer` and `.preview` take besides the question, exact numbers by their decimal text."""
+    """Parse the options of a question as `Custodian.answer` and `Custodian.preview` take them."""
     noise = {name: _parse_optional_number(body.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
     settings = {name: body.get(name) for name in ("prior", "model", "accuracy", "distance", "rows", "tail", "reuse")}
     if all(amount is None for amount in (noise["epsilon"], noise["noise_scale"], settings["accuracy"])):
@@ -149,7 +142,7 @@ def parse_query_options(body: RequestBody) -> dict[str, Any]:
 
 
 def parse_request_number(value: object, name: str) -> Fraction:
-    """A number by its decimal text, or as it is."""
+    """Parse a number that is sent as decimal text, or as JSON has it."""
     return parse_rational(value, name) if isinstance(value, str) else as_rational(value, name)
 
 
@@ -158,7 +151,7 @@ def _parse_optional_number(value: object, name: str) -> Fraction | None:
 
 
 def preview_request(service: Service, custodian: Custodian, analyst: str, body: RequestBody) -> dict[str, object]:
-    """What a question would cost and be good for; nothing is charged."""
+    """Preview a question; nothing is charged."""
     request = parse_question_request(service, custodian.schema, body)
     options = parse_query_options(request)
     preview = custodian.preview(request["question"], analyst=analyst, **options)
@@ -169,18 +162,21 @@ def preview_request(service: Service, custodian: Custodian, analyst: str, body: 
 def find_stored_answer(
     service: Service, dataset: str, rehearsal: bool, analyst: str, key: str, body: RequestBody
 ) -> StoredAnswer | None:
-    """The answer that this very request already has; the key of another request is refused."""
+    """Find the answer that this request has already; the key of another request is refused."""
     stored_answer = find_answer_by_key(service.store, dataset, rehearsal, analyst, key)
     return None if stored_answer is None else require_same_request(stored_answer, body)
 
 
 def require_same_request(stored_answer: StoredAnswer, body: RequestBody) -> StoredAnswer:
-    """A kept answer, if it is to this very request."""
+    """Refuse a stored answer to another request under the same key."""
     if stored_answer.asked != canonicalize_request(dict(body)):
-        raise HttpProblem(
-            "conflict", f"the key {stored_answer.key[:40]!r} was used for another request; use a new key for a new one"
-        )
+        raise build_key_conflict(stored_answer.key)
     return stored_answer
+
+
+def build_key_conflict(key: str) -> HttpProblem:
+    """Build the refusal of a key that was used for another request."""
+    return HttpProblem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
 
 
 def answer_request(
@@ -192,16 +188,19 @@ def answer_request(
     body: RequestBody,
     received_at: float,
 ) -> StoredAnswer:
-    """Answer what came at a time, and keep the answer under its key; or refuse before anything is charged."""
+    """Answer a request, and store the answer under its key; or refuse before anything is charged."""
     request = parse_question_request(service, custodian.schema, body)
     options = parse_query_options(request)
-    ranges = [_parse_range(text) for text in request.get("ranges", ())]
+    ranges = [parse_range(text) for text in request.get("ranges", ())]
     population_size = _parse_optional_number(request.get("population_size"), "population_size")
     has_population = bool(request.get("population")) or population_size is not None
     _check_additions(custodian.schema, request, options, ranges, population_size, has_population)
-    _check_planned_epsilon(service.config.limits, options, _preview_guarantee(custodian, analyst, request, options))
-    constraints = tuple(request.get("constraints", ()))
-    settings: dict[str, Any] = {"constraints": constraints, "fresh": bool(request.get("fresh"))}
+    guarantee = None
+    if options["epsilon"] is None:
+        with suppress(BudgetExceeded):  # under its key it may be paid for already
+            guarantee = custodian.preview(request["question"], analyst=analyst, **options).guarantee
+    _check_planned_epsilon(service.config.limits, options, guarantee)
+    settings = _parse_answer_settings(request)
     payer = custodian.cached_only() if request.get("stored_only") else custodian
     build_answer = payer._charge_and_measure(request["question"], analyst, key, **options, **settings)
     with serialize_large_steps(count_answer_numbers(request["question"], custodian.schema) > LARGE_REPLY_NUMBERS):
@@ -212,10 +211,13 @@ def answer_request(
     return keep_answer(service.store, stored_answer)
 
 
+def _parse_answer_settings(request: RequestBody) -> dict[str, Any]:
+    return {"constraints": tuple(request.get("constraints", ())), "fresh": bool(request.get("fresh"))}
+
+
 def _compute_additions(
     answer: Answer, ranges: list[tuple[str, str]], has_population: bool, population_size: Fraction | None
 ) -> dict[str, Any]:
-    """The ranges and the estimates of the population that were asked for with the answer."""
     additions: dict[str, Any] = {}
     if ranges:
         additions["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
@@ -223,18 +225,6 @@ def _compute_additions(
         population = answer.population(size=population_size)
         additions["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
     return additions
-
-
-def _preview_guarantee(
-    custodian: Custodian, analyst: str, request: RequestBody, options: RequestBody
-) -> Guarantee | None:
-    """What a question without an epsilon would promise; None where it cannot be paid for, or has one."""
-    if options["epsilon"] is not None:
-        return None
-    try:
-        return custodian.preview(request["question"], analyst=analyst, **options).guarantee
-    except BudgetExceeded:  # under its key it may be paid for already
-        return None
 
 
 def _check_additions(
@@ -245,7 +235,7 @@ def _check_additions(
     population_size: object,
     has_population: bool,
 ) -> None:
-    """Whatever is wrong with what is asked beside the question is told before the charge."""
+    """Refuse wrong ranges, constraints and population sizes before anything is charged."""
     noise = options["epsilon"], options["delta"], options["prior"], options["model"]
     settings = {name: options[name] for name in ("accuracy", "noise_scale", "rows", "distance", "interval", "tail")}
     if ranges:
@@ -254,13 +244,6 @@ def _check_additions(
         check_constraints(schema, request["question"], request["constraints"], *noise, **settings)
     if has_population:
         check_population(schema, request["question"], population_size, *noise, **settings)
-
-
-def _parse_range(text: str) -> tuple[str, str]:
-    low, dots, high = (part.strip() for part in text.partition(".."))
-    if not (low and dots and high):
-        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
-    return low, high
 
 
 def build_stored_answer(
@@ -273,7 +256,7 @@ def build_stored_answer(
     additions: Mapping[str, Any],
     received_at: float,
 ) -> StoredAnswer:
-    """An answer as it is kept: its document with a new id; its picture is drawn when it is looked at."""
+    """Write an answer as it is stored: its document with a new id; its picture is drawn when it is looked at."""
     answer_id, dataset = generate_identifier(), custodian.schema.name
     head = {"id": answer_id, "at": received_at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
     with serialize_large_steps(len(answer.rows) * len(answer.numbers) > LARGE_REPLY_NUMBERS):
@@ -294,53 +277,34 @@ def build_stored_answer(
 
 
 def render_answer_picture(service: Service, custodian: Custodian, stored_answer: StoredAnswer) -> str | None:
-    """The picture of a kept answer, drawn when it is first looked at from what was paid for: to look costs nothing."""
+    """Return the picture of a stored answer; it is drawn at the first look, from stored draws, without charge."""
     if stored_answer.picture is not None or not json.loads(stored_answer.document)["picture"]:
         return stored_answer.picture
     request = parse_question_request(service, custodian.schema, json.loads(stored_answer.asked))
-    settings: dict[str, Any] = {
-        "constraints": tuple(request.get("constraints", ())),
-        "fresh": bool(request.get("fresh")),
-    }
+    options = parse_query_options(request) | _parse_answer_settings(request)
+    analyst, key = stored_answer.analyst, stored_answer.key
     try:
-        cached_custodian = custodian.cached_only()
-        answer = cached_custodian.answer(
-            request["question"],
-            analyst=stored_answer.analyst,
-            key=stored_answer.key,
-            **parse_query_options(request),
-            **settings,
-        )
+        answer = custodian.cached_only().answer(request["question"], analyst=analyst, key=key, **options)
     except (InvalidInput, BudgetExceeded):
         raise InvalidInput(NO_PICTURE) from None
-    if answer.entry != stored_answer.entry or not _has_same_rows(
-        answer, stored_answer
-    ):  # a nearer one, or the ledger was put back
+    rows = json.loads(json.dumps(answer.to_json()["rows"]))
+    # Another answer is stored by now where a more accurate one was drawn, or the ledger was put back from a copy.
+    if answer.entry != stored_answer.entry or rows != json.loads(stored_answer.document)["rows"]:
         raise InvalidInput(NO_PICTURE)
     spec = json.dumps(answer.picture_spec())
     keep_picture(service.store, stored_answer.id, spec)
     return spec
 
 
-def _has_same_rows(answer: Answer, stored_answer: StoredAnswer) -> bool:
-    rows: object = json.loads(json.dumps(answer.to_json()["rows"]))
-    return bool(rows == json.loads(stored_answer.document)["rows"])
-
-
-SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
-
-
 def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
-    """Pay for a session, once under its key."""
+    """Open a session and pay for it, once under its key."""
     if context.dataset.runs_as_jobs:
         raise Unsupported("there are no sessions where questions run as jobs; ask the questions one by one")
     new_session = _build_session(context, key, body)
-    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+    with context.lease_custodian() as custodian:
         stored_session = keep_session(context.service.store, new_session)
         if (stored_session.noise_scale, stored_session.epsilon) != (new_session.noise_scale, new_session.epsilon):
-            raise HttpProblem(
-                "conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one"
-            )
+            raise build_key_conflict(key)
         try:
             return _session_to_json(stored_session, resume_stored_session(context, custodian, stored_session))
         except (BudgetExceeded, InvalidInput):
@@ -350,7 +314,6 @@ def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any])
 
 
 def _build_session(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredSession:
-    """A session of numbers that one can have."""
     scale = parse_noise_scale(parse_request_number(body["noise_scale"], "noise_scale"))
     epsilon = as_positive(parse_request_number(body["epsilon"], "epsilon"), "epsilon")
     build_query_options(epsilon)
@@ -360,110 +323,89 @@ def _build_session(context: DatasetContext, key: str, body: dict[str, Any]) -> S
 
 
 def answer_in_session(context: DatasetContext, session_id: str, key: str, body: dict[str, Any]) -> StoredAnswer:
-    """One count in a session; the same at the same noise scale is the same answer."""
+    """Answer a counting question in a session; the same one at the same noise scale has the same answer."""
     stored_session = find_own_session(context, session_id)
     if stored_session.closed:
         raise InvalidInput("the session is closed; open another")
     check_limits(context.service.config.limits, context.schema, body)
     scale = None if body.get("noise_scale") is None else parse_request_number(body["noise_scale"], "noise_scale")
-    session_body = body | {
-        "session": stored_session.id
-    }  # under the same key, in another session, it is another request
+    session_body = body | {"session": stored_session.id}  # in another session it is another request
     stored_answer = find_stored_answer(
         context.service, context.name, context.rehearsal, stored_session.analyst, key, session_body
     )
     if stored_answer is not None:
         return stored_answer
-    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+    with context.lease_custodian() as custodian:
         session = resume_stored_session(context, custodian, stored_session)
         answer = session.answer(body["question"], scale)
         additions = {"session": stored_session.id, "left": str(session.left), "picture": False}
         new_answer = build_stored_answer(
             custodian, context.rehearsal, stored_session.analyst, key, body, answer, additions, context.received_at
         )
-    return require_same_request(
-        keep_answer(context.service.store, replace(new_answer, asked=canonicalize_request(session_body))), session_body
-    )
+    new_answer = replace(new_answer, asked=canonicalize_request(session_body))
+    return require_same_request(keep_answer(context.service.store, new_answer), session_body)
 
 
 def describe_session(context: DatasetContext, session_id: str) -> dict[str, object]:
-    """How a session stands."""
+    """Describe the state of a session."""
     stored_session = find_own_session(context, session_id)
-    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+    with context.lease_custodian() as custodian:
         return _session_to_json(stored_session, resume_stored_session(context, custodian, stored_session))
 
 
 def end_counting_session(context: DatasetContext, session_id: str) -> None:
-    """No more answers in a session; what is left is lost."""
+    """Close a session; what is left of it is lost."""
     close_session(context.service.store, find_own_session(context, session_id).id)
 
 
 def find_own_session(context: DatasetContext, session_id: str) -> StoredSession:
-    """A session by its id, if it is the sender's."""
-    stored_session = find_session_by_id(context.service.store, session_id)
-    is_same_dataset = stored_session is not None and (stored_session.dataset, stored_session.rehearsal) == (
-        context.name,
-        context.rehearsal,
-    )
-    if stored_session is None or not is_same_dataset or stored_session.analyst != context.principal.name:
+    """Find a session by its id, if it is the sender's."""
+    session = find_session_by_id(context.service.store, session_id)
+    owner = (context.name, context.rehearsal, context.principal.name)
+    if session is None or (session.dataset, session.rehearsal, session.analyst) != owner:
         raise build_not_found()
-    return stored_session
+    return session
 
 
 def resume_stored_session(
     context: DatasetContext, custodian: Custodian, stored_session: StoredSession
 ) -> CountingSession:
-    """The session as it stands, in this worker: under its key it was paid for once."""
+    """Resume a session in this worker; under its key it is paid for once."""
     run_id = context.service.run_id
     if not stored_session.is_of_run(run_id):
         raise InvalidInput(SESSION_ENDED)
     log = StoredLog(context.service.store, stored_session.id, run_id)
-    numbers = (
-        parse_request_number(stored_session.noise_scale, "noise_scale"),
-        parse_request_number(stored_session.epsilon, "epsilon"),
-    )
+    noise_scale = parse_request_number(stored_session.noise_scale, "noise_scale")
+    epsilon = parse_request_number(stored_session.epsilon, "epsilon")
     session = custodian._with_release_barrier(context.release_barrier)._open_shared_session(
-        *numbers, stored_session.analyst, f"session {stored_session.id}", log
+        noise_scale, epsilon, stored_session.analyst, f"session {stored_session.id}", log
     )
     session.catch_up()
     return session
 
 
 def _session_to_json(stored_session: StoredSession, session: CountingSession) -> dict[str, object]:
+    document: dict[str, object] = {"id": stored_session.id, "dataset": stored_session.dataset}
+    document |= {"rehearsal": stored_session.rehearsal, "closed": stored_session.closed}
     numbers = {"noise_scale": str(session.noise_scale), "epsilon": str(session.epsilon), "left": str(session.left)}
-    return {
-        "id": stored_session.id,
-        "dataset": stored_session.dataset,
-        "rehearsal": stored_session.rehearsal,
-        "closed": stored_session.closed,
-    } | numbers
+    return document | numbers
 
 
-EXACT_FIELDS = ("t", "epsilon", "delta", "suppress")
-SERVICE_FIELDS = ("method", "format", "report")
-
-
-def check_release_request(custodian: Custodian, body: Mapping[str, Any]) -> None:
-    """Refuse at once what the schema and the budget alone show to be impossible."""
-    recipe = parse_release_request(custodian.schema, body)
-    if recipe is not None and recipe.delta is None:  # with a delta, what it costs is known once it is planned
+def check_release_request(custodian: Custodian, body: RequestBody) -> None:
+    """Refuse a release that the schema and the budget alone show to be impossible."""
+    method, options = body["method"], _parse_release_options(body)
+    k, t, epsilon = (options.pop(name, None) for name in ("k", "t", "epsilon"))
+    if method not in PRIVATE:
+        build_protection_recipe(custodian.schema, method, k, epsilon, t=t, **options)
+        return
+    synthetic_options = check_synthetic_options(method, {"t": t} | options)
+    recipe = build_synthetic_recipe(custodian.schema, method, epsilon, k=k, **synthetic_options)
+    if recipe.delta is None:  # with a delta, what it costs is known once it is planned
         _check_budget(custodian, recipe.epsilon)
 
 
-def parse_release_request(schema: Schema, body: Mapping[str, Any]) -> SyntheticRecipe | None:
-    """The recipe of a private file, None of another; refused where the schema shows it to be wrong."""
-    method, options = body["method"], _parse_release_options(body)
-    k, t, epsilon = (options.pop(name, None) for name in ("k", "t", "epsilon"))
-    if method in PRIVATE:
-        return build_synthetic_recipe(
-            schema, method, epsilon, k=k, **check_synthetic_options(method, {"t": t} | options)
-        )
-    build_protection_recipe(schema, method, k, epsilon, t=t, **options)
-    return None
-
-
 def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
-    """A pure loss adds up, so what is left of that account tells whether it fits; others are told by the ledger."""
+    """Pure epsilons add up, so what is left of that account shows whether it fits; the ledger checks the others."""
     left = next((balance.left for balance in custodian.budget() if balance.model == "dp"), epsilon)
     if epsilon > left:
         advice = f"ask for at most {format_budget_left(left)}" if left else "no other file can be paid for"
@@ -474,9 +416,9 @@ def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
 
 
 def publish_in_folder(
-    custodian: Custodian, body: Mapping[str, Any], folder: Path, progress: Callable[[str], None], key: str
+    custodian: Custodian, body: RequestBody, folder: Path, progress: Callable[[str], None], key: str
 ) -> dict[str, object]:
-    """Make the release in a folder; the JSON of it, with names instead of places."""
+    """Make a release in a folder; return its JSON, with file names instead of paths."""
     name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
     output = folder / ("columns" if body.get("apart") else f"{name}.{body.get('format', 'csv')}")
     report = folder / f"{name}-report.html" if body.get("report", True) else None
@@ -490,18 +432,16 @@ def publish_in_folder(
 
 
 def sweep_in_folder(
-    custodian: Custodian, body: Mapping[str, Any], folder: Path, progress: Callable[[str], None]
+    custodian: Custodian, body: RequestBody, folder: Path, progress: Callable[[str], None]
 ) -> dict[str, object]:
-    """Compare methods over k; the JSON of it."""
+    """Compare methods over k, with a report in a folder; return its JSON."""
     options = {name: value for name, value in _parse_release_options(body).items() if name in {"methods", "t"}}
-    sweep_result = custodian.sweep(
-        body.get("ks", "k=3..300"), report=folder / "sweep.html", progress=progress, **options
-    )
-    return sweep_result.to_json()
+    ks = body.get("ks", "k=3..300")
+    return custodian.sweep(ks, report=folder / "sweep.html", progress=progress, **options).to_json()
 
 
-def estimate_requested_release(custodian: Custodian, body: Mapping[str, Any]) -> dict[str, object]:
-    """What private files would promise and how far off they would be."""
+def estimate_requested_release(custodian: Custodian, body: RequestBody) -> dict[str, object]:
+    """Tell what private files would promise, and their expected errors."""
     from discreet.synthetic.file_plan import recommend_method
 
     method, options = body.get("method"), _parse_release_options(body)
@@ -514,8 +454,7 @@ def estimate_requested_release(custodian: Custodian, body: Mapping[str, Any]) ->
     }
 
 
-def _parse_release_options(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said, numbers by their decimal text, as `Custodian.publish` takes it."""
+def _parse_release_options(body: RequestBody) -> dict[str, Any]:
     options = {name: value for name, value in body.items() if name not in SERVICE_FIELDS and value is not None}
     for name in EXACT_FIELDS:
         if name in options:

@@ -1,9 +1,9 @@
-"""The supervisor: checks the configuration, listens, and keeps workers up.
+"""The supervisor: checks the configuration, listens, and keeps worker processes running.
 
-Whichever of them dies is started again, after a pause that grows while it dies young. So is one that is hung: each
-child sends a sign of life every second, and is killed where none comes for long. All stop when the supervisor is told
-to, and when it dies: each child holds one end of a line that is cut then. They are forked from one process more,
-that only imports: what all of them need is loaded once, and a worker that is started again answers at once.
+A child that dies is started again, after a pause that grows while it dies early. A child that hangs is killed: each
+sends a heartbeat every second. All stop when the supervisor says so or dies: each holds one end of a pipe that is
+closed then. They are forked from a process that only imports: what all of them need is loaded once, and a worker that
+is started again answers at once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
+from discreet.client.transport import format_url
 from discreet.custodian import Custodian
 from discreet.custodian.status import find_current_snapshot
 from discreet.datasets.dataset_dir import generate_identifier, open_bound_ledger
@@ -32,15 +33,28 @@ from discreet.datasets.registration import Progress, ignore_stage
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import monitoring, worker
 from discreet.service.config import TLS, Config
-from discreet.service.dataset_registry import ServedDataset, Service, get_dataset_engine, get_rehearsal_folder
+from discreet.service.dataset_registry import ServedDataset, Service, get_rehearsal_folder
 from discreet.service.health import is_healthy
 from discreet.service.store.tokens import require_distinct_name
 
 BACKLOG = 1024
+MIN_PAUSE, MAX_PAUSE = 0.1, 5.0
+STABLE_AFTER = 60.0
+"""Seconds after which a process that dies did not die early."""
+MAX_EARLY_DEATHS = 3
+"""Deaths of one process before the service was ever ready, after which it is given up."""
+HEARTBEAT_POLL = 1.0
+HEALTH_POLL = 0.1
+PROCESS_CONTEXT = multiprocessing.get_context("forkserver")
+"""A fork of this process would copy the locks of its threads."""
+STOP, INTERRUPT, READY = b"s", b"i", b"r"
+SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
+SIGNAL_MESSAGES = {signal.SIGTERM: STOP, signal.SIGHUP: STOP, signal.SIGINT: INTERRUPT}
+"""What a signal sends to the loop; a second interrupt, by a person who will not wait, ends everything at once."""
 
 
 def bind_socket(config: Config) -> socket.socket:
-    """A socket at the service's address, which nobody can connect to yet."""
+    """Bind a socket to the service's address; nobody can connect to it yet."""
     try:
         addresses = socket.getaddrinfo(config.address, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
@@ -57,7 +71,7 @@ def bind_socket(config: Config) -> socket.socket:
 
 
 def listen(server_socket: socket.socket, config: Config) -> None:
-    """Let clients connect; who took the port since it was bound is found out only now."""
+    """Let clients connect; another process that took the port since it was bound is noticed only now."""
     try:
         server_socket.listen(BACKLOG)
     except OSError as error:
@@ -77,15 +91,18 @@ def _format_wrong_address(config: Config) -> str:
 
 
 def format_service_url(config: Config, server_socket: socket.socket) -> str:
-    """The address in words, with the port that was taken."""
-    host = f"[{config.address}]" if ":" in config.address else config.address
-    return f"{'http' if config.tls is None else 'https'}://{host}:{server_socket.getsockname()[1]}"
+    """Build the URL of the service, with the port that was bound."""
+    return format_url(config.tls is not None, config.address, server_socket.getsockname()[1])
 
 
 def check_tls(tls: TLS) -> None:
-    """The certificate and its key can be read and belong together; a key under a password is refused, not asked for."""
+    """Check that the certificate and its key can be read and belong together; no password is asked for."""
+
+    def refuse_password() -> str:
+        raise ValueError("no password")
+
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=_refuse_password)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=refuse_password)
     except (OSError, ValueError):
         raise InvalidInput(
             "the certificate and the key of tls cannot be read, or do not belong together; give two PEM files that "
@@ -93,14 +110,10 @@ def check_tls(tls: TLS) -> None:
         ) from None
 
 
-def _refuse_password() -> str:
-    raise ValueError("no password")
-
-
 def try_startup(config: Config, progress: Progress) -> Mapping[str, str]:
-    """Open certificate, folder, store and data sets, and close them; what was never registered is registered.
+    """Open and close the certificate, the store and the data sets, and register those that never were.
 
-    The identity of each data set's ledger, which all processes of this run must find again.
+    Returns the identity of each data set's ledger, which all processes of this run must find again.
     """
     if config.tls is not None:
         check_tls(config.tls)
@@ -116,9 +129,7 @@ def try_startup(config: Config, progress: Progress) -> Mapping[str, str]:
 
 def _open_dataset(service: Service, dataset: ServedDataset, progress: Progress) -> None:
     schema, config = dataset.schema, service.config
-    if (
-        get_dataset_engine(dataset) == "spark"
-    ):  # opened by the one process that runs jobs: each Spark has a Java of its own
+    if dataset.engine == "spark":  # opened by the one process that runs jobs: each Spark has a Java of its own
         if find_current_snapshot(schema) is None:
             raise InvalidInput(f"{schema.name} is not registered; run: discreet check {dataset.config.schema.name}")
         with open_bound_ledger(schema, config.ledger) as ledger:
@@ -130,28 +141,9 @@ def _open_dataset(service: Service, dataset: ServedDataset, progress: Progress) 
     Custodian.rehearse(dataset.config.schema, get_rehearsal_folder(config, schema.name)).close()
 
 
-MIN_PAUSE, MAX_PAUSE = 0.1, 5.0
-STABLE_AFTER = 60.0
-"""Seconds after which a process that dies did not die young."""
-MAX_EARLY_DEATHS = 3
-"""Of one process before the service was ever ready: it never will be."""
-HEARTBEAT_POLL = 1.0
-"""Seconds between two times that signs of life are heard."""
-HEALTH_POLL = 0.1
-"""Seconds between two looks at the health of a service that starts."""
-PROCESS_CONTEXT = multiprocessing.get_context(
-    "forkserver"
-)  # a fork of this process would copy the locks of its threads
-
-STOP, INTERRUPT, READY = b"s", b"i", b"r"
-SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
-SIGNAL_MESSAGES = {signal.SIGTERM: STOP, signal.SIGHUP: STOP, signal.SIGINT: INTERRUPT}
-"""What a signal says to the loop; a second interrupt, by a person who will not wait, ends everything at once."""
-
-
 @dataclass(slots=True, eq=False)
 class SupervisedProcess:
-    """A process that is kept running: what it does, the one that does it now, and when another may be started."""
+    """A process that is kept running: its work, the process that does it now, and when another may be started."""
 
     name: str
     work: Callable[..., None]
@@ -167,14 +159,16 @@ class SupervisedProcess:
     last_poll: float = 0.0
 
     def keep_running(self, now: float) -> None:
-        """Bury the dead, kill what is hung, and start another once the pause is over."""
+        """Kill the process if it hangs, note its death, and start another once the pause is over."""
         self._read_heartbeats(now)
         if self.process is not None and self.last_beat is not None and now - self.last_beat > self.hang_timeout:
             monitoring.write_event("hung", process=self.process.pid, where=self.name)
             self.process.kill()
             self.process.join()
         if self.process is not None and not self.process.is_alive():
-            self._record_death(self.process, now)
+            monitoring.write_event("died", process=self.process.pid, status=self.process.exitcode, where=self.name)
+            self.process, self.deaths = None, self.deaths + 1
+            self._schedule_restart(now)
         if self.process is None and now >= self.restart_at:
             self._start(now)
 
@@ -185,7 +179,7 @@ class SupervisedProcess:
             self.pipe = None
 
     def _read_heartbeats(self, now: float) -> None:
-        """Hear signs of life. Where the supervisor itself stood still, as on a machine that slept, it begins anew."""
+        """Read heartbeats. After a time in which the supervisor itself stood still, counting begins anew."""
         was_suspended, self.last_poll = now - self.last_poll > self.hang_timeout / 2, now
         try:
             while self.pipe is not None and self.pipe.poll():
@@ -209,11 +203,6 @@ class SupervisedProcess:
         else:
             self.process = process
 
-    def _record_death(self, dead_process: BaseProcess, now: float) -> None:
-        monitoring.write_event("died", process=dead_process.pid, status=dead_process.exitcode, where=self.name)
-        self.process, self.deaths = None, self.deaths + 1
-        self._schedule_restart(now)
-
     def _schedule_restart(self, now: float) -> None:
         self.close_pipe()
         self.pause = compute_next_pause(self.pause, now - self.started_at)
@@ -221,23 +210,19 @@ class SupervisedProcess:
 
 
 def compute_next_pause(previous: float, lifetime: float) -> float:
-    """How long to wait before what lived so long is started again: twice as long as before where it died young."""
+    """Compute the pause before a restart: the shortest after a long life, else twice the previous one."""
     return MIN_PAUSE if lifetime >= STABLE_AFTER else min(MAX_PAUSE, max(MIN_PAUSE, 2 * previous))
 
 
 def run_service(config: Config, announce: Callable[[str], None], progress: Progress = ignore_stage) -> None:
-    """Serve until a signal says stop. `announce` is told the address once the service answers there."""
+    """Serve until a signal says stop; `announce` is called with the address once the service answers there."""
     with closing(bind_socket(config)) as server_socket:
         _import_ahead()
         ledgers = try_startup(config, progress)
         listen(server_socket, config)
         progress("starting")
-        arguments = (
-            config,
-            server_socket,
-            generate_identifier(),
-            ledgers,
-        )  # a worker that is started again is of the same life
+        # A worker that is started again belongs to the same run.
+        arguments = (config, server_socket, generate_identifier(), ledgers)
         children = [
             SupervisedProcess("worker", worker.answer_requests, arguments, hang_timeout=config.hung)
             for _ in range(config.workers)
@@ -256,7 +241,7 @@ def run_service(config: Config, announce: Callable[[str], None], progress: Progr
 def supervise_processes(
     children: Sequence[SupervisedProcess], receiver: socket.socket, announce: Callable[[], None]
 ) -> None:
-    """Keep every post filled until a signal comes."""
+    """Keep every process running until a signal comes."""
     is_ready = False
     while True:
         now = time.monotonic()
@@ -274,25 +259,23 @@ def supervise_processes(
 
 
 def stop_processes(children: Sequence[SupervisedProcess], receiver: socket.socket, limit: float) -> None:
-    """Tell all to stop, wait for them, and end those that do not."""
+    """Tell all processes to stop, wait for them, and kill those that do not."""
     for child in children:
         child.close_pipe()
     stop_at = time.monotonic() + limit
-    is_waiting = True
-    while is_waiting and (alive := _list_alive_sentinels(children)) and (remaining := stop_at - time.monotonic()) > 0:
-        is_waiting = not (receiver in connection.wait([receiver, *alive], remaining) and receiver.recv(1) == INTERRUPT)
-    for child in children:
-        if child.process is not None:
-            child.process.kill()
-            child.process.join()
-
-
-def _list_alive_sentinels(children: Sequence[SupervisedProcess]) -> list[int]:
-    return [child.process.sentinel for child in children if child.process is not None and child.process.is_alive()]
+    processes = [child.process for child in children if child.process is not None]
+    while alive := [process.sentinel for process in processes if process.is_alive()]:
+        remaining = stop_at - time.monotonic()
+        if remaining <= 0:
+            break
+        if receiver in connection.wait([receiver, *alive], remaining) and receiver.recv(1) == INTERRUPT:
+            break
+    for process in processes:
+        process.kill()
+        process.join()
 
 
 def _import_ahead() -> None:
-    """Begin to import what the processes will need, in the one that they are forked from."""
     PROCESS_CONTEXT.set_forkserver_preload(["discreet.service.preload"])
     try:
         with _block_signals():
@@ -305,7 +288,6 @@ def _import_ahead() -> None:
 
 
 def _watch_startup(config: Config, server_socket: socket.socket, sender: socket.socket) -> None:
-    """Tell the loop, from a thread, once the service answers."""
     host, port = server_socket.getsockname()[:2]
 
     def poll_health() -> None:
@@ -319,7 +301,7 @@ def _watch_startup(config: Config, server_socket: socket.socket, sender: socket.
 
 @contextmanager
 def _open_wakeup_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two ends of a line that wakes the loop: what is said into it, by signals too, is told at the other."""
+    """Two connected sockets that wake the loop: signals, too, are sent into one of them."""
     receiver, sender = socket.socketpair()
 
     def send_signal(number: int, _: FrameType | None) -> None:
@@ -337,7 +319,7 @@ def _open_wakeup_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @contextmanager
 def _block_signals() -> Iterator[None]:
-    """Signals wait meanwhile, here and in what is started, which lets them in once it knows what to do with them.
+    """Block signals here and in the processes that are started, which unblock them once they have handlers.
 
     And Python does not look for modules in the folder that it is started in, which may be that of the data.
     """

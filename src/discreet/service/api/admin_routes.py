@@ -1,4 +1,4 @@
-"""Routes for custodians, for operators, and for whoever sends the request."""
+"""Routes for custodians, for operators, and about the sender: saved priors and jobs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,33 @@ from discreet.service.problems import build_not_found, explain_problem
 from discreet.service.store.job_queue import list_jobs
 from discreet.service.store.stored_answers import SavedPrior, delete_prior, list_saved_priors, save_prior
 from discreet.service.store.tokens import (
-    Token,
     create_token,
     grant_dataset,
     list_grants,
     list_tokens,
     revoke_grant,
     revoke_token,
+    token_to_json,
 )
 
+HEALTH_CACHE_SECONDS = 1.0
+PRIOR_NAME_PATTERN = r"^[A-Za-z0-9_.-]+$"
 AnalystName = Annotated[str, Path(min_length=1, max_length=100, description="An analyst's name.", examples=["ann"])]
+PriorName = Annotated[
+    str,
+    Path(min_length=1, max_length=64, pattern=PRIOR_NAME_PATTERN, description="A prior's name.", examples=["survey"]),
+]
+FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
+PRIOR_LINKS = {
+    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
+    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
+}
 TOKEN_LINKS = {"end": build_link("DELETE", "/v1/tokens/{token}", token="$response.body#/id")}
 JOB_LINKS = {"look": build_link("GET", "/v1/jobs/{job}", job="$response.body#/id")}
 
 
 def build_access_routes() -> APIRouter:
-    """Tokens and grants."""
+    """Build the routes about tokens, grants and warnings."""
     router = APIRouter(prefix="/v1", tags=["custodian"])
 
     @router.get("/tokens", responses={200: describe_reply(d.TokensDocument)})
@@ -61,8 +72,8 @@ def build_access_routes() -> APIRouter:
     @router.post("/tokens", status_code=201, responses={201: describe_reply(d.NewTokenDocument, links=TOKEN_LINKS)})
     def new_token(service: CurrentService, _: CurrentCustodian, body: d.NewToken) -> Response:
         """Make a token; its secret is told this once. The data sets that are named are granted."""
-        for name in body.datasets:
-            _require_known(service.registry.names, name)
+        if not set(body.datasets) <= set(service.registry.names):
+            raise build_not_found()
         token, secret = create_token(service.store, body.analyst, body.role, body.days, tuple(body.datasets))
         return reply_with_json(token_to_json(token) | {"token": secret}, 201)
 
@@ -81,15 +92,15 @@ def build_access_routes() -> APIRouter:
         )
 
     @router.put("/grants/{dataset}/{analyst}", status_code=204)
-    def put_grant(entered: ManagedDataset, analyst: AnalystName) -> Response:
+    def put_grant(context: ManagedDataset, analyst: AnalystName) -> Response:
         """Let an analyst ask a data set."""
-        grant_dataset(entered.service.store, entered.name, analyst)
+        grant_dataset(context.service.store, context.name, analyst)
         return Response(status_code=204)
 
     @router.delete("/grants/{dataset}/{analyst}", status_code=204)
-    def end_grant(entered: ManagedDataset, analyst: AnalystName) -> Response:
+    def end_grant(context: ManagedDataset, analyst: AnalystName) -> Response:
         """Let an analyst ask a data set no more."""
-        revoke_grant(entered.service.store, entered.name, analyst)
+        revoke_grant(context.service.store, context.name, analyst)
         return Response(status_code=204)
 
     @router.get("/warnings", responses={200: describe_reply(d.WarningsDocument)})
@@ -101,7 +112,7 @@ def build_access_routes() -> APIRouter:
 
 
 def build_release_routes(prefix: str, tag: str) -> APIRouter:
-    """Releases of one data set, under a prefix: for real, or in rehearsal; their files are those of the job."""
+    """Build the routes about releases of one data set, under a prefix: for real, or in rehearsal."""
     router = APIRouter(prefix=f"{prefix}/{{dataset}}", tags=[tag])
 
     @router.post(
@@ -109,78 +120,57 @@ def build_release_routes(prefix: str, tag: str) -> APIRouter:
         status_code=202,
         responses={202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)},
     )
-    def publish(entered: ManagedDataset, body: d.Publish, key: IdempotencyKey = None) -> Response:
+    def publish(context: ManagedDataset, body: d.Publish, key: IdempotencyKey = None) -> Response:
         """Protect the table and write it to a file, as a job."""
         request_key = requests.read_idempotency_key(key)
-        return _reply_accepted(request_key, queue_release(entered, request_key, body.model_dump(exclude_unset=True)))
+        job = queue_release(context, request_key, body.model_dump(exclude_unset=True))
+        return reply_with_json(job, 202, request_key)
 
     @router.post("/releases/previews", responses={200: describe_reply(d.ExpectedDocument)})
-    def estimate_error(entered: ManagedDataset, body: d.Expect) -> Response:
+    def estimate_error(context: ManagedDataset, body: d.Expect) -> Response:
         """What a private file would promise and how far off it would be; nothing is charged."""
-        with entered.service.registry.lease_custodian(entered.name, entered.rehearsal) as custodian:
+        with context.lease_custodian() as custodian:
             return reply_with_json(requests.estimate_requested_release(custodian, body.model_dump(exclude_unset=True)))
 
     @router.post(
         "/sweeps", status_code=202, responses={202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)}
     )
-    def sweep(entered: ManagedDataset, body: d.Sweep, key: IdempotencyKey = None) -> Response:
+    def sweep(context: ManagedDataset, body: d.Sweep, key: IdempotencyKey = None) -> Response:
         """Compare methods over k, as a job; nothing is released."""
         request_key = requests.read_idempotency_key(key)
-        return _reply_accepted(
-            request_key, queue_job(entered, "sweep", request_key, body.model_dump(exclude_unset=True))
-        )
+        job = queue_job(context, "sweep", request_key, body.model_dump(exclude_unset=True))
+        return reply_with_json(job, 202, request_key)
 
     return router
 
 
 def build_ledger_routes() -> APIRouter:
-    """Snapshots and the chain of one data set, which a rehearsal has none of."""
+    """Build the routes about snapshots and the chain of one data set; a rehearsal has neither."""
     router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"])
 
     @router.get("/snapshots", responses={200: describe_reply(d.SnapshotsDocument)})
-    def snapshots(entered: ManagedDataset) -> Response:
+    def snapshots(context: ManagedDataset) -> Response:
         """Every registration, and what was seen then."""
-        return reply_with_json({"snapshots": monitoring.snapshots_to_json(entered.schema)})
+        return reply_with_json({"snapshots": monitoring.snapshots_to_json(context.schema)})
 
     @router.get("/ledger", responses={200: describe_reply(d.ChainDocument)})
-    def chain(entered: ManagedDataset) -> Response:
+    def chain(context: ManagedDataset) -> Response:
         """Recompute the chain of hashes; 409 where it is not what was written."""
-        with entered.service.registry.lease_custodian(entered.name) as custodian:
+        with context.lease_custodian() as custodian:
             return reply_with_json(monitoring.verify_dataset_chain(custodian))
 
     return router
 
 
-def _reply_accepted(key: str, job: dict[str, object]) -> Response:
-    return reply_with_json(job, 202, **{"Idempotency-Key": key})
-
-
-def token_to_json(token: Token) -> dict[str, object]:
-    """A token, without its secret."""
-    from time import time
-
-    document = {"id": token.id, "analyst": token.analyst, "role": token.role, "created": token.created}
-    return document | {"expires": token.expires, "revoked": token.revoked, "valid": token.is_valid(time())}
-
-
-def _require_known(names: tuple[str, ...], name: str) -> None:
-    if name not in names:
-        raise build_not_found()
-
-
-HEALTH_CACHE_SECONDS = 1.0
-"""Seconds for which it is remembered what was seen."""
-
-
 class HealthCache:
-    """Which checks fail, as of the last second: anyone may ask, and as often as they like."""
+    """Which checks fail, cached for a second: anyone may ask, and as often as they like."""
 
     def __init__(self) -> None:
         self._failing: tuple[str, ...] | None = None
         self._valid_until = 0.0
 
     async def get_failing_checks(self, service: Service) -> tuple[str, ...]:
-        """What was seen within a second, or a new look; who asks while one looks is told what was seen before."""
+        """Return the cached result, or check anew; requests during a check get the result before it."""
         if self._failing is None or time.monotonic() >= self._valid_until:
             self._valid_until = math.inf
             try:
@@ -196,7 +186,7 @@ class HealthCache:
 
 
 def build_operation_routes() -> APIRouter:
-    """The routes."""
+    """Build the routes for operators: health, metrics, explanations of problems."""
     router, health_cache = APIRouter(tags=["operation"]), HealthCache()
 
     @router.get("/health", responses={200: describe_reply(d.HealthDocument), 503: describe_reply(d.HealthDocument)})
@@ -235,20 +225,8 @@ def build_operation_routes() -> APIRouter:
     return router
 
 
-PRIOR_NAME_PATTERN = r"^[A-Za-z0-9_.-]+$"
-PriorName = Annotated[
-    str,
-    Path(min_length=1, max_length=64, pattern=PRIOR_NAME_PATTERN, description="A prior's name.", examples=["survey"]),
-]
-FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
-PRIOR_LINKS = {
-    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
-    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
-}
-
-
 def build_personal_routes() -> APIRouter:
-    """The routes."""
+    """Build the routes about the sender: account, saved priors, jobs."""
     router = APIRouter(prefix="/v1")
 
     @router.get("/me", tags=["you"], responses={200: describe_reply(d.MeDocument)})
@@ -261,20 +239,16 @@ def build_personal_routes() -> APIRouter:
     @router.get("/priors", tags=["priors"], responses={200: describe_reply(d.SavedPriorsDocument)})
     def priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
         """The priors that you keep."""
-        return reply_with_json(
-            {"priors": [_prior_to_json(prior) for prior in list_saved_priors(service.store, principal.name)]}
-        )
+        saved_priors = list_saved_priors(service.store, principal.name)
+        return reply_with_json({"priors": [_prior_to_json(prior) for prior in saved_priors]})
 
     @router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument)})
     def one_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
         """A prior that you keep."""
-        prior = next(
-            (candidate for candidate in list_saved_priors(service.store, principal.name) if candidate.name == name),
-            None,
-        )
-        if prior is None:
-            raise build_not_found()
-        return reply_with_json(_prior_to_json(prior))
+        for prior in list_saved_priors(service.store, principal.name):
+            if prior.name == name:
+                return reply_with_json(_prior_to_json(prior))
+        raise build_not_found()
 
     @router.put(
         "/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument, links=PRIOR_LINKS)}
@@ -310,9 +284,9 @@ def build_personal_routes() -> APIRouter:
         response_class=FileResponse,
         responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
     )
-    def files(service: CurrentService, keeper: CurrentCustodian, job: Id, name: FileName) -> Response:
+    def files(service: CurrentService, principal: CurrentCustodian, job: Id, name: FileName) -> Response:
         """A file that a job made: the release, its manifest, or the custodian's report."""
-        path = find_job_file(service, find_own_job(service, keeper, job), name)
+        path = find_job_file(service, find_own_job(service, principal, job), name)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
     return router

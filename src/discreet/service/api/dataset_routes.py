@@ -30,7 +30,6 @@ from discreet.service.api.dependencies import (
     reply_with_json,
     reply_with_text,
 )
-from discreet.service.dataset_registry import get_dataset_engine
 from discreet.service.jobs import queue_question
 from discreet.service.openapi import build_link
 from discreet.service.problems import build_not_found
@@ -44,7 +43,7 @@ ANSWER_LINKS = {"again": "", "picture": "/picture", "table": "/csv"}
 
 
 def build_dataset_list_routes() -> APIRouter:
-    """The list of data sets."""
+    """Build the route that lists data sets."""
     router = APIRouter(tags=["data sets"])
 
     @router.get("/v1/datasets", responses={200: describe_reply(d.DataSetsDocument)})
@@ -54,34 +53,30 @@ def build_dataset_list_routes() -> APIRouter:
         for name in list_visible_datasets(service, principal):
             dataset = service.registry.find_dataset(name)
             assert dataset is not None
-            engine = get_dataset_engine(dataset) if principal.is_custodian else None
-            clock = {
-                "deadline": dataset.config.deadline,
-                "padding": service.config.padding,
-                "jobs": dataset.runs_as_jobs,
-            }
-            lines.append({"name": name, "engine": engine} | clock)
+            engine = dataset.engine if principal.is_custodian else None
+            clock = {"deadline": dataset.config.deadline, "padding": service.config.padding}
+            lines.append({"name": name, "engine": engine} | clock | {"jobs": dataset.runs_as_jobs})
         return reply_with_json({"datasets": lines})
 
     return router
 
 
 def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
-    """Everything about one data set, under a prefix: the real one, or its rehearsal."""
+    """Build the routes about one data set, under a prefix: the real one, or its rehearsal."""
     router = APIRouter(prefix=prefix, tags=[tag])
     links = _build_links(prefix)
 
     @router.get("/{dataset}", responses={200: describe_reply(d.DataSetDocument)})
-    def dataset(entered: CurrentDataset) -> Response:
+    def dataset(context: CurrentDataset) -> Response:
         """All that is public about a data set."""
-        clock = {"deadline": entered.dataset.config.deadline, "padding": entered.service.config.padding}
-        head = {"name": entered.name, "rehearsal": entered.rehearsal, "jobs": entered.dataset.runs_as_jobs}
-        return reply_with_json(head | clock | {"schema": schema_to_public_json(entered.schema)})
+        clock = {"deadline": context.dataset.config.deadline, "padding": context.service.config.padding}
+        head = {"name": context.name, "rehearsal": context.rehearsal, "jobs": context.dataset.runs_as_jobs}
+        return reply_with_json(head | clock | {"schema": schema_to_public_json(context.schema)})
 
     @router.post("/{dataset}/previews", responses={200: describe_reply(d.PreviewDocument)})
-    def previews(entered: CurrentDataset, body: d.PreviewAsk) -> Response:
+    def previews(context: CurrentDataset, body: d.PreviewAsk) -> Response:
         """What a question would cost and how good its answer would be. It reads no row and charges nothing."""
-        return reply_with_json(preview_dataset_question(entered, body.model_dump(exclude_unset=True)))
+        return reply_with_json(preview_dataset_question(context, body.model_dump(exclude_unset=True)))
 
     @router.post(
         "/{dataset}/answers",
@@ -91,28 +86,27 @@ def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
             202: describe_reply(d.JobDocument, links=links["job"], headers=KEY_HEADERS),
         },
     )
-    def answers(entered: CurrentDataset, body: d.Ask, key: IdempotencyKey = None) -> Response:
+    def answers(context: CurrentDataset, body: d.Ask, key: IdempotencyKey = None) -> Response:
         """Answer a question; the same again is answered from what is stored, and free. By jobs: 202, then poll."""
         request_key, request_body = requests.read_idempotency_key(key), body.model_dump(exclude_unset=True)
-        if entered.dataset.runs_as_jobs:
-            return reply_with_json(
-                queue_question(entered, request_key, request_body), 202, **{"Idempotency-Key": request_key}
-            )
-        return reply_with_text(
-            answer_dataset_question(entered, request_key, request_body).document,
-            201,
-            **{"Idempotency-Key": request_key},
-        )
+        if context.dataset.runs_as_jobs:
+            return reply_with_json(queue_question(context, request_key, request_body), 202, request_key)
+        stored_answer = answer_dataset_question(context, request_key, request_body)
+        return reply_with_text(stored_answer.document, 201, request_key)
 
     @router.get("/{dataset}/answers/{answer}", responses={200: describe_reply(d.AnswerDocument)})
-    def one_answer(entered: CurrentDataset, answer: Id) -> Response:
+    def one_answer(context: CurrentDataset, answer: Id) -> Response:
         """An answer that was given before."""
-        return reply_with_text(find_visible_answer(entered, answer).document)
+        return reply_with_text(find_visible_answer(context, answer).document)
 
     @router.get("/{dataset}/answers/{answer}/picture", responses={200: describe_reply(d.PictureDocument)})
-    def picture(entered: CurrentDataset, answer: Id) -> Response:
+    def picture(context: CurrentDataset, answer: Id) -> Response:
         """Prior, noise and posterior of an answer, to be drawn by Vega-Lite."""
-        spec = get_answer_picture(entered, answer)
+        stored_answer = find_visible_answer(context, answer)
+        with context.lease_custodian() as custodian:
+            spec = requests.render_answer_picture(context.service, custodian, stored_answer)
+        if spec is None:
+            raise build_not_found()
         return reply_with_text(f'{{"spec": {spec}}}')
 
     @router.get(
@@ -120,46 +114,45 @@ def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
         responses={200: describe_text_reply("text/csv", "The rows with their intervals.")},
         response_class=Response,
     )
-    def as_csv(entered: CurrentDataset, answer: Id) -> Response:
+    def as_csv(context: CurrentDataset, answer: Id) -> Response:
         """The rows of an answer, each number beside its 95 % interval."""
-        text = format_answer_csv(json.loads(find_visible_answer(entered, answer).document))
-        return Response(
-            text, headers={"Content-Disposition": 'attachment; filename="answer.csv"'}, media_type="text/csv"
-        )
+        text = format_answer_csv(json.loads(find_visible_answer(context, answer).document))
+        headers = {"Content-Disposition": 'attachment; filename="answer.csv"'}
+        return Response(text, headers=headers, media_type="text/csv")
 
     @router.post("/{dataset}/priors", responses={200: describe_reply(d.PriorDocument)})
-    def priors(entered: CurrentDataset, body: d.PriorAsk) -> Response:
+    def priors(context: CurrentDataset, body: d.PriorAsk) -> Response:
         """A prior as the planner reads it for a question."""
-        return reply_with_json(preview_prior(entered, body.model_dump()))
+        with _meter_previews(context):
+            expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body.model_dump())
+            request = requests.parse_question_request(context.service, context.schema, expanded_body)
+            prior = build_stated_prior(context.schema, request["question"], request["prior"])
+            return reply_with_json(prior.to_json())
 
     @router.get("/{dataset}/budget", responses={200: describe_reply(d.BudgetDocument)})
-    def budgets(entered: CurrentDataset) -> Response:
+    def budgets(context: CurrentDataset) -> Response:
         """What is spent and left, of the data set and of you; a custodian sees the data set's."""
-        return reply_with_json(get_budget_document(entered))
+        return reply_with_json(get_budget_document(context))
 
     @router.get("/{dataset}/history", responses={200: describe_reply(d.HistoryDocument)})
-    def histories(entered: CurrentDataset, limit: Limit = 100, before: Before = None) -> Response:
+    def histories(context: CurrentDataset, limit: Limit = 100, before: Before = None) -> Response:
         """A page of what you asked, the latest first; a custodian sees what all asked. `next` is for the page after."""
-        return reply_with_json(get_history_document(entered, limit, before))
+        return reply_with_json(get_history_document(context, limit, before))
 
     @router.post(
         "/{dataset}/sessions",
         status_code=201,
         responses={201: describe_reply(d.SessionDocument, links=links["session"], headers=KEY_HEADERS)},
     )
-    def sessions(entered: CurrentDataset, body: d.OpenSession, key: IdempotencyKey = None) -> Response:
+    def sessions(context: CurrentDataset, body: d.OpenSession, key: IdempotencyKey = None) -> Response:
         """Pay epsilon at once, then count with noise of this scale as long as all answers together fit."""
         request_key = requests.read_idempotency_key(key)
-        return reply_with_json(
-            requests.open_stored_session(entered, request_key, body.model_dump()),
-            201,
-            **{"Idempotency-Key": request_key},
-        )
+        return reply_with_json(requests.open_stored_session(context, request_key, body.model_dump()), 201, request_key)
 
     @router.get("/{dataset}/sessions/{session}", responses={200: describe_reply(d.SessionDocument)})
-    def one_session(entered: CurrentDataset, session: Id) -> Response:
+    def one_session(context: CurrentDataset, session: Id) -> Response:
         """How a session stands."""
-        return reply_with_json(requests.describe_session(entered, session))
+        return reply_with_json(requests.describe_session(context, session))
 
     @router.post(
         "/{dataset}/sessions/{session}/answers",
@@ -167,27 +160,23 @@ def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
         responses={201: describe_reply(d.SessionAnswerDocument, links=links["answer"], headers=KEY_HEADERS)},
     )
     def session_answers(
-        entered: CurrentDataset, session: Id, body: d.SessionAsk, key: IdempotencyKey = None
+        context: CurrentDataset, session: Id, body: d.SessionAsk, key: IdempotencyKey = None
     ) -> Response:
         """Answer a counting question in a session; the same again is the same answer."""
         request_key, request_body = requests.read_idempotency_key(key), body.model_dump(exclude_unset=True)
-        return reply_with_text(
-            requests.answer_in_session(entered, session, request_key, request_body).document,
-            201,
-            **{"Idempotency-Key": request_key},
-        )
+        stored_answer = requests.answer_in_session(context, session, request_key, request_body)
+        return reply_with_text(stored_answer.document, 201, request_key)
 
     @router.delete("/{dataset}/sessions/{session}", status_code=204)
-    def end_session(entered: CurrentDataset, session: Id) -> Response:
+    def end_session(context: CurrentDataset, session: Id) -> Response:
         """No more answers in a session; what is left of it is lost."""
-        requests.end_counting_session(entered, session)
+        requests.end_counting_session(context, session)
         return Response(status_code=204)
 
     return router
 
 
 def _build_links(prefix: str) -> dict[str, dict[str, Any]]:
-    """What can be done next with an answer, a session, or a job."""
     base_path, new_id = f"{prefix}/{{dataset}}", "$response.body#/id"
     answer = {"dataset": "$request.path.dataset", "answer": new_id}
     session = {"dataset": "$request.path.dataset", "session": new_id}
@@ -206,57 +195,34 @@ def _build_links(prefix: str) -> dict[str, dict[str, Any]]:
 
 
 def preview_dataset_question(context: DatasetContext, body: dict[str, Any]) -> dict[str, object]:
-    """A preview, for nothing; what one token's previews compute in a minute is bounded."""
-    with (
-        _meter_previews(context),
-        context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian,
-    ):
+    """Preview a question; how long the previews of one token may compute in a minute is bounded."""
+    with _meter_previews(context), context.lease_custodian() as custodian:
         expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body)
         document = requests.preview_request(context.service, custodian, context.principal.name, expanded_body)
     return document | {"rehearsal": context.rehearsal}
 
 
 def answer_dataset_question(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredAnswer:
-    """An answer, new or kept."""
+    """Answer a question anew, or find the answer that the key has already."""
     service, analyst = context.service, context.principal.name
     body = requests.expand_saved_prior(service, analyst, body)
     stored_answer = requests.find_stored_answer(service, context.name, context.rehearsal, analyst, key, body)
     if stored_answer is not None:
         return stored_answer
-    with service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+    with context.lease_custodian() as custodian:
         delayed_custodian = custodian._with_release_barrier(context.release_barrier)
-        return requests.require_same_request(
-            requests.answer_request(
-                service, delayed_custodian, context.rehearsal, analyst, key, body, context.received_at
-            ),
-            body,
+        new_answer = requests.answer_request(
+            service, delayed_custodian, context.rehearsal, analyst, key, body, context.received_at
         )
+        return requests.require_same_request(new_answer, body)
 
 
 def find_visible_answer(context: DatasetContext, answer_id: str) -> StoredAnswer:
-    """An answer by its id, if it is the sender's; a custodian sees all."""
+    """Find an answer by its id, if it is the sender's; a custodian sees all."""
     stored_answer = find_answer_by_id(context.service.store, context.name, context.rehearsal, answer_id)
     if stored_answer is None or not (context.principal.is_custodian or stored_answer.analyst == context.principal.name):
         raise build_not_found()
     return stored_answer
-
-
-def get_answer_picture(context: DatasetContext, answer_id: str) -> str:
-    """The picture of an answer, as JSON text."""
-    stored_answer = find_visible_answer(context, answer_id)
-    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
-        spec = requests.render_answer_picture(context.service, custodian, stored_answer)
-    if spec is None:
-        raise build_not_found()
-    return spec
-
-
-def preview_prior(context: DatasetContext, body: dict[str, Any]) -> dict[str, object]:
-    """A prior as the planner reads it."""
-    with _meter_previews(context):
-        expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body)
-        request = requests.parse_question_request(context.service, context.schema, expanded_body)
-        return build_stated_prior(context.schema, request["question"], request["prior"]).to_json()
 
 
 def _meter_previews(context: DatasetContext) -> AbstractContextManager[None]:
@@ -264,34 +230,34 @@ def _meter_previews(context: DatasetContext) -> AbstractContextManager[None]:
 
 
 def get_budget_document(context: DatasetContext) -> dict[str, object]:
-    """What is spent and left: the data set's, and an analyst's own."""
+    """Tell what is spent and left of the data set, and of the analyst who asks."""
     analyst = None if context.principal.is_custodian else context.principal.name
-    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+    with context.lease_custodian() as custodian:
         balances = custodian.budget(analyst)
     return {"dataset": context.name, "analyst": analyst, "budget": [balance_to_json(balance) for balance in balances]}
 
 
 def get_history_document(context: DatasetContext, limit: int = 100, before: int | None = None) -> dict[str, object]:
-    """A page of what was asked, with the ids of the answers, and where the page after it begins."""
+    """Tell a page of what was asked, with the ids of the answers, and where the next page begins."""
     analyst = None if context.principal.is_custodian else context.principal.name
-    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+    with context.lease_custodian() as custodian:
         all_entries = custodian.history(analyst, limit + 1, before)
     entries, older = all_entries[:limit], all_entries[limit:]
-    ids = find_ids_by_entry(
-        context.service.store, context.name, context.rehearsal, analyst, [entry.entry for entry in entries]
-    )
+    numbers = [entry.entry for entry in entries]
+    ids = find_ids_by_entry(context.service.store, context.name, context.rehearsal, analyst, numbers)
     lines = [entry_to_json(entry) | {"answers": ids.get(entry.entry, [])} for entry in entries]
     return {"history": lines, "next": entries[-1].entry if older else None}
 
 
 def format_answer_csv(document: dict[str, Any]) -> str:
-    """Rows as a spreadsheet reads them; no text in it can be taken for a formula."""
+    """Write rows as a spreadsheet reads them; no text can be taken for a formula."""
     lines = io.StringIO()
-    interval_columns = [name for name in document["columns"] if any(name in row for row in document["intervals_95"])]
     writer = csv.writer(lines)
-    writer.writerow(
-        [_escape_cell(head) for name in document["columns"] for head in _list_heads(name, interval_columns)]
-    )
+    interval_columns = [name for name in document["columns"] if any(name in row for row in document["intervals_95"])]
+    heads: list[str] = []
+    for name in document["columns"]:
+        heads += [name, f"{name} 95% low", f"{name} 95% high"] if name in interval_columns else [name]
+    writer.writerow(map(_escape_cell, heads))
     for row, intervals in zip(document["rows"], document["intervals_95"], strict=True):
         cells: list[object] = []
         for name in document["columns"]:
@@ -299,10 +265,6 @@ def format_answer_csv(document: dict[str, Any]) -> str:
             cells += [row[name], *ends]
         writer.writerow(map(_escape_cell, cells))
     return lines.getvalue()
-
-
-def _list_heads(name: str, interval_columns: list[str]) -> list[str]:
-    return [name, f"{name} 95% low", f"{name} 95% high"] if name in interval_columns else [name]
 
 
 def _escape_cell(value: object) -> object:

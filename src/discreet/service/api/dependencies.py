@@ -1,8 +1,9 @@
-"""Dependencies of routes: who asks, which data set, and replies as JSON."""
+"""What routes share: who sends the request, the data set that it is about, and replies as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import time
 from typing import Annotated, Any, cast
@@ -10,9 +11,10 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, Header, Path, Request
 from starlette.responses import JSONResponse, Response
 
+from discreet.custodian import Custodian
 from discreet.schema import Schema
 from discreet.service.dataset_registry import ServedDataset, Service
-from discreet.service.middleware.auth import Principal
+from discreet.service.middleware.auth import REHEARSAL_PREFIXES, Principal
 from discreet.service.problems import HttpProblem, build_not_found
 from discreet.service.store.tokens import list_granted_datasets
 
@@ -32,7 +34,6 @@ class DatasetContext:
     dataset: ServedDataset
     rehearsal: bool
     received_at: float = 0.0
-    """When the request came."""
     release_barrier: Callable[[], None] = _skip_wait
     """Waits until what was drawn may be seen."""
 
@@ -43,17 +44,21 @@ class DatasetContext:
 
     @property
     def schema(self) -> Schema:
-        """What is public of it."""
+        """What is public of the data set."""
         return self.dataset.schema
+
+    def lease_custodian(self) -> AbstractContextManager[Custodian]:
+        """Lease the custodian of the data set, or of its rehearsal."""
+        return self.service.registry.lease_custodian(self.name, self.rehearsal)
 
 
 def get_service(request: Request) -> Service:
-    """The worker's service."""
+    """Get the worker's service."""
     return cast("Service", request.app.state.service)
 
 
 def get_principal(request: Request) -> Principal:
-    """Who sent the request."""
+    """Get who sent the request; refuse where nobody is known."""
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is None:
         raise HttpProblem("unauthenticated")
@@ -61,7 +66,7 @@ def get_principal(request: Request) -> Principal:
 
 
 def require_custodian(request: Request) -> Principal:
-    """A custodian, whose own replies need not wait."""
+    """Get the custodian who sent the request, whose own replies need not wait; refuse anyone else."""
     principal = get_principal(request)
     if not principal.is_custodian:
         raise HttpProblem("forbidden")
@@ -70,7 +75,7 @@ def require_custodian(request: Request) -> Principal:
 
 
 def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> DatasetContext:
-    """A data set by name, if it is there and granted; from then on its deadline holds."""
+    """Find a data set that is there and granted; from then on its deadline holds."""
     service, principal = get_service(request), get_principal(request)
     served_dataset = service.registry.find_dataset(dataset)
     if served_dataset is None or dataset not in list_visible_datasets(service, principal):
@@ -83,7 +88,7 @@ def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> Da
 
 
 def list_visible_datasets(service: Service, principal: Principal) -> tuple[str, ...]:
-    """The data sets that the sender may ask: all, for a custodian."""
+    """List the data sets that the sender may ask: all, for a custodian."""
     names = service.registry.names
     if principal.is_custodian:
         return names
@@ -92,12 +97,12 @@ def list_visible_datasets(service: Service, principal: Principal) -> tuple[str, 
 
 
 def get_dataset_context(request: Request, dataset: DatasetName) -> DatasetContext:
-    """The dependency of routes about a data set; under /v1/rehearsal it is the rehearsal."""
+    """Enter the data set of a route or a page; under a prefix of rehearsals its rehearsal."""
     return enter_dataset(request, dataset, _is_rehearsal(request))
 
 
 def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContext:
-    """The same for the custodian's routes: first the role, so that an analyst learns nothing about names."""
+    """Enter the data set of a custodian's route: first the role, so that an analyst learns nothing about names."""
     require_custodian(request)
     context = enter_dataset(request, dataset, _is_rehearsal(request))
     request.state.unpadded = True
@@ -105,7 +110,7 @@ def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContex
 
 
 def _is_rehearsal(request: Request) -> bool:
-    return request.url.path.startswith("/v1/rehearsal/")
+    return request.url.path.startswith(REHEARSAL_PREFIXES)
 
 
 CurrentService = Annotated[Service, Depends(get_service)]
@@ -113,8 +118,6 @@ CurrentPrincipal = Annotated[Principal, Depends(get_principal)]
 CurrentCustodian = Annotated[Principal, Depends(require_custodian)]
 CurrentDataset = Annotated[DatasetContext, Depends(get_dataset_context)]
 ManagedDataset = Annotated[DatasetContext, Depends(get_managed_context)]
-
-
 Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="An id, as a reply told it.")]
 IdempotencyKey = Annotated[
     str | None,
@@ -133,20 +136,24 @@ KEY_HEADERS = {
 
 
 def describe_reply(model: type, **extras: Any) -> dict[str, Any]:
-    """How OpenAPI tells of a reply that is written without the model's help; `more` are its links and headers."""
+    """Describe a JSON reply by its model, for OpenAPI alone; `extras` are its links and headers."""
     return {"model": model, "description": " ".join((model.__doc__ or "").split())} | extras
 
 
 def describe_text_reply(kind: str, description: str) -> dict[str, Any]:
-    """The same of a reply that is not JSON."""
+    """Describe a reply that is not JSON, for OpenAPI."""
     return {"description": description, "content": {kind: {"schema": {"type": "string"}}}}
 
 
-def reply_with_text(text: str, status: int = 200, **headers: str) -> Response:
-    """A reply of JSON that is text already."""
-    return Response(text, status, headers, "application/json")
+def reply_with_text(text: str, status: int = 200, key: str | None = None) -> Response:
+    """Reply with JSON that is text already; `key` is the idempotency key of the request."""
+    return Response(text, status, _build_key_header(key), "application/json")
 
 
-def reply_with_json(document: object, status: int = 200, **headers: str) -> JSONResponse:
-    """A reply of JSON."""
-    return JSONResponse(document, status, headers)
+def reply_with_json(document: object, status: int = 200, key: str | None = None) -> JSONResponse:
+    """Reply with JSON; `key` is the idempotency key of the request."""
+    return JSONResponse(document, status, _build_key_header(key))
+
+
+def _build_key_header(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"Idempotency-Key": key}

@@ -1,4 +1,7 @@
-"""What requests must be and what replies are, for OpenAPI. The JSON itself is the command line's."""
+"""Models that requests are checked against, and models of replies, which serve OpenAPI alone.
+
+The JSON of replies is that of the command line.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 
 def _require_storable(text: str) -> str:
-    """Text that every store can keep."""
+    """Refuse what some stores cannot keep."""
     if "\0" in text:
         raise ValueError("it must not hold NUL characters")
     return text
@@ -17,9 +20,15 @@ def _require_storable(text: str) -> str:
 Number = StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_length=400)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+LongText = Annotated[StrictStr, Field(min_length=1, max_length=60_000)]
+QuestionText = Annotated[StrictStr, Field(min_length=1, max_length=60_000, description="SQL text.")]
 Cell = int | float | bool | str | None
-QUESTION_DESCRIPTION = "SQL text."
 EXAMPLE_QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
+
+
+def _with_example(**fields: Any) -> ConfigDict:
+    """The example of a body; the rest of the configuration is inherited."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 class RequestModel(BaseModel):
@@ -31,14 +40,12 @@ class RequestModel(BaseModel):
 class QuestionModel(RequestModel):
     """A question, how much noise there may be, and what the analyst knows already."""
 
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(
-        description=QUESTION_DESCRIPTION, examples=[EXAMPLE_QUESTION]
-    )
+    question: QuestionText = Field(examples=[EXAMPLE_QUESTION])
     epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
     delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
     noise_scale: Number | None = Field(None, description="The scale of Laplace noise, instead.", examples=[None])
     accuracy: Text | None = Field(None, description="How near it should be, instead.", examples=[None])
-    prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | None = Field(
+    prior: LongText | None = Field(
         None,
         description="What you know already, as on the command line; @name is a saved one.",
         examples=["normal(12000, 900)"],
@@ -66,12 +73,7 @@ class QuestionModel(RequestModel):
 class Ask(QuestionModel):
     """A question to be answered."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"question": EXAMPLE_QUESTION, "epsilon": "0.1", "prior": "normal(12000, 900)"}]
-        },
-    )
+    model_config = _with_example(question=EXAMPLE_QUESTION, epsilon="0.1", prior="normal(12000, 900)")
     constraints: Annotated[list[Text], Field(max_length=100)] = Field(
         default_factory=list, description="What you know to be true of a count's rows.", examples=[[]]
     )
@@ -89,30 +91,22 @@ class Ask(QuestionModel):
 class PreviewAsk(QuestionModel):
     """A question to be planned, for nothing."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"question": EXAMPLE_QUESTION, "epsilon": "0.1"}]}
-    )
+    model_config = _with_example(question=EXAMPLE_QUESTION, epsilon="0.1")
 
 
 class PriorAsk(RequestModel):
     """A prior to be seen as the planner reads it for a question."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"question": EXAMPLE_QUESTION, "prior": "normal(12000, 900)"}]}
-    )
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=QUESTION_DESCRIPTION)
-    prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(
-        description="What you know already; @name is a saved one."
-    )
+    model_config = _with_example(question=EXAMPLE_QUESTION, prior="normal(12000, 900)")
+    question: QuestionText
+    prior: LongText = Field(description="What you know already; @name is a saved one.")
 
 
 class SavePrior(RequestModel):
     """A prior to be kept under a name."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"text": "normal(12000, 900)", "note": "last year's survey"}]}
-    )
-    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000), AfterValidator(_require_storable)] = Field(
+    model_config = _with_example(text="normal(12000, 900)", note="last year's survey")
+    text: Annotated[LongText, AfterValidator(_require_storable)] = Field(
         description="The prior, as on the command line."
     )
     note: Annotated[StrictStr, Field(max_length=1000), AfterValidator(_require_storable)] = Field(
@@ -123,10 +117,7 @@ class SavePrior(RequestModel):
 class NewToken(RequestModel):
     """A token to be made."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"analyst": "ann", "role": "analyst", "days": 30, "datasets": ["registry"]}]},
-    )
+    model_config = _with_example(analyst="ann", role="analyst", days=30, datasets=["registry"])
     analyst: Name = Field(description="Whose token it is; her account has the same name.")
     role: Literal["analyst", "custodian"] = Field("analyst", description="A custodian sees every data set and report.")
     days: Annotated[StrictInt | StrictFloat, Field(gt=0, le=366)] = Field(
@@ -140,10 +131,7 @@ class NewToken(RequestModel):
 class Publish(RequestModel):
     """A release to be made: a method, its numbers, and what it takes besides, as `discreet publish --help` tells."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"method": "private-linked", "epsilon": "1", "format": "csv"}]},
-    )
+    model_config = _with_example(method="private-linked", epsilon="1", format="csv")
     method: Text
     k: StrictInt | Literal["auto"] | None = None
     t: Number | None = None
@@ -173,9 +161,7 @@ class Publish(RequestModel):
 class Expect(RequestModel):
     """A private file to be planned, for nothing; without a method, every one that can be made."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"epsilon": "1", "columns": ["age", "sex"]}]}
-    )
+    model_config = _with_example(epsilon="1", columns=["age", "sex"])
     method: Text | None = None
     k: StrictInt | Literal["auto"] | None = None
     epsilon: Number | None = None
@@ -187,7 +173,7 @@ class Expect(RequestModel):
 class Sweep(RequestModel):
     """Methods to be compared over k; nothing is released."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ks": "k=3..30", "methods": ["mdav"]}]})
+    model_config = _with_example(ks="k=3..30", methods=["mdav"])
     ks: Text = Field("k=3..300", description="Which k to compare.")
     methods: Annotated[list[Text], Field(max_length=20)] = Field(
         default_factory=list, description="Which methods to compare; without them, those that a sweep knows."
@@ -198,7 +184,7 @@ class Sweep(RequestModel):
 class OpenSession(RequestModel):
     """A session of counting questions: epsilon is paid at once, for all its answers together."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"noise_scale": "20", "epsilon": "0.5"}]})
+    model_config = _with_example(noise_scale="20", epsilon="0.5")
     noise_scale: Number = Field(description="The scale of the Laplace noise of every count.")
     epsilon: Number = Field(description="What is paid at once, for all answers together.")
 
@@ -206,8 +192,8 @@ class OpenSession(RequestModel):
 class SessionAsk(RequestModel):
     """A counting question in a session."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"question": EXAMPLE_QUESTION}]})
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=QUESTION_DESCRIPTION)
+    model_config = _with_example(question=EXAMPLE_QUESTION)
+    question: QuestionText
     noise_scale: Number | None = Field(None, description="Another scale than the session's, for this count.")
 
 
@@ -226,19 +212,13 @@ class SessionDocument(BaseModel):
 class ProblemDocument(BaseModel):
     """RFC 9457: what went wrong, from a fixed catalogue."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "/problems/budget-exceeded",
-                    "title": "Answering would break the promise",
-                    "status": 403,
-                    "detail": "this answer costs epsilon 1, and 0.4 is left to ann",
-                    "kind": "BudgetExceeded",
-                    "exit": 3,
-                }
-            ]
-        }
+    model_config = _with_example(
+        type="/problems/budget-exceeded",
+        title="Answering would break the promise",
+        status=403,
+        detail="this answer costs epsilon 1, and 0.4 is left to ann",
+        kind="BudgetExceeded",
+        exit=3,
     )
     type: str
     title: str

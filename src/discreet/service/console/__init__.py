@@ -1,3 +1,1 @@
-"""The web console: pages rendered here from the same functions as the API, and scripts that call it. Nothing is fetched
-from elsewhere.
-"""
+"""The web console: pages made by the functions of the API, and scripts that call it; nothing comes from elsewhere."""

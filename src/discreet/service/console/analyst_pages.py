@@ -1,6 +1,7 @@
-"""The analyst's pages, and a question as code that asks it again.
+"""The analyst's pages, and the code that they show for asking a question again.
 
-It asks for no fresh draw: as long as the snapshot is the same, running it finds the stored answer and pays nothing.
+The code asks for no fresh draw: as long as the snapshot is the same, running it finds the stored answer and pays
+nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from discreet.client.transport import format_url
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError
 from discreet.schema.schema import schema_to_public_json
@@ -26,10 +28,16 @@ from discreet.service.api.dataset_routes import (
     get_history_document,
     preview_dataset_question,
 )
-from discreet.service.api.dependencies import CurrentPrincipal, CurrentService, DatasetContext, list_visible_datasets
+from discreet.service.api.dependencies import (
+    CurrentDataset,
+    CurrentPrincipal,
+    CurrentService,
+    DatasetContext,
+    list_visible_datasets,
+)
 from discreet.service.config import Config
 from discreet.service.console import forms, views
-from discreet.service.console.forms import ConsoleForm, DatasetUrls, OwnForm, PageDataset, get_dataset_urls
+from discreet.service.console.forms import ConsoleForm, DatasetUrls, OwnForm, get_dataset_urls
 from discreet.service.console.rendering import PageRoute, render_page
 from discreet.service.jobs import find_own_job, job_to_json, queue_question
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, problem_from_error
@@ -37,27 +45,34 @@ from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, proble
 NUMBER_FIELDS = ("epsilon", "delta", "noise_scale")
 DECIMAL_PATTERN = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
 LATER_FIELDS = ("ranges", "population", "population_size")
-"""What the client asks of the answer that it has."""
+"""What the client asks for when it has the answer."""
+MAX_COMPARED = 8
+QUESTION_FIELDS = (
+    *("question", "size", "prior", "delta", "distance", "model", "rows", "tail"),
+    *("constraints", "ranges", "population_size"),
+)
+QUESTION_BOXES = ("interval", "fresh", "reuse", "population")
+AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
+AnswerIds = Annotated[list[str], Query(max_length=MAX_COMPARED, default_factory=list)]
 
 
 def get_public_url(config: Config, request: Request) -> str:
-    """The address of the service for code that sends a token: as configured, else where the request was received.
+    """Get the address of the service for code that sends a token: as configured, else where the request was received.
 
     Never the Host header: whoever can set it would be sent the token of the person who runs the code.
     """
     if config.url is not None:
         return config.url
     host, port = request.scope.get("server") or (config.address, config.port)
-    scheme, default_port = ("http", 80) if config.tls is None else ("https", 443)
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}{'' if port == default_port else f':{port}'}"
+    default_port = 80 if config.tls is None else 443
+    return format_url(config.tls is not None, host, None if port == default_port else port)
 
 
 def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, Any]) -> str:
-    """A few lines for the Python client."""
+    """Write a question as a few lines for the Python client."""
     rehearsal_argument = ", rehearsal=True" if rehearsal else ""
-    literals = {
-        name: _format_literal(name, value) for name, value in _drop_fresh(body).items() if name not in LATER_FIELDS
-    }
+    fields = {name: value for name, value in _drop_fresh(body).items() if name not in LATER_FIELDS}
+    literals = {name: _format_literal(name, value) for name, value in fields.items()}
     question = literals.pop("question")
     arguments = "".join(
         f"        {argument},\n" for argument in [question, *(f"{name}={value}" for name, value in literals.items())]
@@ -74,7 +89,7 @@ def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mappin
 
 
 def format_curl_command(address: str, api: str, request_body: Mapping[str, Any]) -> str:
-    """One command of a shell."""
+    """Write a question as a shell command."""
     body = json.dumps(_drop_fresh(request_body), ensure_ascii=False)
     return (
         f"curl --silent --show-error {shlex.quote(f'{address}{api}/answers')} \\\n"
@@ -95,18 +110,8 @@ def _format_literal(name: str, value: object) -> str:
     return repr(value)
 
 
-MAX_COMPARED = 8
-QUESTION_FIELDS = (
-    *("question", "size", "prior", "delta", "distance", "model", "rows", "tail"),
-    *("constraints", "ranges", "population_size"),
-)
-QUESTION_BOXES = ("interval", "fresh", "reuse", "population")
-AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
-AnswerIds = Annotated[list[str], Query(max_length=MAX_COMPARED, default_factory=list)]
-
-
 def build_start_pages() -> APIRouter:
-    """The list of data sets, and the page of a job."""
+    """Build the list of data sets, and the page of a job."""
     router = APIRouter(prefix="/console", route_class=PageRoute)
 
     @router.get("/datasets")
@@ -135,80 +140,71 @@ def build_start_pages() -> APIRouter:
 
 
 def build_dataset_pages(prefix: str) -> APIRouter:
-    """The pages of one data set, under a prefix: the real one, or its rehearsal."""
+    """Build the pages of one data set, under a prefix: the real one, or its rehearsal."""
     router = APIRouter(prefix=prefix, route_class=PageRoute)
 
     @router.get("/{dataset}")
-    def show_question_form(request: Request, entered: PageDataset, again: str | None = None) -> Response:
+    def show_question_form(request: Request, context: CurrentDataset, again: str | None = None) -> Response:
         """Where a question is made; `again` is an answer whose question it begins with."""
         if again is None:
-            return _render_question_page(request, entered, _read_fields(ConsoleForm({})), given=False)
-        return _render_question_page(
-            request, entered, _fields_from_request(json.loads(find_visible_answer(entered, again).document)["request"])
-        )
+            return _render_question_page(request, context, _read_fields(ConsoleForm({})), given=False)
+        document = json.loads(find_visible_answer(context, again).document)
+        return _render_question_page(request, context, _fields_from_request(document["request"]))
 
     @router.post("/{dataset}/preview")
-    def show_preview(request: Request, entered: PageDataset, form: OwnForm) -> Response:
+    def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
         """The same page with a preview, for browsers without scripts."""
         try:
-            document = preview_dataset_question(
-                entered, forms.validate_body(d.PreviewAsk, forms.read_question_fields(form))
-            )
+            body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form))
+            document = preview_dataset_question(context, body)
         except (HttpProblem, DiscreetError) as refusal:
-            return _render_question_refusal(request, entered, form, problem_from_error(refusal))
-        return _render_question_page(request, entered, _read_fields(form), preview=document, key=form.get_text("key"))
+            return _render_question_refusal(request, context, form, problem_from_error(refusal))
+        return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
 
     @router.post("/{dataset}/ask")
-    def submit_question(request: Request, entered: PageDataset, form: OwnForm) -> Response:
+    def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
         """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
         try:
             body = forms.validate_body(d.Ask, forms.read_question_fields(form) | forms.read_answer_fields(form))
             key = forms.compute_form_key(form, body)
-            if entered.dataset.runs_as_jobs:
-                return RedirectResponse(f"/console/jobs/{queue_question(entered, key, body)['id']}", 303)
-            return RedirectResponse(
-                f"{get_dataset_urls(entered).pages}/answers/{answer_dataset_question(entered, key, body).id}", 303
-            )
+            if context.dataset.runs_as_jobs:
+                return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)
+            answer_id = answer_dataset_question(context, key, body).id
+            return RedirectResponse(f"{get_dataset_urls(context).pages}/answers/{answer_id}", 303)
         except (HttpProblem, DiscreetError) as refusal:
-            return _render_question_refusal(request, entered, form, problem_from_error(refusal))
+            return _render_question_refusal(request, context, form, problem_from_error(refusal))
 
     @router.get("/{dataset}/answers/{wanted}")
-    def one_answer(request: Request, entered: PageDataset, wanted: AnswerId) -> Response:
+    def one_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> Response:
         """An answer with all that belongs to it."""
-        document, urls = json.loads(find_visible_answer(entered, wanted).document), get_dataset_urls(entered)
-        address = get_public_url(entered.service.config, request)
+        document, urls = json.loads(find_visible_answer(context, wanted).document), get_dataset_urls(context)
+        address = get_public_url(context.service.config, request)
         variables: dict[str, Any] = {
             "shown": views.build_answer_view(document),
-            "meters": views.build_meters(_list_balances(entered)),
-            "python": format_python_code(address, entered.name, entered.rehearsal, document["request"]),
+            "meters": views.build_meters(_list_balances(context)),
+            "python": format_python_code(address, context.name, context.rehearsal, document["request"]),
             "curl": format_curl_command(address, urls.api, document["request"]),
         }
-        return render_page(
-            request, "answer.html", where=urls, document=document, rehearsal=entered.rehearsal, **variables
-        )
+        variables |= {"where": urls, "document": document, "rehearsal": context.rehearsal}
+        return render_page(request, "answer.html", **variables)
 
     @router.get("/{dataset}/history")
-    def show_history(request: Request, entered: PageDataset, before: Before = None) -> Response:
+    def show_history(request: Request, context: CurrentDataset, before: Before = None) -> Response:
         """A page of what was asked, to look at again or to compare."""
-        history_page = get_history_document(entered, before=before)
-        variables: dict[str, Any] = {
-            "entries": history_page["history"],
-            "older": history_page["next"],
-            "before": before,
-        }
-        return render_page(
-            request, "history.html", where=get_dataset_urls(entered), rehearsal=entered.rehearsal, **variables
-        )
+        history_page = get_history_document(context, before=before)
+        variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
+        variables |= {"entries": history_page["history"], "older": history_page["next"], "before": before}
+        return render_page(request, "history.html", **variables)
 
     @router.get("/{dataset}/compare")
-    def compare_answers(request: Request, entered: PageDataset, ids: AnswerIds) -> Response:
+    def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -> Response:
         """Answers side by side."""
         answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
-        documents = [json.loads(find_visible_answer(entered, item).document) for item in answer_ids]
+        documents = [json.loads(find_visible_answer(context, item).document) for item in answer_ids]
         cards = [{"document": item} | views.build_answer_view(item) for item in documents]
         chart = views.build_comparison(documents)
         axis = views.build_chart_axis(documents) if chart else []
-        variables: dict[str, Any] = {"where": get_dataset_urls(entered), "rehearsal": entered.rehearsal}
+        variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
         return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
 
     return router
@@ -216,16 +212,13 @@ def build_dataset_pages(prefix: str) -> APIRouter:
 
 def _build_card(context: DatasetContext) -> dict[str, Any]:
     """A data set in the list; one that cannot be opened says so."""
-    card: dict[str, Any] = {
-        "where": get_dataset_urls(context),
-        "deadline": context.dataset.config.deadline,
-        "problem": None,
-    }
+    card: dict[str, Any] = {"where": get_dataset_urls(context), "problem": None, "meters": []}
     card |= {"units": context.schema.units, "columns": len(context.schema.columns)}
+    card["deadline"] = context.dataset.config.deadline
     try:
         return card | {"meters": views.build_meters(_list_balances(context))}
     except DiscreetError as refusal:
-        return card | {"meters": [], "problem": problem_from_error(refusal).to_json()["detail"]}
+        return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
 
 
 def _list_balances(context: DatasetContext) -> list[dict[str, Any]]:
@@ -236,60 +229,36 @@ def _list_balances(context: DatasetContext) -> list[dict[str, Any]]:
 def _render_question_page(
     request: Request, context: DatasetContext, fields: dict[str, Any], status: int = 200, **variables: Any
 ) -> Response:
-    schema = schema_to_public_json(context.schema)
+    schema: dict[str, Any] = schema_to_public_json(context.schema)
+    taxonomies = {name: column["taxonomy"] for name, column in schema["columns"].items() if "taxonomy" in column}
     values = {"preview": None, "key": generate_identifier(), "alert": None, "given": True} | variables
-    values |= {
-        "where": get_dataset_urls(context),
-        "schema": schema,
-        "schema_text": json.dumps(schema),
-        "fields": fields,
-    }
-    document = values["preview"]
-    values["told"] = (
-        None if document is None else views.build_preview_view(document, bool(fields["fresh"]), context.rehearsal)
-    )
-    values |= {
-        "trees": _build_trees(schema),
-        "rehearsal": context.rehearsal,
-        "meters": views.build_meters(_list_balances(context)),
-    }
+    values |= {"where": get_dataset_urls(context), "schema": schema, "schema_text": json.dumps(schema)}
+    values |= {"fields": fields, "told": None, "rehearsal": context.rehearsal}
+    if values["preview"] is not None:
+        values["told"] = views.build_preview_view(values["preview"], bool(fields["fresh"]), context.rehearsal)
+    values["trees"] = {name: views.build_taxonomy_tree(taxonomy) for name, taxonomy in taxonomies.items()}
+    values["meters"] = views.build_meters(_list_balances(context))
     return render_page(request, "ask.html", status, **values)
-
-
-def _build_trees(schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: views.build_taxonomy_tree(column["taxonomy"])
-        for name, column in schema["columns"].items()
-        if "taxonomy" in column
-    }
 
 
 def _render_question_refusal(
     request: Request, context: DatasetContext, form: ConsoleForm, problem: HttpProblem
 ) -> Response:
-    """The page once more, as it was filled in, with what is wrong."""
     if problem.name in {"not-found", "internal"}:
         raise problem
-    document = problem.to_json()
     status = PROBLEM_TYPES_BY_NAME[problem.name].status
-    return _render_question_page(
-        request, context, _read_fields(form), status, alert=document["detail"], key=form.get_text("key")
-    )
+    variables = {"alert": problem.to_json()["detail"], "key": form.get_text("key")}
+    return _render_question_page(request, context, _read_fields(form), status, **variables)
 
 
 def _read_fields(form: ConsoleForm) -> dict[str, Any]:
-    """The form as it was filled in."""
-    fields: dict[str, Any] = {name: form.get_text(name) for name in QUESTION_FIELDS} | {
-        name: form.is_ticked(name) for name in QUESTION_BOXES
-    }
-    return fields | {
-        "how": form.get_text("how") or "epsilon",
-        "size": form.get_text("size") or ("" if form.fields else "0.1"),
-    }
+    fields: dict[str, Any] = {name: form.get_text(name) for name in QUESTION_FIELDS}
+    fields |= {name: form.is_ticked(name) for name in QUESTION_BOXES}
+    size = form.get_text("size") or ("" if form.fields else "0.1")
+    return fields | {"how": form.get_text("how") or "epsilon", "size": size}
 
 
 def _fields_from_request(body: dict[str, Any]) -> dict[str, Any]:
-    """An earlier request as a form."""
     how = next((name for name in forms.NOISE_FIELDS if name in body), "epsilon")
     fields: dict[str, Any] = {name: _format_field(body.get(name)) for name in QUESTION_FIELDS}
     fields |= {name: bool(body.get(name)) for name in QUESTION_BOXES}

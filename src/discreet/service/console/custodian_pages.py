@@ -43,10 +43,15 @@ ACCESS_PAGE = "/console/custodian/access"
 EMPTY_FORM = ConsoleForm({"days": ["30"]})
 ID_PATTERN = re.compile("[0-9a-f]{32}")
 TokenId = Annotated[str, Path(min_length=1, max_length=64)]
+LINE_CHOICES = (50, 200, 1000)
+Lines = Annotated[int, Query(ge=1, le=1000)]
+RELEASE_FIELDS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
+DEFAULT_FIELDS = {"method": "private-linked"}
+"""How a page begins: with the method that previews recommend, unless epsilon is very small."""
 
 
 def build_access_pages() -> APIRouter:
-    """The routes."""
+    """Build the pages of tokens and grants."""
     router = APIRouter(prefix=ACCESS_PAGE, route_class=PageRoute)
 
     @router.get("")
@@ -65,12 +70,12 @@ def build_access_pages() -> APIRouter:
 
     @router.post("/tokens/{token}/revoke")
     def revoke(
-        request: Request, service: CurrentService, keeper: CurrentCustodian, form: OwnForm, token: TokenId
+        request: Request, service: CurrentService, principal: CurrentCustodian, form: OwnForm, token: TokenId
     ) -> Response:
         """End a token, and sign out every browser that used it; one's own after a second look."""
-        is_own = token == keeper.token.id
+        is_own = token == principal.token.id
         if is_own and not form.is_ticked("sure"):
-            return render_page(request, "revoke.html", token=keeper.token)
+            return render_page(request, "revoke.html", token=principal.token)
         try:
             is_known = revoke_token(service.store, token, spare_last=True)
         except InvalidInput as refusal:
@@ -110,23 +115,17 @@ def _render_access_page(
     request: Request, service: Service, status: int = 200, form: ConsoleForm = EMPTY_FORM, **variables: Any
 ) -> Response:
     tokens, grants, now = list_tokens(service.store), list_grants(service.store), time.time()
-    analysts = sorted(
-        {token.analyst for token in tokens if token.role == "analyst"} | {analyst for _, analyst in grants}
-    )
-    values: dict[str, Any] = {
-        "tokens": [(token, _describe_token_state(token.revoked, token.expires, now)) for token in tokens],
-        "made": None,
-    }
-    values |= {"datasets": service.registry.names, "analysts": analysts, "grants": set(grants), "roles": ROLES}
-    values |= {
-        "fields": {name: form.get_text(name) for name in ("analyst", "role", "days")},
-        "key": generate_identifier(),
-    }
+    token_analysts = {token.analyst for token in tokens if token.role == "analyst"}
+    token_states = [(token, _describe_token_state(token, now)) for token in tokens]
+    values: dict[str, Any] = {"tokens": token_states, "made": None}
+    values |= {"analysts": sorted(token_analysts | {analyst for _, analyst in grants}), "grants": set(grants)}
+    values |= {"datasets": service.registry.names, "roles": ROLES, "key": generate_identifier()}
+    values |= {"fields": {name: form.get_text(name) for name in ("analyst", "role", "days")}}
     return render_page(request, "access.html", status, ticked=form.get_values("datasets"), **(values | variables))
 
 
-def _describe_token_state(revoked: float | None, expires: float, now: float) -> str:
-    return "revoked" if revoked is not None else "expired" if expires <= now else "valid"
+def _describe_token_state(token: Token, now: float) -> str:
+    return "revoked" if token.revoked is not None else "valid" if token.is_valid(now) else "expired"
 
 
 def _require_known_datasets(service: Service, names: list[str]) -> None:
@@ -134,12 +133,8 @@ def _require_known_datasets(service: Service, names: list[str]) -> None:
         raise build_not_found()
 
 
-LINE_CHOICES = (50, 200, 1000)
-Lines = Annotated[int, Query(ge=1, le=1000)]
-
-
 def build_overview_pages() -> APIRouter:
-    """The routes."""
+    """Build the overview, and the page of each data set."""
     router = APIRouter(prefix="/console/custodian", route_class=PageRoute)
 
     @router.get("")
@@ -151,28 +146,22 @@ def build_overview_pages() -> APIRouter:
 
     @router.get("/datasets/{dataset}")
     def dataset(
-        request: Request, entered: ManagedDataset, lines: Lines = LINE_CHOICES[0], verify: str = ""
+        request: Request, context: ManagedDataset, lines: Lines = LINE_CHOICES[0], verify: str = ""
     ) -> Response:
         """One data set: spend by model and analyst, snapshots, log and chain."""
-        entries: Any = get_history_document(entered, lines)["history"]
+        entries: Any = get_history_document(context, lines)["history"]
         variables: dict[str, Any] = {
-            "meters": views.build_meters(list_account_balances(entered.service, entered.name)),
-            "accounts": _list_accounts(entered, {entry["analyst"] for entry in entries}),
-            "snapshots": monitoring.snapshots_to_json(entered.schema),
-            "deadline": entered.dataset.config.deadline,
-            "chain": _verify_chain(entered) if verify else None,
-            "jobs": _find_jobs_by_entry(entered),
+            "meters": views.build_meters(list_account_balances(context.service, context.name)),
+            "accounts": _list_accounts(context, {entry["analyst"] for entry in entries}),
+            "snapshots": monitoring.snapshots_to_json(context.schema),
+            "deadline": context.dataset.config.deadline,
+            "chain": _verify_chain(context) if verify else None,
+            "jobs": _find_jobs_by_entry(context),
             "payer": RELEASE_ACCOUNT,
+            "where": get_dataset_urls(context),
         }
-        return render_page(
-            request,
-            "keeping.html",
-            where=get_dataset_urls(entered),
-            entries=entries,
-            lines=lines,
-            choices=LINE_CHOICES,
-            **variables,
-        )
+        variables |= {"entries": entries, "lines": lines, "choices": LINE_CHOICES}
+        return render_page(request, "dataset.html", **variables)
 
     return router
 
@@ -187,96 +176,82 @@ def _build_card(service: Service, name: str) -> dict[str, Any]:
 
 
 def list_account_balances(service: Service, name: str, analyst: str | None = None) -> list[dict[str, Any]]:
-    """The accounts of the data set, or those of one analyst."""
+    """List the accounts of the data set, or those of one analyst."""
     with service.registry.lease_custodian(name) as custodian:
         all_balances = custodian.budget(analyst)
     return [balance_to_json(balance) for balance in all_balances if balance.analyst == analyst]
 
 
 def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> list[dict[str, Any]]:
-    """Every analyst who may ask, or has asked of late, with what is spent."""
     granted_names = {analyst for dataset, analyst in list_grants(context.service.store) if dataset == context.name}
-    names = sorted(granted_names | {active_name for active_name in active_names if active_name is not None})
-    accounts = [
-        (name, views.build_meters(list_account_balances(context.service, context.name, name))) for name in names
-    ]
-    return [{"analyst": name, "granted": name in granted_names, "meters": meters} for name, meters in accounts]
+    accounts = []
+    for name in sorted(granted_names | {active_name for active_name in active_names if active_name is not None}):
+        meters = views.build_meters(list_account_balances(context.service, context.name, name))
+        accounts.append({"analyst": name, "granted": name in granted_names, "meters": meters})
+    return accounts
 
 
 def _find_jobs_by_entry(context: DatasetContext) -> dict[int, str]:
-    """The job of every release that was made by one, by its entry of the ledger."""
-    jobs = [
-        release_job
-        for release_job in list_jobs(context.service.store, None)
-        if (release_job.dataset, release_job.kind) == (context.name, "publish")
-    ]
-    results = [
-        (release_job.id, json.loads(release_job.result))
-        for release_job in jobs
-        if release_job.state == "done" and release_job.result is not None
-    ]
-    return {result["release"]["entry"]: job for job, result in results}
+    return {
+        json.loads(job.result)["release"]["entry"]: job.id
+        for job in list_jobs(context.service.store, None)
+        if (job.dataset, job.kind, job.state) == (context.name, "publish", "done") and job.result is not None
+    }
 
 
 def _verify_chain(context: DatasetContext) -> dict[str, Any]:
-    """The chain, recomputed; one that does not hold is told, not refused."""
+    """The result of recomputing the chain; one that does not hold is shown, not refused."""
     try:
-        with context.service.registry.lease_custodian(context.name) as custodian:
+        with context.lease_custodian() as custodian:
             return {"problem": None} | monitoring.verify_dataset_chain(custodian)
     except ClaimFailed as refusal:
         return {"problem": str(refusal)}
 
 
-RELEASE_FIELDS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
-DEFAULT_FIELDS = {"method": "private-linked"}
-"""What a page begins with: the method that previews advise, unless very little may be lost."""
-
-
 def build_release_pages() -> APIRouter:
-    """The routes."""
+    """Build the pages that preview and queue releases and sweeps."""
     router = APIRouter(prefix="/console/custodian/datasets/{dataset}/publish", route_class=PageRoute)
 
     @router.get("")
-    def start(request: Request, entered: ManagedDataset) -> Response:
+    def start(request: Request, context: ManagedDataset) -> Response:
         """Where a release begins."""
-        return _render_release_page(request, entered, ConsoleForm({}))
+        return _render_release_page(request, context, ConsoleForm({}))
 
     @router.post("/preview")
-    def show_preview(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
+    def show_preview(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
         """Whether the recipe can be made, and how far off private files would be, for nothing."""
         try:
             recipe = _read_release(form)
-            with entered.service.registry.lease_custodian(entered.name) as custodian:
+            with context.lease_custodian() as custodian:
                 requests.check_release_request(custodian, recipe)
                 if recipe["method"] in WEAKER:
-                    return _render_release_page(request, entered, form, fits=recipe["method"])
+                    return _render_release_page(request, context, form, fits=recipe["method"])
                 body = forms.validate_body(d.Expect, _read_private_fields(form))
-                return _render_release_page(
-                    request, entered, form, expected=requests.estimate_requested_release(custodian, body)
-                )
+                expected = requests.estimate_requested_release(custodian, body)
+                return _render_release_page(request, context, form, expected=expected)
         except DiscreetError as refusal:
-            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
+            return _render_release_refusal(request, context, form, problem_from_error(refusal))
 
     @router.post("/release")
-    def release(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
+    def release(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
         """Queue a release, after whatever can be refused at once."""
         try:
             body = _read_release(form)
             if not form.is_ticked("sure"):
                 raise InvalidInput("tick the box that says what it costs, then publish")
-            return _redirect_to_job(queue_release(entered, forms.compute_form_key(form, body), body))
+            return _redirect_to_job(queue_release(context, forms.compute_form_key(form, body), body))
         except (HttpProblem, DiscreetError) as refusal:
-            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
+            return _render_release_refusal(request, context, form, problem_from_error(refusal))
 
     @router.post("/sweep")
-    def sweep(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
+    def sweep(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
         """Queue a comparison of methods; nothing is released."""
         try:
             ks = {"ks": form.get_text("ks")} if form.get_text("ks") else {}
             body = forms.validate_body(d.Sweep, ks | {"methods": form.get_values("methods")})
-            return _redirect_to_job(queue_job(entered, "sweep", forms.compute_form_key(form, body), body))
+            return _redirect_to_job(queue_job(context, "sweep", forms.compute_form_key(form, body), body))
         except (HttpProblem, DiscreetError) as refusal:
-            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
+            return _render_release_refusal(request, context, form, problem_from_error(refusal))
 
     return router
 
@@ -286,29 +261,22 @@ def _redirect_to_job(job: dict[str, object]) -> Response:
 
 
 def _read_release(form: ConsoleForm) -> dict[str, Any]:
-    """The form as a body of the API; what is missing is told by the page's own names."""
+    """The form as a body of the API; a missing epsilon is named as on the page."""
     if form.get_text("method") in PRIVATE and not form.get_text("epsilon"):
         raise InvalidInput("give an epsilon, how much may be lost, such as 1")
-    return forms.validate_body(d.Publish, _read_recipe_fields(form))
+    fields: dict[str, Any] = {name: form.get_text(name) for name in ("method", "epsilon", "delta", "t", "format")}
+    columns_field = "keep" if fields["method"] in WEAKER else "columns"
+    fields |= {"k": _read_k(form), columns_field: form.get_values("columns"), "report": True}
+    return forms.validate_body(d.Publish, _drop_empty(fields))
 
 
 def _read_private_fields(form: ConsoleForm) -> dict[str, Any]:
-    """What a preview of all private methods takes."""
-    fields = {
-        "epsilon": form.get_text("epsilon"),
-        "delta": form.get_text("delta"),
-        "k": _read_k(form),
-        "columns": form.get_values("columns"),
-    }
-    return {name: value for name, value in fields.items() if value not in ("", None, [])}
+    fields: dict[str, Any] = {"epsilon": form.get_text("epsilon"), "delta": form.get_text("delta")}
+    return _drop_empty(fields | {"k": _read_k(form), "columns": form.get_values("columns")})
 
 
-def _read_recipe_fields(form: ConsoleForm) -> dict[str, Any]:
-    """What a release takes."""
-    fields: dict[str, Any] = {name: form.get_text(name) for name in ("method", "epsilon", "delta", "t", "format")}
-    fields |= {"k": _read_k(form), "columns": form.get_values("columns"), "report": True}
-    if fields["method"] in WEAKER:
-        fields |= {"keep": fields.pop("columns")}
+def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out empty fields; a k of 0 stays, and is refused."""
     return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
@@ -323,12 +291,8 @@ def _render_release_page(
     service, principal = context.service, context.principal
     dataset_jobs = [job for job in list_jobs(service.store, None) if job.dataset == context.name]
     jobs = [job for job in dataset_jobs if job.kind != "ask" and job.rehearsal == context.rehearsal]
-    values: dict[str, Any] = {
-        "expected": None,
-        "fits": None,
-        "alert": None,
-        "key": form.get_text("key") or generate_identifier(),
-    }
+    values: dict[str, Any] = {"expected": None, "fits": None, "alert": None}
+    values["key"] = form.get_text("key") or generate_identifier()
     values["fields"] = {name: form.get_text(name) or DEFAULT_FIELDS.get(name, "") for name in RELEASE_FIELDS}
     values |= {"ticked": set(form.get_values("columns")), "compared": form.get_values("methods")}
     values |= {"columns": context.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
@@ -342,6 +306,5 @@ def _render_release_refusal(
 ) -> Response:
     if problem.name == "internal":
         raise problem
-    return _render_release_page(
-        request, context, form, PROBLEM_TYPES_BY_NAME[problem.name].status, alert=problem.to_json()["detail"]
-    )
+    status = PROBLEM_TYPES_BY_NAME[problem.name].status
+    return _render_release_page(request, context, form, status, alert=problem.to_json()["detail"])

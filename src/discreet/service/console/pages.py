@@ -21,8 +21,8 @@ SESSION_OVER = "you are signed out: your token was revoked or has expired, or yo
 OWN_SITES = {"same-origin", "none"}
 
 
-def build_sign_in_pages() -> APIRouter:
-    """The routes."""
+def build_public_pages() -> APIRouter:
+    """Build the pages that are about no data set: to sign in and out, and explanations."""
     router = APIRouter(prefix="/console", route_class=PageRoute)
 
     @router.get("")
@@ -58,22 +58,28 @@ def build_sign_in_pages() -> APIRouter:
         reply.delete_cookie(COOKIE_NAME)
         return reply
 
+    @router.get("/explain/{topic}")
+    def show_explanation(request: Request, topic: str) -> Response:
+        """One explanation."""
+        if topic not in TOPICS:
+            raise build_not_found()
+        return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
+
     return router
 
 
 def get_home_page(principal: Principal) -> str:
-    """The first page."""
+    """Get the first page after signing in."""
     return "/console/custodian" if principal.is_custodian else "/console/datasets"
 
 
 @cache
 def build_console() -> APIRouter:
-    """Every route under /console. They hold nothing of any service, and are made once."""
+    """Build every route under /console, once, since they hold nothing of any service."""
     router = APIRouter()
     for page_routes in (
         rendering.build_asset_routes(),
-        build_explanation_pages(),
-        build_sign_in_pages(),
+        build_public_pages(),
         analyst_pages.build_start_pages(),
         analyst_pages.build_dataset_pages("/console/datasets"),
         analyst_pages.build_dataset_pages("/console/rehearsal/datasets"),
@@ -86,22 +92,8 @@ def build_console() -> APIRouter:
     return router
 
 
-def build_explanation_pages() -> APIRouter:
-    """The explanations, which are about no data set."""
-    router = APIRouter(prefix="/console/explain", route_class=PageRoute)
-
-    @router.get("/{topic}")
-    def show_explanation(request: Request, topic: str) -> Response:
-        """One explanation."""
-        if topic not in TOPICS:
-            raise build_not_found()
-        return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
-
-    return router
-
-
 def build_fallback_pages() -> APIRouter:
-    """What is nowhere, told by a page."""
+    """Build the page for addresses at which there is nothing."""
     router = APIRouter(prefix="/console", route_class=PageRoute)
 
     @router.get("/{rest:path}")

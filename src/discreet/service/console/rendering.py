@@ -1,6 +1,6 @@
-"""Render pages: templates, static assets, explanations, numbers, refusals.
+"""Render the pages of the console: templates and their filters, explanations, refusals, and static assets.
 
-They are read once, and served under an address that changes with them, so that a browser may keep them for good.
+Assets are read once, and served under an address that changes with them, so that a browser may cache them for good.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -25,7 +25,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from discreet.charts import load_vega_script
 from discreet.errors import DiscreetError
 from discreet.formatting import (
-    format_budget_left,
     format_cost,
     format_factor,
     format_interval,
@@ -40,55 +39,35 @@ from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_
 from discreet.service.store.tokens import derive_form_token
 
 
-def format_rough_error(number: float) -> str:
-    """An error, which nobody needs to the last digit."""
-    return format_number(number)
-
-
 def format_page_interval(ends: list[Any] | None) -> str:
-    """An interval."""
+    """Format an interval; nothing where there is none."""
     return "" if ends is None else format_interval(*ends)
 
 
 def format_exact_cost(text: str | None) -> str:
-    """An exact amount, such as 1/10, as a decimal that is never below it."""
+    """Format an exact amount, such as 1/10, as a decimal that is never below it."""
     return "unknown" if text is None else format_cost(Fraction(text))
 
 
-def format_remaining(text: str) -> str:
-    """An exact amount that is left, as a decimal that is never above it."""
-    return format_budget_left(Fraction(text))
-
-
 def format_guarantee_cost(cost: Mapping[str, Any]) -> str:
-    """What a guarantee costs."""
+    """Format the cost of a guarantee."""
     if cost.get("rho"):
         return f"rho {format_exact_cost(cost['rho'])} of zero-concentrated DP"
     delta = f" and delta {format_exact_cost(cost['delta'])}" if Fraction(cost.get("delta") or 0) else ""
     return f"epsilon {format_exact_cost(cost.get('epsilon') or '0')}{delta}"
 
 
-def format_minute(timestamp: float | str | None) -> str:
-    """When, to the minute."""
-    return _format_time(timestamp, "%Y-%m-%d %H:%M")
-
-
-def format_second(timestamp: float | str | None) -> str:
-    """When, to the second."""
-    return _format_time(timestamp, "%Y-%m-%d %H:%M:%S")
-
-
-def _format_time(timestamp: float | str | None, pattern: str) -> str:
+def format_time(timestamp: float | str | None, pattern: str) -> str:
+    """Format a time, which is seconds since 1970 or text, in UTC."""
     if timestamp is None:
         return ""
-    date_time = (
-        datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else datetime.fromtimestamp(timestamp, UTC)
-    )
-    return f"{date_time.astimezone(UTC):{pattern}} UTC"
+    if isinstance(timestamp, str):
+        return f"{datetime.fromisoformat(timestamp).astimezone(UTC):{pattern}} UTC"
+    return f"{datetime.fromtimestamp(timestamp, UTC):{pattern}} UTC"
 
 
 def describe_charge(job: Mapping[str, Any]) -> str:
-    """What is known of the cost of a job that failed; "" where its own words tell it."""
+    """Tell what is known of the cost of a job that failed; "" where its problem tells it already."""
     problem = job["problem"]
     if "charged" in problem["detail"]:
         return ""
@@ -175,15 +154,16 @@ EPSILONS = tuple(map(Fraction, ("0.01", "0.1", "0.5", "1", "2", "5", "10")))
 
 
 def list_epsilon_gains() -> list[tuple[str, str, str]]:
-    """For some epsilons: how often a fifty-fifty guess can be right at most, and the factor on odds, rounded up."""
-    return [(format_cost(epsilon), _format_guess_percent(epsilon), format_factor(epsilon)) for epsilon in EPSILONS]
+    """List for some epsilons how often a fifty-fifty guess can be right at most, and the factor on odds, rounded up."""
+    gains = []
+    for epsilon in EPSILONS:
+        share = 1 / (1 + exp_below(-epsilon))
+        percent = format_percent_at_most(share, 3 if share < Fraction(999, 1000) else 5)
+        gains.append((format_cost(epsilon), percent, format_factor(epsilon)))
+    return gains
 
 
-def _format_guess_percent(epsilon: Fraction) -> str:
-    share = 1 / (1 + exp_below(-epsilon))
-    return format_percent_at_most(share, 3 if share < Fraction(999, 1000) else 5)
-
-
+TEMPLATE_DIR = Path(__file__).parent / "templates"
 ASSET_DIR = Path(__file__).parent / "assets"
 ASSET_MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -207,29 +187,26 @@ class Asset:
 
 
 def build_asset(content: bytes, suffix: str) -> Asset:
-    """Content with its tag."""
+    """Make an asset with a tag that follows from its content."""
     return Asset(content, ASSET_MEDIA_TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
 @cache
 def read_own_assets() -> Mapping[str, Asset]:
-    """All files of our own, by name."""
-    return {
-        path.name: build_asset(path.read_bytes(), path.suffix)
-        for path in ASSET_DIR.iterdir()
-        if path.suffix in ASSET_MEDIA_TYPES
-    }
+    """Read the assets of this package, by name."""
+    paths = [path for path in ASSET_DIR.iterdir() if path.suffix in ASSET_MEDIA_TYPES]
+    return {path.name: build_asset(path.read_bytes(), path.suffix) for path in paths}
 
 
 @cache
 def compute_asset_version() -> str:
-    """What names all assets together, as they are now."""
+    """Compute the part of the address that changes with any asset."""
     tags = [asset.tag for _, asset in sorted(read_own_assets().items())]
     return hashlib.sha256("".join([*tags, version("vl-convert-python")]).encode()).hexdigest()[:16]
 
 
 def get_assets_path() -> str:
-    """Where pages find them."""
+    """Get the address under which pages find the assets."""
     return f"{ASSETS_PATH}/{compute_asset_version()}"
 
 
@@ -239,13 +216,13 @@ def _build_vega() -> Asset:
 
 
 def get_vega() -> Asset:
-    """Vega, Vega-Lite and Vega-Embed as one module, built once in a process."""
+    """Get Vega, Vega-Lite and Vega-Embed as one module, built once in a process."""
     with BUILD_LOCK:
         return _build_vega()
 
 
 def build_asset_routes() -> APIRouter:
-    """The routes."""
+    """Build the route of the assets."""
     router = APIRouter(prefix=ASSETS_PATH)
 
     @router.get("/{name}")
@@ -255,10 +232,8 @@ def build_asset_routes() -> APIRouter:
         asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
         if asset is None:
             raise build_not_found()
-        headers = {
-            "ETag": asset.tag,
-            "Cache-Control": CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED,
-        }
+        cache_control = CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED
+        headers = {"ETag": asset.tag, "Cache-Control": cache_control}
         if request.headers.get("if-none-match") == asset.tag:
             return Response(status_code=304, headers=headers)
         return Response(asset.content, headers=headers, media_type=asset.kind)
@@ -266,12 +241,9 @@ def build_asset_routes() -> APIRouter:
     return router
 
 
-TEMPLATE_DIR = Path(__file__).parent / "templates"
-
-
 @cache
 def build_environment() -> Environment:
-    """The templates of this package."""
+    """Set up Jinja for the templates of this package."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE_DIR),
         autoescape=True,
@@ -282,12 +254,12 @@ def build_environment() -> Environment:
     )
     environment.filters |= {
         "value": format_value,
-        "rough": format_rough_error,
+        "rough": format_number,
         "span": format_page_interval,
         "exact": format_exact_cost,
         "amount": format_guarantee_cost,
-        "moment": format_minute,
-        "instant": format_second,
+        "moment": partial(format_time, pattern="%Y-%m-%d %H:%M"),
+        "instant": partial(format_time, pattern="%Y-%m-%d %H:%M:%S"),
         "charged": describe_charge,
     }
     environment.globals |= {"topics": TOPICS, "assets": get_assets_path()}
@@ -295,7 +267,7 @@ def build_environment() -> Environment:
 
 
 def render_page(request: Request, template: str, status: int = 200, **variables: Any) -> HTMLResponse:
-    """One page for whoever asks for it."""
+    """Render a template for the sender of a request."""
     principal: Principal | None = getattr(request.state, "principal", None)
     cookie = None if principal is None else principal.cookie
     frame = {
@@ -316,14 +288,14 @@ PAGE_DETAILS = {
     "method-not-allowed": "this cannot be done here; go back and load the page again",
     "invalid-input": "the form cannot be read; go back and load the page again",
 }
-"""What the API tells programs, for people."""
+"""Advice for people where the API's advice is for programs."""
 
 
 class PageRoute(APIRoute):
     """A route whose refusals are pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler, with refusals turned into pages."""
+        """Wrap the handler so that refusals become pages."""
         handle = super().get_route_handler()
 
         async def handle_as_page(request: Request) -> Response:
@@ -341,12 +313,10 @@ class PageRoute(APIRoute):
 
 
 def render_refusal(request: Request, problem: HttpProblem) -> Response:
-    """A refusal as a page; whoever is not signed in is shown where to."""
+    """Render a refusal as a page; who is not signed in is redirected to the page to sign in."""
     if problem.name == "unauthenticated":
         return RedirectResponse(SESSION_ENDED_PAGE if COOKIE_NAME in request.cookies else SIGN_IN_PAGE, 303)
-    page_problem = HttpProblem(problem.name, problem.detail or PAGE_DETAILS.get(problem.name, ""))
-    reply = render_page(
-        request, "problem.html", PROBLEM_TYPES_BY_NAME[problem.name].status, problem=page_problem.to_json()
-    )
+    document = HttpProblem(problem.name, problem.detail or PAGE_DETAILS.get(problem.name, "")).to_json()
+    reply = render_page(request, "problem.html", PROBLEM_TYPES_BY_NAME[problem.name].status, problem=document)
     reply.headers.update(problem.headers)
     return reply

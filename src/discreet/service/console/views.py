@@ -1,4 +1,4 @@
-"""Documents of the API as pages show them: what a template needs, worked out here so that it only has to say it."""
+"""Prepare documents of the API for templates: texts, table cells, and the positions of what is drawn."""
 
 from __future__ import annotations
 
@@ -8,32 +8,29 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.answers.answer import format_posterior
-from discreet.formatting import format_percent, format_value
-from discreet.service.console.rendering import (
-    format_exact_cost,
-    format_guarantee_cost,
-    format_page_interval,
-    format_remaining,
-    format_rough_error,
-)
+from discreet.formatting import format_budget_left, format_number, format_percent, format_value
+from discreet.service.console.rendering import format_exact_cost, format_guarantee_cost, format_page_interval
 
 Document = Mapping[str, Any]
 MAX_ROWS = 500
-"""On a page; JSON and CSV have all."""
+"""Rows on a page; JSON and CSV have all."""
 BAR_WIDTH = 100.0
-"""Of a bar in its own units."""
 CHART_ROW_HEIGHT = 56
-"""Of compared answers, in the units of their picture."""
 MAX_TIMES = 1_000_000
 """The most questions that a preview counts."""
+OTHER_STORED = {
+    "shared": "Another analyst's answer is stored, and is told; the data set pays nothing more.",
+    "degraded": "Another analyst's answer is stored, and is told with noise added; the data set pays nothing more.",
+}
+"""What a preview says of another analyst's stored answer."""
 UNPAID_NOTE = "What is left does not pay for this: ask for more noise, or for something else."
 PUBLIC_NOTE = "This number is public: nothing is spent."
 WHOLE_COUNTS = "counts are whole, and parts add up to their totals"
-"""What nested counts are reconciled to, among other things."""
+"""The reason of a reconciliation after which counts are whole numbers."""
 
 
 def build_meters(balances: Sequence[Document]) -> list[dict[str, Any]]:
-    """What is spent and left of each account, with how much of its bar is filled."""
+    """Build a meter of what is spent and left for each account."""
     has_several = len({balance["model"] for balance in balances}) > 1
     return [_build_meter(balance, has_several) for balance in balances]
 
@@ -46,7 +43,7 @@ def _build_meter(balance: Document, has_several: bool) -> dict[str, Any]:
         "owner": "All analysts" if balance["analyst"] is None else balance["analyst"],
         "model": balance["model"] if has_several else None,
         "spent": format_exact_cost(str(used)),
-        "left": format_remaining(balance["left"]),
+        "left": format_budget_left(left),
         "cap": format_exact_cost(balance["cap"]["epsilon"]),
         "share": 100.0 if not cap else min(100.0, float(100 * used / cap)),
         "flags": balance["flags"],
@@ -55,51 +52,38 @@ def _build_meter(balance: Document, has_several: bool) -> dict[str, Any]:
 
 
 def build_answer_view(document: Document) -> dict[str, Any]:
-    """One number with all that belongs to it, or a table."""
-    is_single = "value" in document
-    return {
-        "single": _build_single_view(document) if is_single else None,
-        "table": None if is_single else _build_table_view(document),
-    }
+    """Build the view of one number with all that belongs to it, or of a table."""
+    if "value" in document:
+        return {"single": _build_single_view(document), "table": None}
+    return {"single": None, "table": _build_table_view(document)}
 
 
 def _build_single_view(document: Document) -> dict[str, Any]:
-    name = document["columns"][-1]
-    posterior = document["posteriors"][0][name] if document["posteriors"] else None
+    name, value = document["columns"][-1], document["value"]
+    posterior: Document = (document["posteriors"][0][name] if document["posteriors"] else None) or {}
     reconciled_value = document["reconciled"]["rows"][0][name] if document["reconciled"] else None
     is_shaped, interval = document["shaped_by_prior"], document["intervals_95"][0].get(name)
-    return {
+    likeliest = sorted(posterior.get("probabilities", {}).items(), key=lambda pair: -pair[1])[:8]
+    view = {
         "name": name,
         "headline": format_value(document["headline"], interval),
-        "raw": format_value(document["value"], interval)
-        if is_shaped and document["headline"] != document["value"]
-        else None,
+        "raw": format_value(value, interval) if is_shaped and document["headline"] != value else None,
         "shaped": is_shaped,
         "interval": format_page_interval(interval),
-        "posterior": _format_posterior(document["value"], posterior),
-        "likely": _list_likeliest(posterior),
-        "reconciled": format_value(reconciled_value)
-        if reconciled_value is not None and posterior is None and reconciled_value != document["value"]
-        else None,
+        "posterior": "",
+        "likely": [(name, format_percent(share, 3)) for name, share in likeliest],
+        "reconciled": None,
     }
-
-
-def _format_posterior(raw: object, posterior: Document | None) -> str:
-    """A posterior over numbers in words; where the answer is a date, in dates."""
-    if posterior is None or "mean" not in posterior:
-        return ""
-    return format_posterior(posterior["mean"], posterior["median"], posterior["interval_95"], isinstance(raw, str))
-
-
-def _list_likeliest(posterior: Document | None) -> list[tuple[str, str]]:
-    """The likeliest values of a posterior over names."""
-    shares = {} if posterior is None else posterior.get("probabilities", {})
-    likeliest = sorted(shares.items(), key=lambda pair: -pair[1])[:8]
-    return [(name, format_percent(share, 3)) for name, share in likeliest]
+    if "mean" in posterior:
+        numbers = posterior["mean"], posterior["median"], posterior["interval_95"]
+        view["posterior"] = format_posterior(*numbers, isinstance(value, str))
+    if reconciled_value not in (None, value) and not posterior:
+        view["reconciled"] = format_value(reconciled_value)
+    return view
 
 
 def _build_table_view(document: Document) -> dict[str, Any]:
-    """The rows, each number beside its interval and what it was reconciled to; a bar where there is one number."""
+    """Each number stands beside its interval and its reconciled value; one number to a row has a bar."""
     numbers = [name for name in document["columns"] if any(name in row for row in document["intervals_95"])]
     reconciliation = document["reconciled"]
     heads: list[dict[str, Any]] = []
@@ -120,14 +104,12 @@ def _build_table_view(document: Document) -> dict[str, Any]:
 
 
 def _has_fractions(document: Document, numbers: Sequence[str]) -> bool:
-    """Whether counts that were fitted together are told in fractions."""
+    """Whether counts that are reconciled to whole numbers are themselves fractions."""
     reconciliation = document["reconciled"]
+    if not reconciliation or WHOLE_COUNTS not in reconciliation["because"]:
+        return False
     values = (row[name] for row in document["rows"] for name in numbers)
-    return (
-        bool(reconciliation)
-        and WHOLE_COUNTS in reconciliation["because"]
-        and any(isinstance(value, float) and value % 1 for value in values)
-    )
+    return any(isinstance(value, float) and value % 1 for value in values)
 
 
 def _format_cells(document: Document, index: int, numbers: Sequence[str]) -> list[str]:
@@ -147,62 +129,51 @@ def _format_posterior_means(document: Document, numbers: Sequence[str]) -> list[
 
 
 def _build_bars(document: Document, numbers: Sequence[str]) -> list[dict[str, float]]:
-    """For each row where its bar begins and how long it is, and the ends of its interval."""
+    """The position and length of the bar of each row, and the ends of its interval."""
     if len(numbers) != 1:
         return []
     name = numbers[0]
     values = [row[name] for row in document["rows"][:MAX_ROWS]]
     intervals = [row.get(name) for row in document["intervals_95"][:MAX_ROWS]]
-    if not all(_is_number(item) for item in values):
+    if not all(map(_is_number, values)):
         return []
-    ends = [end for item in intervals if item is not None for end in item]
-    low, high = min(0.0, *values, *ends), max(0.0, *values, *ends)
-    return [_build_bar(item, ends or [item, item], low, high) for item, ends in zip(values, intervals, strict=True)]
-
-
-def _build_bar(number: float, ends: Sequence[float], low: float, high: float) -> dict[str, float]:
-    position = build_chart_scale(low, high)
-    first, last = sorted((position(0.0), position(number)))
-    return {
-        "x": first,
-        "width": last - first,
-        "from": position(ends[0]),
-        "to": position(ends[1]),
-        "below": float(number < 0),
-    }
+    numbers_drawn = [0.0, *values, *(end for interval in intervals if interval is not None for end in interval)]
+    position = build_chart_scale(min(numbers_drawn), max(numbers_drawn))
+    bars = []
+    for value, interval in zip(values, intervals, strict=True):
+        first, last = sorted((position(0.0), position(value)))
+        start, end = interval or [value, value]
+        ends = {"from": position(start), "to": position(end)}
+        bars.append({"x": first, "width": last - first, "below": float(value < 0)} | ends)
+    return bars
 
 
 def build_chart_scale(
     low: float, high: float, start: float = 0.0, width: float = BAR_WIDTH
 ) -> Callable[[float], float]:
-    """Where numbers from low to high are along the width of a picture."""
+    """Scale numbers from low to high to positions along the width of a picture."""
     scale = width / (high - low) if high > low else 0.0
     return lambda number: round(start + (number - low) * scale, 3)
 
 
 def build_comparison(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Intervals of several single numbers above one axis; none where they are not numbers."""
+    """Draw the intervals of several single numbers above one axis; nothing where they are not numbers."""
     if not documents or not all(_is_number(document.get("value")) for document in documents):
         return []
     position = _build_axis_scale(documents)
-    return [_build_comparison_row(document, index, position) for index, document in enumerate(documents)]
-
-
-def _build_comparison_row(document: Document, index: int, position: Callable[[float], float]) -> dict[str, Any]:
-    ends, posterior = _get_interval(document), _find_numeric_posterior(document)
-    return {
-        "y": 34 + CHART_ROW_HEIGHT * index,
-        "label": f"{index + 1}: {format_value(document['value'], (ends[0], ends[1]))} ({format_page_interval(ends)})",
-        "raw": position(document["value"]),
-        "from": position(ends[0]),
-        "to": position(ends[1]),
-        "known": None if posterior is None else [position(end) for end in posterior["interval_95"]],
-        "mean": None if posterior is None else position(posterior["mean"]),
-    }
+    rows = []
+    for index, document in enumerate(documents):
+        value, ends, posterior = document["value"], _get_interval(document), _find_numeric_posterior(document)
+        label = f"{index + 1}: {format_value(value, (ends[0], ends[1]))} ({format_page_interval(ends)})"
+        row = {"y": 34 + CHART_ROW_HEIGHT * index, "label": label, "raw": position(value)}
+        row |= {"from": position(ends[0]), "to": position(ends[1])}
+        row["known"] = None if posterior is None else [position(end) for end in posterior["interval_95"]]
+        rows.append(row | {"mean": None if posterior is None else position(posterior["mean"])})
+    return rows
 
 
 def build_chart_axis(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """The numbers along the axis of compared answers, and where each stands."""
+    """Choose the numbers along the axis of compared answers, and place them."""
     position = _build_axis_scale(documents)
     return [{"x": position(tick), "label": format_value(tick)} for tick in _choose_ticks(documents)]
 
@@ -214,10 +185,9 @@ def _build_axis_scale(documents: Sequence[Document]) -> Callable[[float], float]
 
 def _choose_ticks(documents: Sequence[Document]) -> list[float]:
     """Round numbers, about five, from below all that is drawn to above it."""
-    posterior_intervals = [
-        posterior["interval_95"] for posterior in map(_find_numeric_posterior, documents) if posterior is not None
-    ]
-    numbers = [float(end) for pair in [*map(_get_interval, documents), *posterior_intervals] for end in pair]
+    posteriors = filter(None, map(_find_numeric_posterior, documents))
+    intervals = [*map(_get_interval, documents), *(posterior["interval_95"] for posterior in posteriors)]
+    numbers = [float(end) for interval in intervals for end in interval]
     low, high = min(numbers), max(numbers)
     wanted = (high - low) / 4 or max(1.0, abs(high) / 4)
     size = 10.0 ** math.floor(math.log10(wanted))
@@ -227,57 +197,42 @@ def _choose_ticks(documents: Sequence[Document]) -> list[float]:
 
 
 def _get_interval(document: Document) -> list[Any]:
-    """The interval of a single number; where none is told, the number itself."""
+    """The interval of a single number, or else the number itself."""
     ends: list[Any] | None = document["intervals_95"][0].get(document["columns"][-1])
     return ends or [document["value"]] * 2
 
 
 def _find_numeric_posterior(document: Document) -> Document | None:
-    """The posterior over numbers of a single number."""
     posterior = (document["posteriors"] or [{}])[0].get(document["columns"][-1])
     return posterior if posterior and "interval_95" in posterior else None
 
 
-OTHER_STORED = {
-    "shared": "Another analyst's answer is stored, and is told; the data set pays nothing more.",
-    "degraded": "Another analyst's answer is stored, and is told with noise added; the data set pays nothing more.",
-}
-"""What a preview says of another analyst's stored answer."""
-
-
 def build_preview_view(document: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
-    """What a preview says of the cost and of the error, in words; standing.js says the same."""
+    """Tell the cost and the error of a previewed question in words; preview_words.js says the same."""
     cost, stored_epsilon = document["cost"], document["stored_epsilon"]
     other = "" if fresh else OTHER_STORED.get(document["reuse"], "")
     is_free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
     is_public, is_stored = is_free and stored_epsilon is None, stored_epsilon is not None and not fresh
     is_unpaid = not (rehearsal or is_public or is_stored) and document["times"] == 0
     words = format_guarantee_cost(document["guarantee"] if fresh and not is_public else cost)
-    times = (
-        "any number: it is public"
-        if is_public
-        else "free: it is stored"
-        if is_stored and is_free
-        else format_value(document["times"])
-    )
+    times = format_value(document["times"]) + (" or more" if document["times"] == MAX_TIMES else "")
+    if is_public:
+        times = "any number: it is public"
+    elif is_stored and is_free:
+        words, times = "free", "free: it is stored"
+    own = f"An answer of epsilon {format_exact_cost(stored_epsilon)} is stored, and is told."
+    error = document["expected_error"]
+    error_text = "depends on the rows" if error is None else f"about {format_number(error)}" if error else "none"
+    has_several = sum(candidate["chosen"] for candidate in document["candidates"]) > 1
     return {
-        "cost": "free" if is_stored and is_free else words,
-        "stored": f"An answer of epsilon {format_exact_cost(stored_epsilon)} is stored, and is told."
-        if is_stored
-        else other,
-        "error": _describe_error(document),
+        "cost": words,
+        "stored": own if is_stored else other,
+        "error": "one for each number" if has_several else error_text,
         "of": document["error_of"],
-        "times": f"{times} or more" if times == format_value(MAX_TIMES) else times,
+        "times": times,
         "unpaid": is_unpaid,
         "note": UNPAID_NOTE if is_unpaid else PUBLIC_NOTE if is_public else "",
     }
-
-
-def _describe_error(document: Document) -> str:
-    if sum(candidate["chosen"] for candidate in document["candidates"]) > 1:
-        return "one for each number"
-    error = document["expected_error"]
-    return "depends on the rows" if error is None else f"about {format_rough_error(error)}" if error else "none"
 
 
 def _is_number(value: object) -> bool:
@@ -285,7 +240,7 @@ def _is_number(value: object) -> bool:
 
 
 def build_taxonomy_tree(taxonomy: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """A taxonomy as a tree, from its tops down."""
+    """Arrange a taxonomy as a tree, from its tops down."""
     children: dict[str, list[str]] = {}
     for name, parents in taxonomy.items():
         for parent in parents:

@@ -1,1 +1,1 @@
-"""What every request passes on its way in and out."""
+"""Middleware: authentication, deadlines, headers, limits."""

@@ -1,4 +1,4 @@
-"""What every request passes before a handler sees it: its size, who sends it, how often; and what is written of it."""
+"""Check the size, the sender and the rate of a request before a handler sees it; log and count its reply."""
 
 from __future__ import annotations
 
@@ -37,20 +37,19 @@ KNOWN_METHODS = (*SAFE_METHODS, "POST", "PUT", "DELETE", "PATCH")
 MAX_TOKEN_LENGTH = 200
 ASSETS_PREFIX = "/console/assets/"
 MAX_HEAD_BYTES = 65_536
-"""In bytes, of a request's first line and headers."""
+"""The largest first line and headers of a request together."""
 BODY_TIMEOUT = 60.0
-"""Seconds for a body to come."""
 REHEARSAL_PREFIXES = "/v1/rehearsal/", "/console/rehearsal/"
 MAX_REHEARSALS = 4
-"""Requests in rehearsal that one token may have at work at once: they cost nothing, but the time of others."""
+"""Concurrent requests of one token in rehearsal, which cost no budget but the time of others."""
 LOOKUP_THREADS = 8
-"""Threads that look up tokens and health, which no other work can fill."""
+"""Threads for tokens and health checks, which no other work can fill."""
 _lookup_limiter: RunVar[CapacityLimiter] = RunVar("discreet_looking")
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who sends a request: an account's name and a role, by a token; `cookie` where a browser is signed in."""
+    """The sender of a request by a token; `cookie` where a browser is signed in."""
 
     token: Token
     cookie: str | None = None
@@ -62,17 +61,17 @@ class Principal:
 
     @property
     def is_custodian(self) -> bool:
-        """Whether custodian's routes are open."""
+        """Whether the sender may use the custodian's routes."""
         return self.token.role == "custodian"
 
 
 def is_public_path(path: str) -> bool:
-    """Whether anyone may see it: nothing there is about a data set."""
-    return path in {"/", "/console", "/console/"} or any(path.startswith(start) for start in PUBLIC_PREFIXES)
+    """Whether anyone may see a path: nothing there is about a data set."""
+    return path in {"/", "/console", "/console/"} or path.startswith(PUBLIC_PREFIXES)
 
 
 def get_lookup_limiter() -> CapacityLimiter:
-    """The threads of this event loop for what must not wait for answers."""
+    """Get the limiter of this event loop for lookups, which must not wait for answers."""
     try:
         return _lookup_limiter.get()
     except LookupError:
@@ -82,7 +81,7 @@ def get_lookup_limiter() -> CapacityLimiter:
 
 
 class AuthMiddleware:
-    """Reads the body, finds out who it is, counts, and turns whatever goes wrong into one of the catalogue."""
+    """Reads the body, authenticates, counts, and turns any error into one of the catalogue."""
 
     def __init__(self, app: App, service: Service) -> None:
         self._app, self._service = app, service
@@ -117,7 +116,7 @@ class AuthMiddleware:
                 await _build_refusal(problem, scope, self._app)(scope, receive, send_and_record)
 
     async def _authenticate(self, scope: Scope, body: bytes) -> Principal | None:
-        """Who sends it; a request that needs somebody and has nobody is refused."""
+        """Find the sender; refuse a request without one that needs one."""
         headers, path, method = _decode_headers(scope), scope["path"], scope["method"]
         if path == "/health":  # is not counted, so it must cost nothing
             return None
@@ -136,7 +135,6 @@ class AuthMiddleware:
         return principal
 
     def _count_request(self, caller: str) -> None:
-        """Count a request; refused where there were too many."""
         pause = self._service.rate_limiter.count_request(caller)
         if pause:
             detail = "more requests than the custodian allows; wait, then send it again"
@@ -144,7 +142,7 @@ class AuthMiddleware:
 
     @contextmanager
     def _limit_concurrency(self, principal: Principal | None, rehearsal: bool) -> Iterator[None]:
-        """While a request is at work; one token has only so many, fewer in rehearsal, and leaves threads to others."""
+        """Limit the requests of one token that are at work, so that threads are left to others; fewer in rehearsal."""
         if principal is None:
             yield
             return
@@ -165,7 +163,6 @@ class AuthMiddleware:
 
 
 def _build_refusal(problem: HttpProblem, scope: Scope, app: App) -> Response:
-    """A refusal of the gate: for people, a page."""
     if not scope["path"].startswith("/console"):
         return problem.to_response()
     from discreet.service.console.rendering import render_refusal
@@ -182,7 +179,7 @@ def _check_body(headers: Mapping[str, str], body: bytes, principal: Principal | 
 
 
 def check_form_token(principal: Principal, form_token: str) -> None:
-    """What a signed-in browser changes must come from a page of ours."""
+    """Refuse a change by a signed-in browser that does not come from a page of ours."""
     if principal.cookie is None:
         return
     if not hmac.compare_digest(
@@ -228,26 +225,21 @@ def _decode_headers(scope: Scope) -> dict[str, str]:
 
 
 async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
-    """The whole body, as long as it is no larger than allowed, and comes in time."""
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT):
-            return await _receive_body(scope, receive, max_bytes)
-    except TimeoutError:
-        raise HttpProblem("invalid-input", "the rest of the request did not come; send it again") from None
-
-
-async def _receive_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     content_length = _decode_headers(scope).get("content-length", "0")
     parts, size = [], int(content_length) if content_length.isdecimal() and len(content_length) < 20 else 0
-    while size <= max_bytes:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise HttpProblem("invalid-input", "the request ended before its body did; send it again")
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > max_bytes:
-            break
-        if not message.get("more_body"):
-            return b"".join(parts)
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            while size <= max_bytes:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise HttpProblem("invalid-input", "the request ended before its body did; send it again")
+                parts.append(message.get("body", b""))
+                if sum(map(len, parts)) > max_bytes:
+                    break
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise HttpProblem("invalid-input", "the rest of the request did not come; send it again") from None
     raise HttpProblem("too-large", f"a request has at most {max_bytes} bytes; ask for less at once")
 
 
@@ -265,7 +257,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 def record_reply(service: Service, scope: Scope) -> None:
-    """Count and write down a reply, by its route's template and its padded time, once it has left and not before."""
+    """Count and log a reply, by its route's template and its padded time, once it has left and not before."""
     state = scope.get("state", {})
     method = scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"  # anyone can make up others without end
     if "failed" in state:
@@ -282,6 +274,5 @@ def record_reply(service: Service, scope: Scope) -> None:
         service.counters.add("late", state.get("dataset") or "")
     principal: Principal | None = state.get("principal")
     fields = {"method": method, "route": template, "status": status, "seconds": seconds}
-    monitoring.write_event(
-        "request", **fields, dataset=state.get("dataset"), analyst=None if principal is None else principal.name
-    )
+    fields |= {"dataset": state.get("dataset"), "analyst": None if principal is None else principal.name}
+    monitoring.write_event("request", **fields)

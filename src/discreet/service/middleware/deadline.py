@@ -1,11 +1,11 @@
 """Replies leave at a deadline, however long they took to make.
 
-An event loop's own timers are counted in whole milliseconds from when the loop last had something to do. A reply held
-back by one would leave later the further its work ended into a millisecond, and so tell how long the work took.
-
 A reply that is not ready then leaves at twice the deadline, or four times, and so on; each such overrun is counted for
 the custodian. So the time of a reply tells how often the deadline had to be doubled; and, where the machine is very
-busy and writes replies later than at their moments, a little of that.
+busy and sends replies late, a little of that.
+
+The timers of an event loop are no use for this: they are counted in whole milliseconds from when the loop last had
+something to do, so that a reply would leave later the further its work ended into a millisecond.
 """
 
 from __future__ import annotations
@@ -16,11 +16,23 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from threading import Condition, Thread
 from typing import Any
 
 ScheduledWake = tuple[float, int, Callable[[], object]]
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_DOUBLINGS = 40
+LATE_FRACTION = 0.05
+"""Of a deadline: a reply that leaves later than that after its moment is counted, since the process was busy."""
+BARRIER_FRACTION = 0.75
+"""Of a deadline, for reading and drawing; the rest is for writing down and laying out."""
 
 
 class Timer:
@@ -33,23 +45,26 @@ class Timer:
         self._is_running = False
 
     def time(self) -> float:
-        """The clock that moments are told on, in seconds."""
+        """Read the clock of all moments, in seconds."""
         return time.monotonic()
 
     async def until(self, moment: float) -> None:
         """Wait for a moment."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._add(moment, lambda: loop.call_soon_threadsafe(_wake, future))
-        await future
 
-    def _add(self, moment: float, wake: Callable[[], object]) -> None:
+        def set_done() -> None:
+            if not future.done():  # whoever waited may have been cancelled
+                future.set_result(None)
+
         with self._changed:
+            wake: Callable[[], object] = partial(loop.call_soon_threadsafe, set_done)
             heapq.heappush(self._queue, (moment, next(self._sequence), wake))
             self._changed.notify()
             if not self._is_running:
                 Thread(target=self._run, name="alarm", daemon=True).start()
                 self._is_running = True
+        await future
 
     def _run(self) -> None:
         with self._changed:
@@ -64,26 +79,8 @@ class Timer:
             self._is_running = False
 
 
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():  # whoever waited may have been cancelled
-        future.set_result(None)
-
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-MAX_DOUBLINGS = 40
-LATE_FRACTION = 0.05
-"""Of a deadline: a reply that leaves later than that after its moment is counted, since the process was busy."""
-BARRIER_FRACTION = 0.75
-"""Of a deadline, for reading and drawing; the rest is for writing down and laying out."""
-
-
 def count_doublings(elapsed: float, deadline: float) -> int:
-    """How often a deadline is doubled until it is not before what has elapsed."""
+    """Count how often a deadline must be doubled until it is not before the elapsed time."""
     count = 0
     while elapsed > deadline * 2**count and count < MAX_DOUBLINGS:
         count += 1
@@ -91,20 +88,20 @@ def count_doublings(elapsed: float, deadline: float) -> int:
 
 
 def compute_padded_time(elapsed: float, deadline: float) -> float:
-    """When a reply that took so long leaves."""
+    """Compute when a reply leaves that is ready after the elapsed time."""
     return deadline * float(2 ** count_doublings(elapsed, deadline))
 
 
 @dataclass(slots=True)
 class BufferedSend:
-    """A reply that is kept back; a long one that is for the custodian alone goes through as it comes."""
+    """Holds a reply back; a long one that is for the custodian alone goes through as it comes."""
 
     send: Send
     state: dict[str, Any]
     messages: list[Message] = field(default_factory=list)
 
     async def take(self, message: Message) -> None:
-        """Keep a part of the reply."""
+        """Hold back a part of the reply."""
         if self.state.get("unpadded"):
             await self.flush()
             await self.send(message)
@@ -112,7 +109,7 @@ class BufferedSend:
             self.messages.append(message)
 
     async def flush(self) -> None:
-        """Send what was kept."""
+        """Send what was held back."""
         messages, self.messages = self.messages, []
         for message in messages:
             await self.send(message)
@@ -120,7 +117,7 @@ class BufferedSend:
 
 @dataclass(slots=True)
 class TimedReceive:
-    """A request as it comes. Its clock starts with its last part: how long sending took is the client's business."""
+    """Receives a request; its clock starts with the last part, since sending may take the client any time."""
 
     receive: Receive
     now: Callable[[], float]
@@ -128,7 +125,7 @@ class TimedReceive:
     is_complete: bool = False
 
     async def take(self) -> Message:
-        """The next part of the request."""
+        """Receive the next part of the request."""
         message = await self.receive()
         if not self.is_complete:
             self.start, self.is_complete = self.now(), not message.get("more_body")
@@ -137,7 +134,7 @@ class TimedReceive:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBarrier:
-    """When what a request has drawn may be seen: at three quarters of its deadline, or of the first doubling in reach.
+    """Holds back what was drawn until three quarters of the deadline, or of its first doubling that can be met.
 
     Answers are written down then, and not when they are ready: what others can see of them, such as that a question
     has a stored answer, would tell how long the rows were read.
@@ -154,7 +151,7 @@ class ReleaseBarrier:
 
 
 class DeadlineMiddleware:
-    """Keeps every reply back until its deadline. Handlers may set `deadline` and `unpadded` in the scope's state."""
+    """Holds every reply back until its deadline. Handlers may set `deadline` and `unpadded` in the scope's state."""
 
     def __init__(self, app: App, deadline: float, is_exempt: Callable[[str], bool]) -> None:
         self._app, self._deadline, self._is_exempt = app, deadline, is_exempt
@@ -172,10 +169,8 @@ class DeadlineMiddleware:
         await self._app(scope, timed_receive.take, buffered_send.take)
         if not state.get("unpadded"):
             elapsed, deadline = self._timer.time() - timed_receive.start, float(state.get("deadline", self._deadline))
-            state["doublings"], state["padded"] = (
-                count_doublings(elapsed, deadline),
-                compute_padded_time(elapsed, deadline),
-            )
+            state["doublings"] = count_doublings(elapsed, deadline)
+            state["padded"] = compute_padded_time(elapsed, deadline)
             await self._timer.until(timed_receive.start + state["padded"])
             state["late"] = self._timer.time() - timed_receive.start - state["padded"] > LATE_FRACTION * deadline
         await buffered_send.flush()

@@ -1,4 +1,4 @@
-"""What every reply says to a browser: take nothing from elsewhere, keep nothing, show this in no frame."""
+"""Security headers: load nothing from elsewhere, cache nothing, show this in no frame."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ HSTS_VALUE = "max-age=31536000"
 
 
 def is_encrypted(scope: Scope, tls: bool) -> bool:
-    """Whether a reply leaves over TLS: ours, or that of a proxy, which says so; who lies is the only one to notice."""
+    """Whether a reply leaves over TLS: ours, or a proxy's, as its header says; a false header harms only its sender."""
     return tls or dict(scope.get("headers", ())).get(b"x-forwarded-proto", b"").lower() == b"https"
 
 
 class SecurityHeadersMiddleware:
-    """Adds them to every reply that has none of its own."""
+    """Adds the security headers to every reply, unless it has its own."""
 
     def __init__(self, app: App, tls: bool) -> None:
         self._app, self._tls = app, tls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add them as the reply begins."""
+        """Add the headers as the reply begins."""
         policy = CONSOLE_POLICY if scope.get("path", "").startswith("/console") else API_POLICY
         security_headers = COMMON_HEADERS | {"content-security-policy": policy, "cache-control": "no-store"}
         if is_encrypted(scope, self._tls):
-            security_headers = security_headers | {"strict-transport-security": HSTS_VALUE}
+            security_headers["strict-transport-security"] = HSTS_VALUE
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

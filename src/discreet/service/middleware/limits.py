@@ -28,7 +28,7 @@ MINUTE = 60.0
 
 
 class RateLimiter:
-    """The slots of one machine's tokens: so many of something a second, and so many at once."""
+    """Limits the rate and the burst of what each token uses on one machine."""
 
     def __init__(self, path: Path, rate: float, burst: float) -> None:
         self._step, self._burst_seconds = 1 / rate, burst / rate
@@ -36,13 +36,17 @@ class RateLimiter:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            _fill_slots(self._file)
+            # All slots are on the disk: the first use of one that is not would end the process where the disk is full.
+            size = os.fstat(self._file).st_size
+            missing = max(0, SLOT_COUNT * SLOT_SIZE - size)
+            if os.pwrite(self._file, bytes(missing), size) < missing:
+                raise OSError
             self._slots = mmap.mmap(self._file, SLOT_COUNT * SLOT_SIZE)
         except OSError:
             raise Unavailable(f"the folder {path.parent} cannot be written; check its owner and the disk") from None
 
     def count_request(self, key: str) -> float:
-        """0 where a request may pass, which is then counted; else after how many seconds one may."""
+        """Count a request and return 0 if it may pass; else return after how many seconds one may."""
         now = time.monotonic()
         with self._lock_slot(key) as offset:
             free = self._read_free_time(offset, now)
@@ -52,13 +56,13 @@ class RateLimiter:
             return 0.0
 
     def get_remaining(self, key: str) -> float:
-        """How much may be used now; below 0 where more was used than there may be."""
+        """Get how much may be used now; below 0 where more was used than is allowed."""
         now = time.monotonic()
         with self._lock_slot(key) as offset:
             return float(self._burst_seconds - (self._read_free_time(offset, now) - now)) / self._step
 
     def consume(self, key: str, amount: float) -> None:
-        """Count what was used, which is known only afterwards; more than was left is owed, up to as much again."""
+        """Count what was used; more than was left is owed, up to as much again."""
         now = time.monotonic()
         with self._lock_slot(key) as offset:
             used = min(self._read_free_time(offset, now) + amount * self._step, now + 2 * self._burst_seconds)
@@ -66,12 +70,9 @@ class RateLimiter:
 
     @contextmanager
     def _lock_slot(self, key: str) -> Iterator[int]:
-        """The place of a slot, which no other thread or process changes meanwhile."""
-        offset = (
-            int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big")
-            % SLOT_COUNT
-            * SLOT_SIZE
-        )
+        """Lock the slot of a key against other threads and processes; yield its offset."""
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        offset = int.from_bytes(digest[:8], "big") % SLOT_COUNT * SLOT_SIZE
         with self._lock:
             fcntl.lockf(self._file, fcntl.LOCK_EX, SLOT_SIZE, offset)
             try:
@@ -80,18 +81,18 @@ class RateLimiter:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, SLOT_SIZE, offset)
 
     def _read_free_time(self, offset: int, now: float) -> float:
-        """The time from which on nothing is used; the machine may have started anew since, and its clock with it."""
+        """When the slot is free again; the machine, and its clock, may have been restarted since."""
         (used,) = struct.unpack_from("d", self._slots, offset)
         return float(max(used if used - now <= 2 * self._burst_seconds else 0.0, now))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._slots.close()
         os.close(self._file)
 
 
 class ComputeQuota:
-    """How long previews of one token may compute: so many seconds of processor time in a minute."""
+    """Limits the processor time that previews of one token may take in a minute."""
 
     def __init__(self, path: Path, seconds: float) -> None:
         self._seconds = seconds
@@ -99,7 +100,7 @@ class ComputeQuota:
 
     @contextmanager
     def meter(self, token: str) -> Iterator[None]:
-        """Count the processor time of what is done by this thread; refused where none is left."""
+        """Count the processor time that this thread uses; refused where none is left."""
         remaining = self._rate_limiter.get_remaining(token)
         if remaining <= 0:
             wait = math.ceil(-remaining * MINUTE / self._seconds) + 1
@@ -116,13 +117,5 @@ class ComputeQuota:
             self._rate_limiter.consume(token, time.thread_time() - start)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._rate_limiter.close()
-
-
-def _fill_slots(file: int) -> None:
-    """Have all slots on the disk: the first use of one that is not would end the process where the disk is full."""
-    size = os.fstat(file).st_size
-    missing = max(0, SLOT_COUNT * SLOT_SIZE - size)
-    if os.pwrite(file, bytes(missing), size) < missing:
-        raise OSError

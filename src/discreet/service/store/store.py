@@ -6,13 +6,12 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -32,6 +31,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import TypeEngine
 
 from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import connect
@@ -48,231 +48,193 @@ from discreet.ledger.database import (
 )
 from discreet.ledger.verify import RecordedHead
 
+Record = TypeVar("Record")
+CounterKey = tuple[str, str]
 METADATA = MetaData()
+
+
+def _key(*names: str) -> list[Column[Any]]:
+    return [Column(name, Text, primary_key=True) for name in names]
+
+
+def _required(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
+
 
 # `hash` is the SHA-256 of a secret of 256 bits, which is nowhere kept. Times are seconds since 1970.
 tokens = Table(
     "service_tokens",
     METADATA,
-    *(
-        Column("id", Text, primary_key=True),
-        Column("hash", Text, nullable=False, unique=True),
-        Column("analyst", Text, nullable=False),
-        Column("role", Text, nullable=False),
-        Column("created", Double, nullable=False),
-        Column("expires", Double, nullable=False),
-        Column("revoked", Double),
-    ),
+    *_key("id"),
+    Column("hash", Text, nullable=False, unique=True),
+    *_required(Text, "analyst", "role"),
+    *_required(Double, "created", "expires"),
+    *_optional(Double, "revoked"),
 )
 
-grants = Table(
-    "service_grants",
-    METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("analyst", Text, primary_key=True),
-)
+grants = Table("service_grants", METADATA, *_key("dataset", "analyst"))
 
 # Who is signed in to the console: the hash of a secret that only the browser has.
 console_sessions = Table(
-    "service_sessions",
-    METADATA,
-    Column("hash", Text, primary_key=True),
-    Column("token", Text, nullable=False),
-    Column("expires", Double, nullable=False),
+    "service_sessions", METADATA, *_key("hash"), *_required(Text, "token"), *_required(Double, "expires")
 )
 
-priors = Table(
-    "service_priors",
-    METADATA,
-    Column("analyst", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("text", Text, nullable=False),
-    Column("note", Text, nullable=False),
-)
+priors = Table("service_priors", METADATA, *_key("analyst", "name"), *_required(Text, "text", "note"))
 
+# The columns of answers, jobs and counting sessions are the fields of `StoredAnswer`, `Job` and `StoredSession`.
 answers = Table(
     "service_answers",
     METADATA,
-    *(
-        Column("id", Text, primary_key=True),
-        Column("dataset", Text, nullable=False),
-        Column("rehearsal", Boolean, nullable=False),
-        Column("analyst", Text, nullable=False),
-        Column("key", Text, nullable=False),
-        Column("asked", Text, nullable=False),
-        Column("entry", BigInteger),
-        Column("at", Double, nullable=False),
-        Column("document", Text, nullable=False),
-        Column("picture", Text),
-    ),
+    *_key("id"),
+    *_required(Text, "dataset"),
+    *_required(Boolean, "rehearsal"),
+    *_required(Text, "analyst", "key", "asked"),
+    *_optional(BigInteger, "entry"),
+    *_required(Double, "at"),
+    *_required(Text, "document"),
+    *_optional(Text, "picture"),
 )
 
 jobs = Table(
     "service_jobs",
     METADATA,
-    *(
-        Column("id", Text, primary_key=True),
-        Column("kind", Text, nullable=False),
-        Column("dataset", Text, nullable=False),
-        Column("rehearsal", Boolean, nullable=False),
-        Column("analyst", Text, nullable=False),
-        Column("key", Text, nullable=False),
-        Column("asked", Text, nullable=False),
-        Column("deadline", Double, nullable=False),
-        Column("at", Double, nullable=False),
-        Column("state", Text, nullable=False),
-        Column("runner", Text),
-        Column("beat", Double),
-        Column("finished", Double),
-        Column("stage", Text),
-        Column("result", Text),
-        Column("attempts", Integer, nullable=False),
-    ),
+    *_key("id"),
+    *_required(Text, "kind", "dataset"),
+    *_required(Boolean, "rehearsal"),
+    *_required(Text, "analyst", "key", "asked"),
+    *_required(Double, "deadline", "at"),
+    *_required(Text, "state"),
+    *_optional(Text, "runner"),
+    *_optional(Double, "beat", "finished"),
+    *_optional(Text, "stage", "result"),
+    *_required(Integer, "attempts"),
 )
 
 # Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.
 counting_sessions = Table(
     "service_counting",
     METADATA,
-    *(
-        Column("id", Text, primary_key=True),
-        Column("dataset", Text, nullable=False),
-        Column("rehearsal", Boolean, nullable=False),
-        Column("analyst", Text, nullable=False),
-        Column("key", Text, nullable=False),
-        Column("noise_scale", Text, nullable=False),
-        Column("epsilon", Text, nullable=False),
-        Column("closed", Boolean, nullable=False),
-    ),
+    *_key("id"),
+    *_required(Text, "dataset"),
+    *_required(Boolean, "rehearsal"),
+    *_required(Text, "analyst", "key", "noise_scale", "epsilon"),
+    *_required(Boolean, "closed"),
 )
 
 counted_questions = Table(
     "service_counted",
     METADATA,
-    Column("session", Text, primary_key=True),
+    *_key("session"),
     Column("place", BigInteger, primary_key=True, autoincrement=False),
-    Column("question", Text, nullable=False),
-    Column("scale", Text, nullable=False),
-    Column("released", Text),
+    *_required(Text, "question", "scale"),
+    *_optional(Text, "released"),
 )
 
 # The last head of each data set's ledger that was seen; `restores` is a JSON list of hashes.
 heads = Table(
     "service_heads",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("ledger", Text, nullable=False),
-    Column("entry", BigInteger, nullable=False),
-    Column("hash", Text, nullable=False),
-    Column("restores", Text, nullable=False),
-    Column("at", Double, nullable=False),
+    *_key("dataset"),
+    *_required(Text, "ledger"),
+    *_required(BigInteger, "entry"),
+    *_required(Text, "hash", "restores"),
+    *_required(Double, "at"),
 )
 
 counters = Table(
-    "service_counters",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    Column("label", Text, primary_key=True),
-    Column("value", Double, nullable=False),
-    Column("last", Double),
+    "service_counters", METADATA, *_key("name", "label"), *_required(Double, "value"), *_optional(Double, "last")
 )
 
+REQUEST_KEY = ("dataset", "rehearsal", "analyst", "key")
 INDICES = (
-    Index("service_answer_key", *(answers.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
-    Index("service_answer_entry", *(answers.c[at] for at in ("dataset", "rehearsal", "entry"))),
-    Index("service_job_key", *(jobs.c[at] for at in ("dataset", "rehearsal", "analyst", "key", "kind")), unique=True),
-    Index(
-        "service_counting_key",
-        *(counting_sessions.c[at] for at in ("dataset", "rehearsal", "analyst", "key")),
-        unique=True,
-    ),
+    Index("service_answer_key", *(answers.c[name] for name in REQUEST_KEY), unique=True),
+    Index("service_answer_entry", answers.c.dataset, answers.c.rehearsal, answers.c.entry),
+    Index("service_job_key", *(jobs.c[name] for name in (*REQUEST_KEY, "kind")), unique=True),
+    Index("service_counting_key", *(counting_sessions.c[name] for name in REQUEST_KEY), unique=True),
     Index("service_job_state", jobs.c.state, jobs.c.at),
 )
-
 
 NEWEST_REVISION = "2"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 VERSION_TABLE = "service_version"
 CREATION_LOCK = 0x64697364  # any number that others of the same database do not use
-
-
+RECORD_TIMEOUT = 0.5
+"""Seconds that a charge waits at most for its record; the next charge records a later head."""
 STORE_MESSAGES = {
     LEDGER_LOCKED: "the service's store stays locked: someone is holding it; try again later",
-    LEDGER_DAMAGED: "the service's store is damaged, or is not one; restore a copy, or start "
-    "without it and make new tokens",
-    LEDGER_UNREACHABLE: "the service's store cannot be opened or written: look at its address, its "
-    "rights and the room on its disk",
+    LEDGER_DAMAGED: (
+        "the service's store is damaged, or is not one; restore a copy, or start without it and make new tokens"
+    ),
+    LEDGER_UNREACHABLE: (
+        "the service's store cannot be opened or written: look at its address, its rights and the room on its disk"
+    ),
     FILE_MISSING: "the file of the service's store is gone from its path; put it back, or restart the service",
     FILE_REPLACED: "the service's store was moved or replaced while it was open; put it back, or restart the service",
     WAL_REPLACED: "the -wal or -shm file of the service's store was removed while it was open; restart the service",
-    DATABASE_REPLACED: "the database of the service's store was replaced while it was open; put it "
-    "back, or restart the service",
+    DATABASE_REPLACED: (
+        "the database of the service's store was replaced while it was open; put it back, or restart the service"
+    ),
 }
-"""What is told of a ledger's database, told of the store's."""
+"""The messages about a ledger's database, reworded for the store's."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDatabase:
-    """A database that is no ledger, and says so where it fails."""
+    """The database of a store, whose errors are reworded."""
 
     database: Database
 
     @contextmanager
     def begin_write(self, wait: float | None = None) -> Iterator[Connection]:
-        """A transaction that sees and does all or nothing."""
+        """Begin a transaction that sees and does all or nothing."""
         with _reword_errors(), self.database.begin_write(wait) as connection:
             yield connection
 
     @contextmanager
     def begin_read(self) -> Iterator[Connection]:
-        """A transaction that sees one moment."""
+        """Begin a transaction that sees the database at one moment."""
         with _reword_errors(), self.database.begin_read() as connection:
             yield connection
 
-    def get_identity(self) -> str:
-        """Name the file or the database that is open."""
-        with _reword_errors():
-            return self.database.get_identity()
-
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self.database.close()
 
 
+@dataclass(eq=False)
 class Store:
-    """Open one with `Store.open`; threads and processes may share what it opens."""
+    """What a service remembers; opened by `Store.open`, shared by threads and processes."""
 
-    def __init__(self, database: Database, non_durable: Database) -> None:
-        self.database = database
-        self.non_durable = non_durable
-        """The same place, where a commit need not outlive a loss of power: for what can be asked for again."""
+    database: StoreDatabase
+    non_durable: StoreDatabase
+    """The same database, where a commit may be lost with the power: for what can be asked for again."""
 
     @staticmethod
     def open(address: str | Path, timeout: float = 10) -> Store:
-        """Open a store, or make it."""
+        """Open a store, or create it."""
         with _reword_errors():
-            database, non_durable = (
-                StoreDatabase(open_database(address, timeout, durable)) for durable in (True, False)
-            )
+            databases = [StoreDatabase(open_database(address, timeout, durable)) for durable in (True, False)]
+        store = Store(*databases)
         try:
-            _prepare_tables(database)
-            return Store(database, non_durable)
+            _prepare_tables(store.database)
+            return store
         except DiscreetError:
-            non_durable.close()
-            database.close()
+            store.close()
             raise
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self.non_durable.close()
         self.database.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -284,8 +246,7 @@ def _reword_errors() -> Iterator[None]:
         raise Unavailable(STORE_MESSAGES.get(str(error), str(error))) from None
 
 
-def _prepare_tables(database: Database) -> None:
-    """Make the tables, or bring those of an older discreet up to date."""
+def _prepare_tables(database: StoreDatabase) -> None:
     with database.begin_read() as connection:
         revision = connect.find_revision(connection, VERSION_TABLE)
     if revision != NEWEST_REVISION:
@@ -293,6 +254,27 @@ def _prepare_tables(database: Database) -> None:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
             connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
+
+
+def find_record(
+    store: Store, table: Table, kind: Callable[..., Record], *conditions: ColumnElement[bool]
+) -> Record | None:
+    """Find the one row of a table that meets conditions, as a value whose fields are the table's columns in order."""
+    with store.database.begin_read() as connection:
+        row = connection.execute(select(table).where(*conditions)).one_or_none()
+    return None if row is None else kind(*row)
+
+
+def build_row(table: Table, record: object) -> dict[str, Any]:
+    """Build a row from the attributes that have the names of the table's columns."""
+    return {column.name: getattr(record, column.name) for column in table.columns}
+
+
+def match_request_key(table: Table, record: object) -> list[ColumnElement[bool]]:
+    """Build the conditions for the row with the same data set, analyst and idempotency key as a record."""
+    values = build_row(table, record)
+    rehearsal = table.c.rehearsal.is_(values["rehearsal"])
+    return [*(table.c[name] == values[name] for name in REQUEST_KEY if name != "rehearsal"), rehearsal]
 
 
 def insert_if_absent(connection: Connection, table: Table, values: Mapping[str, object]) -> None:
@@ -303,7 +285,7 @@ def insert_if_absent(connection: Connection, table: Table, values: Mapping[str, 
 def upsert_row(
     connection: Connection, table: Table, values: Mapping[str, object], adding: Collection[str] = ()
 ) -> None:
-    """Insert a row, or give the one with its primary key these values; those in `adding` are added to what it has."""
+    """Insert a row, or update the one with its primary key; values in `adding` are added to those that it has."""
     statement = _build_insert(connection, table).values(values)
     key_columns = [column.name for column in table.primary_key]
     new_values = {name: statement.excluded[name] for name in values if name not in key_columns}
@@ -312,10 +294,7 @@ def upsert_row(
 
 
 def acquire_advisory_lock(connection: Connection, name: str) -> None:
-    """Wait until no other transaction works under this name, so that a number can be counted and then be added to.
-
-    On SQLite there is only ever one that writes.
-    """
+    """Wait until no other transaction has the lock of this name; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
@@ -325,11 +304,8 @@ def _build_insert(connection: Connection, table: Table) -> Any:
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
 
 
-CounterKey = tuple[str, str]
-
-
 class CounterBuffer:
-    """What one worker has counted and not written down yet; threads may share it."""
+    """Counts of one worker that are not in the store yet; threads may share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -337,48 +313,38 @@ class CounterBuffer:
         self._pending: Counter[CounterKey] = Counter()
 
     def add(self, name: str, label: str, value: float = 1) -> None:
-        """Count something, in memory."""
+        """Add to a count, in memory."""
         with self._lock:
             self._pending[name, label] += value  # type: ignore[assignment]
 
     def write(self) -> None:
-        """Add what is new to what the store has; what cannot be written stays for the next time."""
+        """Add the new counts to those of the store; what cannot be written stays for the next time."""
         with self._lock:
             pending, self._pending = self._pending, Counter()
         if not pending:
             return
-        is_written = False
+        now = time.time()
         try:
-            _add_to_store(self._store, pending)
-            is_written = True
-        finally:
-            if not is_written:
-                with self._lock:
-                    self._pending += pending
-
-
-def _add_to_store(store: Store, pending: Counter[CounterKey]) -> None:
-    now = time.time()
-    with store.non_durable.begin_write() as connection:
-        for (name, label), value in sorted(pending.items()):
-            values = {"name": name, "label": label, "value": value, "last": now}
-            upsert_row(connection, counters, values, adding=("value",))
+            with self._store.non_durable.begin_write() as connection:
+                for (name, label), value in sorted(pending.items()):
+                    values = {"name": name, "label": label, "value": value, "last": now}
+                    upsert_row(connection, counters, values, adding=("value",))
+        except BaseException:
+            with self._lock:
+                self._pending += pending
+            raise
 
 
 def read_counters(store: Store) -> dict[CounterKey, tuple[float, float]]:
-    """Every count, and when it last grew."""
+    """Read every count, and when it last grew."""
     with store.database.begin_read() as connection:
         rows = connection.execute(select(counters)).all()
     return {(row.name, row.label): (row.value, row.last) for row in rows}
 
 
-RECORD_TIMEOUT = 0.5
-"""Seconds that a charge waits at most for its record; the next charge records a later head."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoreHeads:
-    """Heads in the store of a service.
+    """Heads of ledgers in the store of a service.
 
     A head that is lost with the power, or that cannot be written while the store is locked or its disk is full, is only
     behind the ledger: the charge stands by then, and its answer is not lost for a record.
@@ -387,7 +353,7 @@ class StoreHeads:
     store: Store
 
     def read(self, dataset: str) -> RecordedHead | None:
-        """The last head that was recorded; without one, the last entry that a kept answer names."""
+        """Read the last head that was recorded; without one, the last entry that a stored answer names."""
         with self.store.database.begin_read() as connection:
             row = connection.execute(select(heads).where(heads.c.dataset == dataset)).one_or_none()
             if row is not None:
@@ -398,7 +364,7 @@ class StoreHeads:
         return None if last is None else RecordedHead(None, last, None)
 
     def advance(self, dataset: str, head: RecordedHead) -> None:
-        """Record a later head; an earlier one than is there stays out."""
+        """Record a head, unless a later one is recorded."""
         advance_head = (
             update(heads)
             .where(heads.c.dataset == dataset, heads.c.ledger == head.ledger, heads.c.entry < head.entry)
@@ -411,7 +377,7 @@ class StoreHeads:
                     _put_head(connection, dataset, head)
 
     def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:
-        """Record a head as it is; after a restore, part kept answers from entries that are others' by now."""
+        """Record a head as it is; after a restore, detach stored answers from entries that are others' by now."""
         with self.store.database.begin_write() as connection:
             _put_head(connection, dataset, head)
             if restored_at is not None:

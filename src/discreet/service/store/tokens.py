@@ -1,6 +1,6 @@
-"""Tokens, grants and sign-ins, and names that cannot be confused.
+"""Tokens, grants and console sessions, and the check that names cannot be confused.
 
-What is whose is told by names, so a name that looks like another's would get that person's grants or blame.
+Grants and charges belong to names, so a name that looks like another's would get that person's grants or blame.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.privacy.cost import require_storable_text
 from discreet.service.store.store import Store, console_sessions, grants, insert_if_absent, tokens
 
-BLANK_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
-    chr(at) for at in range(0xFE00, 0xFE10)
-}
+BLANK_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | set(map(chr, range(0xFE00, 0xFE10)))
 """Letters and marks that are drawn as nothing; control and format characters have categories of their own."""
 INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 COMPATIBLE_SCRIPTS = ({"CJK", "HIRAGANA", "KATAKANA"}, {"CJK", "HANGUL"}, {"CJK", "BOPOMOFO"})
@@ -32,6 +30,16 @@ LOOKALIKES = str.maketrans(
     "ol" + "l" + "abe3ijkmhopcdtyxshqwl" + "abeiknopytuxk",
 )
 """Digits and letters of other scripts that are drawn as a Latin letter, after case folding."""
+Role = Literal["analyst", "custodian"]
+ROLES: tuple[Role, ...] = ("analyst", "custodian")
+TOKEN_PREFIX = "dsc_"
+MAX_TOKEN_DAYS = 366
+SIGN_IN_SECONDS = 12 * 3600.0
+SECONDS_PER_DAY = 86_400.0
+MAX_NAME_LENGTH = 100
+RELEASE_ACCOUNT = "custodian"
+"""The account that released files are paid from."""
+TOKEN_EXISTS = "this token was made already, and its secret is shown only once; make another if it is lost"
 
 
 def check_readable_name(name: str, what: str) -> None:
@@ -56,7 +64,7 @@ def check_readable_name(name: str, what: str) -> None:
 
 
 def compute_name_skeleton(name: str) -> str:
-    """What a name looks like: without case, width, accents, invisible characters, or letters that are drawn alike."""
+    """Reduce a name to what it looks like: without case, width, accents, invisible characters and lookalikes."""
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
     visible_text = "".join(
         str(unicodedata.digit(character, character))
@@ -69,28 +77,16 @@ def compute_name_skeleton(name: str) -> str:
 
 
 def require_distinct_name(name: str, others: Iterable[str], what: str) -> None:
-    """Refuse a name that looks like another one there is; the same name is no other one."""
+    """Refuse a name that looks like another one; the same name is allowed."""
     own_skeleton = compute_name_skeleton(name)
     lookalike = next(
         (other for other in others if other != name and compute_name_skeleton(other) == own_skeleton), None
     )
     if lookalike is not None:
         raise InvalidInput(
-            f"{what} {name[:40]!r} looks like {lookalike[:40]!r}, which there is already; use that spelling if "
-            "it is the "
-            "same, else a name that differs in more than case, accents or letters that look alike"
+            f"{what} {name[:40]!r} looks like {lookalike[:40]!r}, which there is already; use that spelling if it is "
+            "the same, else a name that differs in more than case, accents or letters that look alike"
         )
-
-
-Role = Literal["analyst", "custodian"]
-ROLES: tuple[Role, ...] = ("analyst", "custodian")
-TOKEN_PREFIX = "dsc_"
-MAX_TOKEN_DAYS = 366
-SIGN_IN_SECONDS = 12 * 3600.0
-SECONDS_PER_DAY = 86_400.0
-MAX_NAME_LENGTH = 100
-RELEASE_ACCOUNT = "custodian"
-"""The account that released files are paid from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +101,26 @@ class Token:
     revoked: float | None
 
     def to_json(self) -> dict[str, object]:
-        """As it is kept and told."""
-        document: dict[str, object] = {
-            "id": self.id,
-            "analyst": self.analyst,
-            "role": self.role,
-            "created": self.created,
-        }
-        return document | {"expires": self.expires, "revoked": self.revoked}
+        """Write it as JSON, and as it is stored but for the hash of its secret."""
+        account: dict[str, object] = {"id": self.id, "analyst": self.analyst, "role": self.role}
+        return account | {"created": self.created, "expires": self.expires, "revoked": self.revoked}
 
     def is_valid(self, now: float) -> bool:
         """Whether it still opens anything."""
         return self.revoked is None and now < self.expires
 
 
+def token_to_json(token: Token) -> dict[str, object]:
+    """Write a token as JSON, with whether it is valid now, without its secret."""
+    return token.to_json() | {"valid": token.is_valid(time.time())}
+
+
 def create_token(
     store: Store, analyst: str, role: str, days: float = 30, datasets: tuple[str, ...] = (), id: str | None = None
 ) -> tuple[Token, str]:
-    """A new token, and its secret, which nobody can be told again; granted the data sets that are named.
+    """Make a token and its secret, which is shown only once, and grant the data sets that are named.
 
-    One form is one token: it gives the token's `id`, and sent again it is refused.
+    A form gives the token's `id`, so that the same form sent again is refused.
     """
     account_name = check_analyst_name(analyst)
     if role not in ROLES:
@@ -143,7 +139,8 @@ def create_token(
     with store.database.begin_write() as connection:
         _lock_tokens(connection)
         _require_distinct_analyst(connection, account_name)
-        _require_new_id(connection, token.id)
+        if connection.execute(select(tokens.c.id).where(tokens.c.id == token.id)).one_or_none() is not None:
+            raise InvalidInput(TOKEN_EXISTS)
         _require_role(connection, token)
         connection.execute(insert(tokens), token.to_json() | {"hash": hash_secret(token_secret)})
         for dataset in sorted(datasets):
@@ -165,13 +162,8 @@ def _require_distinct_analyst(connection: Connection, account_name: str) -> None
         require_distinct_name(account_name, sorted(others), "the analyst's name")
 
 
-def _require_new_id(connection: Connection, token_id: str) -> None:
-    if connection.execute(select(tokens.c.id).where(tokens.c.id == token_id)).one_or_none() is not None:
-        raise InvalidInput("this token was made already, and its secret is shown only once; make another if it is lost")
-
-
 def _require_role(connection: Connection, token: Token) -> None:
-    """A name has one role for good: what is whose is told by names."""
+    """A name has one role for good, since grants and charges belong to names."""
     others = select(tokens.c.id).where(tokens.c.analyst == token.analyst, tokens.c.role != token.role)
     if connection.execute(others.limit(1)).one_or_none() is not None:
         other_role = next(role for role in ROLES if role != token.role)
@@ -181,7 +173,7 @@ def _require_role(connection: Connection, token: Token) -> None:
 
 
 def check_analyst_name(name: str) -> str:
-    """A name that an account can have."""
+    """Refuse a name that no account can have."""
     require_storable_text(name, "the analyst's name", MAX_NAME_LENGTH)
     if not name.isprintable() or name != name.strip() or "/" in name:
         raise InvalidInput("an analyst's name is printable, without a / and without spaces at its ends")
@@ -189,14 +181,14 @@ def check_analyst_name(name: str) -> str:
 
 
 def list_tokens(store: Store) -> list[Token]:
-    """Every token there ever was, the newest first."""
+    """List every token there ever was, the newest first."""
     with store.database.begin_read() as connection:
         rows = connection.execute(select(tokens).order_by(tokens.c.created.desc(), tokens.c.id)).all()
     return [_token_from_row(row) for row in rows]
 
 
 def revoke_token(store: Store, token_id: str, spare_last: bool = False) -> bool:
-    """End a token, and every console session it opened, at once; False where there is no such token.
+    """Revoke a token, and end every console session it opened, at once; False where there is no such token.
 
     With `spare_last` the last valid token of a custodian is refused: nobody could make another over HTTP.
     """
@@ -212,21 +204,20 @@ def revoke_token(store: Store, token_id: str, spare_last: bool = False) -> bool:
 
 
 def _require_other_custodian(connection: Connection, token_id: str) -> None:
-    """Refuse where no custodian would have a valid token left."""
     valid_custodian = tokens.c.role == "custodian", tokens.c.revoked.is_(None), tokens.c.expires > time.time()
     if list(connection.execute(select(tokens.c.id).where(*valid_custodian)).scalars()) == [token_id]:
         raise InvalidInput("this is the last custodian's token; make another first")
 
 
 def find_token(store: Store, token_secret: str) -> Token | None:
-    """The valid token that a secret belongs to."""
+    """Find the valid token that a secret belongs to."""
     with store.database.begin_read() as connection:
         row = connection.execute(select(tokens).where(tokens.c.hash == hash_secret(token_secret))).one_or_none()
     return _read_valid_token(row)
 
 
 def find_session_token(store: Store, cookie: str) -> Token | None:
-    """The valid token that a browser signed in with."""
+    """Find the valid token that a browser signed in with."""
     now = time.time()
     joined = select(tokens).join(console_sessions, console_sessions.c.token == tokens.c.id)
     with store.database.begin_read() as connection:
@@ -236,7 +227,7 @@ def find_session_token(store: Store, cookie: str) -> Token | None:
 
 
 def sign_in(store: Store, token: Token) -> str:
-    """A new console session; the secret for its cookie."""
+    """Open a console session; return the secret for its cookie."""
     cookie, now = generate_secret(32), time.time()
     with store.database.begin_write() as connection:
         connection.execute(delete(console_sessions).where(console_sessions.c.expires < now))
@@ -252,7 +243,7 @@ def sign_out(store: Store, cookie: str) -> None:
 
 
 def grant_dataset(store: Store, dataset: str, analyst: str) -> None:
-    """Let an analyst ask a data set; once more changes nothing."""
+    """Let an analyst ask a data set; a second time changes nothing."""
     account_name = check_analyst_name(analyst)
     with store.database.begin_write() as connection:
         _lock_tokens(connection)
@@ -268,25 +259,25 @@ def revoke_grant(store: Store, dataset: str, analyst: str) -> None:
 
 
 def list_grants(store: Store) -> list[tuple[str, str]]:
-    """Every data set with every analyst who may ask it."""
+    """List every data set with every analyst who may ask it."""
     with store.database.begin_read() as connection:
         rows = connection.execute(select(grants.c.dataset, grants.c.analyst)).all()
     return sorted((row.dataset, row.analyst) for row in rows)
 
 
 def list_granted_datasets(store: Store, analyst: str) -> frozenset[str]:
-    """The data sets that an analyst may ask."""
+    """List the data sets that an analyst may ask."""
     with store.database.begin_read() as connection:
         return frozenset(connection.execute(select(grants.c.dataset).where(grants.c.analyst == analyst)).scalars())
 
 
 def hash_secret(token_secret: str) -> str:
-    """What is kept of a secret of 256 bits, which no dictionary has."""
+    """Hash a secret; plain SHA-256 is enough for 256 random bits, which no dictionary has."""
     return hashlib.sha256(token_secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def derive_form_token(cookie: str) -> str:
-    """What a page of ours must send back beside the cookie; no other site can know it."""
+    """Derive what a page of ours must send back beside the cookie; no other site can know it."""
     return hashlib.sha256(b"form\0" + cookie.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,9 +1,9 @@
 // The page on which a question is made: the form writes the SQL, the SQL is completed, the prior is drawn, all is previewed.
 
-import { believe } from "./belief.js";
+import { believe } from "./prior_panel.js";
 import { build } from "./builder.js";
 import { complete } from "./completion.js";
-import { keep, restored } from "./keeping.js";
+import { keep, restored } from "./form_state.js";
 import { preview } from "./preview.js";
 
 const USUAL = { epsilon: "0.1", accuracy: "±50 at 95%", noise_scale: "20" };

@@ -1,7 +1,7 @@
 // The form that writes the SQL: an aggregate, a column, filters with the control that fits each kind, a group.
 
 import { AGGREGATES, isLine, isNumber, operators, sqlOf } from "./question.js";
-import { dayOf, element, exact } from "./telling.js";
+import { dayOf, element, exact } from "./formatting.js";
 
 const options = (pairs, chosen) =>
   pairs.map(([value, words]) => element("option", { value, selected: value === chosen ? "" : undefined }, words));

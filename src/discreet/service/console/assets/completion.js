@@ -1,7 +1,7 @@
 // Completion of SQL in a text area, by the ARIA pattern of a text box with a list: arrows choose, Enter takes, Escape leaves.
 
 import { AGGREGATES, identifier } from "./question.js";
-import { element } from "./telling.js";
+import { element } from "./formatting.js";
 
 const KEYWORDS = ["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AND", "OR", "NOT", "IN", "BETWEEN", "IS NULL", "IS NOT NULL", "JOIN", "USING", "FILTER (WHERE", "ROLLUP", "FOR UNIT", "TRUE", "FALSE"];
 const WORD = /[A-Za-z_][\w.]*$/;

@@ -1,7 +1,7 @@
 // The area on which a prior is drawn: bars that a pointer pulls to a height, and that arrow keys raise and lower.
 
 import { binWords } from "./priors.js";
-import { drawn, element, told } from "./telling.js";
+import { drawn, element, told } from "./formatting.js";
 
 const FULL = 100;
 const HEIGHT = 220;

@@ -1,8 +1,8 @@
 // The live preview: what a question would cost and be good for. It reads no row and charges nothing.
 
 import { call, debounced } from "./api.js";
-import { standing } from "./standing.js";
-import { costWords, difference, drawn, element, exact, leftWords, told } from "./telling.js";
+import { standing } from "./preview_words.js";
+import { costWords, difference, drawn, element, exact, leftWords, told } from "./formatting.js";
 
 const OPTIONAL = ["delta", "prior", "distance", "model"];
 

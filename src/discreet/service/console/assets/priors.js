@@ -1,6 +1,6 @@
 // A drawn prior as text: where it can lie, its bins, and the mixture of uniforms or the weights that it stands for.
 
-import { dayOf, exact, textOf } from "./telling.js";
+import { dayOf, exact, textOf } from "./formatting.js";
 
 export const MOST_BINS = 64;
 const FULL = 100;

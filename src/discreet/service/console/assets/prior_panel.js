@@ -4,7 +4,7 @@ import { call, debounced } from "./api.js";
 import { drawingArea } from "./drawing.js";
 import { bell, binsOf, busyPart, domainOf, lawOf, priorText, weightsOf } from "./priors.js";
 import { aimOf } from "./question.js";
-import { dayOf, element, textOf } from "./telling.js";
+import { dayOf, element, textOf } from "./formatting.js";
 
 /** Makes the panel work. `question` gives the SQL, `changed` is called when the prior is another one. */
 export function believe(panel, schema, api, question, changed) {

@@ -1,6 +1,6 @@
 // What a preview says of the cost and of the error, in words. The service says the same to browsers without scripts.
 
-import { amount, costWords, exact, told } from "./telling.js";
+import { amount, costWords, exact, told } from "./formatting.js";
 
 const MOST_TIMES = 1_000_000;
 const UNPAID = "What is left does not pay for this: ask for more noise, or for something else.";
