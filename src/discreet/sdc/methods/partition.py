@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int, as_positive, as_rational
-from discreet.sdc.methods.record_distance import RecordSpace, Scale, build_spaces, compute_centroids
+from discreet.sdc.methods.record_distance import RecordSpace, Scale, build_spaces, compute_centroids, order_depth_first
 from discreet.sdc.table import (
     Attribute,
     Floats,
@@ -363,12 +363,7 @@ def convert_to_ranks(attribute: Attribute) -> Attribute:
     ranks = np.append(np.arange(len(attribute.categories), dtype=np.float64), np.nan)  # the place -1 is the last
     taxonomy = attribute.taxonomy
     if attribute.kind == "nominal" and taxonomy is not None:
-        depths = {concept: len(ups) for concept, ups in taxonomy.ancestors.items()}
-        paths = [
-            sorted((depths[ancestor], ancestor) for ancestor in taxonomy.get_ancestors(category))
-            for category in attribute.categories
-        ]
-        ranks[sorted(range(len(paths)), key=paths.__getitem__)] = np.arange(len(paths))
+        ranks[order_depth_first(taxonomy, attribute.categories)] = np.arange(len(attribute.categories))
     return replace(attribute, kind="numeric", values=ranks[attribute.values], categories=(), taxonomy=None)
 
 

@@ -154,6 +154,15 @@ def _encode_ancestors(taxonomy: Taxonomy, positions: dict[str, int], concepts: S
     return indicators
 
 
+def order_depth_first(taxonomy: Taxonomy | None, categories: Sequence[str]) -> list[int]:
+    """The places of the categories, near concepts side by side and siblings by name; without a taxonomy as listed."""
+    if taxonomy is None:
+        return list(range(len(categories)))
+    depths = {concept: len(ancestors) for concept, ancestors in taxonomy.ancestors.items()}
+    paths = [sorted((depths[name], name) for name in taxonomy.get_ancestors(category)) for category in categories]
+    return sorted(range(len(paths)), key=paths.__getitem__)
+
+
 def find_boundary_categories(attribute: Attribute) -> tuple[int, int]:
     """Formulas 6.2 and 6.3: the most marginal category and the one farthest from it, by place; ties to the first."""
     distances = compute_semantic_distances(attribute.taxonomy, attribute.categories, attribute.categories)
