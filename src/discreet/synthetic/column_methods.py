@@ -96,15 +96,15 @@ def fit_cumulative_counts(leaves: Array, edges: Counts, rows: int) -> Counts:
     absent = np.clip(np.rint(leaves[len(edges) - 1 :]), 0, rows).astype(np.int64)
     present = rows - int(absent.sum())
     cumulative = isotonic_regression(np.cumsum(leaves[: len(edges) - 1])).x
-    known = np.concatenate(([0.0], np.clip(np.rint(cumulative), 0, present)))
-    known[-1] = present
-    upto = np.rint(np.interp(np.arange(edges[-1] + 1), edges, known)).astype(np.int64)
-    return np.concatenate((np.diff(upto), absent))
+    edge_counts = np.concatenate(([0.0], np.clip(np.rint(cumulative), 0, present)))
+    edge_counts[-1] = present
+    cumulative_counts = np.rint(np.interp(np.arange(edges[-1] + 1), edges, edge_counts)).astype(np.int64)
+    return np.concatenate((np.diff(cumulative_counts), absent))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CountTree:
-    """What to measure of cells of a known total, so that cumulative counts are known best.
+    """The counts to measure of cells of a known total, so that cumulative counts are known best.
 
     `deviation` is the mean one of a cumulative count, `missing_deviation` that of the count of missing values, both in
     standard deviations of noise at weight 1.
@@ -149,7 +149,7 @@ def _add_deviations(tree: CountTree) -> CountTree:
 
 
 MONOTONE_ERROR_FACTOR = 0.7
-"""Of many noisy means that are made to rise the error is about so many times the third root of noise^2 / blocks."""
+"""The error of many noisy means that are made to rise is about this times the third root of noise^2 / blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +379,7 @@ class CumulativeCounts:
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
-        """The share of the loss that each level takes, coarse to fine."""
+        """The share of the budget that each level takes, coarse to fine."""
         power = 1 if self.budget.is_pure else 2
         weights = self.tree.strategy.weights[:-1]
         shares = [Fraction(max(1, round(weight**power * SHARE_UNITS)), SHARE_UNITS) for weight in weights]
@@ -387,7 +387,7 @@ class CumulativeCounts:
 
     @property
     def noises(self) -> tuple[Noise, ...]:
-        """That of each level: one who moves changes two of its blocks by 1."""
+        """The noise of each level: one who moves changes two of its blocks by 1."""
         return tuple(self.budget.take_share(share).build_noise(2, 2) for share in self.shares)
 
     def compute_totals(self, counts: Counts) -> tuple[Counts, ...]:
@@ -446,8 +446,7 @@ def order_names(column: Column) -> NameOrder:
     distances = np.rint(DISTANCE_UNITS * compute_semantic_distances(column.taxonomy, names, names)).astype(np.int64)
     if not column.is_nullable:
         return NameOrder.of(order, distances)
-    wider_distances = np.full((len(order) + 1, len(order) + 1), DISTANCE_UNITS, dtype=np.int64)
-    wider_distances[:-1, :-1] = distances
+    wider_distances = np.pad(distances, (0, 1), constant_values=DISTANCE_UNITS)
     wider_distances[-1, -1] = 0
     return NameOrder.of(np.append(order, len(order)), wider_distances)
 

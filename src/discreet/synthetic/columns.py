@@ -1,4 +1,4 @@
-"""What every column of a DP synthetic file has in common: its public grid, its budget, its plan.
+"""The common parts of all columns of a DP synthetic file: the public grid, the budget, the plan.
 
 Proof: columns.md.
 """
@@ -52,18 +52,18 @@ class ColumnGrid:
         return grid.mark_codes([column.lower, column.upper, 0]) if is_ordered else grid
 
     def mark_codes(self, codes: Sequence[int]) -> ColumnGrid:
-        """With runs of their own for the cells of these codes, where they are in the domain."""
+        """The grid with runs of their own for the cells of these codes, where they are in the domain."""
         cells = {(code - self.lower) // self.width for code in codes if self.lower <= code <= self.upper}
         return self.mark_cells([start for cell in cells for start in (cell, cell + 1)])
 
     def mark_cells(self, cells: Sequence[int]) -> ColumnGrid:
-        """With runs that begin at these cells besides."""
+        """The grid with more runs, which begin at these cells."""
         inside = {cell for cell in cells if 0 < cell < self.cell_count}
         return replace(self, marks=tuple(sorted({*self.marks, *inside})))
 
     @property
     def all_cell_count(self) -> int:
-        """With that of missing values, which is the last."""
+        """The number of cells with that of missing values, which is the last."""
         return self.cell_count + self.has_missing
 
     def compute_codes(self) -> NDArray[np.int64]:
@@ -74,7 +74,7 @@ class ColumnGrid:
         return middle
 
     def compute_all_codes(self) -> NDArray[np.int64]:
-        """With MISSING_CODE for the cell of missing values."""
+        """The code that stands for each cell, MISSING_CODE for that of missing values."""
         return np.append(self.compute_codes(), [MISSING_CODE] * self.has_missing).astype(np.int64)
 
 
@@ -118,7 +118,7 @@ class PrivacyBudget:
 
 INT64_LIMIT = 2**63
 SERIES_THRESHOLD = 10**4
-"""Of wider noise a float holds the clipped size only as a series."""
+"""A float holds the clipped size of wider noise only as a series."""
 
 
 class ColumnPlan(Protocol):
@@ -134,7 +134,7 @@ class ColumnPlan(Protocol):
 
     @property
     def budget(self) -> PrivacyBudget:
-        """What the whole column costs at most."""
+        """The most that the whole column costs."""
 
     @property
     def name(self) -> str:
@@ -152,7 +152,7 @@ class ColumnPlan(Protocol):
         """Noisy whole numbers from the exact counts of all cells."""
 
     def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
-        """Counts of all cells, from what was drawn alone: at least 0, adding up to the rows."""
+        """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
 
 
 def add_noise_to_totals(totals: NDArray[np.int64], noise: Noise, entropy: Entropy) -> NDArray[np.int64]:

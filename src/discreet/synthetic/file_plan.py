@@ -42,7 +42,7 @@ STEP_FACTOR = 1.25
 """Sizes of blocks, and shares, are tried in steps of this factor."""
 BALANCE_ROUNDS = 12
 MIN_SHARE_EPSILON, MIN_SHARE_RHO = Fraction(1, 10**100), Fraction(1, 2**56)
-"""With less, floats do not hold the error, and Gaussian noise of a level is too wide to be drawn exactly."""
+"""With less, floats do not hold the error, and Gaussian noise of a level is too wide to be sampled exactly."""
 MIN_COLUMN_SHARE = 1e-3
 """No column aims at less than this of an even share, so that none is lost altogether."""
 
@@ -94,7 +94,7 @@ def split_budget(
 
 
 def _list_ordered_plans(grid: ColumnGrid, rows: int, budget: PrivacyBudget, k: int | None) -> list[ColumnPlan]:
-    """Sums of blocks need wider noise than counts: they are left out where it cannot be drawn exactly."""
+    """Sums of blocks need wider noise than counts: they are left out where it cannot be sampled exactly."""
     is_samplable = budget.is_pure or (grid.cell_count - 1) ** 2 / (2 * budget.rho) <= Fraction(MAX_SIGMA) ** 2
     if grid.has_missing or not is_samplable:
         return [_select_cumulative_plan(grid, rows, budget)]
@@ -260,18 +260,15 @@ def _split_columns(
     columns: Sequence[Column], rows: int, budget: PrivacyBudget, options: SyntheticPlanOptions, k: int | None
 ) -> tuple[ColumnPlan, ...]:
     """The best plan of each column, with runs that begin where what is possible changes."""
-    return tuple(
-        _mark_change_points(plan, options.structural_zeros) for plan, _ in split_budget(columns, rows, budget, k)
-    )
-
-
-def _mark_change_points(plan: ColumnPlan, structural_zeros: StructuralZeros) -> ColumnPlan:
-    change_points = structural_zeros.find_change_points(plan.grid.column)
-    if not change_points or not isinstance(plan, CumulativeCounts):
-        return plan
-    grid = plan.grid
-    cells = [(change_point - grid.lower) // grid.width for change_point in change_points]
-    return replace(plan, grid=grid.mark_cells(cells))
+    plans: list[ColumnPlan] = []
+    for plan, _ in split_budget(columns, rows, budget, k):
+        grid, change_points = plan.grid, options.structural_zeros.find_change_points(plan.grid.column)
+        if isinstance(plan, CumulativeCounts) and change_points:
+            cells = [(change_point - grid.lower) // grid.width for change_point in change_points]
+            plans.append(replace(plan, grid=grid.mark_cells(cells)))
+        else:
+            plans.append(plan)
+    return tuple(plans)
 
 
 def _plan_columns(
@@ -300,7 +297,7 @@ def _plan_linked_columns(
 
 
 def recommend_method(plans: Sequence[SyntheticPlan]) -> str:
-    """Which of several methods to choose, in a sentence: linked records where their pairs will tell something."""
+    """The method to choose, in a sentence: linked records where their pairs will tell something."""
     marginals_plan = next((plan for plan in plans if plan.method == "private-linked"), None)
     if marginals_plan is None:
         return "Choose private-columns: there are no pairs of columns to tell of."
@@ -320,56 +317,34 @@ def _list_warnings(
     plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
 ) -> tuple[str, ...]:
     """Options without effect, missing values that get lost, and columns and pairs that are hardly better than none."""
-    return (
-        *_warn_missing_values(plan, columns),
-        *_warn_unused_k(plan, options),
-        *_warn_noisy_columns(plan, columns, rows, options),
-        *_warn_noisy_pairs(plan),
-    )
-
-
-def _warn_missing_values(plan: SyntheticPlan, columns: Sequence[Column]) -> tuple[str, ...]:
-    names = [column.name for column in columns if column.is_nullable]
-    if plan.method != "private-records" or not names:
-        return ()
-    listed = ", ".join(names)
-    return (f"A row without a value counts as the middle of the domain, and the file has no missing ones: {listed}.",)
-
-
-def _warn_unused_k(plan: SyntheticPlan, options: SyntheticPlanOptions) -> tuple[str, ...]:
-    if plan.method != "private-columns" or options.k is None:
-        return ()
-    others = [column_plan.grid.column for column_plan in plan.method_plan if column_plan.k is None]
-    if not others:
-        return ()
-    return (f"k is not used for {', '.join(others)}: counts are nearer, or values may be missing.",)
-
-
-def _warn_noisy_pairs(plan: SyntheticPlan) -> tuple[str, ...]:
-    error = plan.errors.get(PAIRS_LABEL, 0.0)
-    if error < MAX_USEFUL_PAIR_ERROR:
-        return ()
-    return (
-        f"Tables of two columns will be off by about {format_number(error, 2)} of the rows, perhaps more than if "
-        "columns were taken for independent: release fewer columns, or private-columns, or allow a delta.",
-    )
-
-
-def _warn_noisy_columns(
-    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
-) -> tuple[str, ...]:
+    warnings = []
+    nullable = ", ".join(column.name for column in columns if column.is_nullable)
+    if plan.method == "private-records" and nullable:
+        warnings.append(
+            f"A row without a value counts as the middle of the domain, and the file has no missing ones: {nullable}."
+        )
+    if plan.method == "private-columns" and options.k is not None:
+        others = ", ".join(column_plan.grid.column for column_plan in plan.method_plan if column_plan.k is None)
+        if others:
+            warnings.append(f"k is not used for {others}: counts are nearer, or values may be missing.")
     noisy_columns = [column.name for column in columns if plan.errors.get(column.name, 0.0) > UNINFORMATIVE_ERROR]
-    if not noisy_columns:
-        return ()
-    worst = max(noisy_columns, key=lambda name: plan.errors[name])
-    useful_count = _count_useful_columns(plan, columns, rows, options) if len(noisy_columns) > 1 else 0
-    advice = "a larger epsilon helps"
-    if useful_count:
-        advice = f"about {useful_count} of the {len(columns)} columns could be carried"
-    return (
-        f"{len(noisy_columns)} of {len(columns)} columns will tell hardly more than their domains: the expected error "
-        f"of {worst} is about {format_number(plan.errors[worst], 2)} of it; {advice}.",
-    )
+    if noisy_columns:
+        worst = max(noisy_columns, key=lambda name: plan.errors[name])
+        useful_count = _count_useful_columns(plan, columns, rows, options) if len(noisy_columns) > 1 else 0
+        advice = "a larger epsilon helps"
+        if useful_count:
+            advice = f"about {useful_count} of the {len(columns)} columns could be carried"
+        warnings.append(
+            f"{len(noisy_columns)} of {len(columns)} columns will tell hardly more than their domains: the expected "
+            f"error of {worst} is about {format_number(plan.errors[worst], 2)} of it; {advice}."
+        )
+    pair_error = plan.errors.get(PAIRS_LABEL, 0.0)
+    if pair_error >= MAX_USEFUL_PAIR_ERROR:
+        warnings.append(
+            f"Tables of two columns will be off by about {format_number(pair_error, 2)} of the rows, perhaps more than "
+            "if columns were taken for independent: release fewer columns, or private-columns, or allow a delta."
+        )
+    return tuple(warnings)
 
 
 def _count_useful_columns(

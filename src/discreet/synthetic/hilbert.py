@@ -161,7 +161,7 @@ def compute_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequenc
 
 
 def compute_squared_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequence[int]) -> tuple[int, ...]:
-    """The same where a step counts as the sum of its weighted squares: every pair of cells is looked at."""
+    """The lengths where a step counts as the sum of its weighted squares: every pair of cells is compared."""
     differences = cells[:, None, :] - cells[None, :, :]
     squares = (differences * differences) @ np.array(weights, dtype=np.int64)
     squares[np.tril_indices(len(cells), -1)] = FORBIDDEN_LENGTH

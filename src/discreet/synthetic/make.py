@@ -66,7 +66,7 @@ Codes = dict[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class PublicRowFacts:
-    """What no row may be, the codes of a row that is always possible, and counts that are public already."""
+    """The structural zeros, the codes of a row that is always possible, and counts that are public already."""
 
     structural_zeros: StructuralZeros
     spare_codes: Mapping[str, int]

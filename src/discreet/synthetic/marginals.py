@@ -39,7 +39,7 @@ class BinnedColumn:
 
     @staticmethod
     def of(grid: ColumnGrid, counts: Counts, max_bins: int, runs: Counts | None = None) -> BinnedColumn:
-        """At most so many bins, cut where the private counts are in equal parts; of names, the rarest share one.
+        """At most `max_bins` bins, cut where the private counts are in equal parts; of names, the rarest share one.
 
         `runs` are the first cells of runs that were counted together: inside one nothing is known, so none is cut.
         """
@@ -174,7 +174,7 @@ def count_choices_left(required_pairs: Sequence[Pair], count: int) -> int:
 
 CountJointTables = Callable[[Sequence[tuple[BinnedColumn, BinnedColumn]]], Sequence[Counts]]
 L1_SENSITIVITY, SQUARED_L2_SENSITIVITY = 2, 2
-"""What one replaced row moves a table by: two cells, by 1 each."""
+"""The change of a table where one row is replaced: two cells, by 1 each."""
 MILLION = 10**6
 NO_RUNS: Mapping[str, Counts] = MappingProxyType({})
 
@@ -289,9 +289,9 @@ SELECTION_BUDGET_SHARE = Fraction(1, 10)
 
 
 FITTED_NOISE_SHARE = 0.4
-"""Of little noise in a table, in L1 over the rows, fitting leaves about so much."""
+"""Fitting leaves about this share of little noise in a table, in L1 over the rows."""
 MAX_PAIR_ERROR, MAX_COLUMN_ERROR = 1.0, 1.6
-"""And of much: columns that are taken for independent, or that have nothing to do with the exact ones."""
+"""The error under much noise: columns that are taken for independent, or have nothing to do with the exact ones."""
 OMITTED_TABLE_ERROR = 0.08
 """The error of a table that the tree does not hold, about: the same is assumed of every file."""
 COARSE_BIN_ERROR = 0.5
@@ -308,7 +308,11 @@ def plan_marginals(
     if len(columns) < 2:
         raise InvalidInput("linked records have at least two columns; publish one with private-columns")
     grids = tuple(ColumnGrid.of(column) for column in columns)
-    pairs = _locate_pairs([column.name for column in columns], required_pairs)
+    names = [column.name for column in columns]
+    if any(name not in names for pair in required_pairs for name in pair) or any(a == b for a, b in required_pairs):
+        raise InvalidInput("given pairs are of two different columns of the file; name those")
+    index_pairs = [sorted((names.index(first), names.index(second))) for first, second in required_pairs]
+    pairs = tuple(dict.fromkeys((first, second) for first, second in index_pairs))
     column_share, selection_share = COLUMN_BUDGET_SHARE, SELECTION_BUDGET_SHARE
     columns_budget, measuring_budget = budget.take_share(column_share), budget.take_share(1 - column_share)
     plans = [
@@ -350,10 +354,3 @@ def _compute_table_noise(sizes: Sequence[int], budget: PrivacyBudget) -> list[fl
 
 def _estimate_fitted_error(noise: float, max_error: float) -> float:
     return FITTED_NOISE_SHARE * noise / (1 + FITTED_NOISE_SHARE * noise / max_error)
-
-
-def _locate_pairs(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
-    if any(name not in names for pair in pairs for name in pair) or any(first == second for first, second in pairs):
-        raise InvalidInput("given pairs are of two different columns of the file; name those")
-    index_pairs = [sorted((names.index(first), names.index(second))) for first, second in pairs]
-    return tuple(dict.fromkeys((first, second) for first, second in index_pairs))

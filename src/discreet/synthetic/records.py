@@ -94,7 +94,7 @@ class CurveAxis:
         return max(max(row) for row in _compute_score_ranges(self.distances))
 
     def compute_slope(self, bits: int) -> Fraction | None:
-        """The same for each place between the two records, at most; None where two names have one place."""
+        """That change for each place between the two records, at most; None where two names have one place."""
         places, moves = self.compute_places(bits), np.array(_compute_score_ranges(self.distances))
         first, second = np.nonzero(moves)
         gaps = np.abs(places[first] - places[second])
@@ -116,7 +116,7 @@ MAX_NOISY_SUM = 2**62
 
 IntegerArray = NDArray[np.int64]
 RecordsPossible = Callable[[IntegerArray], NDArray[np.bool_]]
-"""Of rows of codes, one column for each of the plan's, which can be."""
+"""Which rows of codes are possible, one column for each of the plan's."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class RecordsPlan:
 
     @property
     def keys(self) -> tuple[BinKey, ...]:
-        """What to ask the source for: the joint cells, one key for each column."""
+        """The keys of the query to the source, one for each column: the joint cells."""
         return tuple(BinKey(axis.grid.column, axis.grid.lower, axis.grid.width) for axis in self.axes)
 
     @property
@@ -232,7 +232,10 @@ class RecordsPlan:
         """
         sums, scores = self.compute_totals(cells, counts)
         outputs = np.zeros((self.block_count, len(self.axes)), dtype=np.int64)
-        outputs[:, list(self.ordered_axes)] = self._add_noise(sums, entropy)
+        if self.ordered_axes:
+            size = len(sums) if self.uses_box_staircase else sums.size
+            noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
+            outputs[:, list(self.ordered_axes)] = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
         for axis, selection in self.selections.items():
             outputs[:, axis] = [
                 build_name_distribution(selection, row).sample_position(entropy) for row in scores[axis]
@@ -267,20 +270,12 @@ class RecordsPlan:
         end = compute_curve_cells(np.array([2 ** (self.bits * len(self.axes)) - 1]), len(self.axes), self.bits)
         end_cells = [np.abs(axis.compute_places(self.bits) - end[0, a]).argmin() for a, axis in enumerate(self.axes)]
         places, axis_cells = np.vstack((places[order], end)), np.vstack((axis_cells[order], end_cells))
-        until = np.minimum(np.cumsum(np.append(np.maximum(counts, 0)[order], self.rows)), self.rows)
+        ends = np.minimum(np.cumsum(np.append(np.maximum(counts, 0)[order], self.rows)), self.rows)
         bounds = np.cumsum(self.compute_sizes())
-        edges = np.union1d(until[until > 0], bounds)
+        edges = np.union1d(ends[ends > 0], bounds)
         first = np.append(0, edges[:-1])
-        rows = np.searchsorted(until, first, side="right")
+        rows = np.searchsorted(ends, first, side="right")
         return places[rows], axis_cells[rows], np.searchsorted(bounds, first, side="right"), edges - first
-
-    def _add_noise(self, sums: IntegerArray, entropy: Entropy) -> IntegerArray:
-        if not self.ordered_axes:
-            return sums
-        size = len(sums) if self.uses_box_staircase else sums.size
-        noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
-        noisy_sums: IntegerArray = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
-        return noisy_sums
 
     def estimate_records(
         self, outputs: IntegerArray, find_possible: RecordsPossible | None = None, fallback: IntegerArray | None = None
@@ -313,15 +308,12 @@ class RecordsPlan:
         pool = centroids[is_possible] if is_possible.any() else fallback.reshape(1, -1)
         repaired = centroids.copy()
         for row in np.flatnonzero(~is_possible):
-            repaired[row] = pool[self._compute_distances(pool, centroids[row]).argmin()]
+            distances = np.zeros(len(pool))
+            for a, axis in enumerate(self.axes):
+                if axis.is_nominal:
+                    name, names = centroids[row, a] - axis.grid.lower, pool[:, a] - axis.grid.lower
+                    distances += np.array(axis.distances)[name, names] / max(axis.compute_max_change(), 1)
+                else:
+                    distances += np.abs(pool[:, a] - centroids[row, a]) / (axis.grid.upper - axis.grid.lower + 1)
+            repaired[row] = pool[distances.argmin()]
         return repaired
-
-    def _compute_distances(self, pool: IntegerArray, record: IntegerArray) -> NDArray[np.float64]:
-        distances = np.zeros(len(pool))
-        for a, axis in enumerate(self.axes):
-            if axis.is_nominal:
-                name, names = record[a] - axis.grid.lower, pool[:, a] - axis.grid.lower
-                distances += np.array(axis.distances)[name, names] / max(axis.compute_max_change(), 1)
-            else:
-                distances += np.abs(pool[:, a] - record[a]) / (axis.grid.upper - axis.grid.lower + 1)
-        return distances

@@ -24,7 +24,7 @@ from discreet.synthetic.hilbert import MAX_BITS, bound_joint_chain, bound_square
 from discreet.synthetic.records import CurveAxis, RecordsPlan
 
 MIN_MODEL_ROWS, MIN_BLOCK_ROWS = 4096, 8
-"""So many rows are made, and so many of each block, where the file has as many."""
+"""The number of model rows, and of those of each block, where the file has as many."""
 MAX_TURNS = 4
 CROWDING_RATES = (2, 12)
 """Rows that crowd are fewer by a factor e for each half, or twelfth, of the domain."""
@@ -63,7 +63,9 @@ def estimate_distribution_errors(plan: RecordsPlan, noise: float) -> tuple[float
                 chances = _compute_name_chances(*rates[place], column, blocks)[1]
                 errors.append(_compute_name_error(chances, column, blocks, chance[place]))
             else:
-                block_noise = noise * _compute_laplace_quantiles(chance[place])
+                # Laplace noise of mean size 1 at these quantiles.
+                sides = np.minimum(2 * np.abs(chance[place] - 0.5), 1 - 2**-40)
+                block_noise = noise * (np.sign(chance[place] - 0.5) * -np.log1p(-sides))
                 errors.append(_compute_number_error(axis, column, blocks, block_noise))
     columns = [errors[place :: len(plan.axes)] for place in range(len(plan.axes))]
     return tuple(sum(column) / len(column) for column in columns)
@@ -89,20 +91,18 @@ def _build_model_rows(axes: Sequence[CurveAxis], bits: int, count: int) -> tuple
 
 
 def _order_rows(axes: Sequence[CurveAxis], bits: int, points: Floats, turn: int) -> IntArray:
-    codes = np.stack([_compute_codes(axis, points[:, place]) for place, axis in enumerate(axes)], axis=1)
+    columns = []
+    for place, axis in enumerate(axes):  # names in their order on the line
+        size = axis.grid.upper - axis.grid.lower + 1
+        column = np.minimum((points[:, place] * size).astype(np.int64), size - 1)
+        columns.append(np.argsort(axis.name_ranks)[column] if axis.is_nominal else column)
+    codes = np.stack(columns, axis=1)
     cells = [codes[:, place] // axis.grid.width for place, axis in enumerate(axes)]
-    columns = list(zip(axes, cells, strict=True))
-    places = np.stack([axis.compute_places(bits)[axis_cells] for axis, axis_cells in columns], axis=1)
-    tie_cells = [axis_cells for axis, axis_cells in columns if axis.grid.cell_count > 2**bits]
+    axis_cells = list(zip(axes, cells, strict=True))
+    places = np.stack([axis.compute_places(bits)[column] for axis, column in axis_cells], axis=1)
+    tie_cells = [column for axis, column in axis_cells if axis.grid.cell_count > 2**bits]
     ordered_codes: IntArray = codes[np.lexsort((*tie_cells, compute_curve_places(np.roll(places, turn, axis=1), bits)))]
     return ordered_codes
-
-
-def _compute_codes(axis: CurveAxis, points: Floats) -> IntArray:
-    """The codes at places between 0 and 1; names in their order on the line."""
-    size = axis.grid.upper - axis.grid.lower + 1
-    codes = np.minimum((points * size).astype(np.int64), size - 1)
-    return np.argsort(axis.name_ranks)[codes] if axis.is_nominal else codes
 
 
 def _spread_points(count: int, dimensions: int) -> Floats:
@@ -139,12 +139,6 @@ def _add_noise_error(offsets: Floats, noise: float) -> float:
     return min(float((offsets + noise * np.exp(-offsets / noise)).mean()), 0.5)
 
 
-def _compute_laplace_quantiles(chance: Floats) -> Floats:
-    """Laplace noise of mean size 1 at these quantiles."""
-    sides: Floats = np.sign(chance - 0.5) * -np.log1p(-np.minimum(2 * np.abs(chance - 0.5), 1 - 2**-40))
-    return sides
-
-
 def _compute_number_error(axis: CurveAxis, codes: IntArray, blocks: IntArray, noise: Floats) -> float:
     last_cell = axis.grid.cell_count - 1
     means = np.clip(_compute_block_means(axis, codes, blocks) + noise * last_cell, 0, last_cell)
@@ -172,7 +166,7 @@ def _compute_name_chances(distances: Floats, rate: float, codes: IntArray, block
 def _compute_name_error(chances: Floats, codes: IntArray, blocks: IntArray, chance: Floats) -> float:
     below = (np.cumsum(chances, axis=1) < chance[:, None]).sum(axis=1)
     chosen_names = np.minimum(below, chances.shape[1] - 1)[blocks]
-    counts = [np.bincount(each, minlength=chances.shape[1]) for each in (codes, chosen_names)]
+    counts = [np.bincount(names, minlength=chances.shape[1]) for names in (codes, chosen_names)]
     return float(np.abs(counts[0] - counts[1]).sum()) / (2 * len(codes))
 
 
@@ -182,11 +176,11 @@ MAX_BLOCKS = 4096
 MAX_SIDE_BITS = 10
 """No side of the cube has more cells: a thousandth of a width is far below what a block loses."""
 PATIENCE = 2
-"""After so many layouts in turn that are no better, more blocks will not be better."""
+"""After this many layouts in turn that are no better, more blocks will not be better."""
 MAX_TIE_RATIO = 1.02
-"""More blocks are taken where records are so many times as far from their centroids, as distributions are nearer."""
+"""More blocks are taken where records are at most this many times as far from their centroids: distributions gain."""
 MAX_FINER_RATIO = 1.1
-"""Of a finer cube records may be so many times as far from their centroids as at least."""
+"""A finer cube is taken where records are at most this many times as far from their centroids as in the best."""
 SHARE_UNITS = 10**6
 
 
@@ -213,7 +207,10 @@ def plan_records(columns: Sequence[Column], rows: int, budget: PrivacyBudget, k:
 
 def _plan_block_size(columns: Sequence[Column], rows: int, budget: PrivacyBudget, k: int) -> tuple[float, RecordsPlan]:
     """The finest cube that model rows lose little by: rows that crowd more are told apart better."""
-    plans = [_build_layout(columns, bits, rows, k, budget) for bits in _list_side_bits(len(columns))]
+    # How fine the cube may be: from what is known exactly on, as far as places fit a word.
+    exact, finest = MAX_COLUMNS // len(columns), min(MAX_SIDE_BITS, MAX_BITS // len(columns))
+    side_bits = sorted({min(bits, finest) for bits in (exact, exact + 1, exact + 2, exact + 4)})
+    plans = [_build_layout(columns, bits, rows, k, budget) for bits in side_bits]
     distances = [estimate_record_distance(plan, _compute_mean_noise(plan)) for plan in plans]
     near_best = [pair for pair in zip(distances, plans, strict=True) if pair[0] <= MAX_FINER_RATIO * min(distances)]
     return max(near_best, key=lambda pair: pair[1].bits)
@@ -225,13 +222,6 @@ def _list_block_sizes(rows: int) -> Iterator[int]:
         for blocks in sorted({2**power, 3 * 2**power // 2}):
             if blocks <= min(rows, MAX_BLOCKS):
                 yield rows // blocks
-
-
-def _list_side_bits(dimensions: int) -> tuple[int, ...]:
-    """How fine the cube may be: from what is known exactly on, as far as places fit a word."""
-    exact = MAX_COLUMNS // dimensions
-    finest = min(MAX_SIDE_BITS, MAX_BITS // dimensions)
-    return tuple(sorted({min(bits, finest) for bits in (exact, exact + 1, exact + 2, exact + 4)}))
 
 
 def _build_layout(columns: Sequence[Column], bits: int, rows: int, k: int, budget: PrivacyBudget) -> RecordsPlan:

@@ -54,7 +54,7 @@ class _ColumnTables:
     def locate_cells(
         self, bins: Counts, column: int, rows: tuple[Counts, Counts]
     ) -> tuple[Counts, Counts, Counts, Counts]:
-        """Of each table, which row or column of it is whose: by the column's own values, and by those beside them."""
+        """The row or column of each table that is whose: by the column's own values, and by those beside them."""
         own_offsets = [self.first + self.own_step * bins[column, row_set] for row_set in rows]
         other_offsets = [self.other_step * bins[self.others, row_set] for row_set in rows]
         return own_offsets[0], own_offsets[1], other_offsets[0], other_offsets[1]
@@ -82,7 +82,7 @@ def run_local_search(bins: Counts, targets: Mapping[Pair, Array], entropy: Entro
 
 
 def _collect_column_tables(column: int, targets: Mapping[Pair, Array], batch_size: int) -> list[_ColumnTables]:
-    """The tables of a column, each pair taken its way round, so many together."""
+    """The tables of a column, each pair with this column first, in batches."""
     entries, first = [], 0
     for (a, b), table in targets.items():
         if column in (a, b):
@@ -100,13 +100,15 @@ def _swap_best(
     tried: tuple[Counts, Counts],
     max_swaps: int,
 ) -> None:
-    """Make the best of the swaps of a column's values between these rows, at most so many."""
+    """Make the best of the swaps of a column's values between these rows, at most `max_swaps`."""
     first_rows, second_rows = tried
     first_bins, second_bins = bins[column, first_rows], bins[column, second_rows]
     gain = np.zeros(len(first_rows))
     for column_tables in tables:
-        for change in _compute_gains(deficits, *column_tables.locate_cells(bins, column, tried)):
-            gain += change
+        first_own, second_own, x, y = column_tables.locate_cells(bins, column, tried)
+        change = deficits[second_own + x] + deficits[first_own + y] - deficits[first_own + x] - deficits[second_own + y]
+        for table_change in np.where(x != y, change - 2, 0):  # how much nearer each table comes by each swap
+            gain += table_change
     better = np.flatnonzero((gain > 0) & (first_bins != second_bins))
     if len(better) > max_swaps:
         better = better[np.argpartition(-gain[better], max_swaps)[:max_swaps]]
@@ -121,12 +123,6 @@ def _swap_best(
         np.subtract.at(deficits, second_own + x, 1.0)
         np.subtract.at(deficits, first_own + y, 1.0)
     bins[column, first_rows], bins[column, second_rows] = second_bins, first_bins
-
-
-def _compute_gains(deficits: Array, first_own: Counts, second_own: Counts, x: Counts, y: Counts) -> Array:
-    """How much nearer each table comes by each swap."""
-    change = deficits[second_own + x] + deficits[first_own + y] - deficits[first_own + x] - deficits[second_own + y] - 2
-    return np.where(x != y, change, 0)
 
 
 SWAP_TURNS = 12
@@ -196,12 +192,12 @@ def _swap_column(
 RowsPossible = Callable[[Mapping[str, Counts]], NDArray[np.bool_]]
 Tables = Mapping[Pair, Array]
 FORBIDDEN_DEFICIT = -(2.0**45)
-"""What a table lacks in an impossible cell: so little that every swap out of it is better than any into it."""
+"""The deficit of an impossible cell: so low that every swap out of it is better than any into it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowRules:
-    """What rows cannot be: cells of tables of two columns, by their names, and whole rows of codes.
+    """The rules for rows: impossible cells of tables of two columns, by their names, and impossible rows of codes.
 
     `fallback` has the cells of a row that is always possible. Counts of `fixed_columns` are kept as long as any.
     """
@@ -215,7 +211,7 @@ class RowRules:
 def sample_marginal_rows(
     marginals: NoisyMarginals, entropy: Entropy | None = None, rules: RowRules | None = None
 ) -> dict[str, Counts]:
-    """As many rows as the DP counts add up to, by column name: codes, MISSING_CODE where a value is missing.
+    """Sample as many rows as the DP counts add up to, by column name: codes, MISSING_CODE for missing values.
 
     Where no swap makes a row possible it takes the values of one that is, and counts differ by that.
     """
@@ -223,9 +219,9 @@ def sample_marginal_rows(
     masks = _orient_masks(marginals, rules.impossible_cells) if rules else {}
     targets = {}
     for pair, table, deviation in zip(marginals.pairs, marginals.tables, marginals.deviations, strict=True):
-        sizes = [marginals.columns[place].sizes for place in pair]
-        shrunk_table = shrink_dependence(table, compute_independent_table(*sizes), deviation)
-        targets[pair] = fit_margins(shrunk_table, *sizes, masks.get(pair))
+        first, second = (marginals.columns[place].sizes for place in pair)
+        shrunk_table = shrink_dependence(table, compute_independent_table(first, second), deviation)
+        targets[pair] = fit_margins(shrunk_table, first, second, masks.get(pair))
     bins = _sample_first_rows(marginals, targets, masks, generator)
     search_targets = {
         pair: np.where(masks.get(pair, False), FORBIDDEN_DEFICIT, target) for pair, target in targets.items()
