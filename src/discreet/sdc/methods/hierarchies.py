@@ -192,9 +192,14 @@ def build_hierarchy(attribute: Attribute, steps: object = None) -> Hierarchy:
     labels, one more rung makes them "*".
     """
     distinct, codes = np.unique(attribute.values, return_inverse=True)
-    label_steps = (
-        _build_default_steps(attribute, distinct) if steps is None else _parse_steps(attribute, distinct, steps)
-    )
+    if steps is not None:
+        label_steps = _parse_steps(attribute, distinct, steps)
+    elif attribute.kind != "numeric":
+        label_steps = _build_taxonomy_steps(attribute, distinct)
+    else:
+        label_steps = [_LabelStep(*labels) for labels in build_round_intervals(attribute, distinct)]
+        if np.isnan(distinct).any():  # what is missing is in no interval
+            label_steps.append(_build_suppression_step(distinct))
     if label_steps and len(set(label_steps[-1].labels) - {None}) == 1:  # the missing share it
         label = next(label for label in label_steps[-1].labels if label is not None)
         label_steps[-1] = replace(label_steps[-1], labels=[label] * len(distinct))
@@ -233,15 +238,6 @@ def _link_levels(values: int, steps: Sequence[_LabelStep]) -> tuple[HierarchyLev
         levels.append(HierarchyLevel(parents, tuple(code_of_label), tuple(level_widths)))
         codes_below, widths_below = codes, level_widths
     return tuple(levels)
-
-
-def _build_default_steps(attribute: Attribute, distinct: NDArray[Any]) -> list[_LabelStep]:
-    if attribute.kind != "numeric":
-        return _build_taxonomy_steps(attribute, distinct)
-    steps = [_LabelStep(*interval_labels) for interval_labels in build_round_intervals(attribute, distinct)]
-    if np.isnan(distinct).any():  # what is missing is in no interval
-        steps.append(_build_suppression_step(distinct))
-    return steps
 
 
 def _build_suppression_step(distinct: NDArray[Any]) -> _LabelStep:
