@@ -1,9 +1,8 @@
-"""Compare one release, or sweep over methods and values of k.
+"""Compare one release with its original, or sweep over methods and values of k.
 
-The rule, in one sentence: among the points whose risk is at most the limit and whose loss is at most `GRAVE` take, of
-those that lose no more than `ALIKE` above the least, the one with the least risk; where there is none, the nearest to
-both bounds is named and not advised. Methods that hide by chance are tried once for each k, and two sweeps differ by
-that much.
+A sweep recommends, among the points whose risk is at most the limit and whose loss is at most `MAX_LOSS`, of those that
+lose no more than `LOSS_TOLERANCE` above the least, the one with the least risk; where there is none, the nearest to
+both bounds is named and not advised. Methods that hide by chance are tried once for each k, so two sweeps may differ.
 """
 
 from __future__ import annotations
@@ -12,23 +11,17 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
+from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.sdc import utility
-from discreet.sdc.comparison import Comparison
+from discreet.sdc.comparison import Comparison, find_worst_loss, score
 from discreet.sdc.disclosure_risk import Intruder, measure_intersections, read_group_labels
 from discreet.sdc.methods.record_distance import Scale
-from discreet.sdc.table import ProtectedTable, Table, read_table
+from discreet.sdc.table import ProtectedTable, Table, check_roles, read_table
 from discreet.sdc.utility import compute_association_change, compute_propensity, match_tables
-
-if TYPE_CHECKING:
-    from discreet.mechanisms.entropy import Entropy
-    from discreet.sdc.comparison import Comparison
-    from discreet.sdc.methods.record_distance import Scale
-    from discreet.sdc.table import ProtectedTable, Table
 
 
 def compare_release(
@@ -56,20 +49,19 @@ def compare_release(
     tables = match_tables(original, released, aligned)
     min_size = None if k is None else as_int(k, "k")
     confidential_names = _check_names(tables.before, confidential)
-    quasi_names = _check_names(tables.before, quasi) or tuple(
-        name for name in tables.common if name not in confidential_names
-    )
+    quasi_names = _check_names(tables.before, quasi)
+    if not quasi_names:
+        quasi_names = tuple(name for name in tables.common if name not in confidential_names)
     if isinstance(released, ProtectedTable):
         groups, second = released.groups if groups is None else groups, released.second
     labels = read_group_labels(groups, tables.after.rows)
-    other = None if second is None else read_table(second)
-    intruder = Intruder(tables, quasi_names, labels, aligned, scale, _check_tolerance(tolerance), other)
+    second_table = None if second is None else read_table(second)
+    intruder = Intruder(tables, quasi_names, labels, aligned, scale, _check_tolerance(tolerance), second_table)
     errors = utility.compute_squared_errors(tables) if aligned else {}
     before, after = (utility.compute_correlations(table, tables.numeric) for table in (tables.before, tables.after))
     change, deviation = utility.compute_correlation_change(before, after) if len(tables.numeric) > 1 else (None, None)
-    gone = tuple(
-        name for name in tables.common if tables.after[name].is_constant and not tables.before[name].is_constant
-    )
+    gone = [name for name in tables.common if tables.after[name].is_constant and not tables.before[name].is_constant]
+    has_associations = len(tables.comparable) > max(1, len(tables.numeric))
     disclosures = intruder.measure_disclosures(confidential_names)
     return Comparison(
         rows=tables.after.rows,
@@ -83,9 +75,7 @@ def compare_release(
         correlations=(before, after),
         correlation_change=change,
         correlation_change_sd=deviation,
-        association_change=compute_association_change(tables)
-        if len(tables.comparable) > max(1, len(tables.numeric))
-        else None,
+        association_change=compute_association_change(tables) if has_associations else None,
         marginals=utility.measure_marginal_changes(tables),
         propensity=compute_propensity(tables),
         linkage=intruder.measure_linkage(),
@@ -99,17 +89,17 @@ def compare_release(
         k=min_size,
         unmeasured=tuple(name for name in confidential_names if name not in disclosures),
         changed=tuple(name for name in tables.common if name not in tables.comparable and name not in gone),
-        gone=gone,
+        gone=tuple(gone),
         apart=tuple(name for name in tables.before if name not in tables.common),
         near=tuple(name for name in disclosures if tables.before[name].kind == "numeric"),
     )
 
 
 def _check_names(table: Table, names: object) -> tuple[str, ...]:
-    given_names = (names,) if isinstance(names, str) else names
-    if not isinstance(given_names, Sequence) or not all(isinstance(name, str) for name in given_names):
+    listed = (names,) if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise InvalidInput("quasi-identifiers and confidential columns are given as lists of names of columns")
-    return tuple(table.select(given_names)) if given_names else ()
+    return tuple(table.select(listed)) if listed else ()
 
 
 def _check_tolerance(tolerance: object) -> float:
@@ -119,19 +109,18 @@ def _check_tolerance(tolerance: object) -> float:
 
 
 DEFAULT_METHODS = ("mdav", "mdav-swap", "ir-swap")
-"""What is tried unless said otherwise: the methods of thesis 3.4."""
+"""The methods that are tried by default: those of thesis 3.4."""
 SWEEP_METHODS = (*DEFAULT_METHODS, "t-closeness")
-"""What can be tried. Generalised values and Anatomy's two tables have no correlations to compare with these."""
+"""The methods that can be tried. Generalised values and Anatomy's two tables have no correlations to compare."""
 LOSS_TOLERANCE = 0.05
-"""Losses that differ by no more are held alike: so much, or more, is chance."""
+"""Losses that differ by no more are held equal: so much, or more, is chance."""
 DEFAULT_RISK_LIMIT = 0.05
 """The greatest risk above chance that is called small."""
 MAX_LOSS = 1.0
 """A greater loss is of the worst grade: findings may well differ."""
 MIN_RISK_LIMIT = 1e-9
-"""A smaller limit measures how far off a risk is as this one does."""
+"""A smaller limit divides a risk as this one does."""
 MAX_KS = 12
-"""How many k there is room for."""
 
 RANGE_PATTERN = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
 LIST_PATTERN = re.compile(r"\s*[0-9]{1,9}(\s*,\s*[0-9]{1,9})*")
@@ -142,12 +131,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One method at one k: what it costs and what it gives away, in the units of `Comparison`."""
+    """One method at one k: its loss and its risk, in the units of `Comparison`."""
 
     method: str
     k: int
     loss: float
-    """The worst of all that a verdict on utility judges by (thesis 3.4: correlations), each over its upper bar."""
+    """The worst of the losses that a verdict on utility judges by, each over its upper bar."""
     risk: float
     """How much an intruder learns of what chance leaves open about a confidential value, in the worst column."""
     il1s: float | None
@@ -155,7 +144,7 @@ class SweepPoint:
     score: float | None
     """The thesis's Score (6.4) against the same method at its least k: above 1, more safety was won than use lost."""
     lost: str = "correlations"
-    """What the loss is of."""
+    """The measure that the loss is of."""
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
@@ -171,7 +160,7 @@ class SweepResult:
     recommended: SweepPoint
     limit: float
     left_out: tuple[str, ...] = ()
-    """What could not be tried, a sentence each."""
+    """The points that could not be tried, a sentence each."""
 
     @property
     def useful(self) -> bool:
@@ -190,13 +179,10 @@ class SweepResult:
             return f"Take {point_text}: {reason}, {loss_note}."
         bounds = f"safe ({limit}) and useful (a loss of at most {format_number(MAX_LOSS)})"
         nearest = f"{point_text} (risk {risk_text}, loss {format_number(best.loss, 3)}, {loss_note})"
-        return f"No point is both {bounds}: nearest is {nearest}; {self._format_shortcoming()}."
-
-    def _format_shortcoming(self) -> str:
-        """What is wrong with the nearest point, and what may help."""
-        gives_away = "it gives away too much" if self.recommended.risk > self.limit else ""
-        differs = "findings may well differ from those on the original" if self.recommended.loss > MAX_LOSS else ""
-        return f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
+        gives_away = "it gives away too much" if best.risk > self.limit else ""
+        differs = "findings may well differ from those on the original" if best.loss > MAX_LOSS else ""
+        advice = f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
+        return f"No point is both {bounds}: nearest is {nearest}; {advice}."
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
@@ -209,7 +195,12 @@ def parse_ks(text: str) -> tuple[int, ...]:
     """The k of "k=3..300", evenly by their ratios, or of "k=3,5,10"; at most twelve, ascending."""
     plain = text.strip().removeprefix("k=")
     if ends := RANGE_PATTERN.fullmatch(plain):
-        return check_ks(_space_geometrically(int(ends[1]), int(ends[2])))
+        low, high = int(ends[1]), int(ends[2])
+        if low > high:
+            raise InvalidInput(f"a sweep goes upwards, like k=3..300; {low} is above {high}")
+        if high - low < MAX_KS:
+            return check_ks(range(low, high + 1))
+        return check_ks([round(low * (high / max(low, 1)) ** (step / (MAX_KS - 1))) for step in range(MAX_KS)])
     if LIST_PATTERN.fullmatch(plain):
         return check_ks([int(k) for k in plain.split(",")])
     raise InvalidInput(f"a sweep is written k=3..300 or k=3,5,10, got {text[:40]!r}")
@@ -225,14 +216,6 @@ def check_ks(ks: Sequence[object]) -> tuple[int, ...]:
     return ks_in_order
 
 
-def _space_geometrically(low: int, high: int) -> tuple[int, ...]:
-    if low > high:
-        raise InvalidInput(f"a sweep goes upwards, like k=3..300; {low} is above {high}")
-    if high - low < MAX_KS:
-        return tuple(range(low, high + 1))
-    return tuple(round(low * (high / max(low, 1)) ** (step / (MAX_KS - 1))) for step in range(MAX_KS))
-
-
 def check_methods(methods: Names) -> tuple[str, ...]:
     """Methods that can be tried, each once."""
     for method in methods:
@@ -245,7 +228,7 @@ def check_methods(methods: Names) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SweepTrial:
-    """What is tried again and again: the records, their roles, and all that is not k."""
+    """The part of a sweep that stays the same: the records, their roles, and all options but k."""
 
     table: Table
     quasi: tuple[str, ...]
@@ -259,37 +242,27 @@ class SweepTrial:
         from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
         from discreet.sdc.methods.t_closeness import t_close
 
+        table, quasi, confidential, entropy = self.table, self.quasi, self.confidential, self.entropy
         if method == "mdav":
-            return mdav_id(self.table, k, self.quasi, scale=self.scale, entropy=self.entropy)
+            return mdav_id(table, k, quasi, scale=self.scale, entropy=entropy)
         if method == "mdav-swap":
-            return mdav_swap(self.table, k, self.quasi, self.confidential, scale=self.scale, entropy=self.entropy)
+            return mdav_swap(table, k, quasi, confidential, scale=self.scale, entropy=entropy)
         if method == "ir-swap":
-            return ir_swap(self.table, k, self.confidential, entropy=self.entropy)
-        return t_close(self.table, self.t, k, self.quasi, self.confidential, entropy=self.entropy)
+            return ir_swap(table, k, confidential, entropy=entropy)
+        return t_close(table, self.t, k, quasi, confidential, entropy=entropy)
 
     def compare(self, protected: ProtectedTable, k: int) -> Comparison:
-        """What the protected records cost and give away."""
-
+        """The protected records compared with the originals."""
         return compare_release(self.table, protected, self.quasi, self.confidential, scale=self.scale, k=k)
 
 
 def _build_point(method: str, k: int, comparison: Comparison, baseline: Comparison) -> SweepPoint:
-    from discreet.sdc.comparison import find_worst_loss
-
     lost_measure, loss = find_worst_loss(comparison)
     risk = max(comparison.disclosure_excess.values(), default=0.0)
-    return SweepPoint(
-        method, k, loss, risk, comparison.il1s, comparison.linkage, _compute_score(comparison, baseline), lost_measure
-    )
-
-
-def _compute_score(comparison: Comparison, baseline: Comparison) -> float | None:
-    """None where a factor is not measured, or nothing is left to divide by."""
-    from discreet.sdc.comparison import score
-
-    if baseline.sse is None or baseline.linkage is None or not comparison.sse or not comparison.linkage:
-        return None
-    return score(baseline.sse, baseline.linkage, comparison.sse, comparison.linkage)
+    relative_score = None
+    if baseline.sse is not None and baseline.linkage is not None and comparison.sse and comparison.linkage:
+        relative_score = score(baseline.sse, baseline.linkage, comparison.sse, comparison.linkage)
+    return SweepPoint(method, k, loss, risk, comparison.il1s, comparison.linkage, relative_score, lost_measure)
 
 
 def sweep_parameters(
@@ -306,7 +279,6 @@ def sweep_parameters(
     limit: float = DEFAULT_RISK_LIMIT,
 ) -> SweepResult:
     """Try every method at every k and recommend; t-closeness is tried at `t`. `progress(done, of)` follows each try."""
-    from discreet.sdc.table import check_roles
 
     quasi, confidential = check_roles(table, quasi, confidential, informed=False)
     tries = [(method, k) for method in check_methods(methods) for k in check_ks(ks)]
@@ -329,15 +301,13 @@ def sweep_parameters(
 
 
 def recommend_point(points: Sequence[SweepPoint], limit: float) -> SweepPoint:
-    """The point to take, by the rule above."""
+    """The point to take, by the rule at the top of this module."""
     eligible = [point for point in points if _is_within_limits(point, limit)]
     if not eligible:
         return min(points, key=lambda point: max(point.risk / max(limit, MIN_RISK_LIMIT), point.loss / MAX_LOSS))
     least_loss = min(point.loss for point in eligible)
-    return min(
-        (point for point in eligible if point.loss <= least_loss + LOSS_TOLERANCE),
-        key=lambda point: (point.risk, point.loss),
-    )
+    alike = [point for point in eligible if point.loss <= least_loss + LOSS_TOLERANCE]
+    return min(alike, key=lambda point: (point.risk, point.loss))
 
 
 def _is_within_limits(point: SweepPoint, limit: float) -> bool:

@@ -1,10 +1,8 @@
-"""A release compared with its original: all measures, and a verdict in plain sentences.
+"""A release compared with its original: all measures, a sentence on risk, one on utility, and the thesis's score.
 
-A plain sentence on risk and one on utility, and the thesis's balance of the two.
-
-What is called small or high is written here, once: a risk by how much is learnt of what chance leaves open; a loss by
-the mean change of correlations and of associations, by the greatest move of a distribution, by how well a model tells
-the files apart, and by columns of which nothing is left.
+The bars between small, moderate and high are written here, once: a risk is judged by how much is learnt of what chance
+leaves open; a loss by the mean change of correlations and of associations, by the greatest move of a distribution, by
+how well a model tells the files apart, and by columns of which nothing is left.
 """
 
 from __future__ import annotations
@@ -46,86 +44,59 @@ def format_risk(comparison: Comparison) -> str:
     It is judged by the confidential column of which he learns most beyond chance, and by the matched records where
     there is none, or one that could not be measured; a match by itself gives away no value that was hidden.
     """
-    parts, grades = [], [0]
+    parts, grades, linkage_grade = [], [0], 0
+    unmeasured = ""
+    if comparison.unmeasured:
+        unmeasured = f"; what is given away of {_format_names(comparison.unmeasured)} could not be measured"
     if comparison.linkage is not None:
-        parts.append(
-            _format_people_reached(
-                "can be matched to their record", comparison.linkage / 100, comparison.linkage_by_chance / 100
-            )
-        )
+        share, by_chance = comparison.linkage / 100, comparison.linkage_by_chance / 100
+        parts.append(_format_people_reached("can be matched to their record", share, by_chance))
+        linkage_grade = _grade_figure(compute_excess_over_chance(share, by_chance), RISK_BARS)
     if comparison.disclosure_excess:
         column, excess = max(comparison.disclosure_excess.items(), key=lambda entry: entry[1])
         grades.append(_grade_figure(excess, RISK_BARS))
         parts.append(_format_disclosure(comparison, column, excess))
     if not parts:
-        return f"The risk could not be measured{_format_unmeasured(comparison)}: {UNMEASURED_HINT}."
-    matched = _grade_linkage(comparison)
+        return f"The risk could not be measured{unmeasured}: {UNMEASURED_HINT}."
     if comparison.unmeasured or not comparison.disclosure_excess:
-        grades.append(matched)
-    words = f"{RISK_GRADES[max(grades)]}{_format_linkage_note(matched > max(grades))}"
+        grades.append(linkage_grade)
+    # The grade may be of these values alone, where that of the records would be graver.
+    note = " for these values, though whose record is whose can be told" if linkage_grade > max(grades) else ""
     subject = "Of 1,000 people whose quasi-identifiers an intruder knows"
-    return (
-        f"{subject}, {' and '.join(parts)}{_format_unmeasured(comparison)}: {words}{_format_intersection(comparison)}."
-    )
+    words = f"{RISK_GRADES[max(grades)]}{note}{_format_intersection(comparison)}"
+    return f"{subject}, {' and '.join(parts)}{unmeasured}: {words}."
 
 
 def _format_disclosure(comparison: Comparison, column: str, excess: float) -> str:
     chances = comparison.disclosure[column], comparison.disclosure_by_chance[column]
-    what = f"a value near their {column[:40]}" if column in comparison.near else f"their {column[:40]}"
-    most = (
-        f"; where it is hidden worst, {_format_people(100, excess)} of every 100 whom chance would miss are found out"
-    )
-    return _format_people_reached(f"give away {what}", *chances) + (most if excess else "")
-
-
-def _grade_linkage(comparison: Comparison) -> int:
-    """The grade of the records that are led back to."""
-    by_chance = comparison.linkage_by_chance / 100
-    return (
-        0
-        if comparison.linkage is None
-        else _grade_figure(compute_excess_over_chance(comparison.linkage / 100, by_chance), RISK_BARS)
-    )
-
-
-def _format_linkage_note(is_graver: bool) -> str:
-    """What the grade is of where that of the records would be graver."""
-    return " for these values, though whose record is whose can be told" if is_graver else ""
-
-
-def _format_unmeasured(comparison: Comparison) -> str:
-    """The confidential columns that the figures say nothing of."""
-    return (
-        f"; what is given away of {_format_names(comparison.unmeasured)} could not be measured"
-        if comparison.unmeasured
-        else ""
-    )
+    value_name = f"a value near their {column[:40]}" if column in comparison.near else f"their {column[:40]}"
+    reached = _format_people_reached(f"give away {value_name}", *chances)
+    if not excess:
+        return reached
+    people = _format_people(100, excess)
+    return f"{reached}; where it is hidden worst, {people} of every 100 whom chance would miss are found out"
 
 
 def format_utility(comparison: Comparison) -> str:
     """How far values, correlations and distributions moved, and what that is likely to mean."""
     uncompared = _format_uncompared(comparison)
     if not comparison.marginals:
-        what = LOSS_GRADES[2] if comparison.gone else "the loss could not be measured"
-        return f"No column's values can be compared with those of the original{uncompared}: {what}."
-    name, most = max(comparison.marginals.items(), key=lambda entry: entry[1])
-    shape = (
-        f"the distribution of {name[:40]} changed most, by {format_percent(most, 2)}"
-        if most
-        else "no distribution changed"
-    )
+        verdict = LOSS_GRADES[2] if comparison.gone else "the loss could not be measured"
+        return f"No column's values can be compared with those of the original{uncompared}: {verdict}."
+    name, greatest_change = max(comparison.marginals.items(), key=lambda entry: entry[1])
+    shape = "no distribution changed"
+    if greatest_change:
+        shape = f"the distribution of {name[:40]} changed most, by {format_percent(greatest_change, 2)}"
     propensity_text = f"a model tells the files apart to {format_percent(comparison.propensity, 2)}"
     mean_changes = _format_mean_changes(comparison)
     start = f"On average {mean_changes}; " if mean_changes else ""
-    worst = max(
-        [1 if uncompared else 0, *(_grade_figure(*measured) for measured in collect_losses(comparison).values())]
-    )
+    grades = [_grade_figure(*measured) for measured in collect_losses(comparison).values()]
+    worst = max(1 if uncompared else 0, *grades)
     words = f"{start}{shape}, and {propensity_text}{uncompared}: {LOSS_GRADES[worst]}."
     return words[0].upper() + words[1:]
 
 
 def _format_mean_changes(comparison: Comparison) -> str:
-    """Mean changes, one after the other."""
     changes = []
     if comparison.il1s is not None:
         changes.append(("values", f"by {format_number(math.sqrt(2) * comparison.il1s, 2)} standard deviations"))
@@ -133,12 +104,12 @@ def _format_mean_changes(comparison: Comparison) -> str:
         changes.append(("correlations", f"by {format_number(comparison.correlation_change, 2)}"))
     if comparison.association_change is not None:
         changes.append(("associations of categories", f"by {format_number(comparison.association_change, 2)}"))
-    phrases = [f"{what} {'' if place else 'moved '}{much}" for place, (what, much) in enumerate(changes)]
+    phrases = [f"{subject} {'' if place else 'moved '}{amount}" for place, (subject, amount) in enumerate(changes)]
     return " and ".join([", ".join(phrases[:-1]), *phrases[-1:]] if len(phrases) > 1 else phrases)
 
 
 def collect_losses(comparison: Comparison) -> dict[str, JudgedFigure]:
-    """What a loss is judged by, of that which could be measured."""
+    """The figures that a loss is judged by, of those that could be measured."""
     figures = {
         "correlations": (comparison.correlation_change, CORRELATION_BARS),
         "associations of categories": (comparison.association_change, ASSOCIATION_BARS),
@@ -156,7 +127,7 @@ def find_worst_loss(comparison: Comparison) -> tuple[str, float]:
 
 
 def _format_uncompared(comparison: Comparison) -> str:
-    """What these figures do not see."""
+    """The columns that these figures leave out."""
     are = "is" if len(comparison.gone) == 1 else "are"
     text = f"; {_format_names(comparison.gone)} {are} gone (one value in every row)" if comparison.gone else ""
     if comparison.changed:
@@ -180,9 +151,8 @@ def format_comparison(comparison: Comparison) -> dict[str, str]:
         lines[f"{name[:40]} given away"] = _format_beside_chance(share, by_chance)
         worst = f"{format_percent(comparison.disclosure_excess[name], 3)} of those whom chance would miss"
         lines[f"{name[:40]} given away where hidden worst"] = worst
-    lines["unique rows"] = (
-        f"{format_percent(comparison.unique[0], 3)} before, {format_percent(comparison.unique[1], 3)} after"
-    )
+    before, after = (format_percent(share, 3) for share in comparison.unique)
+    lines["unique rows"] = f"{before} before, {after} after"
     if comparison.il1s is not None:
         lines["information loss IL1s"] = format_number(comparison.il1s, 3)
     if comparison.correlation_change is not None:
@@ -205,7 +175,7 @@ def score(sse_0: float, rl_0: float, sse: float, rl: float) -> float:
 
 
 def compute_excess_over_chance(share: float, by_chance: float) -> float:
-    """What is learnt of all that chance leaves open; 0 where it leaves nothing."""
+    """The share learnt of all that chance leaves open; 0 where it leaves nothing."""
     return max(0.0, (share - by_chance) / (1 - by_chance)) if by_chance < 1 else 0.0
 
 
@@ -213,21 +183,21 @@ def _format_beside_chance(share: float, by_chance: float) -> str:
     return f"{format_percent(share, 3)} ({format_percent(by_chance, 2)} by chance)"
 
 
-def _format_people_reached(what: str, share: float, by_chance: float) -> str:
-    return f"{_format_people(1000, share, 'about ')} {what} ({_format_people(1000, by_chance)} by chance)"
+def _format_people_reached(event: str, share: float, by_chance: float) -> str:
+    return f"{_format_people(1000, share, 'about ')} {event} ({_format_people(1000, by_chance)} by chance)"
 
 
 def _format_people(people: int, share: float, about: str = "") -> str:
-    many = people * share
-    if many == 0:
+    count = people * share
+    if count == 0:
         return "none"
-    if many < 1:
+    if count < 1:
         return "fewer than 1"
-    return f"{about if float(many).is_integer() else 'about '}{format_decimals(many, 0)}"
+    return f"{about if float(count).is_integer() else 'about '}{format_decimals(count, 0)}"
 
 
 def _format_intersection(comparison: Comparison) -> str:
-    """What the worst of the earlier releases leaves."""
+    """The effect of the worst of the earlier releases."""
     worst = min(comparison.intersection, key=lambda line: line[1], default=None)
     if worst is None:
         return ""
@@ -240,7 +210,6 @@ def _grade_figure(figure: float, bars: tuple[float, float]) -> int:
 
 
 BeforeAfter = tuple[float, float]
-"""Before and after."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,7 +226,7 @@ class Comparison:
     means: Mapping[str, BeforeAfter]
     variances: Mapping[str, BeforeAfter]
     quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]
-    """Of each numeric column: the level, before, after."""
+    """The level, the quantile before and the one after, for each numeric column."""
     correlations: tuple[Array, Array]
     correlation_change: float | None
     """The mean of |after - before| over the pairs of numeric columns; `correlation_change_sd` is its deviation."""
@@ -275,8 +244,8 @@ class Comparison:
     """For each confidential column: how likely an intruder who knows all quasi-identifiers comes near its value."""
     disclosure_by_chance: Mapping[str, float]
     disclosure_excess: Mapping[str, float]
-    """Of what chance leaves open, the share that he learns, (disclosure - chance) / (1 - chance): of everybody, or of
-    those who hold one value, whichever is most."""
+    """The share that an intruder learns of what chance leaves open, (disclosure - chance) / (1 - chance): about
+    everybody, or about those who hold one value, whichever is most."""
     unique: BeforeAfter
     """The share of rows whose quasi-identifiers nobody else has."""
     knows: Mapping[str, tuple[tuple[int, float], ...]]
@@ -299,20 +268,17 @@ class Comparison:
 
     @property
     def risk(self) -> str:
-        """One plain sentence."""
-
+        """The risk in a plain sentence."""
         return self.bounded or format_risk(self)
 
     @property
     def utility(self) -> str:
-        """One plain sentence."""
-
+        """The utility in a plain sentence."""
         return format_utility(self)
 
     @property
     def summary(self) -> dict[str, str]:
         """The chief figures in words."""
-
         return format_comparison(self)
 
     def to_json(self) -> dict[str, object]:
@@ -353,7 +319,6 @@ class Comparison:
 
 
 def _to_json_value(value: object) -> object:
-    """As JSON holds it."""
     if isinstance(value, Mapping):
         return {str(name): _to_json_value(entry) for name, entry in value.items()}
     if isinstance(value, np.ndarray):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.sdc.linkage import (
-    DistinctRows,
     find_distinct_records,
     find_distinct_rows,
     find_distinct_table_rows,
+    find_nearest_ties,
     measure_class_linkage,
     measure_distance_linkage,
 )
@@ -22,7 +22,7 @@ from discreet.sdc.table import Attribute, Floats, Integers, Table
 from discreet.sdc.utility import MatchedTables, compute_deviation, fill_missing_last, match_attributes
 
 PAIRS_PER_BATCH = 1_000_000
-"""How many pairs of a person and a block of rows are looked at together."""
+"""How many pairs of a person and a block of rows are compared at once."""
 
 MIN_HOLDERS = 5
 """Values that fewer people hold are judged together."""
@@ -48,7 +48,6 @@ class CandidateRows:
 
 def match_by_distance(before: RecordSpace, after: RecordSpace, weights: Floats) -> CandidateRows:
     """The released rows nearest to a person's own values, all ties among them."""
-    from discreet.sdc.linkage import find_nearest_ties
 
     people, rows = find_distinct_records(before), find_distinct_records(after)
     ties = find_nearest_ties(before.take(people.first), after.take(rows.first), weights)
@@ -68,13 +67,12 @@ def match_everyone(people: int, rows: int) -> CandidateRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisclosureRisk:
-    """Of each person: how likely one who picks a candidate comes near their value, how likely one who picks any row."""
+    """For each person: the chances that one who picks a candidate, or any row, comes near the person's value."""
 
     truth: Attribute
     hits: Floats
     chances: Floats
     candidate_counts: Integers
-    """How many candidates there are."""
     is_permuted: bool
     """Whether values changed their rows, so that luck brings some of them back."""
 
@@ -89,26 +87,24 @@ class DisclosureRisk:
         return float(np.mean(self.chances))
 
     def compute_excess(self) -> float:
-        """How much is learnt of what chance leaves open, from 0 to 1: of everybody, or of those who hold one value.
+        """How much is learnt of what chance leaves open, from 0 to 1: about everybody, or those who hold one value.
 
         It is (hit - chance) / (1 - chance) of means over people, the greatest; what luck may have brought is not
         counted.
         """
         classes = _group_by_value(self.truth)
-        ones = np.ones(len(classes))
-        people_counts, hits, chances, grain = (
-            _sum_classes(classes, values) for values in (ones, self.hits, self.chances, 1 / self.candidate_counts)
-        )
-        open_chances = people_counts - chances
-        excesses = np.divide(
-            hits - chances, open_chances, out=np.zeros_like(open_chances), where=open_chances > 1e-9 * people_counts
-        )
+
+        def sum_classes(values: Floats) -> Floats:  # over each class, and over all as the last
+            return np.append(np.bincount(classes, values), values.sum())
+
+        people = sum_classes(np.ones(len(classes)))
+        hits, chances = sum_classes(self.hits), sum_classes(self.chances)
+        is_open = people - chances > 1e-9 * people
+        excesses = np.divide(hits - chances, people - chances, out=np.zeros_like(people), where=is_open)
         if self.is_permuted:
-            grain = grain / people_counts
-            excesses[
-                _compute_binomial_tail(hits / grain, people_counts / grain, chances / people_counts)
-                > FALSE_ALARM_CHANCE / len(people_counts)
-            ] = 0.0
+            grain = sum_classes(1 / self.candidate_counts) / people
+            luck = _compute_binomial_tail(hits / grain, people / grain, chances / people)
+            excesses[luck > FALSE_ALARM_CHANCE / len(people)] = 0.0
         return float(max(0.0, excesses.max()))
 
 
@@ -121,13 +117,8 @@ def _group_by_value(truth: Attribute) -> Integers:
     return np.unique(places[holders.kind], return_inverse=True)[1]
 
 
-def _sum_classes(classes: Integers, values: Floats) -> Floats:
-    """Over each class, and over all as the last."""
-    return np.append(np.bincount(classes, values), values.sum())
-
-
 def _compute_binomial_tail(hits: Floats, trials: Floats, chance: Floats) -> Floats:
-    """How likely luck alone hits so often: the tail of a binomial law with one trial for each row that is picked."""
+    """The chance that luck alone hits so often: a binomial tail with one trial for each row that is picked."""
     from scipy.special import betainc
 
     return np.asarray(betainc(np.maximum(hits, 1e-9), np.maximum(trials - hits, 0) + 1, np.minimum(chance, 1)))
@@ -136,7 +127,7 @@ def _compute_binomial_tail(hits: Floats, trials: Floats, chance: Floats) -> Floa
 def measure_disclosure(
     truth: Attribute, released: Attribute, candidates: CandidateRows, tolerance: float, is_permuted: bool
 ) -> DisclosureRisk:
-    """What one who knows the candidates comes near of each person's value.
+    """How often one who knows the candidates comes near each person's value.
 
     Near is within `tolerance` standard deviations for numbers, equal for all else; missing is one more value.
     """
@@ -169,13 +160,13 @@ class _NearRanks:
         self.span = len(points) + 1
 
     def compute_shares(self) -> Floats:
-        """Of all released values, those near each true one."""
-        until = np.concatenate([[0], np.cumsum(np.bincount(self.rank))])
-        return np.asarray((until[self.high] - until[self.low]) / len(self.rank))
+        """The share of all released values that are near each true one."""
+        cumulative_counts = np.concatenate([[0], np.cumsum(np.bincount(self.rank))])
+        return np.asarray((cumulative_counts[self.high] - cumulative_counts[self.low]) / len(self.rank))
 
 
 def _split_portions(pair_counts: Integers) -> Iterator[slice]:
-    """Runs of rows with about AT_ONCE pairs in each."""
+    """Runs of rows with about PAIRS_PER_BATCH pairs in each."""
     ends = np.cumsum(pair_counts)
     start = 0
     while start < len(pair_counts):
@@ -185,8 +176,11 @@ def _split_portions(pair_counts: Integers) -> Iterator[slice]:
         start = stop
 
 
-def compute_unique_share(rows: DistinctRows) -> float:
-    """The share of rows that no other row is like."""
+def compute_unique_share(table: Table, names: Sequence[str]) -> float:
+    """The share of rows that no other row is like in these columns; 0 of no columns."""
+    if not names:
+        return 0.0
+    rows = find_distinct_table_rows(table.select(names))
     return float(np.sum(rows.counts == 1)) / len(rows.kind)
 
 
@@ -233,19 +227,15 @@ def measure_intersection(current: Groups, earlier: Groups, k: int) -> tuple[int,
     one column are laid over those of the same column, or of all columns.
     """
     shared_counts = [
-        _count_shared_rows(labels, earlier_labels) for labels, earlier_labels in _pair_groups(current, earlier)
+        _count_shared_rows(labels, earlier_labels)
+        for name, labels in current.items()
+        for earlier_name, earlier_labels in earlier.items()
+        if name == earlier_name or RECORDS in {name, earlier_name}
     ]
     if not shared_counts:
         raise InvalidInput("an earlier release must have groups of a column that this one has groups of, or of all")
     fewest = np.minimum.reduce(shared_counts)
     return int(fewest.min()), float(np.mean(fewest < k))
-
-
-def _pair_groups(current: Groups, earlier_groups: Groups) -> Iterator[tuple[Integers, Integers]]:
-    for name, labels in current.items():
-        for other, earlier in earlier_groups.items():
-            if name == other or RECORDS in {name, other}:
-                yield labels, earlier
 
 
 def _count_shared_rows(first: Integers, second: Integers) -> Integers:
@@ -262,24 +252,19 @@ def measure_intersections(
 
     Without a k it is the size of the smallest group now.
     """
-    releases = _list_releases(earlier)
+    releases = list(earlier.items()) if isinstance(earlier, Mapping) else earlier
+    if not isinstance(releases, Sequence) or not all(
+        isinstance(release, tuple) and len(release) == 2 for release in releases
+    ):
+        raise InvalidInput("earlier releases are given by name with their groups, such as {'2024': groups}")
     if not releases:
         return ()
     if not current:
         raise InvalidInput("to lay earlier releases over this one, give the groups of this one: groups=...")
     floor = k if k is not None else min(int(np.bincount(labels).min()) for labels in current.values())
     return tuple(
-        (name, *measure_intersection(current, read_group_labels(groups, rows), floor)) for name, groups in releases
+        (str(name), *measure_intersection(current, read_group_labels(groups, rows), floor)) for name, groups in releases
     )
-
-
-def _list_releases(earlier: object) -> list[tuple[str, object]]:
-    releases = list(earlier.items()) if isinstance(earlier, Mapping) else earlier
-    if not isinstance(releases, Sequence) or not all(
-        isinstance(release, tuple) and len(release) == 2 for release in releases
-    ):
-        raise InvalidInput("earlier releases are given by name with their groups, such as {'2024': groups}")
-    return [(str(name), groups) for name, groups in releases]
 
 
 Names = tuple[str, ...]
@@ -288,11 +273,11 @@ KnowledgeCurve = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intruder:
-    """What he has: the release, the quasi-identifiers, and the groups where they are released or can be found out.
+    """An intruder, who has the release, the quasi-identifiers, and groups that are released or can be found out.
 
-    Where a quasi-identifier was generalised, so that its values are not those of the original, he knows which rows with
-    the same released quasi-identifiers a person is among; where the rows are not side by side nobody can tell which
-    these are, and he goes by the quasi-identifiers that were not.
+    Where a quasi-identifier was generalised, so that its values are not those of the original, the intruder knows which
+    rows with the same released quasi-identifiers a person is among; where the rows are not side by side nobody can tell
+    which these are, and only the other quasi-identifiers count.
     """
 
     tables: MatchedTables
@@ -317,35 +302,31 @@ class Intruder:
 
     def measure_unique_shares(self) -> tuple[float, float]:
         """The share of rows whose quasi-identifiers nobody else has, before and after."""
-        return _compute_unique_share_of(self.tables.before, self.quasi), _compute_unique_share_of(
-            self.tables.after, self._select_released(self.quasi)
-        )
+        before = compute_unique_share(self.tables.before, self.quasi)
+        return before, compute_unique_share(self.tables.after, self._select_released(self.quasi))
 
     def measure_disclosures(self, columns: Names) -> dict[str, DisclosureRisk]:
-        """What he comes near, for each column of which it can be measured."""
-        candidates = cache(self._find_candidates)
-        released_values = {name: self._find_released_values(name, candidates) for name in columns}
-        return {
-            name: measure_disclosure(
-                self.tables.before[name], *values_and_candidates, self.tolerance, self._is_permuted(name)
-            )
-            for name, values_and_candidates in released_values.items()
-            if values_and_candidates is not None
-        }
+        """The disclosure risk of each column for which it can be measured."""
+        find_candidates = cache(self._find_candidates)
+        disclosures = {}
+        for name in columns:
+            before, after = self.tables.before[name], self.tables.after.attributes.get(name)
+            released_values = None
+            if after is None:
+                released_values = self._find_listed_values(name)
+            elif name in self.tables.comparable:
+                candidates = find_candidates(tuple(other for other in self.quasi if other != name))
+                released_values = None if candidates is None else (after, candidates)
+            if released_values is not None:
+                disclosures[name] = measure_disclosure(
+                    before, *released_values, self.tolerance, self._is_permuted(name)
+                )
+        return disclosures
 
     def measure_knowledge(self, columns: Names) -> dict[str, KnowledgeCurve]:
-        """For each column with groups of values: what he learns who knows others of a group."""
+        """For each column with groups of values: what one learns who knows others of a group."""
         grouped_values = {name: self._find_grouped_values(name) for name in columns}
         return {name: measure_group_knowledge(*pair) for name, pair in grouped_values.items() if pair is not None}
-
-    def _find_released_values(
-        self, column: str, candidates: Callable[[Names], CandidateRows | None]
-    ) -> tuple[Attribute, CandidateRows] | None:
-        """The values that are released of a column, and which may be a person's; None where nobody can tell."""
-        if column in self.tables.comparable:
-            matches = candidates(tuple(name for name in self.quasi if name != column))
-            return None if matches is None else (self.tables.after[column], matches)
-        return None if column in self.tables.after.attributes else self._find_listed_values(column)
 
     def _find_candidates(self, quasi: Names) -> CandidateRows | None:
         names = self._select_released(quasi)
@@ -375,21 +356,18 @@ class Intruder:
         labels = self._get_labels(column)
         if column not in self.tables.after.attributes:
             listed_values = self._find_listed_values(column)
-            return (
-                None
-                if listed_values is None
-                else (find_distinct_rows([listed_values[0].values]).kind, listed_values[1].block)
-            )
+            if listed_values is None:
+                return None
+            return find_distinct_rows([listed_values[0].values]).kind, listed_values[1].block
         if labels is None:
             return None
         kind = find_distinct_rows([self.tables.after[column].values]).kind
         has_single_values = len(find_distinct_rows([labels, kind]).first) == len(find_distinct_rows([labels]).first)
-        return None if has_single_values and not self._has_same_values(column) else (kind, labels)
-
-    def _has_same_values(self, column: str) -> bool:
-        """Whether all the column's values are still there, in whatever order."""
-        before, after = self.tables.before[column].values, self.tables.after[column].values
-        return column in self.tables.comparable and np.array_equal(np.sort(before), np.sort(after), equal_nan=True)
+        if has_single_values:  # they are made up, unless all the column's values are still there in whatever order
+            before, after = np.sort(self.tables.before[column].values), np.sort(self.tables.after[column].values)
+            if column not in self.tables.comparable or not np.array_equal(before, after, equal_nan=True):
+                return None
+        return kind, labels
 
     def _is_permuted(self, column: str) -> bool:
         """Whether it is known that values of a column are not on their own rows."""
@@ -407,15 +385,8 @@ class Intruder:
 
     def _build_spaces(self, names: Names) -> tuple[RecordSpace, RecordSpace, Floats]:
         tables = [self.tables.before.select(names), self.tables.after.select(names)]
-        (space_before, space_after), weights = build_weighted_spaces(tables, self._select_scale(names))
+        scale = self.scale
+        if scale is not None and not isinstance(scale, str) and len(scale) == len(self.quasi):
+            scale = [divisor for name, divisor in zip(self.quasi, scale, strict=True) if name in names]
+        (space_before, space_after), weights = build_weighted_spaces(tables, scale)
         return space_before, space_after, weights
-
-    def _select_scale(self, names: Names) -> Scale:
-        """Numbers to divide by, one for each quasi-identifier, of these alone."""
-        if self.scale is None or isinstance(self.scale, str) or len(self.scale) != len(self.quasi):
-            return self.scale
-        return [divisor for name, divisor in zip(self.quasi, self.scale, strict=True) if name in names]
-
-
-def _compute_unique_share_of(table: Table, names: Names) -> float:
-    return compute_unique_share(find_distinct_table_rows(table.select(names))) if names else 0.0

@@ -1,4 +1,4 @@
-"""What a rational intruder knows about who is who, for any mechanism (thesis 3.2, Examples 1 to 3).
+"""The knowledge of a rational intruder about who is who, for any mechanism (thesis 3.2, Examples 1 to 3).
 
 The intruder has N external records e_1 .. e_N, among them all people of the release, which has M <= N records
 x'_1 .. x'_M; and she knows the mechanism: `chances[i][j]` is P(X'(qi_i^E) = qi'_j | M), or a density. Every x'_j came
@@ -31,7 +31,7 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 def reidentification(chances: Sequence[Sequence[object]]) -> Matrix:
-    """What a rational intruder finds in a released table.
+    """Compute the re-identification probabilities of a rational intruder.
 
     P(e_i is x'_j | T', E, M) for every i and j, exactly.
 
@@ -63,7 +63,10 @@ def swap_chances(groups: Iterable[int], kept: Iterable[int] | None = None) -> Ma
 
 
 def _read_chances(chances: Sequence[Sequence[object]]) -> Matrix:
-    matrix = tuple(tuple(_parse_chance(chance) for chance in row) for row in chances)
+    matrix = tuple(
+        tuple(chance if isinstance(chance, Fraction) else as_rational(chance, "a chance") for chance in row)
+        for row in chances
+    )
     widths = {len(row) for row in matrix}
     if len(widths) != 1 or not 1 <= min(widths) <= len(matrix):
         raise InvalidInput(
@@ -75,10 +78,6 @@ def _read_chances(chances: Sequence[Sequence[object]]) -> Matrix:
     return matrix
 
 
-def _parse_chance(chance: object) -> Fraction:
-    return chance if isinstance(chance, Fraction) else as_rational(chance, "a chance")
-
-
 def _find_components(matrix: Matrix) -> list[tuple[list[int], list[int]]]:
     """External and released records that are joined by chances above 0."""
     positive_columns = [[j for j, chance in enumerate(row) if chance] for row in matrix]
@@ -88,29 +87,22 @@ def _find_components(matrix: Matrix) -> list[tuple[list[int], list[int]]]:
             holders[j].append(i)
     components, visited = [], set[int]()
     for start in range(len(matrix[0])):
-        if start not in visited:
-            people, records = _find_reachable(start, positive_columns, holders)
-            visited |= records
-            components.append((sorted(people), sorted(records)))
+        if start in visited:
+            continue
+        people, records, waiting = set[int](), {start}, [start]
+        while waiting:
+            for i in holders[waiting.pop()]:
+                if i not in people:
+                    people.add(i)
+                    fresh = set(positive_columns[i]) - records
+                    records |= fresh
+                    waiting.extend(fresh)
+        visited |= records
+        components.append((sorted(people), sorted(records)))
     return components
 
 
-def _find_reachable(
-    start: int, positive_columns: list[list[int]], holders: dict[int, list[int]]
-) -> tuple[set[int], set[int]]:
-    people, records, waiting = set[int](), {start}, [start]
-    while waiting:
-        for i in holders[waiting.pop()]:
-            if i not in people:
-                people.add(i)
-                fresh = set(positive_columns[i]) - records
-                records |= fresh
-                waiting.extend(fresh)
-    return people, records
-
-
 def _solve_component(matrix: Matrix, people: list[int], records: list[int]) -> dict[tuple[int, int], Fraction]:
-    """The probabilities inside one component."""
     m = len(records)
     if m <= len(people) and len({matrix[i][j] for i in people for j in records}) == 1:
         return {(i, j): Fraction(1, len(people)) for i in people for j in records}
@@ -119,8 +111,15 @@ def _solve_component(matrix: Matrix, people: list[int], records: list[int]) -> d
             f"{m} released records could be any of {len(people)} people, each with chances of their own, which is more "
             "than can be counted exactly; give chances in smaller blocks, or of about 18 records"
         )
-    weights = _scale_to_integers(matrix, people, records)
-    ways = _compute_ways(weights, m)
+    # Each person's chances above 0 as (record, whole number): every injection uses a column once, so scales cancel.
+    scales = [math.lcm(*(matrix[i][j].denominator for i in people)) for j in records]
+    weights = [
+        [(place, int(matrix[i][j] * scales[place])) for place, j in enumerate(records) if matrix[i][j]] for i in people
+    ]
+    # After each person: for every set of records, as bits, the weight of giving just these to the people so far.
+    ways = [{0: 1}]
+    for i, row in enumerate(weights):
+        ways.append(_add_person(ways[-1], row, m - (len(weights) - i - 1)))
     total = ways[-1].get(2**m - 1, 0)
     if not total:
         raise InvalidInput("under these chances the released records can be nobody's; check the chances that are 0")
@@ -128,24 +127,11 @@ def _solve_component(matrix: Matrix, people: list[int], records: list[int]) -> d
     return {(people[i], records[j]): Fraction(share, total) for (i, j), share in shares.items()}
 
 
-def _scale_to_integers(matrix: Matrix, people: list[int], records: list[int]) -> list[list[tuple[int, int]]]:
-    """Each person's chances above 0 as (record, whole number): every injection uses a column once, so scales cancel."""
-    scales = [math.lcm(*(matrix[i][j].denominator for i in people)) for j in records]
-    return [
-        [(place, int(matrix[i][j] * scales[place])) for place, j in enumerate(records) if matrix[i][j]] for i in people
-    ]
-
-
-def _compute_ways(weights: list[list[tuple[int, int]]], m: int) -> list[dict[int, int]]:
-    """After each person: for every set of records, as bits, the weight of giving just these to the people so far."""
-    ways = [{0: 1}]
-    for i, row in enumerate(weights):
-        ways.append(_add_person(ways[-1], row, m - (len(weights) - i - 1)))
-    return ways
-
-
 def _add_person(ways: dict[int, int], row: list[tuple[int, int]], min_records: int) -> dict[int, int]:
-    """The same with one more person; sets of fewer than `least` records are left out: too few people are left."""
+    """The weights of sets of records with one more person.
+
+    Sets of fewer than `min_records` are left out: too few people are left.
+    """
     extended_ways: dict[int, int] = defaultdict(int)
     for taken, weight in ways.items():
         size = taken.bit_count()

@@ -1,10 +1,8 @@
-"""Record linkage by distance, with exact nearest neighbors and ties.
+"""Record linkage by distance: how often the nearest record is the right one (thesis 6.4.2), with exact ties.
 
 A squared distance is summed in one fixed order: numbers first, each gap squared and then weighed, then categories. A
 box's bound is summed in the same order from terms that are none greater, and rounding keeps that order, so no nearest
 record is ever passed over. A category's distance from a box is the least to a category between the box's ends.
-
-Record linkage by distance: how often the nearest record is the right one (thesis 6.4.2).
 """
 
 from __future__ import annotations
@@ -42,13 +40,16 @@ def find_nearest_ties(queries: RecordSpace, targets: RecordSpace, weights: Float
     target_columns = _stack_columns(targets)
     order, low, high = _build_boxes(target_columns, numbers)
     coordinate_weights = np.ones(numbers) if weights is None else weights
-    tree = BoxTree(target_columns[order], low, high, coordinate_weights, numbers, *_flatten_tables(queries.squares))
+    tables = np.concatenate([np.zeros(0), *(table.ravel() for table in queries.squares)])
+    table_starts = np.cumsum([0, *(table.size for table in queries.squares)], dtype=np.int64)
+    table_widths = np.array([table.shape[1] for table in queries.squares], dtype=np.int64)
+    tree = BoxTree(target_columns[order], low, high, coordinate_weights, numbers, tables, table_starts, table_widths)
     squares, starts, places = _search_all(_stack_columns(queries), tree)
     return NearestTies(squares, starts, order[places])
 
 
 def compute_squared_distances(first: RecordSpace, second: RecordSpace, weights: Floats | None = None) -> Floats:
-    """The squared distance of row i of one from row i of the other, summed as `nearest` sums it."""
+    """The squared distance of row i of one from row i of the other, summed as `find_nearest_ties` sums it."""
     total = np.zeros(first.rows)
     for column in range(first.points.shape[1]):
         gap = first.points[:, column] - second.points[:, column]
@@ -59,19 +60,15 @@ def compute_squared_distances(first: RecordSpace, second: RecordSpace, weights: 
 
 
 def _stack_columns(space: RecordSpace) -> Floats:
-    """Numbers, then codes, in one array."""
+    """Numbers, then codes."""
     return np.ascontiguousarray(np.hstack([space.points, space.codes.astype(np.float64)]))
 
 
-def _flatten_tables(squares: tuple[Floats, ...]) -> tuple[Floats, Integers, Integers]:
-    """The tables of squares one after the other, where each starts, and how long its rows are."""
-    tables = np.concatenate([np.zeros(0), *(table.ravel() for table in squares)])
-    first = np.cumsum([0, *(table.size for table in squares)], dtype=np.int64)
-    return tables, first, np.array([table.shape[1] for table in squares], dtype=np.int64)
-
-
 class BoxTree(NamedTuple):
-    """Records in the order of the tree, the ends of its boxes, and the squared distances of categories one by one."""
+    """Records in the order of the tree, the ends of its boxes, and the tables of categories' squared distances.
+
+    The tables stand one after the other, each from its place in `table_starts` on, with rows of `table_widths`.
+    """
 
     records: Floats
     low: Floats
@@ -100,9 +97,8 @@ def _build_boxes(records: Floats, numbers: int) -> tuple[Integers, Floats, Float
                 values = records[box_rows, column]
                 low[box, column], high[box, column] = values.min(), values.max()
             if level < depth:
-                box_rows[:] = box_rows[
-                    np.argsort(records[box_rows, _choose_split_column(low[box], high[box], numbers)])
-                ]
+                column = _choose_split_column(low[box], high[box], numbers)
+                box_rows[:] = box_rows[np.argsort(records[box_rows, column])]
     return order, low, high
 
 
@@ -159,7 +155,14 @@ def _scan_leaf(
 ) -> tuple[float, int]:
     rows = len(tree.records)
     for place in range(rows * leaf // leaves, rows * (leaf + 1) // leaves):
-        square = _compute_square(query, tree, place)
+        square = 0.0
+        for column in range(tree.numbers):
+            gap = query[column] - tree.records[place, column]
+            square += tree.weights[column] * (gap * gap)
+        for column in range(tree.numbers, len(query)):
+            table = column - tree.numbers
+            row = tree.table_starts[table] + int(query[column]) * tree.table_widths[table]
+            square += tree.tables[row + int(tree.records[place, column])]
         if square < best:
             best, tie_count = square, 0
         if square == best:
@@ -169,41 +172,22 @@ def _scan_leaf(
 
 
 @njit(cache=True)
-def _compute_square(query: Floats, tree: BoxTree, place: int) -> float:
-    total = 0.0
-    for column in range(tree.numbers):
-        gap = query[column] - tree.records[place, column]
-        total += tree.weights[column] * (gap * gap)
-    for column in range(tree.numbers, len(query)):
-        row = tree.table_starts[column - tree.numbers] + int(query[column]) * tree.table_widths[column - tree.numbers]
-        total += tree.tables[row + int(tree.records[place, column])]
-    return total
-
-
-@njit(cache=True)
 def _bound_box(query: Floats, tree: BoxTree, box: int) -> float:
-    """At most the squared distance of anything in the box."""
+    """A lower bound on the squared distance of anything in the box."""
     total = 0.0
     for column in range(tree.numbers):
         gap = max(tree.low[box, column] - query[column], query[column] - tree.high[box, column], 0.0)
         total += tree.weights[column] * (gap * gap)
     for column in range(tree.numbers, len(query)):
-        total += _find_least_code_square(
-            query[column], tree, column - tree.numbers, tree.low[box, column], tree.high[box, column]
-        )
+        low, high = tree.low[box, column], tree.high[box, column]
+        least = 0.0
+        if not low <= query[column] <= high:  # the least to a category between the ends, both among them
+            table, least = column - tree.numbers, np.inf
+            row = tree.table_starts[table] + int(query[column]) * tree.table_widths[table]
+            for code in range(int(low), int(high) + 1):
+                least = min(least, tree.tables[row + code])
+        total += least
     return total
-
-
-@njit(cache=True)
-def _find_least_code_square(category: float, tree: BoxTree, column: int, low: float, high: float) -> float:
-    """The least squared distance from a category to those between two, both among them."""
-    if low <= category <= high:
-        return 0.0
-    row = tree.table_starts[column] + int(category) * tree.table_widths[column]
-    least = np.inf
-    for code in range(int(low), int(high) + 1):
-        least = min(least, tree.tables[row + code])
-    return least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,7 +226,6 @@ def measure_distance_linkage(before: RecordSpace, after: RecordSpace, weights: F
     released one, and the right record is picked with chance 1/|G| where it is in G. Ties are exact; records of the
     same kind are looked up once.
     """
-
     original_kinds, released_kinds = find_distinct_records(before), find_distinct_records(after)
     ties = find_nearest_ties(after.take(released_kinds.first), before.take(original_kinds.first), weights)
     sizes = np.add.reduceat(original_kinds.counts[ties.targets], ties.starts[:-1])
@@ -251,5 +234,5 @@ def measure_distance_linkage(before: RecordSpace, after: RecordSpace, weights: F
 
 
 def measure_class_linkage(after: DistinctRows) -> float:
-    """The same where values were generalised: the originals that a released record can be of are those of its class."""
+    """The share, in percent, where values were generalised: a released record can be of any original of its class."""
     return 100 * len(after.first) / len(after.kind)

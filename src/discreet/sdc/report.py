@@ -35,7 +35,7 @@ def build_html_page(title: str, parts: Iterable[str]) -> str:
 
 
 def escape_text(text: object) -> str:
-    """Text that is text and nothing else."""
+    """Text that cannot be read as markup."""
     return escape(clean_text(str(text), 2000))
 
 
@@ -65,29 +65,22 @@ def format_gallery(charts: Iterable[Chart]) -> str:
 
 
 def format_html_list(sentences: Iterable[str]) -> str:
-    """One below the other."""
+    """A list with one sentence below the other."""
     return f"<ul>{''.join(f'<li>{escape_text(sentence)}</li>' for sentence in sentences)}</ul>"
 
 
 def format_html_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table that scrolls by itself where it is too wide; nothing where it has no rows."""
+    if not rows:
+        return ""
     head = "".join(f'<th scope="col">{escape_text(name)}</th>' for name in heads)
-    body = "".join(
-        f'<tr><th scope="row">{escape_text(format_report_value(first))}</th>{_format_cells(rest)}</tr>'
-        for first, *rest in rows
-    )
-    table_html = (
-        f"<table><caption>{escape_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
-    return (
-        f'<div class="wide" role="region" aria-label="{escape_text(caption)}" tabindex="0">{table_html}</div>'
-        if rows
-        else ""
-    )
-
-
-def _format_cells(values: Iterable[object]) -> str:
-    return "".join(f"<td>{escape_text(format_report_value(value))}</td>" for value in values)
+    body = ""
+    for first, *rest in rows:
+        cells = "".join(f"<td>{escape_text(format_report_value(value))}</td>" for value in rest)
+        body += f'<tr><th scope="row">{escape_text(format_report_value(first))}</th>{cells}</tr>'
+    caption = escape_text(caption)
+    table = f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide" role="region" aria-label="{caption}" tabindex="0">{table}</div>'
 
 
 PAGE_TEMPLATE = """<!DOCTYPE html>
@@ -144,7 +137,7 @@ thead th {{ vertical-align: bottom; color: #4b5563 }}
 
 
 ReleaseFacts = Mapping[str, object]
-"""What is known of a release before it is measured, in the order in which it is told. `title`, `guarantee` (words),
+"""The facts about a release before it is measured, in the order in which they are shown. `title`, `guarantee` (words),
 `assumptions` and `warnings` (sentences) have places of their own on the page; all else is listed."""
 
 MAX_PICTURES = 12
@@ -161,12 +154,12 @@ NOT_PROMISED_IF_BOUNDED = (
     "Several releases, and answers, lose their epsilons together: the ledger adds them up.",
     "What was measured as utility says little about uses that look at other things; it was measured on the records.",
 )
-"""What is not promised where the risk is bounded rather than measured."""
+"""The caveats where the risk is bounded rather than measured."""
 FEATURED_FACTS = ("title", "guarantee", "assumptions", "warnings")
 
 
 def check_report_file(path: str | Path) -> Path:
-    """Where a report goes, refused at once where none could be written there."""
+    """The file for a report, refused at once where none could be written there."""
     target = Path(path)
     if target.suffix.lower() not in {".html", ".htm"}:
         raise InvalidInput(f"a report's name ends in .html; {target.name[:40]!r} does not")
@@ -202,7 +195,7 @@ def write_report(
 def build_report_json(
     facts: ReleaseFacts, comparison: Comparison, sweep: SweepResult | None = None
 ) -> dict[str, object]:
-    """What the page tells, machine-readable."""
+    """The content of the page, machine-readable."""
     return {
         "notice": CUSTODIAN_NOTICE,
         "facts": _to_json_value(facts),
@@ -288,11 +281,8 @@ def _format_columns(comparison: Comparison, original: Table, released: Table) ->
 
 def _format_correlations(comparison: Comparison) -> str:
     maps = build_correlation_charts(comparison.numeric, *comparison.correlations)
-    note = (
-        f"<p>Of the first {MAX_MAPPED_COLUMNS} numeric columns.</p>"
-        if len(comparison.numeric) > MAX_MAPPED_COLUMNS
-        else ""
-    )
+    has_more = len(comparison.numeric) > MAX_MAPPED_COLUMNS
+    note = f"<p>Of the first {MAX_MAPPED_COLUMNS} numeric columns.</p>" if has_more else ""
     return f"<h2>Correlations, in hundredths</h2>{note}{format_gallery(maps)}" if maps else ""
 
 
@@ -302,10 +292,8 @@ def _format_sweep(sweep: SweepResult) -> str:
         (point.method, point.k, format_report_share(point.risk), point.loss, point.linkage, point.il1s, point.score)
         for point in sweep.points
     ]
-    recommendation = (
-        f"<h2>Choice of k</h2><p>{escape_text(sweep.words)} It is "
-        f"ringed.</p>{format_gallery(build_sweep_charts(sweep))}"
-    )
+    charts = format_gallery(build_sweep_charts(sweep))
+    recommendation = f"<h2>Choice of k</h2><p>{escape_text(sweep.words)} It is ringed.</p>{charts}"
     left_out = format_html_list(["Left out: " + reason for reason in sweep.left_out]) if sweep.left_out else ""
     return recommendation + format_html_table("Every method at every k", heads, rows) + left_out
 
@@ -328,20 +316,14 @@ def _build_utility_tables(comparison: Comparison, original: Table) -> Iterator[s
     ]
     moments = [f"{moment} {file}" for moment in ("mean", "deviation") for file in FILES]
     yield format_html_table("Each column", ("column", "distance of distributions", "squared errors", *moments), columns)
-    lines = [
-        (
-            name,
-            *(
-                f"{_format_number_or_date(before, original[name])} → {_format_number_or_date(after, original[name])}"
-                for _, before, after in levels
-            ),
-        )
-        for name, levels in comparison.quantiles.items()
-    ]
+    lines = []
+    for name, levels in comparison.quantiles.items():
+        column = original[name]
+        pairs = [[_format_number_or_date(value, column) for value in (before, after)] for _, before, after in levels]
+        lines.append((name, *(" → ".join(pair) for pair in pairs)))
     levels = next(iter(comparison.quantiles.values()), ())
-    yield format_html_table(
-        "Quantiles, before → after", ("column", *(format_percent(level) for level, *_ in levels)), lines
-    )
+    heads = ("column", *(format_percent(level) for level, *_ in levels))
+    yield format_html_table("Quantiles, before → after", heads, lines)
 
 
 def _format_moments(comparison: Comparison, column: Attribute) -> list[object]:
@@ -365,24 +347,22 @@ def _build_risk_tables(comparison: Comparison) -> Iterator[str]:
         ("rows whose quasi-identifiers nobody else has", ", ".join(unique)),
     ]
     yield format_html_table("Records", ("measure", "value"), summary)
-    disclosures = [
-        (
-            name,
-            *map(
-                format_report_share, (share, comparison.disclosure_by_chance[name], comparison.disclosure_excess[name])
-            ),
-        )
-        for name, share in comparison.disclosure.items()
-    ]
-    heads = ("column", "given away", "the same by chance", "hidden worst: of those whom chance would miss")
+    disclosures = []
+    for name, share in comparison.disclosure.items():
+        shares = share, comparison.disclosure_by_chance[name], comparison.disclosure_excess[name]
+        disclosures.append((name, *map(format_report_share, shares)))
+    heads: tuple[str, ...] = (
+        "column",
+        "given away",
+        "the same by chance",
+        "hidden worst: of those whom chance would miss",
+    )
     yield format_html_table("Confidential values, to one who knows all quasi-identifiers", heads, disclosures)
     knowledge = [
         (name, j, format_report_share(chance)) for name, line in comparison.knows.items() for j, chance in line
     ]
-    yield format_html_table(
-        "To one who knows others of the group", ("column", "others known", "chance of the value"), knowledge
-    )
+    heads = ("column", "others known", "chance of the value")
+    yield format_html_table("To one who knows others of the group", heads, knowledge)
     earlier = [(name, fewest, format_report_share(share)) for name, fewest, share in comparison.intersection]
-    yield format_html_table(
-        "Beside earlier releases", ("release", "least rows in common", "rows with fewer than k"), earlier
-    )
+    heads = ("release", "least rows in common", "rows with fewer than k")
+    yield format_html_table("Beside earlier releases", heads, earlier)

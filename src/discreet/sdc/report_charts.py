@@ -26,11 +26,9 @@ TAIL_SHARE = 0.005
 MAX_HALF_INTEGER = 2**51  # further out floats are too far apart
 FILES = ("before", "after")
 # Told apart by dash and shape as well as by colour, for eyes and printers without it.
-COLORS, DASHES, SHAPES = (
-    [BLUE, ORANGE, GRAY, INK],
-    [[1, 0], [6, 4], [2, 2], [8, 3, 2, 3]],
-    ["circle", "square", "triangle-up", "diamond"],
-)
+COLORS = [BLUE, ORANGE, GRAY, INK]
+DASHES = [[1, 0], [6, 4], [2, 2], [8, 3, 2, 3]]
+SHAPES = ["circle", "square", "triangle-up", "diamond"]
 LABEL_SPACING: Layer = {"labelOverlap": "greedy", "labelSeparation": 6, "labelFlush": False}
 LEGEND: Layer = {"orient": "top", "offset": 2, "columnPadding": 14, "symbolStrokeWidth": 2, "symbolSize": 140}
 DOT_LEGEND = LEGEND | {"symbolStrokeWidth": 0, "symbolSize": 60, "columns": 3}
@@ -73,22 +71,21 @@ def build_column_chart(before: Attribute, after: Attribute) -> Chart | None:
 
 
 def _build_histogram_chart(column: Attribute, before: Array, after: Array) -> Chart:
-    """The histograms of both over the same bins."""
     edges = _compute_bin_edges(column, np.concatenate([before, after]))
-    rows = [
-        {"x": x, "share": share, "file": file}
-        for file, values in zip(FILES, (before, after), strict=True)
-        for x, share in _build_outline(edges, np.histogram(values, edges)[0] / len(values))
-    ]
+    rows = []
+    for file, values in zip(FILES, (before, after), strict=True):
+        heights = np.histogram(values, edges)[0] / len(values)
+        # The outline goes from the axis up, along, and down again.
+        outline = [(float(edges[0]), 0.0), *zip(edges.tolist(), [*heights.tolist(), 0.0], strict=True)]
+        rows += [{"x": x, "share": share, "file": file} for x, share in outline]
     axis: Layer = {"tickCount": 4, "format": "~s"}
     if column.value_type == "date":
         days = (edges[0] + np.array([1, 3, 5]) / 6 * (edges[-1] - edges[0])).round()  # whatever the font, with room
         axis = {"values": sorted(set(days.tolist())), "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
     outside_share = float(np.mean((before < edges[0]) | (before > edges[-1])))
     note = f"{format_percent(outside_share, 3)} of the values before lie beyond" if outside_share else None
-    across = _build_field(
-        "x", "quantitative", title=note, axis=axis, scale={"domain": [edges[0], edges[-1]], "nice": False}
-    )
+    domain: Layer = {"domain": [edges[0], edges[-1]], "nice": False}
+    across = _build_field("x", "quantitative", title=note, axis=axis, scale=domain)
     places = {"x": across, "y": _build_percent_field("share")}
     step_style = {"interpolate": "step-after", "strokeWidth": 1.8}
     looks = {
@@ -96,12 +93,9 @@ def _build_histogram_chart(column: Attribute, before: Array, after: Array) -> Ch
         "strokeDash": _build_scale_field("file", FILES, DASHES),
     }
     area = _build_layer(rows[: len(edges) + 1], step_style | {"type": "area", "color": GRAY, "opacity": 0.25}, **places)
-    sentence = (
-        f"The distribution of {column.name} before and after, as shares of the rows{f'; {note}' if note else ''}."
-    )
-    return Chart(
-        column.name, sentence, {"layer": [area, _build_layer(rows, step_style | {"type": "line"}, **places, **looks)]}
-    )
+    shares = f"as shares of the rows{f'; {note}' if note else ''}"
+    layers = [area, _build_layer(rows, step_style | {"type": "line"}, **places, **looks)]
+    return Chart(column.name, f"The distribution of {column.name} before and after, {shares}.", {"layer": layers})
 
 
 def _compute_bin_edges(column: Attribute, values: Array) -> Array:
@@ -113,32 +107,16 @@ def _compute_bin_edges(column: Attribute, values: Array) -> Array:
     if high == low:
         margin = max(abs(low) / 100, 0.5)
         return np.array([low - margin, low + margin])
-    return (
-        _compute_whole_edges(math.floor(low), math.ceil(high))
-        if _has_whole_values(column)
-        else np.linspace(low, high, BIN_COUNT + 1)
-    )
-
-
-def _has_whole_values(column: Attribute) -> bool:
-    """Whether all values, as those of dates, are whole, and halves between them are numbers too."""
-    values = column.values[~column.missing]
-    return bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < MAX_HALF_INTEGER))
-
-
-def _compute_whole_edges(low: int, high: int) -> Array:
-    """Bins that all have as many whole numbers, so that one with more of them does not look like one with more rows."""
+    present = column.values[~column.missing]
+    if np.any(present != np.floor(present)) or np.any(np.abs(present) >= MAX_HALF_INTEGER):
+        return np.linspace(low, high, BIN_COUNT + 1)
+    # All bins have as many whole numbers, so that one with more of them does not look like one with more rows.
+    low, high = math.floor(low), math.ceil(high)
     width = math.ceil((high - low + 1) / BIN_COUNT)
     return low - 0.5 + width * np.arange(math.ceil((high - low + 1) / width) + 1, dtype=np.float64)
 
 
-def _build_outline(edges: Array, heights: Array) -> list[tuple[float, float]]:
-    """The outline from the axis up, along, and down again."""
-    return [(float(edges[0]), 0.0), *zip(edges.tolist(), [*heights.tolist(), 0.0], strict=True)]
-
-
 def _build_share_chart(before: Attribute, after: Attribute) -> Chart:
-    """A bar for each category of both."""
     shares = {file: _compute_shares(column) for file, column in zip(FILES, (before, after), strict=True)}
     labels = _choose_labels(before, shares)
     rows = [
@@ -201,10 +179,9 @@ def _build_heat_map(title: str, names: Sequence[str], values: Array, end: float)
         for (i, j), value in np.ndenumerate(values)
         if math.isfinite(value)
     ]
+    label_axis = {"ticks": False, "labelLimit": 110, "labelFontSize": 10}
     places = {
-        "y": _build_field(
-            "down", "nominal", sort=labels, axis={"ticks": False, "labelLimit": 110, "labelFontSize": 10}
-        ),
+        "y": _build_field("down", "nominal", sort=labels, axis=label_axis),
         "x": _build_field("across", "nominal", sort=None, axis={"orient": "top", "labelAngle": 0, "labelFontSize": 10}),
     }
     scale = {"domain": [-end, 0, end], "range": [ORANGE, "white", BLUE], "interpolate": "rgb"}
@@ -225,20 +202,15 @@ def build_sweep_charts(result: SweepResult) -> tuple[Chart, ...]:
     ks = sorted({point.k for point in result.points})
     ends = _build_field("k", "quantitative", title="k", axis=LABEL_SPACING | {"values": ks})
     size = ends | {"scale": {"type": "log", "domain": [ks[0], max(ks[-1], ks[0] + 1)], "nice": False}}
-    risk, loss = (
-        _build_percent_field("risk") | {"title": "risk above chance"},
-        _build_field("loss", "quantitative", title="loss (over 1: grave)"),
-    )
-    best = f"{result.recommended.method} at k = {result.recommended.k}, ringed, is {_describe_choice(result)}"
+    risk = _build_percent_field("risk") | {"title": "risk above chance"}
+    loss = _build_field("loss", "quantitative", title="loss (over 1: grave)")
+    choice = "recommended" if result.useful else "nearest to safe and useful"
+    best = f"{result.recommended.method} at k = {result.recommended.k}, ringed, is {choice}"
     panels = (("Loss against risk", risk, loss), ("Risk over k", size, risk), ("Loss over k", size, loss))
     return tuple(
         Chart(title, f"{title} for every method; {best}.", {"layer": _build_curves(result, x, y)})
         for title, x, y in panels
     )
-
-
-def _describe_choice(result: SweepResult) -> str:
-    return "recommended" if result.useful else "nearest to safe and useful"
 
 
 def _build_curves(result: SweepResult, x: Layer, y: Layer) -> list[Layer]:

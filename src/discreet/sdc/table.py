@@ -59,7 +59,7 @@ class Attribute:
 
     @property
     def output_type(self) -> ValueType:
-        """What is written of it: whole numbers only where all are whole."""
+        """The type of what is written: whole numbers only where all are whole."""
         is_whole = self.value_type != "integer" or bool((self.values % 1 == 0)[~self.missing].all())
         return self.value_type if is_whole else "number"
 
@@ -71,21 +71,16 @@ class Attribute:
         """The values as people write them: None, NaN or NaT where one is missing."""
         absent = self.missing
         if self.kind != "numeric":
-            return self._decode_labels(absent)
+            labels: list[object] = [*self.categories, None]  # the place -1 is the last
+            if self.value_type == "truth":
+                labels = [*(label == "true" for label in self.categories), None]
+            decoded: NDArray[Any] = np.array(labels, dtype=object)[self.values]
+            return decoded.astype(bool) if self.value_type == "truth" and not absent.any() else decoded
         if self.value_type == "date":
             days = np.where(absent, 0, self.values).round().astype("datetime64[D]")
             return np.where(absent, np.datetime64("NaT"), days)
-        is_whole = (
-            self.value_type == "integer" and not absent.any() and bool(np.all(self.values == np.floor(self.values)))
-        )
+        is_whole = self.value_type == "integer" and not absent.any() and np.all(self.values == np.floor(self.values))
         return self.values.astype(np.int64) if is_whole else self.values
-
-    def _decode_labels(self, absent: NDArray[np.bool_]) -> NDArray[Any]:
-        labels: list[object] = [*self.categories, None]  # the place -1 is the last
-        if self.value_type == "truth":
-            labels = [*(label == "true" for label in self.categories), None]
-        decoded_labels: NDArray[Any] = np.array(labels, dtype=object)[self.values]
-        return decoded_labels.astype(bool) if self.value_type == "truth" and not absent.any() else decoded_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,13 +90,12 @@ class Table:
     attributes: Mapping[str, Attribute]
 
     def __post_init__(self) -> None:
-        """There is at least one attribute, and all have as many rows."""
         if len({len(attribute.values) for attribute in self.attributes.values()}) != 1:
             raise InvalidInput("a table has at least one column, and all its columns have as many rows")
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(next(iter(self.attributes.values())).values)
 
     def __getitem__(self, name: str) -> Attribute:
@@ -133,10 +127,7 @@ class Table:
         for first in range(0, self.rows, size):
             batch = slice(first, first + size)
             yield Table(
-                {
-                    name: replace(attribute, values=attribute.values[batch])
-                    for name, attribute in self.attributes.items()
-                }
+                {name: replace(column, values=column.values[batch]) for name, column in self.attributes.items()}
             )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -151,9 +142,9 @@ NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 class ProtectedTable(Mapping[str, NDArray[Any]]):
     """A protected table; as a mapping, its columns as numpy arrays.
 
-    Row i was made of row `kept[i]` of the original, so that the two can be compared: whoever releases it must put the
-    rows in an order that tells nothing, as `Custodian.publish` does. `groups` says which rows hide one another, for
-    all columns ("records") or for one confidential column; it is released only where the method says so.
+    Row i was made of row `source_rows[i]` of the original, so that the two can be compared: whoever releases it must
+    put the rows in an order that reveals nothing, as `Custodian.publish` does. `groups` says which rows hide one
+    another, for all columns ("records") or for one confidential column; it is released only where the method says so.
     """
 
     table: Table
@@ -163,7 +154,7 @@ class ProtectedTable(Mapping[str, NDArray[Any]]):
     second: Table | None = None
     """The other table of Anatomy: one row for each group and value, with how many of the group have it."""
     facts: Mapping[str, object] = field(default_factory=lambda: NO_FACTS)
-    """What was measured on the way and may be told with the release, as JSON holds it."""
+    """Measures that may be released, as JSON holds them."""
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.table[name].to_array()
@@ -176,10 +167,10 @@ class ProtectedTable(Mapping[str, NDArray[Any]]):
 
 
 def permute_within_groups(groups: NDArray[np.int64], entropy: Entropy | None) -> NDArray[np.int64]:
-    """p, where the value of row p[i] goes to row i: uniform over the permutations that keep every group, exactly.
+    """p, where the value of row p[i] goes to row i: exactly uniform over the permutations that keep every group.
 
-    Every row draws 64 bits and the rows of a group go by them. The rows' draws are alike and independent, so given
-    that no two in a group are equal all orders are equally likely; where two are equal all is drawn again.
+    Every row takes 64 random bits and the rows of a group go by them. The rows' bits are independent and alike, so
+    given that no two in a group are equal all orders are equally likely; where two are equal all are taken again.
     """
     generator = get_entropy(entropy)
     members = np.argsort(groups, kind="stable")
@@ -195,7 +186,7 @@ def permute_within_groups(groups: NDArray[np.int64], entropy: Entropy | None) ->
 
 KINDS = ("numeric", "ordinal", "nominal")
 MAX_EXACT_INTEGER = 2**53
-"""Beyond it not every whole number is a float."""
+"""Not every greater whole number is a float."""
 MAX_DECIMAL_DIGITS = 15
 """Decimals of no more digits are floats apart."""
 WIDE_DUCKDB_TYPES = frozenset({"HUGEINT", "UHUGEINT", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID"})
@@ -208,17 +199,17 @@ def read_table(
     taxonomies: Mapping[str, Taxonomy] | None = None,
     domains: Mapping[str, tuple[float, float]] | None = None,
 ) -> Table:
-    """The table; numbers and dates are numeric, all else nominal, unless `kinds` says otherwise.
+    """Read a table; numbers and dates are numeric, all else nominal, unless `kinds` says otherwise.
 
     `categories` lists the values of an ordinal column in order, `taxonomies` those of a nominal one with their
     meaning; without them the values are a flat list. `domains` bounds numeric columns; without, their values do.
     """
-    known = table if isinstance(table, Table) else getattr(table, "table", None)  # of a Protected
-    if isinstance(known, Table):
-        return known
+    protected_or_table = table if isinstance(table, Table) else getattr(table, "table", None)
+    if isinstance(protected_or_table, Table):
+        return protected_or_table
     options = (kinds or {}, categories or {}, taxonomies or {}, domains or {})
     columns = _read_columns(table)
-    for name in {name for known in options for name in known} - set(columns):
+    for name in {name for option in options for name in option} - set(columns):
         raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(columns)}")
     return Table({name: _build_attribute(name, values, *options) for name, values in columns.items()})
 
@@ -247,9 +238,7 @@ def _cast_wide_columns(relation: Any) -> Any:
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True)) if hasattr(relation, "types") else {}
     wide = {name for name, kind in kinds.items() if _is_wide(kind)}
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
-    expressions = (
-        f"{identifier}::VARCHAR AS {identifier}" if name in wide else identifier for name, identifier in quoted.items()
-    )
+    expressions = [f"{quoted[name]}::VARCHAR AS {quoted[name]}" if name in wide else quoted[name] for name in kinds]
     return relation.project(", ".join(expressions)) if wide else relation
 
 
@@ -275,7 +264,7 @@ def _read_one_dimensional(name: str, values: object) -> NDArray[Any]:
 
 
 def _fill_masked(array: NDArray[Any]) -> NDArray[Any]:
-    """Without a mask: what is masked is NaN, NaT or None."""
+    """The array without its mask: masked values are NaN, NaT or None."""
     if not isinstance(array, np.ma.MaskedArray):
         return array
     mask = np.ma.getmaskarray(array)
@@ -353,21 +342,28 @@ def _build_numeric(name: str, values: NDArray[Any], domain: tuple[float, float] 
         numbers = values.astype(np.float64)
     if np.isinf(numbers).any():
         raise InvalidInput(f"the column {name[:40]!r} holds infinite numbers; clip them or leave them out")
-    present = numbers[~np.isnan(numbers)]
-    observed_range = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
-    lower, upper = domain or observed_range
+    lower, upper = domain or find_range(numbers)
     return Attribute(name, "numeric", numbers, lower=float(lower), upper=float(upper), value_type=value_type)  # type: ignore[arg-type]
+
+
+def find_range(values: Floats) -> tuple[float, float]:
+    """The least and the greatest value, without missing ones; 0 and 0 of none."""
+    present = values[~np.isnan(values)]
+    return (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
 
 
 def _build_categorical(
     name: str, kind: Kind, values: NDArray[Any], order: Sequence[str] | None, taxonomy: Taxonomy | None
 ) -> Attribute:
-    texts = [None if _is_missing(value) else _format_label(value) for value in values.tolist()]
+    texts = [
+        None if _is_missing(value) else str(value).lower() if isinstance(value, bool) else str(value)
+        for value in values.tolist()
+    ]
     labels = sorted({text for text in texts if text is not None})
     places = {text: place for place, text in enumerate(labels)}
     codes = np.array([ABSENT if text is None else places[text] for text in texts], dtype=np.int64)
-    is_boolean = set(labels) <= {"false", "true"} and values.dtype.kind == "b"
-    return build_coded_attribute(name, kind, labels, codes, order, taxonomy, "truth" if is_boolean else "text")
+    value_type: ValueType = "truth" if values.dtype.kind == "b" else "text"
+    return build_coded_attribute(name, kind, labels, codes, order, taxonomy, value_type)
 
 
 def build_coded_attribute(
@@ -379,26 +375,17 @@ def build_coded_attribute(
     taxonomy: Taxonomy | None = None,
     value_type: ValueType = "text",
 ) -> Attribute:
-    """A column of texts that are given as places among those `seen`, -1 where one is missing."""
-    categories = (
-        tuple(order) if order is not None else tuple(taxonomy.leaves) if taxonomy is not None else tuple(labels)
-    )
+    """A column of texts that are given as places among `labels`, -1 where one is missing."""
+    categories = tuple(order if order is not None else taxonomy.leaves if taxonomy is not None else labels)
     if taxonomy is not None:  # inner concepts may be values too
-        categories = (
-            *categories,
-            *(text for text in labels if text not in set(categories) and text in taxonomy.ancestors),
-        )
+        concepts = [text for text in labels if text not in set(categories) and text in taxonomy.ancestors]
+        categories = (*categories, *concepts)
     places = {text: place for place, text in enumerate(categories)}
     if not set(labels) <= set(places):
         raise InvalidInput(f"the column {name[:40]!r} holds values that are not among its categories; list them all")
     new_codes = np.array([*(places[text] for text in labels), ABSENT], dtype=np.int64)  # the place -1 is the last
-    return Attribute(
-        name, kind, new_codes[codes], categories, taxonomy, 0.0, float(max(len(categories) - 1, 0)), value_type
-    )
-
-
-def _format_label(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    upper = float(max(len(categories) - 1, 0))
+    return Attribute(name, kind, new_codes[codes], categories, taxonomy, 0.0, upper, value_type)
 
 
 def _is_missing(value: object) -> bool:
@@ -409,7 +396,7 @@ ROW_VALUE_TYPES = {"weights": "positive number", "strata": "label"}
 
 
 class TableReadOptions(TypedDict, total=False):
-    """What `read_table` is told about the columns of a table."""
+    """The options of `read_table` about the columns of a table."""
 
     kinds: Mapping[str, str] | None
     categories: Mapping[str, Sequence[str]] | None
@@ -453,7 +440,7 @@ def _list_names(names: object) -> tuple[Any, ...]:
 
 
 def check_informative(attribute: Attribute) -> None:
-    """Nothing, where the column tells some rows from others; groups by a column that does not would mean nothing."""
+    """Refuse a column that tells no rows apart; groups by it would mean nothing."""
     if attribute.missing.all():
         raise InvalidInput(
             f"the column {attribute.name[:40]!r} has no values, all are missing; leave it out, or take its role away"
@@ -478,9 +465,8 @@ def read_row_strata(table: Table, strata: object) -> NDArray[np.int64] | None:
 
 
 def _read_row_values(table: Table, column_or_values: object, role: str) -> Attribute:
-    attribute = (
-        table[column_or_values] if isinstance(column_or_values, str) else read_table({role: column_or_values})[role]
-    )
+    values = table[column_or_values] if isinstance(column_or_values, str) else column_or_values
+    attribute = values if isinstance(values, Attribute) else read_table({role: values})[role]
     if len(attribute.values) != table.rows or (role == "weights" and attribute.kind != "numeric"):
         raise InvalidInput(
             f"{role} must be the name of a column, or one {ROW_VALUE_TYPES[role]} for each row of the table"

@@ -1,9 +1,12 @@
-"""Utility of a release: moments, quantiles, associations, propensity score."""
+"""Utility of a release: squared errors, moments, quantiles, associations, propensity score.
+
+Each measure takes a `MatchedTables`, made by `match_tables`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, islice, product
@@ -27,7 +30,7 @@ class MatchedTables:
 
     @property
     def numeric(self) -> tuple[str, ...]:
-        """The numeric columns of both."""
+        """The comparable columns that are numeric."""
         return tuple(name for name in self.comparable if self.before[name].kind == "numeric")
 
     def iterate_pairs(self) -> Iterable[tuple[str, Attribute, Attribute]]:
@@ -36,7 +39,7 @@ class MatchedTables:
 
 
 def match_tables(original: object, released: object, aligned: bool) -> MatchedTables:
-    """The two as tables; what a protected table left out of the original's rows is left out here too."""
+    """The two as tables; rows that a protected table left out of the original are left out of both."""
     before = read_table(original)
     after = _read_as_original(before, released.table if isinstance(released, ProtectedTable) else read_table(released))
     if isinstance(released, ProtectedTable) and aligned and len(released.source_rows) < before.rows:
@@ -51,21 +54,17 @@ def match_tables(original: object, released: object, aligned: bool) -> MatchedTa
     common = tuple(name for name in before if name in after.attributes)
     if not common:
         raise InvalidInput("the two tables have no column in common; compare a release with its own original")
-    attempts = [match_attributes(before[name], after[name]) for name in common]
-    matched_pairs = [pair for pair in attempts if pair is not None]
-    originals, counterparts = (
-        [attribute for attribute, _ in matched_pairs],
-        [counterpart for _, counterpart in matched_pairs],
-    )
-    return MatchedTables(
-        before.put(*originals), after.put(*counterparts), common, tuple(attribute.name for attribute in originals)
-    )
+    matched_pairs = [match_attributes(before[name], after[name]) for name in common]
+    originals = [pair[0] for pair in matched_pairs if pair is not None]
+    counterparts = [pair[1] for pair in matched_pairs if pair is not None]
+    comparable = tuple(attribute.name for attribute in originals)
+    return MatchedTables(before.put(*originals), after.put(*counterparts), common, comparable)
 
 
 def _read_as_original(before: Table, after: Table) -> Table:
     """The release with columns that the original reads as categories read so too, though they look like numbers."""
-    kinds = {name: before[name].kind for name in after if name in before.attributes}
-    kinds = {name: kind for name, kind in kinds.items() if kind != "numeric" and after[name].kind == "numeric"}
+    kinds = {name: before[name].kind for name in after if name in before.attributes and after[name].kind == "numeric"}
+    kinds = {name: kind for name, kind in kinds.items() if kind != "numeric"}
     if not kinds:
         return after
     categorical = read_table(after.select(tuple(kinds)).to_arrays(), kinds=kinds)
@@ -94,7 +93,6 @@ def match_attributes(before: Attribute, after: Attribute) -> tuple[Attribute, At
 
 
 QUANTILE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles that are compared."""
 
 MIN_VARIANCE = 1e-12
 """A standardised column with less variance than this, in the rows that count, does not vary there."""
@@ -137,18 +135,18 @@ def compute_il1s(tables: MatchedTables) -> float | None:
 
 
 def drop_missing(values: Floats) -> Floats:
-    """The values that are not missing."""
+    """The values without the missing ones."""
     return values[~np.isnan(values)]
 
 
 def compute_mean(values: Floats) -> float:
-    """The mean of the values there are; NaN of none."""
+    """The mean without missing values; NaN of none."""
     present_values = drop_missing(values)
     return math.fsum(present_values) / len(present_values) if len(present_values) else math.nan
 
 
 def compute_variance(values: Floats) -> float:
-    """The sample variance of the values there are; NaN of fewer than two."""
+    """The sample variance without missing values; NaN of fewer than two."""
     present_values = drop_missing(values)
     if len(present_values) < 2:
         return math.nan
@@ -164,37 +162,33 @@ def compute_deviation(values: Floats) -> float:
 
 
 def compute_means(tables: MatchedTables) -> dict[str, BeforeAfter]:
-    """Of each numeric column, before and after."""
-    return {
-        name: (compute_mean(tables.before[name].values), compute_mean(tables.after[name].values))
-        for name in tables.numeric
-    }
+    """The mean of each numeric column, before and after."""
+    return _compute_before_after(tables, compute_mean)
 
 
 def compute_variances(tables: MatchedTables) -> dict[str, BeforeAfter]:
-    """Of each numeric column, before and after."""
-    return {
-        name: (compute_variance(tables.before[name].values), compute_variance(tables.after[name].values))
-        for name in tables.numeric
-    }
+    """The variance of each numeric column, before and after."""
+    return _compute_before_after(tables, compute_variance)
+
+
+def _compute_before_after(tables: MatchedTables, compute: Callable[[Floats], float]) -> dict[str, BeforeAfter]:
+    return {name: (compute(tables.before[name].values), compute(tables.after[name].values)) for name in tables.numeric}
 
 
 def compute_quantiles(tables: MatchedTables) -> dict[str, tuple[tuple[float, float, float], ...]]:
-    """Of each numeric column: the level, before, after."""
-    levels_of_column = {}
+    """Each level with the quantiles of each numeric column before and after."""
+    quantiles = {}
     for name in tables.numeric:
         before, after = _compute_levels(tables.before[name].values), _compute_levels(tables.after[name].values)
-        levels_of_column[name] = tuple(zip(QUANTILE_LEVELS, before, after, strict=True))
-    return levels_of_column
+        quantiles[name] = tuple(zip(QUANTILE_LEVELS, before, after, strict=True))
+    return quantiles
 
 
 def _compute_levels(values: Floats) -> list[float]:
     present_values = drop_missing(values)
-    return (
-        [float(level) for level in np.quantile(present_values, QUANTILE_LEVELS)]
-        if len(present_values)
-        else [math.nan] * len(QUANTILE_LEVELS)
-    )
+    if not len(present_values):
+        return [math.nan] * len(QUANTILE_LEVELS)
+    return [float(level) for level in np.quantile(present_values, QUANTILE_LEVELS)]
 
 
 def compute_correlations(table: Table, names: tuple[str, ...]) -> Floats:
@@ -254,7 +248,7 @@ MAX_FREQUENT_CATEGORIES = 20
 
 
 def compute_association_change(tables: MatchedTables) -> float:
-    """The mean change over the pairs of columns of which one at least is not numeric; 0 of no pair.
+    """The mean change of association over the pairs of columns of which one at least is not numeric; 0 of no pair.
 
     With numbers it is the change of the correlation ratio, otherwise that of Cramer's V, both from 0 to 1; "missing" is
     one more category.
@@ -262,8 +256,8 @@ def compute_association_change(tables: MatchedTables) -> float:
     codes = [_encode_frequent(before, after) for _, before, after in tables.iterate_pairs() if before.kind != "numeric"]
     if not codes:
         return 0.0
-    numbers = (_standardize_columns(table, tables.numeric) for table in (tables.before, tables.after))
-    before, after = (_compute_associations(*file) for file in zip(zip(*codes, strict=True), numbers, strict=True))
+    tables_by_file = zip((tables.before, tables.after), zip(*codes, strict=True), strict=True)
+    before, after = (_compute_associations(table, tables.numeric, file) for table, file in tables_by_file)
     return float(np.mean(np.abs(after - before))) if len(before) else 0.0
 
 
@@ -275,18 +269,17 @@ def _encode_frequent(before: Attribute, after: Attribute) -> tuple[Integers, Int
     return frequent_codes[: len(before.values)], frequent_codes[len(before.values) :]
 
 
-def _standardize_columns(table: Table, names: tuple[str, ...]) -> list[tuple[Floats, Floats]]:
-    """Each number's gap from the mean, 0 where it is missing, and whether it is there."""
-    return [(standardize(table[name].values), (~table[name].missing).astype(np.float64)) for name in names]
-
-
-def _compute_associations(codes: tuple[Integers, ...], numbers: list[tuple[Floats, Floats]]) -> Floats:
+def _compute_associations(table: Table, numeric: tuple[str, ...], codes: tuple[Integers, ...]) -> Floats:
+    numbers = [(standardize(table[name].values), (~table[name].missing).astype(np.float64)) for name in numeric]
     ratios = [compute_correlation_ratio(column_codes, *number) for column_codes, number in product(codes, numbers)]
     return np.array([*ratios, *(compute_cramers_v(*pair) for pair in combinations(codes, 2))])
 
 
 def compute_correlation_ratio(codes: Integers, gaps: Floats, is_present: Floats) -> float:
-    """The root of the share of the variance that lies between the categories; 0 where the numbers do not vary."""
+    """The root of the share of the variance that lies between the categories; 0 where the numbers do not vary.
+
+    `gaps` are the standardised numbers, 0 where one is missing.
+    """
     total = float(np.sum(gaps * gaps))
     if total <= MIN_VARIANCE * len(gaps):
         return 0.0
@@ -296,10 +289,8 @@ def compute_correlation_ratio(codes: Integers, gaps: Floats, is_present: Floats)
 
 def compute_cramers_v(first_codes: Integers, second_codes: Integers) -> float:
     """The root of chi-squared over the most that it can be; 0 where one of the two does not vary."""
-    code_count = int(second_codes.max()) + 1
-    table = np.bincount(
-        first_codes * code_count + second_codes, minlength=(int(first_codes.max()) + 1) * code_count
-    ).reshape(-1, code_count)
+    shape = int(first_codes.max()) + 1, int(second_codes.max()) + 1
+    table = np.bincount(first_codes * shape[1] + second_codes, minlength=math.prod(shape)).reshape(shape)
     table = table[table.any(axis=1)][:, table.any(axis=0)]
     if min(table.shape) == 1:
         return 0.0
@@ -309,16 +300,16 @@ def compute_cramers_v(first_codes: Integers, second_codes: Integers) -> float:
 
 
 MAX_ROWS = 5_000
-"""Of a longer file this many evenly spaced rows stand for all."""
+"""This many evenly spaced rows stand for all of a longer file."""
 
 MAX_TERMS = 100
-"""The model has at most so many terms, and at most one for every 20 rows; at most half of them are of one column."""
+"""The model has at most this many terms, and at most one for every 20 rows; at most half of them are of one column."""
 
 MAX_LEVELS = 20
 """The categories that have a term of their own: the most frequent."""
 
 MAX_CROSSED_LEVELS = 3
-"""Of these, the ones that have products with other columns."""
+"""The most frequent of these, which have products with other columns."""
 
 MAX_STEPS = 50
 """More are never needed to fit the model."""
@@ -327,20 +318,21 @@ MIN_GAIN = 1e-6
 """A step that wins less likelihood than this is the last; the model is then fitted to its square."""
 
 RIDGE = 1e-6
-"""Keeps a model finite that tells every row."""
+"""Keeps a model finite that separates the files row by row."""
 
 MIN_DIRECTION_VARIANCE = 1e-9
 """A direction in which the terms have less variance than this, or than this share of the most, is none."""
 
 
 def compute_propensity(tables: MatchedTables) -> float:
-    """From 0, the model cannot tell the files apart, to 1, it tells every row (Woo et al. 2009, Snoke et al. 2018).
+    """The propensity score: from 0, the model cannot tell the files apart, to 1, it tells every row.
 
-    A logistic regression of "is released" on standardised columns and categories, then on squares and products of two
-    columns, taken in turn from all columns and all pairs of them.
+
+    The model is a logistic regression (Woo et al. 2009, Snoke et al. 2018) of "is released" on standardised columns and
+    categories, then on squares and products of two columns, taken in turn from all columns and all pairs of them.
     pMSE is the mean of (p - c)^2 over the rows of both files, c being the share of released rows; it is c (1 - c) where
-    every row is told. What r independent terms give by chance where the release is drawn anew from the original's own
-    law, r c (1 - c)^2 / N, is taken off both; below 0 is 0. Where no column can be compared it is 1.
+    every row is told. What r independent terms give by chance where the release is sampled anew from the original's own
+    distribution, r c (1 - c)^2 / N, is taken off both; below 0 is 0. Where no column can be compared it is 1.
     """
     if not tables.comparable:
         return 1.0
@@ -349,9 +341,8 @@ def compute_propensity(tables: MatchedTables) -> float:
     released = np.repeat([0.0, 1.0], [len(rows[0]), len(rows[1])])
     bound = max(1, min(MAX_TERMS, len(released) // 20))
     simple = [*islice(_interleave_terms([_build_single_terms(*pair) for pair in pairs]), max(1, bound // 2))]
-    independent_terms = _find_independent_terms(
-        np.column_stack([*simple, *islice(_build_product_terms(pairs), bound - len(simple))])
-    )
+    terms = np.column_stack([*simple, *islice(_build_product_terms(pairs), bound - len(simple))])
+    independent_terms = _find_independent_terms(terms)
     share = len(rows[1]) / len(released)
     by_chance = independent_terms.shape[1] * share * (1 - share) ** 2 / len(released)
     score = float(np.mean((_fit_chances(independent_terms, released) - share) ** 2))
@@ -390,12 +381,9 @@ def _build_product_terms(pairs: Sequence[tuple[Attribute, Attribute]]) -> Iterat
 
     @cache
     def build_factors(place: int) -> list[Floats]:
-        nominal = pairs[place][0].kind == "nominal"
-        return (
-            [*_build_category_terms(*pairs[place], MAX_CROSSED_LEVELS)]
-            if nominal
-            else [_build_number_term(*pairs[place])]
-        )
+        if pairs[place][0].kind == "nominal":
+            return [*_build_category_terms(*pairs[place], MAX_CROSSED_LEVELS)]
+        return [_build_number_term(*pairs[place])]
 
     def multiply_factors(place: int, other: int) -> Iterator[Floats]:
         if place != other:
@@ -414,7 +402,7 @@ def _build_number_term(before: Attribute, after: Attribute) -> Floats:
 
 
 def _build_category_terms(before: Attribute, after: Attribute, max_terms: int) -> Iterator[Floats]:
-    """One term for each of the most frequent, but for the last of all: the others tell it."""
+    """One term for each of the most frequent, but for the last of all, which follows from the others."""
     values = np.concatenate([before.values, after.values])
     codes, counts = np.unique(values, return_counts=True)
     frequent = codes[np.argsort(-counts, kind="stable")][: max(1, min(max_terms, len(codes) - 1))]
@@ -430,7 +418,7 @@ def _find_independent_terms(terms: Floats) -> Floats:
 
 
 def _fit_chances(terms: Floats, released: Floats) -> Floats:
-    """What the fitted model says of each row, being released: Newton's steps, halved where they go too far."""
+    """Each row's chance of being released under the fitted model: Newton's steps, halved where they go too far."""
     from scipy.linalg import solve
     from scipy.special import expit
 

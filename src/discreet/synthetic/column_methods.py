@@ -1,16 +1,7 @@
-"""Ways to measure one column: rank blocks, categories, cumulative counts, ordered names.
+"""Ways to publish one column: sums of rank blocks, counts of categories, cumulative counts, names of rank blocks.
 
-Noisy numbers of one column made the best whole counts of its cells that add up. Proof: synthetic/columns.md.
-
-Nothing here sees an exact count, or draws. Whatever the noise was, the counts are at least 0 and add up to the rows.
-
-An ordered column as noisy sums of fixed blocks of its ranks. Proof: columns.md.
-
-A column of few values as noisy counts of all of them. Proof: columns.md.
-
-An ordered column as noisy counts of nested blocks of its cells. Proof: columns.md.
-
-A column of names as the best name of each fixed block of its ranks, in a public order. Proof: columns.md.
+Each measures noisy whole numbers and turns them into whole counts of the column's cells that are at least 0 and add up
+to the rows. Only `compute_totals` and `compute_scores` see exact counts. Proof: columns.md.
 """
 
 from __future__ import annotations
@@ -38,7 +29,7 @@ from discreet.mechanisms.noise import Noise
 from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.prior import Prior
 from discreet.schema import Column
-from discreet.sdc.methods.record_distance import compute_semantic_distances
+from discreet.sdc.methods.record_distance import compute_semantic_distances, order_depth_first
 from discreet.synthetic.columns import (
     ColumnGrid,
     Counts,
@@ -50,17 +41,16 @@ from discreet.synthetic.columns import (
 )
 
 Array = NDArray[np.float64]
-ColumnCounts = NDArray[np.int64]
 NORMAL_MEAN_ERROR = math.sqrt(2 / math.pi)
 """The mean size of an error, in its standard deviations: at most this for sums of Laplace noises, this for Gaussian."""
 MAX_PREFIXES = 97
-"""The mean error of a cumulative count is taken over so many of them; a prime, so as not to fall on blocks' ends."""
+"""The mean error of a cumulative count is taken over at most this many; a prime, so as not to fall on blocks' ends."""
 MAX_NOISY_COUNT = 2**61
 MIN_VARIANCE = 1e-12
 """A smaller variance cannot be divided by."""
 
 
-def fit_ranked_counts(sums: ColumnCounts, sizes: ColumnCounts, cells: int) -> ColumnCounts:
+def fit_ranked_counts(sums: Counts, sizes: Counts, cells: int) -> Counts:
     """The counts of every cell where rank blocks of these sizes have these noisy sums of cell numbers.
 
     The blocks' means are made to rise, weighted by size, and clipped; each is repeated as the whole numbers beside it,
@@ -78,15 +68,14 @@ def fit_ranked_counts(sums: ColumnCounts, sizes: ColumnCounts, cells: int) -> Co
     return counts
 
 
-def project_counts(noisy: ColumnCounts, rows: int) -> ColumnCounts:
+def project_counts(noisy: Counts, rows: int) -> Counts:
     """The nearest whole counts of at least 0 that add up to `rows`: least squares, then largest remainders.
 
     All is exact. Of whole numbers less one threshold all remainders are alike, so the largest numbers are rounded up.
     """
     clipped_counts = np.clip(noisy, -MAX_NOISY_COUNT, MAX_NOISY_COUNT)
-    clipped_counts = np.maximum(
-        clipped_counts - clipped_counts.max(), -rows
-    )  # what is farther below the greatest is 0 in any case
+    # What is farther than `rows` below the greatest is 0 in any case.
+    clipped_counts = np.maximum(clipped_counts - clipped_counts.max(), -rows)
     order = np.argsort(-clipped_counts, kind="stable")
     sums, places = np.cumsum(clipped_counts[order]) - rows, np.arange(1, len(clipped_counts) + 1)
     positive_cells = int(np.flatnonzero(clipped_counts[order] * places >= sums)[-1]) + 1
@@ -97,7 +86,7 @@ def project_counts(noisy: ColumnCounts, rows: int) -> ColumnCounts:
     return counts
 
 
-def fit_cumulative_counts(leaves: Array, edges: ColumnCounts, rows: int) -> ColumnCounts:
+def fit_cumulative_counts(leaves: Array, edges: Counts, rows: int) -> Counts:
     """The counts of every cell, from estimates of those of runs between `edges`, then of missing values, if any.
 
     The cumulative count is made to rise from 0 to the rows that are not missing; inside a run it rises evenly.
@@ -107,18 +96,18 @@ def fit_cumulative_counts(leaves: Array, edges: ColumnCounts, rows: int) -> Colu
     absent = np.clip(np.rint(leaves[len(edges) - 1 :]), 0, rows).astype(np.int64)
     present = rows - int(absent.sum())
     cumulative = isotonic_regression(np.cumsum(leaves[: len(edges) - 1])).x
-    known = np.concatenate(([0.0], np.clip(np.rint(cumulative), 0, present)))
-    known[-1] = present
-    upto = np.rint(np.interp(np.arange(edges[-1] + 1), edges, known)).astype(np.int64)
-    return np.concatenate((np.diff(upto), absent))
+    edge_counts = np.concatenate(([0.0], np.clip(np.rint(cumulative), 0, present)))
+    edge_counts[-1] = present
+    cumulative_counts = np.rint(np.interp(np.arange(edges[-1] + 1), edges, edge_counts)).astype(np.int64)
+    return np.concatenate((np.diff(cumulative_counts), absent))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CountTree:
-    """What to measure of cells of a known total, so that cumulative counts are known best.
+    """The counts to measure of cells of a known total, so that cumulative counts are known best.
 
-    The deviations are of a cumulative count, on average, and of the count of missing values, in those of noise at
-    weight 1.
+    `deviation` is the mean one of a cumulative count, `missing_deviation` that of the count of missing values, both in
+    standard deviations of noise at weight 1.
     """
 
     strategy: HistogramStrategy
@@ -126,7 +115,7 @@ class CountTree:
     deviation: float = 0.0
     missing_deviation: float = 0.0
 
-    def list_block_starts(self) -> tuple[ColumnCounts, ...]:
+    def list_block_starts(self) -> tuple[Counts, ...]:
         """Where the blocks of each level start, coarse to fine; missing values are one block at every level."""
         cells = self.strategy.count
         last = np.arange(cells, cells + self.has_missing)
@@ -134,10 +123,8 @@ class CountTree:
 
     def build_hierarchy(self, variances: Sequence[float]) -> BlockHierarchy:
         """The levels with the variance of their noise, under the known total."""
-        top = np.zeros(1, dtype=np.int64)
-        return BlockHierarchy(
-            (top, *self.list_block_starts()), (0.0, *(max(variance, MIN_VARIANCE) for variance in variances))
-        )
+        starts = np.zeros(1, dtype=np.int64), *self.list_block_starts()
+        return BlockHierarchy(starts, (0.0, *(max(variance, MIN_VARIANCE) for variance in variances)))
 
 
 @lru_cache(maxsize=1024)
@@ -152,7 +139,6 @@ def find_best_tree(cells: int, has_missing: bool, noise_kind: NoiseKind) -> Coun
 
 
 def _add_deviations(tree: CountTree) -> CountTree:
-    """With its deviations."""
     hierarchy = tree.build_hierarchy([1 / weight**2 for weight in tree.strategy.weights])
     prefixes = tree.strategy.count - 1 + tree.has_missing
     prefix_count = min(prefixes, MAX_PREFIXES)
@@ -163,7 +149,7 @@ def _add_deviations(tree: CountTree) -> CountTree:
 
 
 MONOTONE_ERROR_FACTOR = 0.7
-"""Of many noisy means that are made to rise the error is about so many times the third root of noise^2 / blocks."""
+"""The error of many noisy means that are made to rise is about this times the third root of noise^2 / blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +192,8 @@ class RankBlocks:
     def error(self) -> float:
         """The mean of W1 to expect: noise, clipped and made to rise, and a third of what rows may be off in blocks."""
         monotone_error = MONOTONE_ERROR_FACTOR * (self._noise_error**2 / (self.rows // self.k)) ** (1 / 3)
-        return combine_errors(
-            self._within_block_error / 3, min(compute_clipped_error(self._noise_error), monotone_error)
-        )
+        noise_error = min(compute_clipped_error(self._noise_error), monotone_error)
+        return combine_errors(self._within_block_error / 3, noise_error)
 
     @property
     def _within_block_error(self) -> float:
@@ -219,20 +204,19 @@ class RankBlocks:
     @property
     def _noise_error(self) -> float:
         """The mean over rows of the noise of their block's mean, and of its rounding."""
-        return (
-            self.rows // self.k / self.rows * (compute_mean_noise(self.budget) + 1 / (2 * (self.grid.cell_count - 1)))
-        )
+        mean_rounding = 1 / (2 * (self.grid.cell_count - 1))
+        return self.rows // self.k / self.rows * (compute_mean_noise(self.budget) + mean_rounding)
 
-    def compute_totals(self, counts: Counts) -> NDArray[np.int64]:
+    def compute_totals(self, counts: Counts) -> Counts:
         """The exact sum of cell numbers of each block. Secret."""
         cells = np.arange(self.grid.cell_count, dtype=np.int64)
         return np.diff(_sum_first_ranks(cells, np.asarray(counts, dtype=np.int64), self.edges))
 
-    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+    def measure(self, counts: Counts, entropy: Entropy) -> Counts:
         """Noisy whole numbers from the exact counts of all cells."""
         return add_noise_to_totals(self.compute_totals(counts), self.noise, entropy)
 
-    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+    def estimate_counts(self, outputs: Counts) -> Counts:
         """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         return fit_ranked_counts(outputs, np.diff(self.edges), self.grid.cell_count)
 
@@ -247,7 +231,7 @@ def choose_block_size(rows: int, budget: PrivacyBudget) -> int:
     return max(1, min(rows, round(math.sqrt(2 * rows * compute_mean_noise(budget)))))
 
 
-def _sum_first_ranks(cells: NDArray[np.int64], counts: Counts, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sum_first_ranks(cells: Counts, counts: Counts, ranks: Counts) -> Counts:
     """The sum of the first so many values in order; the greatest cell stands for values that are not there."""
     cumulative_counts, sums = np.append(0, np.cumsum(counts)), np.append(0, np.cumsum(cells * counts))
     indices = np.minimum(np.searchsorted(cumulative_counts[1:], ranks, side="right"), len(cells) - 1)
@@ -295,15 +279,15 @@ class CategoryCounts:
         cells = self.measured_count if self.measured_count != 1 else 2
         return min(1.0, cells * self.noise.expected_error() / (2 * self.rows)) if self.measured_count else 0.0
 
-    def compute_totals(self, counts: Counts) -> NDArray[np.int64]:
+    def compute_totals(self, counts: Counts) -> Counts:
         """The exact counts that are measured. Secret."""
         return np.asarray(counts, dtype=np.int64)[: self.measured_count]
 
-    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+    def measure(self, counts: Counts, entropy: Entropy) -> Counts:
         """Noisy whole numbers from the exact counts of all cells."""
         return add_noise_to_totals(self.compute_totals(counts), self.noise, entropy)
 
-    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+    def estimate_counts(self, outputs: Counts) -> Counts:
         """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         if self.grid.all_cell_count > 2:
             return project_counts(outputs, self.rows)
@@ -312,12 +296,12 @@ class CategoryCounts:
 
 
 SHARE_UNITS = 10**6
-"""Shares of a loss are told in millionths, so that they add up exactly."""
+"""Shares of a budget are whole millionths, so that they add up exactly."""
 
 
 @lru_cache(64)
-def _compute_edges(cells: int, run_count: int, marks: tuple[int, ...]) -> NDArray[np.int64]:
-    """Kept: a plan is weighed at many losses, and its edges are the same at each."""
+def _compute_edges(cells: int, run_count: int, marks: tuple[int, ...]) -> Counts:
+    """Cached: a plan is rated at many budgets, and its edges are the same at each."""
     even = np.arange(run_count + 1, dtype=np.int64) * cells // run_count
     edges = np.union1d(even, np.array(marks, dtype=np.int64))
     edges.flags.writeable = False
@@ -326,7 +310,7 @@ def _compute_edges(cells: int, run_count: int, marks: tuple[int, ...]) -> NDArra
 
 @dataclass(frozen=True, slots=True)
 class CumulativeCounts:
-    """The cells, or `measured` even runs of them, counted alone and in nested blocks, missing values by themselves.
+    """The cells, or `run_count` even runs of them, counted alone and in nested blocks, missing values by themselves.
 
     The grid's marks cut runs further.
     """
@@ -347,9 +331,8 @@ class CumulativeCounts:
     @property
     def tree(self) -> CountTree:
         """The levels that are measured."""
-        return find_best_tree(
-            len(self.edges) - 1, self.grid.has_missing, "laplace" if self.budget.is_pure else "gaussian"
-        )
+        noise_kind: NoiseKind = "laplace" if self.budget.is_pure else "gaussian"
+        return find_best_tree(len(self.edges) - 1, self.grid.has_missing, noise_kind)
 
     @property
     def name(self) -> str:
@@ -364,20 +347,17 @@ class CumulativeCounts:
     @property
     def error_bound(self) -> float:
         """The mean of W1 at most, but for rounding: noise, and half a run; a missing value is a width away."""
-        return min(
-            1.0, self._within_run_error + self._noise_error * (self.tree.deviation + self.tree.missing_deviation)
-        )
+        noise_error = self._noise_error * (self.tree.deviation + self.tree.missing_deviation)
+        return min(1.0, self._within_run_error + noise_error)
 
     @property
     def error(self) -> float:
         """The mean of W1 to expect: clipped noise, and half of what rows may be off inside a run."""
-        present = combine_errors(
-            self._within_run_error / 2, compute_clipped_error(self._noise_error * self.tree.deviation)
-        )
+        present = compute_clipped_error(self._noise_error * self.tree.deviation)
         absent = (
             compute_clipped_error(self._noise_error * self.tree.missing_deviation) if self.grid.has_missing else 0.0
         )
-        return min(1.0, present + absent)
+        return min(1.0, combine_errors(self._within_run_error / 2, present) + absent)
 
     @property
     def _within_run_error(self) -> float:
@@ -388,50 +368,45 @@ class CumulativeCounts:
     def _noise_error(self) -> float:
         """The mean size of noise for a deviation of 1, as a share of the rows."""
         # One who moves changes two blocks of a level by 1, under either law.
-        noise = (
-            math.sqrt(8) / float(self.budget.epsilon) if self.budget.is_pure else 1 / math.sqrt(float(self.budget.rho))
-        )
+        epsilon, rho = float(self.budget.epsilon), float(self.budget.rho)
+        noise = math.sqrt(8) / epsilon if self.budget.is_pure else 1 / math.sqrt(rho)
         return NORMAL_MEAN_ERROR * noise / self.rows
 
     @property
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self) -> Counts:
         """The first cell of every run, and the end of the last: even ones, and those of the grid's marks."""
         return _compute_edges(self.grid.cell_count, self.run_count, self.grid.marks)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
-        """The share of the loss that each level takes, coarse to fine."""
+        """The share of the budget that each level takes, coarse to fine."""
         power = 1 if self.budget.is_pure else 2
-        leading_shares = [
-            Fraction(max(1, round(weight**power * SHARE_UNITS)), SHARE_UNITS)
-            for weight in self.tree.strategy.weights[:-1]
-        ]
-        return (*leading_shares, 1 - sum(leading_shares, Fraction(0)))
+        weights = self.tree.strategy.weights[:-1]
+        shares = [Fraction(max(1, round(weight**power * SHARE_UNITS)), SHARE_UNITS) for weight in weights]
+        return (*shares, 1 - sum(shares, Fraction(0)))
 
     @property
     def noises(self) -> tuple[Noise, ...]:
-        """That of each level: one who moves changes two of its blocks by 1."""
+        """The noise of each level: one who moves changes two of its blocks by 1."""
         return tuple(self.budget.take_share(share).build_noise(2, 2) for share in self.shares)
 
-    def compute_totals(self, counts: Counts) -> tuple[NDArray[np.int64], ...]:
+    def compute_totals(self, counts: Counts) -> tuple[Counts, ...]:
         """The exact counts of the blocks of each level. Secret."""
-        exact = np.asarray(counts, dtype=np.int64)
-        leaves = np.append(
-            np.add.reduceat(exact[: self.grid.cell_count], self.edges[:-1]), exact[self.grid.cell_count :]
-        )
+        exact, cells = np.asarray(counts, dtype=np.int64), self.grid.cell_count
+        leaves = np.append(np.add.reduceat(exact[:cells], self.edges[:-1]), exact[cells:])
         return tuple(np.add.reduceat(leaves, starts) for starts in self.tree.list_block_starts())
 
-    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+    def measure(self, counts: Counts, entropy: Entropy) -> Counts:
         """Noisy whole numbers from the exact counts of all cells."""
         levels = zip(self.compute_totals(counts), self.noises, strict=True)
         return np.concatenate([add_noise_to_totals(totals, noise, entropy) for totals, noise in levels])
 
-    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+    def estimate_counts(self, outputs: Counts) -> Counts:
         """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         ends = np.cumsum([0, *(len(starts) for starts in self.tree.list_block_starts())])
         levels = [outputs[first:last].astype(np.float64) for first, last in pairwise(ends.tolist())]
-        nest = self.tree.build_hierarchy([noise.variance() for noise in self.noises])
-        leaves = nest.estimate([np.array([float(self.rows)]), *levels])[-1]
+        hierarchy = self.tree.build_hierarchy([noise.variance() for noise in self.noises])
+        leaves = hierarchy.estimate([np.array([float(self.rows)]), *levels])[-1]
         return fit_cumulative_counts(leaves, self.edges, self.rows)
 
 
@@ -449,13 +424,13 @@ class NameOrder:
     of all steps. Where any name gives way to any other, no score moves by more than the `diameter`.
     """
 
-    order: NDArray[np.int64]
-    distances: NDArray[np.int64]
+    order: Counts
+    distances: Counts
     length: int
     diameter: int
 
     @staticmethod
-    def of(order: NDArray[np.int64], distances: NDArray[np.int64]) -> NameOrder:
+    def of(order: Counts, distances: Counts) -> NameOrder:
         """From symmetric distances of at least 0, with 0 from each name to itself; they need not be a metric."""
         steps = np.abs(np.diff(distances, axis=0)).max(axis=1)
         return NameOrder(order, distances, int(steps.sum()), int(distances.max()))
@@ -466,35 +441,29 @@ def order_names(column: Column) -> NameOrder:
     """Depth first in the taxonomy, siblings by name, missing values last; without a taxonomy as they are listed."""
     if not column.categories or len(column.categories) > MAX_NAMES:
         raise Unsupported(f"blocks of names are formed of columns of at most {MAX_NAMES:,} categories")
-    order = np.array(order_depth_first(column), dtype=np.int64)
-    ordered_names = [column.categories[place] for place in order]
-    distances = np.rint(
-        DISTANCE_UNITS * compute_semantic_distances(column.taxonomy, ordered_names, ordered_names)
-    ).astype(np.int64)
+    order = np.array(order_depth_first(column.taxonomy, column.categories), dtype=np.int64)
+    names = [column.categories[place] for place in order]
+    distances = np.rint(DISTANCE_UNITS * compute_semantic_distances(column.taxonomy, names, names)).astype(np.int64)
     if not column.is_nullable:
         return NameOrder.of(order, distances)
-    wider_distances = np.full((len(order) + 1, len(order) + 1), DISTANCE_UNITS, dtype=np.int64)
-    wider_distances[:-1, :-1] = distances
+    wider_distances = np.pad(distances, (0, 1), constant_values=DISTANCE_UNITS)
     wider_distances[-1, -1] = 0
     return NameOrder.of(np.append(order, len(order)), wider_distances)
 
 
-def order_depth_first(column: Column) -> list[int]:
-    """The places of the categories, near concepts side by side and siblings by name; without a taxonomy as listed."""
-    places, taxonomy = list(range(len(column.categories))), column.taxonomy
-    if taxonomy is None:
-        return places
-    depths = {concept: len(ups) for concept, ups in taxonomy.ancestors.items()}
-    paths = [
-        sorted((depths[ancestor], ancestor) for ancestor in taxonomy.get_ancestors(category))
-        for category in column.categories
-    ]
-    return sorted(places, key=paths.__getitem__)
+def build_name_distribution(selection: Selection, scores: Counts) -> Distribution:
+    """The exponential mechanism's distribution over names. Secret: only what is sampled from it leaves.
+
+    It is made by the levels that occur, since scores of large blocks are far apart.
+    """
+    count = len(scores)
+    levels, blocks = np.unique(selection.compute_levels(scores, 1 / count), return_inverse=True)
+    return Distribution(Prior.uniform(0, count - 1), blocks, PowerFactors(selection.ratio, levels.tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameBlocks:
-    """Blocks of k ranks from the low end of the order, each told as one name by the exponential mechanism."""
+    """Blocks of k ranks from the low end of the order, each released as one name by the exponential mechanism."""
 
     grid: ColumnGrid
     rows: int
@@ -503,11 +472,8 @@ class NameBlocks:
     name_order: NameOrder
 
     def __post_init__(self) -> None:
-        if (
-            self.grid.width != 1
-            or len(self.name_order.order) != self.grid.all_cell_count
-            or self.grid.all_cell_count < 2
-        ):
+        cells = self.grid.all_cell_count
+        if self.grid.width != 1 or len(self.name_order.order) != cells or cells < 2:
             raise InvalidInput("blocks of names are of a column whose cells are its names, of which there are several")
         if not 1 <= self.k <= self.rows:
             raise InvalidInput(f"a block of names has 1 to {self.rows} rows, as many as there are; choose such a k")
@@ -518,7 +484,7 @@ class NameBlocks:
         return f"a name for rank blocks of {self.k:,}"
 
     @property
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self) -> Counts:
         """The first rank of every block, and the end of the last."""
         return compute_block_edges(self.rows, self.k)
 
@@ -537,38 +503,28 @@ class NameBlocks:
         """A bound on the mean distance to expect, in diameters: within blocks, and that of the choice."""
         blocks, widest = len(self.edges) - 1, self.rows - self.k * (self.rows // self.k - 1)
         within_block_error = min(widest * self.name_order.length / (2 * self.rows), self.name_order.diameter)
-        choice_error = (
-            blocks
-            * 2
-            * self.score_change
-            * math.log(self.grid.all_cell_count)
-            / float(self.budget.compute_choice_epsilon())
-            / self.rows
-        )
+        epsilon = float(self.budget.compute_choice_epsilon())
+        choice_error = blocks * 2 * self.score_change * math.log(self.grid.all_cell_count) / epsilon / self.rows
         return min(1.0, (within_block_error + choice_error) / self.name_order.diameter)
 
-    def compute_scores(self, counts: Counts) -> NDArray[np.int64]:
+    def compute_scores(self, counts: Counts) -> Counts:
         """For every block, and every place in the order, less the sum of its distances to the block's. Secret."""
-        cumulative_counts = np.append(0, np.cumsum(np.asarray(counts, dtype=np.int64)[self.name_order.order]))
-        cumulative_counts[-1] = max(
-            int(cumulative_counts[-1]), self.rows
-        )  # the last name stands for rows that are not there
-        clipped_counts = np.minimum(np.maximum(cumulative_counts[None, :], self.edges[:-1, None]), self.edges[1:, None])
-        negative_distances: NDArray[np.int64] = -np.diff(clipped_counts, axis=1) @ self.name_order.distances
+        ends = np.append(0, np.cumsum(np.asarray(counts, dtype=np.int64)[self.name_order.order]))
+        ends[-1] = max(int(ends[-1]), self.rows)  # the last name stands for rows that are not there
+        clipped_ends = np.minimum(np.maximum(ends[None, :], self.edges[:-1, None]), self.edges[1:, None])
+        negative_distances: Counts = -np.diff(clipped_ends, axis=1) @ self.name_order.distances
         return negative_distances
 
-    def build_distribution(self, scores: NDArray[np.int64]) -> Distribution:
-        """The exact law of one block's name, by its place in the order. It never leaves: a draw does."""
-        uniform_prior = Prior.uniform(0, len(scores) - 1)
-        levels, blocks = np.unique(self.selection.compute_levels(scores, 1 / len(scores)), return_inverse=True)
-        return Distribution(uniform_prior, blocks, PowerFactors(self.selection.ratio, levels.tolist()))
+    def build_distribution(self, scores: Counts) -> Distribution:
+        """The exact distribution of one block's name, by its place in the order. Secret."""
+        return build_name_distribution(self.selection, scores)
 
-    def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
+    def measure(self, counts: Counts, entropy: Entropy) -> Counts:
         """Noisy whole numbers from the exact counts of all cells."""
         positions = [self.build_distribution(scores).sample_position(entropy) for scores in self.compute_scores(counts)]
         return np.array(positions, dtype=np.int64)
 
-    def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
+    def estimate_counts(self, outputs: Counts) -> Counts:
         """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
         counts = np.zeros(self.grid.all_cell_count, dtype=np.int64)
         np.add.at(counts, self.name_order.order[outputs], np.diff(self.edges))

@@ -1,4 +1,4 @@
-"""What every private column has in common: its public grid, its budget, its plan.
+"""The common parts of all columns of a DP synthetic file: the public grid, the budget, the plan.
 
 Proof: columns.md.
 """
@@ -23,7 +23,7 @@ from discreet.query.scan import MISSING_CODE, RankRuns
 from discreet.schema import Column
 
 MAX_CELLS = 2**20
-"""No column is told in more cells; a finer one is snapped to cells of several codes, which costs a millionth."""
+"""No grid has more cells; a wider domain is snapped to cells of several codes, which costs a millionth of its width."""
 
 Counts = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class ColumnGrid:
     has_missing: bool
     is_ordered: bool
     marks: tuple[int, ...] = ()
-    """Cells that begin a run wherever cells are told in runs: the ends, which clipped values are moved to, and 0."""
+    """Cells that begin a run wherever cells are counted in runs: the ends, which clipped values are moved to, and 0."""
 
     @staticmethod
     def of(column: Column, finest: int = MAX_CELLS) -> ColumnGrid:
@@ -52,18 +52,18 @@ class ColumnGrid:
         return grid.mark_codes([column.lower, column.upper, 0]) if is_ordered else grid
 
     def mark_codes(self, codes: Sequence[int]) -> ColumnGrid:
-        """With runs of their own for the cells of these codes, where they are in the domain."""
+        """The grid with runs of their own for the cells of these codes, where they are in the domain."""
         cells = {(code - self.lower) // self.width for code in codes if self.lower <= code <= self.upper}
         return self.mark_cells([start for cell in cells for start in (cell, cell + 1)])
 
     def mark_cells(self, cells: Sequence[int]) -> ColumnGrid:
-        """With runs that begin at these cells besides."""
+        """The grid with more runs, which begin at these cells."""
         inside = {cell for cell in cells if 0 < cell < self.cell_count}
         return replace(self, marks=tuple(sorted({*self.marks, *inside})))
 
     @property
     def all_cell_count(self) -> int:
-        """With that of missing values, which is the last."""
+        """The number of cells with that of missing values, which is the last."""
         return self.cell_count + self.has_missing
 
     def compute_codes(self) -> NDArray[np.int64]:
@@ -74,7 +74,7 @@ class ColumnGrid:
         return middle
 
     def compute_all_codes(self) -> NDArray[np.int64]:
-        """With MISSING for the cell of missing values."""
+        """The code that stands for each cell, MISSING_CODE for that of missing values."""
         return np.append(self.compute_codes(), [MISSING_CODE] * self.has_missing).astype(np.int64)
 
 
@@ -85,13 +85,12 @@ RHO_ROOT_UNITS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class PrivacyBudget:
-    """A pure loss `epsilon`, or `rho` of zCDP; never both."""
+    """An `epsilon`, or a `rho` of zCDP; never both."""
 
     epsilon: Fraction = ZERO
     rho: Fraction = ZERO
 
     def __post_init__(self) -> None:
-        """One of the two is above 0."""
         if (self.epsilon > 0) == (self.rho > 0) or min(self.epsilon, self.rho) < 0:
             raise InvalidInput("a loss is an epsilon or a rho above 0, and not both")
 
@@ -101,7 +100,7 @@ class PrivacyBudget:
         return self.epsilon > 0
 
     def take_share(self, share: Fraction) -> PrivacyBudget:
-        """A share of it: losses add up, pure ones and those of zCDP alike."""
+        """A share of it; shares of a budget add up, under pure DP and zCDP alike."""
         return PrivacyBudget(self.epsilon * share, self.rho * share)
 
     def build_noise(self, l1: int, squared_l2: int) -> Noise:
@@ -119,7 +118,7 @@ class PrivacyBudget:
 
 INT64_LIMIT = 2**63
 SERIES_THRESHOLD = 10**4
-"""Of wider noise a float holds the clipped size only as a series."""
+"""A float holds the clipped size of wider noise only as a series."""
 
 
 class ColumnPlan(Protocol):
@@ -128,44 +127,36 @@ class ColumnPlan(Protocol):
     @property
     def grid(self) -> ColumnGrid:
         """Its public cells."""
-        ...
 
     @property
     def rows(self) -> int:
         """How many rows are published."""
-        ...
 
     @property
     def budget(self) -> PrivacyBudget:
-        """What the whole column loses at most."""
-        ...
+        """The most that the whole column costs."""
 
     @property
     def name(self) -> str:
-        """It in plain words."""
-        ...
+        """The method in plain words."""
 
     @property
     def k(self) -> int | None:
         """How many rows a block has at least; None where there are no blocks of rows."""
-        ...
 
     @property
     def error(self) -> float:
         """The error to expect: of the distribution in widths of the domain, or in total variation."""
-        ...
 
     def measure(self, counts: Counts, entropy: Entropy) -> NDArray[np.int64]:
         """Noisy whole numbers from the exact counts of all cells."""
-        ...
 
     def estimate_counts(self, outputs: NDArray[np.int64]) -> Counts:
-        """Counts of all cells, from what was drawn alone: at least 0, adding up to the rows."""
-        ...
+        """Counts of all cells from the noisy numbers alone: at least 0, adding up to the rows."""
 
 
 def add_noise_to_totals(totals: NDArray[np.int64], noise: Noise, entropy: Entropy) -> NDArray[np.int64]:
-    """Each total with noise of its own, in 64 bits: the word of a sum that does not fit is a function of the sum."""
+    """Add independent noise to each total, in 64 bits: what does not fit is clipped, a function of the noisy sum."""
     noise_units = noise.sample_units(len(totals), entropy)
     if noise_units.dtype != np.object_:
         return totals + noise_units.astype(np.int64)

@@ -30,25 +30,25 @@ from discreet.synthetic.columns import ColumnGrid, ColumnPlan, PrivacyBudget
 from discreet.synthetic.marginals import plan_marginals
 from discreet.synthetic.records_plan import plan_records
 
-SHARE_STEPS = 10**6
-"""Shares are told in millionths, so that they add up exactly."""
+SHARE_UNITS = 10**6
+"""Shares of a budget are whole millionths, so that they add up exactly."""
 MAX_RUNS = 2**16
-"""Finer counts of a column are not weighed: half a run is then less than a hundred-thousandth of the domain."""
+"""More runs of cells are not tried: half a run is then less than a hundred-thousandth of the domain."""
 MAX_CHOICES = 2**17
-"""Blocks of names times names: every name of every block is weighed, in exact numbers."""
+"""Blocks of names times names: every name of every block is scored, in exact numbers."""
 RUN_COUNTS = tuple(sorted({round(2 ** (half / 2)) for half in range(2, 33)}))
 """How many runs of cells are tried."""
 STEP_FACTOR = 1.25
 """Sizes of blocks, and shares, are tried in steps of this factor."""
 BALANCE_ROUNDS = 12
 MIN_SHARE_EPSILON, MIN_SHARE_RHO = Fraction(1, 10**100), Fraction(1, 2**56)
-"""With less, floats do not hold the error, and Gaussian noise of a level is too wide to be drawn exactly."""
+"""With less, floats do not hold the error, and Gaussian noise of a level is too wide to be sampled exactly."""
 MIN_COLUMN_SHARE = 1e-3
 """No column aims at less than this of an even share, so that none is lost altogether."""
 
 
 def list_column_plans(column: Column, rows: int, budget: PrivacyBudget, k: int | None = None) -> list[ColumnPlan]:
-    """All ways to publish a column that are weighed.
+    """All ways to publish a column that are compared.
 
     A given k is that of rank blocks, where they are possible; a plan whose own k is None does without it.
     """
@@ -63,11 +63,9 @@ def list_column_plans(column: Column, rows: int, budget: PrivacyBudget, k: int |
     grid = ColumnGrid.of(column)
     if grid.all_cell_count <= 2:
         return [CategoryCounts(grid, rows, budget)]
-    return (
-        _list_ordered_plans(grid, rows, budget, k)
-        if grid.is_ordered
-        else _list_nominal_plans(column, grid, rows, budget, k)
-    )
+    if grid.is_ordered:
+        return _list_ordered_plans(grid, rows, budget, k)
+    return _list_nominal_plans(column, grid, rows, budget, k)
 
 
 @lru_cache(maxsize=4096)
@@ -79,11 +77,11 @@ def select_column_plan(column: Column, rows: int, budget: PrivacyBudget, k: int 
 def split_budget(
     columns: Sequence[Column], rows: int, budget: PrivacyBudget, k: int | None = None
 ) -> tuple[tuple[ColumnPlan, Fraction], ...]:
-    """The best plan of each column at its share of the loss; shares add up to 1, for the least sum of errors found."""
+    """The best plan of each column at its share of the budget; shares add up to 1, for the least error sum found."""
     if not columns:
         raise InvalidInput("a private file has at least one column")
-    if len(columns) > SHARE_STEPS:
-        raise InvalidInput(f"a loss is shared by at most {SHARE_STEPS:,} columns")
+    if len(columns) > SHARE_UNITS:
+        raise InvalidInput(f"a loss is shared by at most {SHARE_UNITS:,} columns")
     even = [1 / len(columns)] * len(columns)
     allocations = [
         tuple(
@@ -96,32 +94,29 @@ def split_budget(
 
 
 def _list_ordered_plans(grid: ColumnGrid, rows: int, budget: PrivacyBudget, k: int | None) -> list[ColumnPlan]:
-    """Sums of blocks need wider noise than counts: they are left out where it cannot be drawn exactly."""
+    """Sums of blocks need wider noise than counts: they are left out where it cannot be sampled exactly."""
     is_samplable = budget.is_pure or (grid.cell_count - 1) ** 2 / (2 * budget.rho) <= Fraction(MAX_SIGMA) ** 2
     if grid.has_missing or not is_samplable:
         return [_select_cumulative_plan(grid, rows, budget)]
     if k is not None:
         return [RankBlocks(grid, rows, k, budget)]
-    return [
-        _select_cumulative_plan(grid, rows, budget),
-        RankBlocks(grid, rows, choose_block_size(rows, budget), budget),
-    ]
+    block_plan = RankBlocks(grid, rows, choose_block_size(rows, budget), budget)
+    return [_select_cumulative_plan(grid, rows, budget), block_plan]
 
 
 def _select_cumulative_plan(grid: ColumnGrid, rows: int, budget: PrivacyBudget) -> CumulativeCounts:
-    """Ever more runs, as long as that helps; and every cell, or as many runs as are weighed."""
-    plans = [CumulativeCounts(grid, rows, min(grid.cell_count, MAX_RUNS), budget)]
-    for measured in RUN_COUNTS:
-        if measured >= min(grid.cell_count, MAX_RUNS):
-            break
-        plans.append(CumulativeCounts(grid, rows, measured, budget))
+    """Ever more runs, as long as that helps; and every cell, or as many runs as are tried at most."""
+    max_runs = min(grid.cell_count, MAX_RUNS)
+    plans = [CumulativeCounts(grid, rows, max_runs, budget)]
+    for run_count in (count for count in RUN_COUNTS if count < max_runs):
+        plans.append(CumulativeCounts(grid, rows, run_count, budget))
         if len(plans) > 3 and _rate_plan(plans[-1]) > _rate_plan(plans[-2]) > _rate_plan(plans[-3]):
             break
     return min(plans, key=_rate_plan)
 
 
 def _rate_plan(plan: CumulativeCounts) -> tuple[float, int]:
-    """What is expected; where nothing is promised the fewest counts, as none tells anything."""
+    """The expected error; where nothing is promised the fewest counts, as none tells anything."""
     return plan.error if plan.error_bound < 1 else 1.0, plan.run_count
 
 
@@ -140,7 +135,7 @@ def _list_nominal_plans(
 def _balance_shares(
     columns: Sequence[Column], rows: int, budget: PrivacyBudget, k: int | None, even: list[float]
 ) -> list[float]:
-    """Shares in proportion to what each column gains if its share grows by a factor: there moving loss helps none."""
+    """Shares in proportion to each column's gain where its share grows by a factor: there moving budget helps none."""
     shares = even
     for _ in range(BALANCE_ROUNDS):
         gains = [_estimate_gain(column, rows, budget, k, share) for column, share in zip(columns, shares, strict=True)]
@@ -152,37 +147,34 @@ def _balance_shares(
 
 def _estimate_gain(column: Column, rows: int, budget: PrivacyBudget, k: int | None, share: float) -> float:
     """By how much the error falls where the share grows, from a fifth less to a quarter more."""
-    parts = [
-        Fraction(max(1, round(share * factor * SHARE_STEPS)), SHARE_STEPS) for factor in (1 / STEP_FACTOR, STEP_FACTOR)
-    ]
-    low_share_error, high_share_error = (
-        select_column_plan(column, rows, budget.take_share(part), k).error for part in parts
-    )
-    return max(low_share_error - high_share_error, 0.0)
+    factors = 1 / STEP_FACTOR, STEP_FACTOR
+    shares = [Fraction(max(1, round(share * factor * SHARE_UNITS)), SHARE_UNITS) for factor in factors]
+    low, high = (select_column_plan(column, rows, budget.take_share(part), k).error for part in shares)
+    return max(low - high, 0.0)
 
 
 def _round_shares(shares: Sequence[float]) -> list[Fraction]:
     """In millionths, at least one for each; the largest takes the rest, so that they add up to 1."""
-    units = [max(1, math.floor(share * SHARE_STEPS)) for share in shares]
-    units[units.index(max(units))] += SHARE_STEPS - sum(units)
-    return [Fraction(unit, SHARE_STEPS) for unit in units]
+    units = [max(1, math.floor(share * SHARE_UNITS)) for share in shares]
+    units[units.index(max(units))] += SHARE_UNITS - sum(units)
+    return [Fraction(unit, SHARE_UNITS) for unit in units]
 
 
 NEIGHBOR_RELATION = "replace-one"
 PAIRS_LABEL = "pairs"
-"""What is told of tables of two columns, beside the columns."""
+"""The key of tables of two columns among the columns."""
 MAX_USEFUL_PAIR_ERROR = 0.35
-"""The expected L1 distance of tables of two columns, of at most 2, from which on independent columns may be as near."""
+"""From this expected L1 distance of tables of two columns on (2 at most), independent columns may be as near."""
 UNINFORMATIVE_ERROR = 0.2
 """An expected error, in widths of the domain or shares of the rows, that knowing the domain alone nearly reaches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticPlan:
-    """How a file is made, what it costs, and for every column how far off it will be and in which way it is told.
+    """How a file is made, what it costs, and for every column its method and expected error.
 
     `errors` are expected distances between the released and the exact distribution of a column: of numbers in widths of
-    the domain, of names the share of rows that would have to change. `made` is the plan of its kind.
+    the domain, of names the share of rows that would have to change. `method_plan` is the plan of the method's kind.
     """
 
     method: str
@@ -195,15 +187,14 @@ class SyntheticPlan:
 
     @property
     def privacy_cost(self) -> PrivacyCost:
-        """What the ledger is charged."""
-        epsilon = self.budget.epsilon
-        return (
-            PrivacyCost(epsilon, epsilon**2 / 2) if self.budget.is_pure else PrivacyCost(gaussian_rho=self.budget.rho)
-        )
+        """The cost that the ledger is charged."""
+        if self.budget.is_pure:
+            return PrivacyCost(self.budget.epsilon, self.budget.epsilon**2 / 2)
+        return PrivacyCost(gaussian_rho=self.budget.rho)
 
     @property
     def error(self) -> float:
-        """The mean over the columns."""
+        """The mean error over the columns."""
         return sum(self.errors.values()) / len(self.errors)
 
     def to_json(self) -> dict[str, object]:
@@ -228,7 +219,7 @@ def plan_synthetic_file(
 ) -> SyntheticPlan:
     """The plan of the least expected error: purely, or where a delta is allowed perhaps with Gaussian noise.
 
-    Columns are counted in runs that begin where what is possible changes. Given `pairs` are measured in any case.
+    Columns are counted in runs that begin where what is possible changes. `pairs` are measured in any case.
     """
     options = SyntheticPlanOptions(k, structural_zeros or StructuralZeros(), tuple(pairs))
     budgets = [PrivacyBudget(epsilon=epsilon)]
@@ -244,7 +235,7 @@ def plan_synthetic_file(
 
 @dataclass(frozen=True, slots=True)
 class SyntheticPlanOptions:
-    """What was said besides: a k, what is impossible, and pairs to be measured."""
+    """The options of a plan: k, the impossible cells, and pairs to be measured."""
 
     k: int | None
     structural_zeros: StructuralZeros
@@ -255,11 +246,10 @@ def _build_synthetic_plan(
     columns: Sequence[Column], rows: int, method: str, budget: PrivacyBudget, options: SyntheticPlanOptions
 ) -> SyntheticPlan:
     method_plan, errors, column_methods = METHOD_PLANNERS[method](columns, rows, budget, options)
-    guarantee = (
-        Guarantee.dp(budget.epsilon, NEIGHBOR_RELATION)
-        if budget.is_pure
-        else Guarantee.zcdp(budget.rho, NEIGHBOR_RELATION)
-    )
+    if budget.is_pure:
+        guarantee = Guarantee.dp(budget.epsilon, NEIGHBOR_RELATION)
+    else:
+        guarantee = Guarantee.zcdp(budget.rho, NEIGHBOR_RELATION)
     return SyntheticPlan(method, method_plan, budget, guarantee, errors, column_methods)
 
 
@@ -270,21 +260,15 @@ def _split_columns(
     columns: Sequence[Column], rows: int, budget: PrivacyBudget, options: SyntheticPlanOptions, k: int | None
 ) -> tuple[ColumnPlan, ...]:
     """The best plan of each column, with runs that begin where what is possible changes."""
-    return tuple(
-        _mark_change_points(plan, options.structural_zeros) for plan, _ in split_budget(columns, rows, budget, k)
-    )
-
-
-def _mark_change_points(plan: ColumnPlan, structural_zeros: StructuralZeros) -> ColumnPlan:
-    change_points = structural_zeros.find_change_points(plan.grid.column)
-    if not change_points or not isinstance(plan, CumulativeCounts):
-        return plan
-    return replace(
-        plan,
-        grid=plan.grid.mark_cells(
-            [(change_point - plan.grid.lower) // plan.grid.width for change_point in change_points]
-        ),
-    )
+    plans: list[ColumnPlan] = []
+    for plan, _ in split_budget(columns, rows, budget, k):
+        grid, change_points = plan.grid, options.structural_zeros.find_change_points(plan.grid.column)
+        if isinstance(plan, CumulativeCounts) and change_points:
+            cells = [(change_point - grid.lower) // grid.width for change_point in change_points]
+            plans.append(replace(plan, grid=grid.mark_cells(cells)))
+        else:
+            plans.append(plan)
+    return tuple(plans)
 
 
 def _plan_columns(
@@ -313,7 +297,7 @@ def _plan_linked_columns(
 
 
 def recommend_method(plans: Sequence[SyntheticPlan]) -> str:
-    """Which of several methods to choose, in a sentence: linked records where their pairs will tell something."""
+    """The method to choose, in a sentence: linked records where their pairs will tell something."""
     marginals_plan = next((plan for plan in plans if plan.method == "private-linked"), None)
     if marginals_plan is None:
         return "Choose private-columns: there are no pairs of columns to tell of."
@@ -332,81 +316,49 @@ METHOD_PLANNERS: Mapping[str, Callable[[Sequence[Column], int, PrivacyBudget, Sy
 def _list_warnings(
     plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
 ) -> tuple[str, ...]:
-    """What was said and does not count, and where hardly more will be told than the domain."""
-    return (
-        *_warn_missing_values(plan, columns),
-        *_warn_unused_k(plan, options),
-        *_warn_noisy_columns(plan, columns, rows, options),
-        *_warn_noisy_pairs(plan),
-    )
-
-
-def _warn_unused_k(plan: SyntheticPlan, options: SyntheticPlanOptions) -> tuple[str, ...]:
-    if plan.method != "private-columns" or options.k is None:
-        return ()
-    others = [column_plan.grid.column for column_plan in plan.method_plan if column_plan.k is None]
-    if not others:
-        return ()
-    return (f"k is not used for {', '.join(others)}: counts are nearer, or values may be missing.",)
-
-
-def _warn_noisy_pairs(plan: SyntheticPlan) -> tuple[str, ...]:
-    error = plan.errors.get(PAIRS_LABEL, 0.0)
-    if error < MAX_USEFUL_PAIR_ERROR:
-        return ()
-    return (
-        f"Tables of two columns will be off by about {format_number(error, 2)} of the rows, perhaps more than if "
-        "columns were taken for independent: release fewer columns, or private-columns, or allow a delta.",
-    )
-
-
-def _warn_noisy_columns(
-    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
-) -> tuple[str, ...]:
-    """How many columns so little could carry."""
+    """Options without effect, missing values that get lost, and columns and pairs that are hardly better than none."""
+    warnings = []
+    nullable = ", ".join(column.name for column in columns if column.is_nullable)
+    if plan.method == "private-records" and nullable:
+        warnings.append(
+            f"A row without a value counts as the middle of the domain, and the file has no missing ones: {nullable}."
+        )
+    if plan.method == "private-columns" and options.k is not None:
+        others = ", ".join(column_plan.grid.column for column_plan in plan.method_plan if column_plan.k is None)
+        if others:
+            warnings.append(f"k is not used for {others}: counts are nearer, or values may be missing.")
     noisy_columns = [column.name for column in columns if plan.errors.get(column.name, 0.0) > UNINFORMATIVE_ERROR]
-    if not noisy_columns:
-        return ()
-    worst = max(noisy_columns, key=lambda name: plan.errors[name])
-    useful_count = _count_useful_columns(plan, columns, rows, options) if len(noisy_columns) > 1 else 0
-    advice = (
-        f"about {useful_count} of the {len(columns)} columns could be carried"
-        if useful_count
-        else "a larger epsilon helps"
-    )
-    return (
-        f"{len(noisy_columns)} of {len(columns)} columns will tell hardly more than their domains: the expected "
-        "error of "
-        f"{worst} is about {format_number(plan.errors[worst], 2)} of it; {advice}.",
-    )
-
-
-def _warn_missing_values(plan: SyntheticPlan, columns: Sequence[Column]) -> tuple[str, ...]:
-    names = [column.name for column in columns if column.is_nullable]
-    if plan.method != "private-records" or not names:
-        return ()
-    listed = ", ".join(names)
-    return (f"A row without a value counts as the middle of the domain, and the file has no missing ones: {listed}.",)
+    if noisy_columns:
+        worst = max(noisy_columns, key=lambda name: plan.errors[name])
+        useful_count = _count_useful_columns(plan, columns, rows, options) if len(noisy_columns) > 1 else 0
+        advice = "a larger epsilon helps"
+        if useful_count:
+            advice = f"about {useful_count} of the {len(columns)} columns could be carried"
+        warnings.append(
+            f"{len(noisy_columns)} of {len(columns)} columns will tell hardly more than their domains: the expected "
+            f"error of {worst} is about {format_number(plan.errors[worst], 2)} of it; {advice}."
+        )
+    pair_error = plan.errors.get(PAIRS_LABEL, 0.0)
+    if pair_error >= MAX_USEFUL_PAIR_ERROR:
+        warnings.append(
+            f"Tables of two columns will be off by about {format_number(pair_error, 2)} of the rows, perhaps more than "
+            "if columns were taken for independent: release fewer columns, or private-columns, or allow a delta."
+        )
+    return tuple(warnings)
 
 
 def _count_useful_columns(
     plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
 ) -> int:
-    """How many columns, the first ones, the same loss tells something of."""
+    """How many columns, the first ones, have a useful error at the same budget."""
     low, high = 0, len(columns)
     min_columns = 2 if plan.method == "private-linked" else 1
+    options = replace(options, pairs=())
     while high - low > 1:
         middle = (low + high) // 2
-        fits = (
-            middle >= min_columns
-            and max(_estimate_errors(plan, columns[:middle], rows, options)) <= UNINFORMATIVE_ERROR
-        )
+        fits = middle >= min_columns
+        if fits:
+            errors = _build_synthetic_plan(columns[:middle], rows, plan.method, plan.budget, options).errors
+            fits = max(errors[column.name] for column in columns[:middle]) <= UNINFORMATIVE_ERROR
         low, high = (middle, high) if fits else (low, middle)
     return low
-
-
-def _estimate_errors(
-    plan: SyntheticPlan, columns: Sequence[Column], rows: int, options: SyntheticPlanOptions
-) -> list[float]:
-    errors = _build_synthetic_plan(columns, rows, plan.method, plan.budget, replace(options, pairs=())).errors
-    return [errors[column.name] for column in columns]

@@ -138,7 +138,8 @@ def bound_squared_chain(dimensions: int, bits: int, steps: int, axes: Sequence[i
         return simple_bound
     coarse = min(bits, _find_finest_order(dimensions, MAX_SQUARED_CELLS))
     side = 1 << (bits - coarse)
-    squares = _find_longest_squared_chain(dimensions, coarse, steps, _build_axis_weights(dimensions, *axes))
+    weights = _build_axis_weights(dimensions, *axes)
+    squares = _cache_squared_lengths(dimensions, coarse, _round_up_to_power(steps), weights)[steps - 1]
     straight = bound_joint_chain(dimensions, coarse, steps, axes)
     coarse_bound = side**2 * squares + 2 * side * (side - 1) * straight + steps * len(axes) * (side - 1) ** 2
     return min(coarse_bound, simple_bound)
@@ -160,7 +161,7 @@ def compute_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequenc
 
 
 def compute_squared_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequence[int]) -> tuple[int, ...]:
-    """The same where a step counts as the sum of its weighted squares: every pair of cells is looked at."""
+    """The lengths where a step counts as the sum of its weighted squares: every pair of cells is compared."""
     differences = cells[:, None, :] - cells[None, :, :]
     squares = (differences * differences) @ np.array(weights, dtype=np.int64)
     squares[np.tril_indices(len(cells), -1)] = FORBIDDEN_LENGTH
@@ -214,10 +215,6 @@ def _build_axis_weights(dimensions: int, *axes: int) -> tuple[int, ...]:
 
 def _find_longest_chain(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
     return _cache_chain_lengths(dimensions, bits, _round_up_to_power(steps), weights)[steps - 1]
-
-
-def _find_longest_squared_chain(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
-    return _cache_squared_lengths(dimensions, bits, _round_up_to_power(steps), weights)[steps - 1]
 
 
 def _round_up_to_power(steps: int) -> int:

@@ -66,7 +66,7 @@ Codes = dict[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class PublicRowFacts:
-    """What no row may be, the codes of one that can be whatever is drawn, and counts that are public already."""
+    """The structural zeros, the codes of a row that is always possible, and counts that are public already."""
 
     structural_zeros: StructuralZeros
     spare_codes: Mapping[str, int]
@@ -74,11 +74,9 @@ class PublicRowFacts:
 
     @staticmethod
     def from_schema(schema: Schema, columns: Sequence[Column], missing: bool) -> PublicRowFacts:
-        """Refused where no row can be; whether a value may be missing depends on the method."""
-        grids = [
-            replace(column_grid, has_missing=column_grid.has_missing and missing)
-            for column_grid in map(ColumnGrid.of, columns)
-        ]
+        """Read from a schema, refusing one under which no row can be; `missing` says whether a value may be missing."""
+        grids = [ColumnGrid.of(column) for column in columns]
+        grids = [replace(grid, has_missing=grid.has_missing and missing) for grid in grids]
         structural_zeros = read_structural_zeros(schema).restrict_to([column.name for column in columns])
         return PublicRowFacts(
             structural_zeros,
@@ -88,24 +86,25 @@ class PublicRowFacts:
 
 
 def synthesize_codes(plan: SyntheticPlan, source: Source, public_facts: PublicRowFacts, entropy: Entropy) -> Codes:
-    """The codes of every row, in an order that tells nothing."""
+    """The codes of every row, in an order that reveals nothing."""
     if isinstance(plan.method_plan, RecordsPlan):
         return _synthesize_records(plan.method_plan, source, public_facts, entropy)
     if plan.method == "private-linked":
         marginals_plan, columns = plan.method_plan
         return _synthesize_from_marginals(marginals_plan, columns, source, public_facts, entropy)
     counts = _sample_column_counts(plan.method_plan, source, public_facts, entropy)
-    codes = {
-        column_plan.grid.column: np.repeat(column_plan.grid.compute_all_codes(), counts[column_plan.grid.column])
-        for column_plan in plan.method_plan
-    }
-    return {name: _shuffle_codes(column_codes, entropy) for name, column_codes in codes.items()}
+    codes = {}
+    for column_plan in plan.method_plan:
+        column = column_plan.grid.column
+        column_codes = np.repeat(column_plan.grid.compute_all_codes(), counts[column])
+        codes[column] = column_codes[permute_within_groups(np.zeros(len(column_codes), dtype=np.int64), entropy)]
+    return codes
 
 
 def _sample_column_counts(
     plans: Sequence[ColumnPlan], source: Source, public_facts: PublicRowFacts, entropy: Entropy
 ) -> dict[str, Counts]:
-    """How many rows each cell of each column is said to have."""
+    """Noisy counts of the cells of each column, under the public facts."""
     counts = {}
     for plan in plans:
         noisy_outputs = plan.measure(count_column_cells(source, plan.grid), entropy)
@@ -114,7 +113,7 @@ def _sample_column_counts(
 
 
 def _apply_public_facts(counts: Counts, grid: ColumnGrid, public_facts: PublicRowFacts) -> Counts:
-    """Without what is impossible by itself, and with what was published."""
+    """The counts without impossible cells, and with published totals."""
     codes = {grid.column: grid.compute_all_codes()}
     impossible_cells = public_facts.structural_zeros.restrict_to((grid.column,)).find_impossible_rows(codes)
     column_marginals = [marginal for marginal in public_facts.public_marginals if marginal.column == grid.column]
@@ -141,17 +140,10 @@ def _synthesize_from_marginals(
     plan: MarginalsPlan, columns: Sequence[ColumnPlan], source: Source, public_facts: PublicRowFacts, entropy: Entropy
 ) -> Codes:
     counts = _sample_column_counts(columns, source, public_facts, entropy)
-    runs = {
-        column_plan.grid.column: column_plan.edges[:-1]
-        for column_plan in columns
-        if isinstance(column_plan, CumulativeCounts)
-    }
+    runs = {column.grid.column: column.edges[:-1] for column in columns if isinstance(column, CumulativeCounts)}
     marginals = measure_marginals(plan, counts, lambda pairs: count_pair_tables(source, pairs), entropy, runs)
-    rows = sample_marginal_rows(
-        marginals,
-        entropy,
-        _build_row_rules(marginals, public_facts) if public_facts.structural_zeros.predicates else None,
-    )
+    rules = _build_row_rules(marginals, public_facts) if public_facts.structural_zeros.predicates else None
+    rows = sample_marginal_rows(marginals, entropy, rules)
     order = permute_within_groups(np.zeros(plan.rows, dtype=np.int64), entropy)
     return {name: codes[order] for name, codes in rows.items()}
 
@@ -162,17 +154,11 @@ def _build_row_rules(marginals: NoisyMarginals, public_facts: PublicRowFacts) ->
         mask = public_facts.structural_zeros.find_empty_cells(first, second)
         if mask.any():
             masks[first[0], second[0]] = mask
-    spare_indices = [
-        int((column.codes == public_facts.spare_codes[column.name]).argmax()) for column in marginals.columns
-    ]
-    fixed_columns = tuple(marginal.column for marginal in public_facts.public_marginals)
+    spare_codes = public_facts.spare_codes
+    spare_indices = [int((column.codes == spare_codes[column.name]).argmax()) for column in marginals.columns]
     return RowRules(
         masks,
         lambda codes: ~public_facts.structural_zeros.find_impossible_rows(codes),
         np.array(spare_indices, dtype=np.int64),
-        fixed_columns,
+        tuple(marginal.column for marginal in public_facts.public_marginals),
     )
-
-
-def _shuffle_codes(codes: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
-    return codes[permute_within_groups(np.zeros(len(codes), dtype=np.int64), entropy)]

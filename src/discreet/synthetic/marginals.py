@@ -1,8 +1,6 @@
-"""Noisy two-way marginals: bins, selected pairs, measured tables.
+"""Noisy two-way marginals of DP columns: their bins, the pairs that are measured, the tables. Proof: marginals.md.
 
-Which pairs of columns are measured: a spanning tree by the exponential mechanism, edge by edge. Proof: marginals.md.
-
-Private linked records: noisy tables of pairs of columns on the bins of private columns. Proof: marginals.md.
+The pairs are all of them, or a spanning tree that the exponential mechanism chooses edge by edge.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from discreet.schema import Column
 from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget, add_noise_to_totals
 
 CUT_ROUNDS = 16
-"""So often heavy cells are cut down to an equal part of what is left of all."""
+"""How often heavy cells are cut down to an equal part of what is left of all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +39,7 @@ class BinnedColumn:
 
     @staticmethod
     def of(grid: ColumnGrid, counts: Counts, max_bins: int, runs: Counts | None = None) -> BinnedColumn:
-        """At most so many bins, cut where the private counts are in equal parts; of names, the rarest share one.
+        """At most `max_bins` bins, cut where the private counts are in equal parts; of names, the rarest share one.
 
         `runs` are the first cells of runs that were counted together: inside one nothing is known, so none is cut.
         """
@@ -56,12 +54,12 @@ class BinnedColumn:
 
     @property
     def name(self) -> str:
-        """The column's."""
+        """The name of the column."""
         return self.grid.column
 
     @property
     def bin_count(self) -> int:
-        """How many there are."""
+        """The number of bins."""
         return int(self.bin_of_cell.max()) + 1
 
     @property
@@ -73,19 +71,19 @@ class BinnedColumn:
 
     @property
     def codes(self) -> Counts:
-        """The code that stands for each cell, MISSING for the one of missing values."""
+        """The code that stands for each cell, MISSING_CODE for the one of missing values."""
         return self.grid.compute_all_codes()
 
     @property
     def key(self) -> BinKey | CutKey:
-        """What an engine tells the bins by: cuts, or the cells of names."""
+        """The key that an engine groups the bins by: cuts, or the cells of names."""
         if not self.grid.is_ordered:
             return BinKey(self.name, self.grid.lower, self.grid.width)
         starts = np.flatnonzero(np.diff(self.bin_of_cell[: self.grid.cell_count])) + 1
         return CutKey(self.name, tuple((self.grid.lower + self.grid.width * starts).tolist()))
 
     def find_bin(self, key: int | str | None) -> int:
-        """The bin of what an engine tells; whatever it tells is in one."""
+        """The bin of a key that an engine returns; every key has one."""
         if not isinstance(key, int):
             return int(self.bin_of_cell[-1])
         return key if self.grid.is_ordered else int(self.bin_of_cell[min(max(key, 0), self.grid.cell_count - 1)])
@@ -97,12 +95,12 @@ class BinnedColumn:
 
 
 def plan_joint_table(first: BinnedColumn, second: BinnedColumn) -> TotalsScan:
-    """What an engine is asked for a table of two columns."""
+    """The query to an engine for a table of two columns."""
     return TotalsScan((ScanMeasure("rows"),), (first.key, second.key))
 
 
 def build_joint_table(first: BinnedColumn, second: BinnedColumn, cells: Mapping[Cell, Amounts]) -> Counts:
-    """The exact table, from what the engine tells."""
+    """The exact table, from the engine's cells. Secret."""
     table = np.zeros((first.bin_count, second.bin_count), dtype=np.int64)
     for (first_key, second_key), (rows,) in cells.items():
         table[first.find_bin(first_key), second.find_bin(second_key)] += rows
@@ -138,12 +136,12 @@ PAIR_SENSITIVITY = 2
 
 
 def compute_pair_score(table: Counts, independent: Array) -> int:
-    """Between an exact table and a public one, rounded to whole numbers first: whole, and moves by at most 2."""
+    """The distance of an exact table from a public one, rounded to whole numbers: it moves by at most 2. Secret."""
     return int(np.abs(table - np.rint(independent).astype(np.int64)).sum())
 
 
 def build_pair_selection(budget: PrivacyBudget, choices: int) -> Exponential:
-    """One of so many choices that lose this much in all."""
+    """The mechanism of one of so many choices that cost this budget together."""
     return Exponential.of(budget.take_share(Fraction(1, choices)).compute_choice_epsilon(), PAIR_SENSITIVITY)
 
 
@@ -155,7 +153,7 @@ def choose_spanning_tree(
     budget: PrivacyBudget,
     entropy: Entropy,
 ) -> list[Pair]:
-    """The given pairs, and as many more as join all columns, each drawn among those that join two parts."""
+    """The required pairs, and as many more as join all columns, each sampled among those that join two parts."""
     chosen_pairs, score = list(required_pairs), dict(zip(pairs, scores, strict=True))
     choices = count_choices_left(required_pairs, count)
     for _ in range(choices):
@@ -167,25 +165,25 @@ def choose_spanning_tree(
 
 
 def count_choices_left(required_pairs: Sequence[Pair], count: int) -> int:
-    """How many pairs join all columns, besides the given ones."""
-    joined_count = 0
-    for place, pair in enumerate(required_pairs):
-        joined_count += pair in select_joining_pairs(required_pairs[:place], [pair], count)
+    """How many pairs join all columns, besides the required ones."""
+    joined_count = sum(
+        pair in select_joining_pairs(required_pairs[:place], [pair], count) for place, pair in enumerate(required_pairs)
+    )
     return count - 1 - joined_count
 
 
 CountJointTables = Callable[[Sequence[tuple[BinnedColumn, BinnedColumn]]], Sequence[Counts]]
 L1_SENSITIVITY, SQUARED_L2_SENSITIVITY = 2, 2
-"""What one replaced row moves a table by: two cells, by 1 each."""
+"""The change of a table where one row is replaced: two cells, by 1 each."""
 MILLION = 10**6
 NO_RUNS: Mapping[str, Counts] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class MarginalsPlan:
-    """What is lost for the columns, the choice of pairs and their tables, which have at most `most` bins a side.
+    """The budgets of the columns, of the choice of pairs and of their tables of at most `max_bins` bins a side.
 
-    Without a loss for the choice all pairs are measured; with one, a spanning tree. Given pairs always are.
+    Without a budget for the choice all pairs are measured; with one, a spanning tree. Required pairs always are.
     """
 
     rows: int
@@ -199,7 +197,6 @@ class MarginalsPlan:
     """The expected mean L1 distance of two-way tables, in shares of the rows, as the planner states it."""
 
     def __post_init__(self) -> None:
-        """At least two columns and two bins; given pairs name two columns each."""
         if len(self.grids) < 2 or self.max_bins < 2 or self.rows < 1:
             raise InvalidInput("linked records have at least one row, two columns and two bins of each")
         if any(not 0 <= first < second < len(self.grids) for first, second in self.required_pairs):
@@ -207,7 +204,7 @@ class MarginalsPlan:
 
     @property
     def name(self) -> str:
-        """What is done, in plain words."""
+        """The method in plain words."""
         count = len(self.grids)
         if self.choosing_budget is None:
             return f"all {count * (count - 1) // 2} pairs of columns in at most {self.max_bins} bins"
@@ -227,7 +224,7 @@ class MarginalsPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyMarginals:
-    """Private columns in bins, and noisy tables of pairs of them: from here on nothing more is lost."""
+    """DP columns in bins, and noisy tables of pairs of them; all that follows is post-processing."""
 
     columns: tuple[BinnedColumn, ...]
     pairs: tuple[Pair, ...]
@@ -243,30 +240,31 @@ def measure_marginals(
     entropy: Entropy | None = None,
     runs: Mapping[str, Counts] = NO_RUNS,
 ) -> NoisyMarginals:
-    """Choose the pairs and measure them; `columns` are private counts of cells, `joint` tells exact tables.
+    """Choose the pairs and measure them; `columns` are DP counts of cells, `count_joint_tables` returns exact tables.
 
     `runs` are the first cells of the runs that a column was counted in, where it was.
     """
     generator, binned = get_entropy(entropy), plan.bin_columns(columns, runs)
     pairs = list(combinations(range(len(binned)), 2))
-    exact = dict(
-        zip(pairs, count_joint_tables([(binned[first], binned[second]) for first, second in pairs]), strict=True)
-    )
+    exact_tables = count_joint_tables([(binned[first], binned[second]) for first, second in pairs])
+    exact = dict(zip(pairs, exact_tables, strict=True))
     chosen_pairs = pairs
     if plan.choosing_budget is not None:
-        scores = [compute_pair_score(exact[pair], _build_independent_table(binned, pair)) for pair in pairs]
+        independent = (compute_independent_table(binned[first].sizes, binned[second].sizes) for first, second in pairs)
+        scores = [compute_pair_score(exact[pair], table) for pair, table in zip(pairs, independent, strict=True)]
         chosen_pairs = choose_spanning_tree(
             scores, pairs, plan.required_pairs, len(binned), plan.choosing_budget, generator
         )
     noises = build_table_noises([exact[pair].size for pair in chosen_pairs], plan.measuring_budget)
     tables = tuple(
-        _add_table_noise(exact[pair], noise, generator) for pair, noise in zip(chosen_pairs, noises, strict=True)
+        add_noise_to_totals(exact[pair].ravel(), noise, generator).reshape(exact[pair].shape)
+        for pair, noise in zip(chosen_pairs, noises, strict=True)
     )
     return NoisyMarginals(binned, tuple(chosen_pairs), tables, tuple(math.sqrt(noise.variance()) for noise in noises))
 
 
 def build_table_noises(sizes: Sequence[int], budget: PrivacyBudget) -> list[Noise]:
-    """The noise of each of several tables of so many cells that lose this much together."""
+    """The noise of each of several tables of so many cells that cost this budget together."""
     return [
         budget.take_share(share).build_noise(L1_SENSITIVITY, SQUARED_L2_SENSITIVITY)
         for share in compute_table_shares(sizes, budget)
@@ -274,7 +272,7 @@ def build_table_noises(sizes: Sequence[int], budget: PrivacyBudget) -> list[Nois
 
 
 def compute_table_shares(sizes: Sequence[int], budget: PrivacyBudget) -> list[Fraction]:
-    """Shares of a loss, in millionths that add up to 1, of least expected noise over all tables of these sizes.
+    """Shares of a budget, in millionths that add up to 1, of least expected noise over all tables of these sizes.
 
     The noise of a table grows with its cells m and with 1/epsilon or 1/sqrt(rho): the sum of m/epsilon is least where
     epsilon goes as sqrt(m), that of m/sqrt(rho) where rho goes as m^(2/3).
@@ -285,37 +283,19 @@ def compute_table_shares(sizes: Sequence[int], budget: PrivacyBudget) -> list[Fr
     return [Fraction(part, MILLION) for part in parts]
 
 
-def _build_independent_table(binned: Sequence[BinnedColumn], pair: Pair) -> Array:
-    return compute_independent_table(binned[pair[0]].sizes, binned[pair[1]].sizes)
-
-
-def _add_table_noise(table: Counts, noise: Noise, entropy: Entropy) -> Counts:
-    return add_noise_to_totals(table.ravel(), noise, entropy).reshape(table.shape)
-
-
 BIN_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-
-
 COLUMN_BUDGET_SHARE = Fraction(3, 10)
-
-
 SELECTION_BUDGET_SHARE = Fraction(1, 10)
 
 
 FITTED_NOISE_SHARE = 0.4
-"""Of little noise in a table, in L1 over the rows, fitting leaves about so much."""
-
-
+"""Fitting leaves about this share of little noise in a table, in L1 over the rows."""
 MAX_PAIR_ERROR, MAX_COLUMN_ERROR = 1.0, 1.6
-"""And of much: columns that are taken for independent, or that have nothing to do with the exact ones."""
-
-
+"""The error under much noise: columns that are taken for independent, or have nothing to do with the exact ones."""
 OMITTED_TABLE_ERROR = 0.08
-"""How far a table is that the tree does not hold, about: the same is assumed of every file."""
-
-
+"""The error of a table that the tree does not hold, about: the same is assumed of every file."""
 COARSE_BIN_ERROR = 0.5
-"""How far a table is whose columns are in few bins, about, over the number of bins."""
+"""The error of a table whose columns are in few bins, about, over the number of bins."""
 
 
 def plan_marginals(
@@ -323,29 +303,28 @@ def plan_marginals(
 ) -> MarginalsPlan:
     """The plan with the least expected error over all two-way tables: all pairs or a tree, in few bins or many.
 
-    Given pairs are measured whatever is chosen besides.
+    Required pairs are measured whatever is chosen besides.
     """
     if len(columns) < 2:
         raise InvalidInput("linked records have at least two columns; publish one with private-columns")
     grids = tuple(ColumnGrid.of(column) for column in columns)
-    pairs = _locate_pairs([column.name for column in columns], required_pairs)
-    measuring_budget = budget.take_share(1 - COLUMN_BUDGET_SHARE)
-    all_pair_plans = [
-        MarginalsPlan(rows, grids, max_bins, budget.take_share(COLUMN_BUDGET_SHARE), measuring_budget, None, pairs)
-        for max_bins in BIN_COUNTS
+    names = [column.name for column in columns]
+    if any(name not in names for pair in required_pairs for name in pair) or any(a == b for a, b in required_pairs):
+        raise InvalidInput("given pairs are of two different columns of the file; name those")
+    index_pairs = [sorted((names.index(first), names.index(second))) for first, second in required_pairs]
+    pairs = tuple(dict.fromkeys((first, second) for first, second in index_pairs))
+    column_share, selection_share = COLUMN_BUDGET_SHARE, SELECTION_BUDGET_SHARE
+    columns_budget, measuring_budget = budget.take_share(column_share), budget.take_share(1 - column_share)
+    plans = [
+        MarginalsPlan(rows, grids, max_bins, columns_budget, measuring_budget, None, pairs) for max_bins in BIN_COUNTS
     ]
-    tree_plans = [
-        replace(
-            plan,
-            measuring_budget=budget.take_share(1 - COLUMN_BUDGET_SHARE - SELECTION_BUDGET_SHARE),
-            choosing_budget=budget.take_share(SELECTION_BUDGET_SHARE),
+    if len(columns) > 2:
+        tree_budget, choosing_budget = (
+            budget.take_share(1 - column_share - selection_share),
+            budget.take_share(selection_share),
         )
-        for plan in all_pair_plans
-    ]
-    rated_plans = [
-        replace(plan, error=estimate_table_error(plan))
-        for plan in [*all_pair_plans, *(tree_plans if len(columns) > 2 else ())]
-    ]
+        plans += [replace(plan, measuring_budget=tree_budget, choosing_budget=choosing_budget) for plan in plans]
+    rated_plans = [replace(plan, error=estimate_table_error(plan)) for plan in plans]
     best: MarginalsPlan = min(rated_plans, key=lambda plan: plan.error)
     return best
 
@@ -359,32 +338,19 @@ def estimate_table_error(plan: MarginalsPlan) -> float:
     noise = sum(_compute_table_noise(sizes, plan.measuring_budget)) / len(sizes) / plan.rows
     # A table has the noise of its two columns besides.
     column_noise = sum(_compute_table_noise(sides, plan.columns_budget)) * 2 / len(sides) / plan.rows
-    coarse = (
-        sum(COARSE_BIN_ERROR / plan.max_bins for grid in plan.grids if grid.all_cell_count > plan.max_bins)
-        * 2
-        / len(sides)
-    )
+    coarse_sides = [COARSE_BIN_ERROR / plan.max_bins for grid in plan.grids if grid.all_cell_count > plan.max_bins]
+    coarse = sum(coarse_sides) * 2 / len(sides)
     left_out = OMITTED_TABLE_ERROR if plan.choosing_budget is not None else 0.0
-    return min(
-        _estimate_fitted_error(noise, MAX_PAIR_ERROR)
-        + _estimate_fitted_error(column_noise, MAX_COLUMN_ERROR)
-        + coarse
-        + left_out,
-        2.0,
-    )  # no L1 is more
+    fitted_error = _estimate_fitted_error(noise, MAX_PAIR_ERROR) + _estimate_fitted_error(
+        column_noise, MAX_COLUMN_ERROR
+    )
+    return min(fitted_error + coarse + left_out, 2.0)  # no L1 is more
 
 
 def _compute_table_noise(sizes: Sequence[int], budget: PrivacyBudget) -> list[float]:
-    """The expected L1 norm of the noise of each of several tables of these sizes that share a loss."""
+    """The expected L1 norm of the noise of each of several tables of these sizes that share a budget."""
     return [size * noise.expected_error() for size, noise in zip(sizes, build_table_noises(sizes, budget), strict=True)]
 
 
 def _estimate_fitted_error(noise: float, max_error: float) -> float:
     return FITTED_NOISE_SHARE * noise / (1 + FITTED_NOISE_SHARE * noise / max_error)
-
-
-def _locate_pairs(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
-    if any(name not in names for pair in pairs for name in pair) or any(first == second for first, second in pairs):
-        raise InvalidInput("given pairs are of two different columns of the file; name those")
-    index_pairs = [sorted((names.index(first), names.index(second))) for first, second in pairs]
-    return tuple(dict.fromkeys((first, second) for first, second in index_pairs))

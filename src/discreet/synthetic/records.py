@@ -1,9 +1,7 @@
-"""Private records: noisy centroids of blocks along a Hilbert curve.
+"""DP records: blocks of rows along a Hilbert curve, their noisy centroids repeated. Proof: records.md.
 
-Private records: blocks of rows along a Hilbert curve, their noisy centroids repeated. Proof: records.md.
-
-A plan follows from public facts alone. A draw takes the exact counts of cells and returns noisy whole numbers; what is
-made of these needs no rows.
+A plan follows from public facts alone. It measures noisy whole numbers from the exact counts of cells; the records made
+of these need no rows.
 """
 
 from __future__ import annotations
@@ -18,15 +16,13 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.mechanisms.box_staircase import BoxStaircase
-from discreet.mechanisms.distribution import Distribution, PowerFactors
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
 from discreet.mechanisms.selection_scores import Selection
-from discreet.priors.prior import Prior
 from discreet.query.scan import BinKey, RankRuns
 from discreet.schema import Column
-from discreet.sdc.methods.record_distance import compute_semantic_distances
-from discreet.synthetic.column_methods import order_depth_first
+from discreet.sdc.methods.record_distance import compute_semantic_distances, order_depth_first
+from discreet.synthetic.column_methods import build_name_distribution
 from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget
 from discreet.synthetic.hilbert import (
     bound_chain,
@@ -46,7 +42,7 @@ Matrix = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class CurveAxis:
-    """The cells of a column, spread evenly over the places 0 to 2^bits - 1; names in `line`, so far `apart`.
+    """The cells of a column, spread evenly over the places 0 to 2^bits - 1; names by `name_ranks`, `distances` apart.
 
     Ordered columns lie in their own order and have neither. Names lie in the depth-first order of their taxonomy.
     """
@@ -57,7 +53,7 @@ class CurveAxis:
 
     @staticmethod
     def of(column: Column, bits: int) -> CurveAxis:
-        """A column told in at most 2^bits cells; names are all told apart."""
+        """The axis of a column in at most 2^bits cells; every name has its own."""
         if column.private_keys:
             raise InvalidInput(f"the values of {column.name} are not public, so they have no place on a curve")
         grid = ColumnGrid.of(column, 2**bits)
@@ -68,9 +64,12 @@ class CurveAxis:
                 f"{column.name} has {column.size} categories, private records take at most {MAX_NAMES}; "
                 "generalise it first"
             )
-        order = order_depth_first(column)
+        order = order_depth_first(column.taxonomy, column.categories)
         name_ranks = tuple(sorted(range(column.size), key=order.__getitem__))
-        return CurveAxis(ColumnGrid.of(column, MAX_NAMES), name_ranks, _compute_integer_distances(column))
+        # Formula 6.6 in whole parts of its unit; nothing rests on these being a metric (records.md).
+        distances = compute_semantic_distances(column.taxonomy, column.categories, column.categories)
+        matrix = np.rint(DISTANCE_UNITS * distances).astype(np.int64)
+        return CurveAxis(ColumnGrid.of(column, MAX_NAMES), name_ranks, tuple(map(tuple, matrix.tolist())))
 
     @property
     def is_nominal(self) -> bool:
@@ -80,9 +79,9 @@ class CurveAxis:
     @property
     def middle(self) -> int:
         """The cell that a missing value counts as: the middle one, or the name that is least far from all others."""
-        return (
-            int(np.array(self.distances).sum(axis=0).argmin()) if self.is_nominal else (self.grid.cell_count - 1) // 2
-        )
+        if self.is_nominal:
+            return int(np.array(self.distances).sum(axis=0).argmin())
+        return (self.grid.cell_count - 1) // 2
 
     def compute_places(self, bits: int) -> NDArray[np.int64]:
         """Where each cell lies on the side of the cube: in order, the first at 0 and the last at the far end."""
@@ -95,7 +94,7 @@ class CurveAxis:
         return max(max(row) for row in _compute_score_ranges(self.distances))
 
     def compute_slope(self, bits: int) -> Fraction | None:
-        """The same for each place between the two records, at most; None where two names have one place."""
+        """That change for each place between the two records, at most; None where two names have one place."""
         places, moves = self.compute_places(bits), np.array(_compute_score_ranges(self.distances))
         first, second = np.nonzero(moves)
         gaps = np.abs(places[first] - places[second])
@@ -103,12 +102,6 @@ class CurveAxis:
             return None
         pairs = zip(moves[first, second].tolist(), gaps.tolist(), strict=True)
         return max((Fraction(move, gap) for move, gap in set(pairs)), default=Fraction(0))
-
-
-def _compute_integer_distances(column: Column) -> Matrix:
-    """Formula 6.6 in whole parts of its unit; nothing rests on their being a metric (records.md)."""
-    distances = compute_semantic_distances(column.taxonomy, column.categories, column.categories)
-    return tuple(tuple(row) for row in np.rint(DISTANCE_UNITS * distances).astype(np.int64).tolist())
 
 
 @lru_cache(maxsize=64)
@@ -123,16 +116,17 @@ MAX_NOISY_SUM = 2**62
 
 IntegerArray = NDArray[np.int64]
 RecordsPossible = Callable[[IntegerArray], NDArray[np.bool_]]
-"""Of rows of codes, one column for each of the plan's, which can be."""
+"""Which rows of codes are possible, one column for each of the plan's."""
 
 
 @dataclass(frozen=True)
 class RecordsPlan:
     """Blocks of k of `rows` records in the order of the curve, the last of k to 2k - 1; all sums and names noisy.
 
-    `shares` are those of the loss: for the sums of all ordered columns together, then for each column of names in turn.
-    `box` says that noise is a box staircase for each block rather than independent numbers. `errors` are how far
-    the distribution of each column is expected to be off: W1 in widths of its domain, of names the total variation.
+    `shares` are those of the budget: for the sums of all ordered columns together, then for each column of names in
+    turn. `uses_box_staircase` says that noise is a box staircase for each block rather than independent numbers.
+    `errors` are the expected errors of the columns' distributions: W1 in widths of the domain, of names the total
+    variation.
     """
 
     axes: tuple[CurveAxis, ...]
@@ -145,7 +139,6 @@ class RecordsPlan:
     errors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """There is a share for what there is, and together they are all of the loss or less."""
         if not 1 <= self.k <= self.rows:
             raise InvalidInput(f"k must be between 1 and the {self.rows} rows, got {self.k}")
         if len(self.shares) != 1 + len(self.axes) - len(self.ordered_axes):
@@ -158,7 +151,7 @@ class RecordsPlan:
 
     @property
     def name(self) -> str:
-        """It in words."""
+        """The method in plain words."""
         noise_name = "box staircase" if self.uses_box_staircase else "Laplace" if self.budget.is_pure else "Gaussian"
         noise = f", {noise_name} noise" if self.ordered_axes else ""
         names = ", names by the exponential mechanism" if len(self.ordered_axes) < len(self.axes) else ""
@@ -166,12 +159,12 @@ class RecordsPlan:
 
     @property
     def error(self) -> float:
-        """The mean of what is expected of the columns."""
+        """The mean of the columns' expected errors."""
         return sum(self.errors) / len(self.errors)
 
     @property
     def keys(self) -> tuple[BinKey, ...]:
-        """What to ask the source for: the joint cells, one key for each column."""
+        """The keys of the query to the source, one for each column: the joint cells."""
         return tuple(BinKey(axis.grid.column, axis.grid.lower, axis.grid.width) for axis in self.axes)
 
     @property
@@ -181,7 +174,7 @@ class RecordsPlan:
 
     @property
     def block_count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return RankRuns.low_end(self.rows, self.k).low + 1
 
     def compute_sizes(self) -> IntegerArray:
@@ -191,7 +184,7 @@ class RecordsPlan:
 
     @cached_property
     def noise(self) -> Noise | BoxStaircase:
-        """Of the sums of ordered columns, in places of the curve's axes."""
+        """The noise of the sums of ordered columns, in places of the curve's axes."""
         sums_budget, side_length = self.budget.take_share(self.shares[0]), 2**self.bits - 1
         facts = len(self.axes), self.bits, self.block_count
         if self.uses_box_staircase:
@@ -211,13 +204,10 @@ class RecordsPlan:
         }
 
     def _build_selection(self, place: int, budget: PrivacyBudget) -> Selection:
-        """Weights e^(-h distance) with h times the chain bound at most the loss."""
+        """Weights e^(-h distance) with h times the chain bound at most the budget."""
         max_change, bound = max(self.axes[place].compute_max_change(), 1), max(self.bound_name_scores(place), 1)
-        epsilon = (
-            budget.epsilon
-            if budget.is_pure
-            else budget.take_share(Fraction(bound, max_change)).compute_choice_epsilon()
-        )
+        share = budget if budget.is_pure else budget.take_share(Fraction(bound, max_change))
+        epsilon = share.compute_choice_epsilon()
         return Selection(epsilon, Fraction(1), bound, True)
 
     def bound_name_scores(self, place: int) -> int:
@@ -229,7 +219,7 @@ class RecordsPlan:
         return min(simple_bound, int(slope * bound_chain(len(self.axes), self.bits, self.block_count, place)))
 
     def check_noise(self) -> None:
-        """Refused where its noise is too wide to be drawn; to be asked before anything is charged."""
+        """Refuse noise that is too wide to be sampled; to be called before anything is charged."""
         if self.ordered_axes:
             _ = self.noise
         _ = self.selections
@@ -242,7 +232,10 @@ class RecordsPlan:
         """
         sums, scores = self.compute_totals(cells, counts)
         outputs = np.zeros((self.block_count, len(self.axes)), dtype=np.int64)
-        outputs[:, list(self.ordered_axes)] = self._add_noise(sums, entropy)
+        if self.ordered_axes:
+            size = len(sums) if self.uses_box_staircase else sums.size
+            noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
+            outputs[:, list(self.ordered_axes)] = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
         for axis, selection in self.selections.items():
             outputs[:, axis] = [
                 build_name_distribution(selection, row).sample_position(entropy) for row in scores[axis]
@@ -250,7 +243,7 @@ class RecordsPlan:
         return outputs
 
     def compute_totals(self, cells: IntegerArray, counts: Counts) -> tuple[IntegerArray, dict[int, IntegerArray]]:
-        """The exact sums of places of each block and ordered column, and the scores of all names. They never leave."""
+        """The exact sums of places of each block and ordered column, and the scores of all names. Secret."""
         places, run_cells, blocks, run_counts = self._split_runs(cells, counts)
         sums = np.zeros((self.block_count, len(self.ordered_axes)), dtype=np.int64)
         for column, axis in enumerate(self.ordered_axes):
@@ -269,46 +262,27 @@ class RecordsPlan:
         """Runs of alike records in one block: their places on the axes, cells, block, and how many there are."""
         last = np.array([axis.grid.cell_count - 1 for axis in self.axes], dtype=np.int64)
         axis_cells = np.clip(cells.reshape(-1, len(self.axes)), 0, last)
-        places = self._compute_places(axis_cells)
+        places = np.stack(
+            [axis.compute_places(self.bits)[axis_cells[:, a]] for a, axis in enumerate(self.axes)], axis=1
+        )
         crowded = [axis_cells[:, a] for a, axis in enumerate(self.axes) if axis.grid.cell_count > 2**self.bits]
         order = np.lexsort((*crowded, compute_curve_places(places, self.bits)))
         end = compute_curve_cells(np.array([2 ** (self.bits * len(self.axes)) - 1]), len(self.axes), self.bits)
-        places, axis_cells = (
-            np.vstack((places[order], end)),
-            np.vstack((axis_cells[order], self._find_nearest_cells(end))),
-        )
-        until = np.minimum(np.cumsum(np.append(np.maximum(counts, 0)[order], self.rows)), self.rows)
+        end_cells = [np.abs(axis.compute_places(self.bits) - end[0, a]).argmin() for a, axis in enumerate(self.axes)]
+        places, axis_cells = np.vstack((places[order], end)), np.vstack((axis_cells[order], end_cells))
+        ends = np.minimum(np.cumsum(np.append(np.maximum(counts, 0)[order], self.rows)), self.rows)
         bounds = np.cumsum(self.compute_sizes())
-        edges = np.union1d(until[until > 0], bounds)
+        edges = np.union1d(ends[ends > 0], bounds)
         first = np.append(0, edges[:-1])
-        rows = np.searchsorted(until, first, side="right")
+        rows = np.searchsorted(ends, first, side="right")
         return places[rows], axis_cells[rows], np.searchsorted(bounds, first, side="right"), edges - first
-
-    def _compute_places(self, cells: IntegerArray) -> IntegerArray:
-        return np.stack([axis.compute_places(self.bits)[cells[:, a]] for a, axis in enumerate(self.axes)], axis=1)
-
-    def _find_nearest_cells(self, places: IntegerArray) -> IntegerArray:
-        """The cells nearest to places of the axes."""
-        nearest_cells = [
-            np.abs(axis.compute_places(self.bits)[:, None] - places[:, a]).argmin(axis=0)
-            for a, axis in enumerate(self.axes)
-        ]
-        return np.stack(nearest_cells, axis=1)
-
-    def _add_noise(self, sums: IntegerArray, entropy: Entropy) -> IntegerArray:
-        if not self.ordered_axes:
-            return sums
-        size = len(sums) if self.uses_box_staircase else sums.size
-        noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
-        noisy_sums: IntegerArray = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
-        return noisy_sums
 
     def estimate_records(
         self, outputs: IntegerArray, find_possible: RecordsPossible | None = None, fallback: IntegerArray | None = None
     ) -> dict[str, IntegerArray]:
         """The codes of all records, centroids in the order of the blocks and each repeated.
 
-        None is impossible: `spare` has the codes of a record that can be, for where no centroid can.
+        None is impossible: `fallback` has the codes of a record that can be, for where no centroid can.
         """
         centroids = np.stack([self._decode_outputs(a, outputs[:, a]) for a in range(len(self.axes))], axis=1)
         if find_possible is not None and fallback is not None:
@@ -334,23 +308,12 @@ class RecordsPlan:
         pool = centroids[is_possible] if is_possible.any() else fallback.reshape(1, -1)
         repaired = centroids.copy()
         for row in np.flatnonzero(~is_possible):
-            repaired[row] = pool[self._compute_distances(pool, centroids[row]).argmin()]
+            distances = np.zeros(len(pool))
+            for a, axis in enumerate(self.axes):
+                if axis.is_nominal:
+                    name, names = centroids[row, a] - axis.grid.lower, pool[:, a] - axis.grid.lower
+                    distances += np.array(axis.distances)[name, names] / max(axis.compute_max_change(), 1)
+                else:
+                    distances += np.abs(pool[:, a] - centroids[row, a]) / (axis.grid.upper - axis.grid.lower + 1)
+            repaired[row] = pool[distances.argmin()]
         return repaired
-
-    def _compute_distances(self, pool: IntegerArray, record: IntegerArray) -> NDArray[np.float64]:
-        distances = np.zeros(len(pool))
-        for a, axis in enumerate(self.axes):
-            if axis.is_nominal:
-                distances += np.array(axis.distances)[record[a] - axis.grid.lower, pool[:, a] - axis.grid.lower] / max(
-                    axis.compute_max_change(), 1
-                )
-            else:
-                distances += np.abs(pool[:, a] - record[a]) / (axis.grid.upper - axis.grid.lower + 1)
-        return distances
-
-
-def build_name_distribution(selection: Selection, scores: IntegerArray) -> Distribution:
-    """The exponential mechanism's law of names, by the levels that occur: scores of large blocks are far apart."""
-    count = len(scores)
-    levels, blocks = np.unique(selection.compute_levels(scores, 1 / count), return_inverse=True)
-    return Distribution(Prior.uniform(0, count - 1), blocks, PowerFactors(selection.ratio, levels.tolist()))

@@ -1,9 +1,8 @@
-"""Sample rows from noisy marginals: local search, and repair of impossible rows.
-
-No column's counts ever change. Randomness only says which rows are tried together.
+"""Sample rows from noisy marginals: first rows, local search, repair of impossible rows. Proof: marginals.md.
 
 A tree of the strongest pairs gives the first rows. Then values of one column are swapped between two rows, again and
-again, where that brings all tables nearer, so that no column's counts ever change.
+again, where that brings all tables nearer, so that no column's counts ever change. Randomness only decides which rows
+are tried together.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class _ColumnTables:
     def locate_cells(
         self, bins: Counts, column: int, rows: tuple[Counts, Counts]
     ) -> tuple[Counts, Counts, Counts, Counts]:
-        """Of each table, which row or column of it is whose: by the column's own values, and by those beside them."""
+        """The row or column of each table that is whose: by the column's own values, and by those beside them."""
         own_offsets = [self.first + self.own_step * bins[column, row_set] for row_set in rows]
         other_offsets = [self.other_step * bins[self.others, row_set] for row_set in rows]
         return own_offsets[0], own_offsets[1], other_offsets[0], other_offsets[1]
@@ -66,10 +66,12 @@ def run_local_search(bins: Counts, targets: Mapping[Pair, Array], entropy: Entro
     tried = min(max(rows // 4, 1), MAX_TRIED)
     if rows < 2 * tried:
         return
-    deficits, rounds = (
-        _compute_deficits(bins, targets),
-        max(min(TOTAL_ROW_VISITS // rows, MAX_ROUNDS, rows), MIN_ROUNDS),
-    )
+    lacking = [np.zeros(0)]
+    for (a, b), table in targets.items():
+        counts = np.bincount(bins[a] * table.shape[1] + bins[b], minlength=table.size)
+        lacking.append(table.ravel() - counts)
+    deficits = np.concatenate(lacking)
+    rounds = max(min(TOTAL_ROW_VISITS // rows, MAX_ROUNDS, rows), MIN_ROUNDS)
     tables = [_collect_column_tables(column, targets, max(1, CELLS_PER_BATCH // tried)) for column in range(count)]
     for move_share in np.geomspace(FIRST_MOVE_SHARE, LAST_MOVE_SHARE, rounds).tolist():
         max_swaps = max(1, int(move_share * rows / 2))
@@ -79,27 +81,15 @@ def run_local_search(bins: Counts, targets: Mapping[Pair, Array], entropy: Entro
             _swap_best(bins, deficits, tables[column], column, (first_rows, second_rows), max_swaps)
 
 
-def _compute_deficits(bins: Counts, targets: Mapping[Pair, Array]) -> Array:
-    """What every table lacks, one table after another in one array."""
-    present_counts = [
-        np.bincount(bins[a] * table.shape[1] + bins[b], minlength=table.size) for (a, b), table in targets.items()
-    ]
-    return np.concatenate(
-        [np.zeros(0), *(table.ravel() - n for table, n in zip(targets.values(), present_counts, strict=True))]
-    )
-
-
 def _collect_column_tables(column: int, targets: Mapping[Pair, Array], batch_size: int) -> list[_ColumnTables]:
-    """The tables of a column, each pair taken its way round, so many together."""
+    """The tables of a column, each pair with this column first, in batches."""
     entries, first = [], 0
     for (a, b), table in targets.items():
         if column in (a, b):
             entries.append((b, first, table.shape[1], 1) if column == a else (a, first, 1, table.shape[1]))
         first += table.size
-    parts = [
-        np.array(entries[start : start + batch_size]).T[:, :, None] for start in range(0, len(entries), batch_size)
-    ]
-    return [_ColumnTables(*part) for part in parts]
+    batches = [entries[start : start + batch_size] for start in range(0, len(entries), batch_size)]
+    return [_ColumnTables(*np.array(batch).T[:, :, None]) for batch in batches]
 
 
 def _swap_best(
@@ -110,22 +100,20 @@ def _swap_best(
     tried: tuple[Counts, Counts],
     max_swaps: int,
 ) -> None:
-    """Make the best of the swaps of a column's values between these rows, at most so many."""
+    """Make the best of the swaps of a column's values between these rows, at most `max_swaps`."""
     first_rows, second_rows = tried
     first_bins, second_bins = bins[column, first_rows], bins[column, second_rows]
     gain = np.zeros(len(first_rows))
     for column_tables in tables:
-        for change in _compute_gains(deficits, *column_tables.locate_cells(bins, column, tried)):
-            gain += change
+        first_own, second_own, x, y = column_tables.locate_cells(bins, column, tried)
+        change = deficits[second_own + x] + deficits[first_own + y] - deficits[first_own + x] - deficits[second_own + y]
+        for table_change in np.where(x != y, change - 2, 0):  # how much nearer each table comes by each swap
+            gain += table_change
     better = np.flatnonzero((gain > 0) & (first_bins != second_bins))
     if len(better) > max_swaps:
         better = better[np.argpartition(-gain[better], max_swaps)[:max_swaps]]
-    first_rows, second_rows, first_bins, second_bins = (
-        first_rows[better],
-        second_rows[better],
-        first_bins[better],
-        second_bins[better],
-    )
+    first_rows, second_rows = first_rows[better], second_rows[better]
+    first_bins, second_bins = first_bins[better], second_bins[better]
     for column_tables in tables:
         first_own, second_own, x, y = (
             offsets.ravel() for offsets in column_tables.locate_cells(bins, column, (first_rows, second_rows))
@@ -137,16 +125,10 @@ def _swap_best(
     bins[column, first_rows], bins[column, second_rows] = second_bins, first_bins
 
 
-def _compute_gains(deficits: Array, first_own: Counts, second_own: Counts, x: Counts, y: Counts) -> Array:
-    """How much nearer each table comes by each swap."""
-    change = deficits[second_own + x] + deficits[first_own + y] - deficits[first_own + x] - deficits[second_own + y] - 2
-    return np.where(x != y, change, 0)
-
-
 SWAP_TURNS = 12
-"""So often each column of an impossible row is swapped with that of others, before the row takes another's values."""
+"""How often each column of an impossible row is swapped with that of others, before it takes another row's values."""
 SWAPS_PER_BATCH = 2**13
-"""So many swaps are tried at once, at least one for each row."""
+"""How many swaps are tried at once, at least one for each row."""
 
 
 def repair_rows(
@@ -159,8 +141,8 @@ def repair_rows(
     """Swap values until no row of `cells`, which has a line for each column, is impossible.
 
     No column's counts change by that. A row that no swap helps takes all values of one that can be, and they do: of one
-    that has its values of the `fixed` columns, if there is one, or else those of `spare`, which can be whatever was
-    drawn, with its own of the fixed ones, if that can be.
+    that has its values of the fixed columns, if there is one, or else those of `fallback`, which is always possible,
+    with its own of the fixed ones, if that can be.
     """
     is_impossible = find_impossible(cells)
     for turn in range(SWAP_TURNS * len(cells)):
@@ -170,17 +152,16 @@ def repair_rows(
     possible_rows = np.flatnonzero(~is_impossible)
     fixed_indices = np.array(fixed_columns, dtype=np.int64)
     for row in np.flatnonzero(is_impossible):
-        matching_rows = possible_rows[
-            (cells[fixed_indices][:, possible_rows] == cells[fixed_indices, row][:, None]).all(axis=0)
-        ]
+        has_fixed_values = cells[fixed_indices][:, possible_rows] == cells[fixed_indices, row][:, None]
+        matching_rows = possible_rows[has_fixed_values.all(axis=0)]
         replacement = fallback.copy()
         replacement[fixed_indices] = cells[fixed_indices, row]
         if len(matching_rows):
             replacement = cells[:, matching_rows[sample_below(len(matching_rows), entropy)]]
         elif find_impossible(replacement[:, None])[0]:
-            replacement = (
-                cells[:, possible_rows[sample_below(len(possible_rows), entropy)]] if len(possible_rows) else fallback
-            )
+            replacement = fallback
+            if len(possible_rows):
+                replacement = cells[:, possible_rows[sample_below(len(possible_rows), entropy)]]
         cells[:, row] = replacement
 
 
@@ -194,9 +175,8 @@ def _swap_column(
     possible_rows = np.flatnonzero(~is_impossible)
     left = np.flatnonzero(is_impossible)[: len(possible_rows)]
     tries_per_row = max(1, min(len(possible_rows), SWAPS_PER_BATCH) // len(left))
-    right = possible_rows[
-        (sample_below(len(possible_rows), entropy) + np.arange(len(left) * tries_per_row)) % len(possible_rows)
-    ]
+    tried = sample_below(len(possible_rows), entropy) + np.arange(len(left) * tries_per_row)
+    right = possible_rows[tried % len(possible_rows)]
     first_cells, second_cells = cells[:, np.repeat(left, tries_per_row)], cells[:, right]
     first_cells[column], second_cells[column] = second_cells[column].copy(), first_cells[column].copy()
     stays_possible = ~find_impossible(second_cells)
@@ -212,14 +192,14 @@ def _swap_column(
 RowsPossible = Callable[[Mapping[str, Counts]], NDArray[np.bool_]]
 Tables = Mapping[Pair, Array]
 FORBIDDEN_DEFICIT = -(2.0**45)
-"""What a table lacks in an impossible cell: so little that every swap out of it is better than any into it."""
+"""The deficit of an impossible cell: so low that every swap out of it is better than any into it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowRules:
-    """What rows cannot be: cells of tables of two columns, by their names, and whole rows of codes.
+    """The rules for rows: impossible cells of tables of two columns, by their names, and impossible rows of codes.
 
-    `spare` has the cells of a row that can be whatever was drawn. Counts of `fixed` columns are kept as long as any.
+    `fallback` has the cells of a row that is always possible. Counts of `fixed_columns` are kept as long as any.
     """
 
     impossible_cells: Mapping[tuple[str, str], Mask]
@@ -231,28 +211,24 @@ class RowRules:
 def sample_marginal_rows(
     marginals: NoisyMarginals, entropy: Entropy | None = None, rules: RowRules | None = None
 ) -> dict[str, Counts]:
-    """As many rows as the private counts add up to, by column name: codes, MISSING where there is none.
+    """Sample as many rows as the DP counts add up to, by column name: codes, MISSING_CODE for missing values.
 
     Where no swap makes a row possible it takes the values of one that is, and counts differ by that.
     """
     generator = get_entropy(entropy)
     masks = _orient_masks(marginals, rules.impossible_cells) if rules else {}
-    targets = {
-        pair: fit_margins(table, marginals.columns[pair[0]].sizes, marginals.columns[pair[1]].sizes, masks.get(pair))
-        for pair, table in _shrink_tables(marginals).items()
-    }
+    targets = {}
+    for pair, table, deviation in zip(marginals.pairs, marginals.tables, marginals.deviations, strict=True):
+        first, second = (marginals.columns[place].sizes for place in pair)
+        shrunk_table = shrink_dependence(table, compute_independent_table(first, second), deviation)
+        targets[pair] = fit_margins(shrunk_table, first, second, masks.get(pair))
     bins = _sample_first_rows(marginals, targets, masks, generator)
-    run_local_search(
-        bins,
-        {pair: np.where(masks.get(pair, False), FORBIDDEN_DEFICIT, target) for pair, target in targets.items()},
-        generator,
-    )
-    cells = np.stack(
-        [
-            _assign_by_group(column.bin_of_cell, column.counts, column_bins, generator)
-            for column, column_bins in zip(marginals.columns, bins, strict=True)
-        ]
-    )
+    search_targets = {
+        pair: np.where(masks.get(pair, False), FORBIDDEN_DEFICIT, target) for pair, target in targets.items()
+    }
+    run_local_search(bins, search_targets, generator)
+    columns = zip(marginals.columns, bins, strict=True)
+    cells = np.stack([_assign_by_group(column.bin_of_cell, column.counts, row, generator) for column, row in columns])
     if rules:
         fixed_indices = [place for place, column in enumerate(marginals.columns) if column.name in rules.fixed_columns]
         find_impossible = partial(_find_impossible, marginals, masks, rules.find_possible)
@@ -261,29 +237,18 @@ def sample_marginal_rows(
 
 
 def _convert_to_codes(marginals: NoisyMarginals, cells: Counts) -> dict[str, Counts]:
-    return {
-        column.name: column.codes[column_cells] for column, column_cells in zip(marginals.columns, cells, strict=True)
-    }
+    columns = zip(marginals.columns, cells, strict=True)
+    return {column.name: column.codes[column_cells] for column, column_cells in columns}
 
 
 def _orient_masks(marginals: NoisyMarginals, impossible: Mapping[tuple[str, str], Mask]) -> dict[Pair, Mask]:
     place = {column.name: index for index, column in enumerate(marginals.columns)}
     masks = {}
     for (first, second), mask in impossible.items():
-        pair, cells = (place[first], place[second]), mask
-        if pair[0] > pair[1]:
-            pair, cells = (pair[1], pair[0]), mask.T
-        if cells.any():
-            masks[pair] = cells
+        pair = (place[first], place[second])
+        if mask.any():
+            masks[pair if pair[0] < pair[1] else pair[::-1]] = mask if pair[0] < pair[1] else mask.T
     return masks
-
-
-def _shrink_tables(marginals: NoisyMarginals) -> dict[Pair, Array]:
-    shrunk_tables = {}
-    for pair, table, deviation in zip(marginals.pairs, marginals.tables, marginals.deviations, strict=True):
-        independent = compute_independent_table(marginals.columns[pair[0]].sizes, marginals.columns[pair[1]].sizes)
-        shrunk_tables[pair] = shrink_dependence(table, independent, deviation)
-    return shrunk_tables
 
 
 def _sample_first_rows(
@@ -292,12 +257,11 @@ def _sample_first_rows(
     """Bins of each column, a row each, in random order; exact for the pairs of a tree but for rounding."""
     columns, count = marginals.columns, len(marginals.columns)
     sizes = [column.sizes for column in columns]
-    strengths = [
-        float(np.abs(target - compute_independent_table(sizes[a], sizes[b])).sum())
-        for (a, b), target in targets.items()
-    ]
+    strengths = []
+    for (a, b), target in targets.items():
+        strengths.append(float(np.abs(target - compute_independent_table(sizes[a], sizes[b])).sum()))
     tree = find_strongest_tree(strengths, list(targets), count)
-    all_pairs = [(first, second) for first in range(count) for second in range(first + 1, count)]
+    all_pairs = list(combinations(range(count), 2))
     while joining_pairs := select_joining_pairs(tree, all_pairs, count):
         tree.append(joining_pairs[0])
     rows = int(sizes[0].sum())
@@ -306,18 +270,13 @@ def _sample_first_rows(
     for parent, child in _orient_tree(tree):
         pair = (min(parent, child), max(parent, child))
         target = targets.get(pair, compute_independent_table(sizes[pair[0]], sizes[pair[1]]))
-        uniforms = _sample_uniforms(target.size, entropy).reshape(target.shape)
-        rounded_table = round_table(target, sizes[pair[0]], sizes[pair[1]], uniforms, masks.get(pair))
-        table = rounded_table if parent < child else rounded_table.T
+        # Numbers between 0 and 1, neither of them reached.
+        uniforms = (np.frombuffer(entropy.take(4 * target.size), dtype="<u4") + 0.5) / 2.0**32
+        table = round_table(target, sizes[pair[0]], sizes[pair[1]], uniforms.reshape(target.shape), masks.get(pair))
+        table = table if parent < child else table.T
         within = np.repeat(np.arange(len(table)), table.shape[1])
         bins[child] = _assign_by_group(within, table.ravel(), bins[parent], entropy) % table.shape[1]
     return bins
-
-
-def _sample_uniforms(count: int, entropy: Entropy) -> Array:
-    """Numbers between 0 and 1, neither of them reached."""
-    uniforms: Array = (np.frombuffer(entropy.take(4 * count), dtype="<u4") + 0.5) / 2.0**32
-    return uniforms
 
 
 def _orient_tree(tree: Sequence[Pair]) -> list[Pair]:
@@ -332,7 +291,7 @@ def _orient_tree(tree: Sequence[Pair]) -> list[Pair]:
 
 
 def _assign_by_group(groups: Counts, counts: Counts, row_groups: Counts, entropy: Entropy) -> Counts:
-    """For each row one of the things of its group, as often as counted, in random order; `groups` has each thing's."""
+    """For each row a member of its group, each as often as `counts` says, at random; `groups` are the members'."""
     members = np.argsort(groups, kind="stable")
     assigned_members = np.empty(len(row_groups), dtype=np.int64)
     assigned_members[np.argsort(row_groups, kind="stable")] = np.repeat(members, counts[members])
@@ -342,7 +301,6 @@ def _assign_by_group(groups: Counts, counts: Counts, row_groups: Counts, entropy
 def _find_impossible(
     marginals: NoisyMarginals, masks: Mapping[Pair, Mask], find_possible: RowsPossible, cells: Counts
 ) -> Mask:
-    """Which of these rows are impossible."""
     is_impossible = ~find_possible(_convert_to_codes(marginals, cells))
     for (a, b), mask in masks.items():
         is_impossible |= mask[marginals.columns[a].bin_of_cell[cells[a]], marginals.columns[b].bin_of_cell[cells[b]]]

@@ -24,6 +24,7 @@ from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.priors.taxonomy import Taxonomy
 from discreet.query.scan import RankRuns
 from discreet.schema import Column
+from discreet.synthetic.column_methods import build_name_distribution
 from discreet.synthetic.columns import PrivacyBudget
 from discreet.synthetic.hilbert import (
     bound_chain,
@@ -35,7 +36,7 @@ from discreet.synthetic.hilbert import (
     compute_curve_places,
     compute_squared_chain_lengths,
 )
-from discreet.synthetic.records import CurveAxis, RecordsPlan, build_name_distribution
+from discreet.synthetic.records import CurveAxis, RecordsPlan
 from discreet.synthetic.records_plan import plan_records
 from discreet.verification import all_neighbors, all_tables, assert_fits, worst_ratio
 

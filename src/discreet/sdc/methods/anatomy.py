@@ -67,10 +67,8 @@ def anatomy(
         check_informative(original[name])
     if partition not in {"confidential", "quasi"}:
         raise InvalidInput(f"partition is 'confidential' or 'quasi', got {str(partition)[:40]!r}")
-    options, floors = (
-        read_grouping_options(original, method, scale, weights, strata, entropy),
-        parse_floors(diversity, confidential_names),
-    )
+    options = read_grouping_options(original, method, scale, weights, strata, entropy)
+    floors = parse_floors(diversity, confidential_names)
     if partition == "confidential":
         groups = group_by_confidential(original, min_size, confidential_names, options, floors)
     else:
@@ -85,18 +83,13 @@ def anatomize_groups(
     numbers = renumber_groups(groups, entropy)
     first = original.select(quasi).put(_build_integer_attribute("group", numbers))
     guarantee = replace(Guarantee.k_anonymity(k, probabilistic=True), assumptions=ASSUMPTIONS)
-    return ProtectedTable(
-        first,
-        guarantee,
-        {"records": numbers},
-        np.arange(original.rows),
-        count_group_values(original.select(confidential), numbers),
-        summarize_group_sizes({"records": numbers}),
-    )
+    groups_by_name, source_rows = {"records": numbers}, np.arange(original.rows)
+    second, facts = count_group_values(original.select(confidential), numbers), summarize_group_sizes(groups_by_name)
+    return ProtectedTable(first, guarantee, groups_by_name, source_rows, second, facts)
 
 
 def renumber_groups(groups: Groups, entropy: Entropy | None) -> Groups:
-    """The same groups under numbers drawn at random."""
+    """The same groups under random numbers."""
     numbers = permute_within_groups(np.zeros(int(groups.max()) + 1, dtype=np.int64), entropy)
     return numbers[groups]
 
@@ -108,21 +101,15 @@ def count_group_values(values: Table, groups: Groups) -> Table:
     differ = np.any([np.diff(codes[order]) != 0 for codes in (groups, *places)], axis=0)
     first = np.flatnonzero(np.concatenate([[True], differ]))
     counts = np.diff(np.append(first, len(order)))
+    group = _build_integer_attribute("group", groups[order[first]])
     value_columns = values.take(order[first]).attributes
-    return Table(
-        {
-            "group": _build_integer_attribute("group", groups[order[first]]),
-            **value_columns,
-            "count": _build_integer_attribute("count", counts),
-        }
-    )
+    return Table({"group": group, **value_columns, "count": _build_integer_attribute("count", counts)})
 
 
 def _build_integer_attribute(name: str, numbers: Groups) -> Attribute:
     values = numbers.astype(np.float64)
-    return Attribute(
-        name, "numeric", values, lower=float(values.min()), upper=float(values.max()), value_type="integer"
-    )
+    lower, upper = float(values.min()), float(values.max())
+    return Attribute(name, "numeric", values, lower=lower, upper=upper, value_type="integer")
 
 
 def check_anatomy_name(name: str) -> None:

@@ -1,12 +1,9 @@
-"""Buckets of a confidential attribute: how close groups are to the whole, and what is feasible.
+"""Buckets of confidential values (thesis 7.2.1), and for which t groups of rows in buckets can be t-close to the whole.
 
-How close groups are to the whole in what they hold of each bucket, exactly (t_closeness.md).
+Buckets have near equal mass. How close groups are to the whole is measured exactly; feasibility is decided without
+making the groups. Proof: t_closeness.md.
 
-Confidential values in buckets of near equal mass, and what stands for a bucket in a release (thesis 7.2.1).
-
-For which t, and in how many groups, rows in buckets can be dealt to groups t-close to the whole (t_closeness.md).
-
-Everything is whole numbers and fractions: what is said to hold, holds.
+Everything is computed in whole numbers and fractions.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from discreet.sdc.table import ABSENT, Attribute, Integers, Table
 
 @dataclass(frozen=True, slots=True)
 class DistributionDistance:
-    """How far two distributions over the same buckets are from each other."""
+    """The distances of two distributions over the same buckets from each other."""
 
     ratio: Fraction
     """Definition 15: the greatest ratio of a bucket's probabilities, either way."""
@@ -40,7 +37,7 @@ class DistributionDistance:
 
 @dataclass(frozen=True, slots=True)
 class GroupsApart:
-    """How far groups are from the whole at worst, the greatest ratio between two of them, and their sizes."""
+    """The distances of groups from the whole at worst, the greatest ratio between two of them, and their sizes."""
 
     worst: DistributionDistance
     between: Fraction
@@ -51,10 +48,9 @@ class GroupsApart:
 
 def compute_distribution_distance(first_counts: Sequence[int], second_counts: Sequence[int]) -> DistributionDistance:
     """The distances of two distributions, given by counts of at least 1 in at least two buckets."""
-    pairs = [
-        (Fraction(a, sum(first_counts)), Fraction(b, sum(second_counts)))
-        for a, b in zip(first_counts, second_counts, strict=True)
-    ]
+    totals = sum(first_counts), sum(second_counts)
+    counts = zip(first_counts, second_counts, strict=True)
+    pairs = [(Fraction(a, totals[0]), Fraction(b, totals[1])) for a, b in counts]
     flows = list(accumulate(a - b for a, b in pairs))
     return DistributionDistance(
         max(max(a / b, b / a) for a, b in pairs),
@@ -70,15 +66,14 @@ def groups_apart(groups: Integers, bucket: Integers) -> GroupsApart:
     totals, kinds = counts.sum(axis=0).tolist(), np.unique(counts, axis=0).tolist()
     distances = [compute_distribution_distance(kind, totals) for kind in kinds]
     shares = list(zip(*([Fraction(members, sum(kind)) for members in kind] for kind in kinds), strict=True))
-    return GroupsApart(
-        DistributionDistance(
-            *(max(getattr(members, name) for members in distances) for name in ("ratio", "emd", "variation"))
-        ),
-        max(max(members) / min(members) for members in shares),
-        count,
-        min(map(sum, kinds)),
-        max(map(sum, kinds)),
+    worst = DistributionDistance(
+        max(distance.ratio for distance in distances),
+        max(distance.emd for distance in distances),
+        max(distance.variation for distance in distances),
     )
+    sizes = [sum(kind) for kind in kinds]
+    between = max(max(members) / min(members) for members in shares)
+    return GroupsApart(worst, between, count, min(sizes), max(sizes))
 
 
 def compute_theoretical_masses(t: object) -> tuple[tuple[Fraction, ...], ...]:
@@ -100,7 +95,7 @@ def compute_theoretical_masses(t: object) -> tuple[tuple[Fraction, ...], ...]:
 
 
 MISSING_LABEL = "missing"
-"""What a missing value is called in the label of a bucket that holds others too."""
+"""The name of a missing value in the label of a bucket that holds others too."""
 
 
 def compute_cuts(rows: int, buckets: int) -> tuple[int, ...]:
@@ -121,7 +116,9 @@ def choose_bucketing(confidential: Table) -> Callable[[int], Integers]:
     Several columns are one compound, and buckets are its microaggregation.
     """
     if len(confidential.attributes) > 1:
-        return lambda buckets: _bucket_compound(confidential, buckets)
+        from discreet.sdc.methods.microaggregate import microaggregate
+
+        return lambda buckets: microaggregate(confidential, confidential.rows // buckets, "mdav", "domain")
     attribute = next(iter(confidential.attributes.values()))
     ranks = convert_to_ranks(attribute).values
     if attribute.kind == "nominal":
@@ -131,7 +128,7 @@ def choose_bucketing(confidential: Table) -> Callable[[int], Integers]:
 
 
 def build_bucket_values(confidential: Table, bucket: Integers) -> Table:
-    """What stands for each bucket: the mean of numbers, the lower median of ordinal values, the name of categories.
+    """The value that stands for each bucket: the mean of numbers, the lower median of ordinal values, names.
 
     In a compound bucket of several columns nominal ones too have their centroid, as they may be in any of the buckets.
     """
@@ -156,28 +153,23 @@ def _bucket_whole_categories(ranks: NDArray[np.float64], buckets: int) -> Intege
     """Buckets of whole categories: each even cut moves to the nearest place between two categories, if any is left."""
     category, counts = np.unique(ranks, return_inverse=True, return_counts=True)[1:]
     between = np.cumsum(counts)[:-1]
-    nearest = (
-        {int(np.argmin(np.abs(between - cut))) for cut in compute_cuts(len(ranks), buckets)} if len(between) else set()
-    )
+    nearest = set()
+    if len(between):
+        nearest = {int(np.argmin(np.abs(between - cut))) for cut in compute_cuts(len(ranks), buckets)}
     return np.searchsorted(np.array(sorted(nearest), dtype=np.int64), category, side="left")
-
-
-def _bucket_compound(confidential: Table, buckets: int) -> Integers:
-    from discreet.sdc.methods.microaggregate import microaggregate
-
-    return microaggregate(confidential, confidential.rows // buckets, "mdav", "domain")
 
 
 def _label_buckets(attribute: Attribute, bucket: Integers) -> Attribute:
     """Each bucket by the name of its categories; missing where it has nothing else."""
-    bucket_places = [np.unique(attribute.values[bucket == members]) for members in range(int(bucket.max()) + 1)]
-    names = [[attribute.categories[place] for place in places if place != ABSENT] for places in bucket_places]
-    everything = {name for members in names for name in members}
-    labels = [_name_bucket(attribute.taxonomy, members, everything - set(members)) for members in names]
-    labels = [
-        f"{label} or {MISSING_LABEL}" if label and ABSENT in places else label
-        for label, places in zip(labels, bucket_places, strict=True)
+    places_by_bucket = [np.unique(attribute.values[bucket == number]) for number in range(int(bucket.max()) + 1)]
+    names_by_bucket = [
+        [attribute.categories[place] for place in places if place != ABSENT] for places in places_by_bucket
     ]
+    all_names = {name for names in names_by_bucket for name in names}
+    labels = []
+    for places, names in zip(places_by_bucket, names_by_bucket, strict=True):
+        label = _name_bucket(attribute.taxonomy, names, all_names - set(names))
+        labels.append(f"{label} or {MISSING_LABEL}" if label and ABSENT in places else label)
     distinct_labels = tuple(label for label in labels if label)
     values = np.array([distinct_labels.index(label) if label else ABSENT for label in labels], dtype=np.int64)
     is_known = attribute.taxonomy is not None and set(distinct_labels) <= set(attribute.taxonomy.ancestors)
@@ -195,20 +187,18 @@ def _name_bucket(taxonomy: Taxonomy | None, names: list[str], others: set[str]) 
     """The nearest concept above all these categories and no other, or else all of them."""
     if len(names) == 1 or taxonomy is None:
         return " or ".join(names)
-    common_concepts = (
-        frozenset.intersection(*(taxonomy.get_ancestors(name) for name in names)) if names else frozenset()
-    )
+    ancestors = [taxonomy.get_ancestors(name) for name in names]
+    common_concepts = frozenset.intersection(*ancestors) if names else frozenset()
     exclusive_concepts = common_concepts.difference(*(taxonomy.get_ancestors(name) for name in others))
-    return max(
-        sorted(exclusive_concepts), key=lambda concept: len(taxonomy.get_ancestors(concept)), default=" or ".join(names)
-    )
+    all_labels = " or ".join(names)
+    return max(sorted(exclusive_concepts), key=lambda concept: len(taxonomy.get_ancestors(concept)), default=all_labels)
 
 
 BucketSizes = tuple[int, ...]
 """How many rows each bucket has."""
 
 CountBounds = Callable[[int, int], tuple[int, int]]
-"""The least and the most that a group may hold of a bucket of which `due / rows` would be its share."""
+"""The least and the most that a group may hold of a bucket whose fair share of it is `due / rows`."""
 
 HALVINGS = 48
 
@@ -250,7 +240,7 @@ def find_smallest_t(sizes: BucketSizes, k: int) -> Fraction | None:
 
 
 def find_smallest_t_for(sizes: BucketSizes, per_bucket: int, upper_bound: Fraction | None = None) -> Fraction | None:
-    """The smallest t for so many groups for each bucket, or `known` if that is no larger."""
+    """The smallest t for so many groups for each bucket, or `upper_bound` if that is no larger."""
     best = Fraction(sum(sizes) + 1) if upper_bound is None else upper_bound
     split = _split_buckets(sizes, per_bucket, build_open_bounds(best))
     if split is None:
@@ -271,10 +261,10 @@ def _compute_max_groups(sizes: BucketSizes, k: int) -> int:
 
 
 def _split_buckets(sizes: BucketSizes, per_bucket: int, bounds: CountBounds) -> list[int] | None:
-    """What the larger groups take together of each bucket, the smaller ones taking the rest; none where none can.
+    """The rows that the larger groups take together of each bucket, the smaller ones taking the rest, or None.
 
-    Groups have `size` or size + 1 rows. What those of one size take together can be dealt to them evenly, so bounds
-    on it are all there is; the rest is an interval for each bucket and a sum.
+    Groups have `size` or size + 1 rows. The rows that those of one size take together can be dealt to them evenly, so
+    bounds on their number are all there is; the rest is an interval for each bucket and a sum.
     """
     rows, groups = sum(sizes), len(sizes) * per_bucket
     size, larger = divmod(rows, groups)
@@ -299,16 +289,14 @@ def _split_buckets(sizes: BucketSizes, per_bucket: int, bounds: CountBounds) -> 
 
 
 def _compute_ratio(sizes: BucketSizes, per_bucket: int, larger_totals: list[int]) -> Fraction:
-    """The ratio of groups to the whole where the larger ones take this together, dealt evenly."""
+    """The ratio of groups to the whole where the larger ones take these totals, dealt evenly."""
     rows, groups = sum(sizes), len(sizes) * per_bucket
     size, larger = divmod(rows, groups)
     parts = [(size + 1, larger, larger_totals)] if larger else []
     parts.append((size, groups - larger, [bucket - total for bucket, total in zip(sizes, larger_totals, strict=True)]))
-    return max(
-        max(
-            Fraction(-(-total // count) * rows, group_size * bucket),
-            Fraction(group_size * bucket, total // count * rows),
-        )
-        for group_size, count, totals in parts
-        for bucket, total in zip(sizes, totals, strict=True)
-    )
+    ratios = []
+    for group_size, count, totals in parts:
+        for bucket, total in zip(sizes, totals, strict=True):
+            ratios.append(Fraction(-(-total // count) * rows, group_size * bucket))
+            ratios.append(Fraction(group_size * bucket, total // count * rows))
+    return max(ratios)

@@ -1,7 +1,4 @@
-"""k-anonymity by generalization and suppression: an exact search of the lattice.
-
-k-anonymity by wider values for whole columns, and by leaving out rows (thesis 2.8).
-"""
+"""k-anonymity by generalization of columns and suppression of rows (thesis 2.8): an exact search of the lattice."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from discreet.sdc.table import Integers, ProtectedTable, Table, TableReadOptions
 Levels = tuple[int, ...]
 
 WIDTH_UNITS = 2**30
-"""Widths of labels are counted in units of 1/FINE, so that sums are exact."""
+"""Widths of labels are counted in units of 1/WIDTH_UNITS, so that sums are exact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +33,7 @@ class EquivalenceClasses:
 
     @property
     def suppressed_rows(self) -> int:
-        """How many rows are left out."""
+        """The number of rows that are left out."""
         return int(self.counts[~self.is_released].sum())
 
 
@@ -55,16 +52,15 @@ class GeneralizationTask:
 
 
 class InformationLoss(Protocol):
-    """What a release loses. With all classes kept it is no more, and it does not fall as levels rise."""
+    """The loss of a release. With all classes released it is least, and it does not fall as levels rise."""
 
     def __call__(self, task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction: ...
 
 
 def compute_precision_loss(task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction:
     """The mean height of the cells on their ladders, as a share of the whole height; 1 for a cell that is left out."""
-    heights = sum(
-        (Fraction(level, top) for level, top in zip(levels, task.top_levels, strict=True) if top), Fraction(0)
-    )
+    pairs = zip(levels, task.top_levels, strict=True)
+    heights = sum((Fraction(level, top) for level, top in pairs if top), Fraction(0))
     return (heights * (task.rows - classes.suppressed_rows) / len(levels) + classes.suppressed_rows) / task.rows
 
 
@@ -115,7 +111,9 @@ class LatticeSearch:
     def walk(self, levels: Levels, codes: Integers, counts: Integers) -> None:
         column = len(levels)
         if column == codes.shape[1]:
-            self._record_candidate(levels, codes, counts)
+            classes = EquivalenceClasses(codes, counts, counts >= self.task.k)
+            candidate = self.loss(self.task, levels, classes), sum(levels), levels
+            self.best = candidate if self.best is None else min(self.best, candidate)
             return
         for level in range(self.task.top_levels[column] + 1):
             if level:
@@ -125,13 +123,9 @@ class LatticeSearch:
                 codes, counts = merge_equal_rows(codes, counts)
             if self._cannot_improve((*levels, level), codes, counts):
                 break
-            if self._has_few_small_classes(codes[:, : column + 1], counts):
+            sizes = merge_equal_rows(codes[:, : column + 1], counts)[1]
+            if int(sizes[sizes < self.task.k].sum()) <= self.task.max_suppressed:
                 self.walk((*levels, level), codes, counts)
-
-    def _has_few_small_classes(self, codes: Integers, counts: Integers) -> bool:
-        """Whether few enough rows are in small classes."""
-        sizes = merge_equal_rows(codes, counts)[1]
-        return int(sizes[sizes < self.task.k].sum()) <= self.task.max_suppressed
 
     def _cannot_improve(self, levels: Levels, codes: Integers, counts: Integers) -> bool:
         if self.best is None:
@@ -139,14 +133,6 @@ class LatticeSearch:
         all_levels = levels + (0,) * (codes.shape[1] - len(levels))
         all_classes = EquivalenceClasses(codes, counts, np.ones(len(counts), dtype=np.bool_))
         return self.loss(self.task, all_levels, all_classes) > self.best[0]
-
-    def _record_candidate(self, levels: Levels, codes: Integers, counts: Integers) -> None:
-        candidate = (
-            self.loss(self.task, levels, EquivalenceClasses(codes, counts, counts >= self.task.k)),
-            sum(levels),
-            levels,
-        )
-        self.best = candidate if self.best is None else min(self.best, candidate)
 
 
 def find_least_loss(task: GeneralizationTask, loss: InformationLoss) -> tuple[Fraction, Levels]:
@@ -214,7 +200,7 @@ def generalize(
     """The table with one level of generalisation for each quasi-identifier, so that every class has at least k rows.
 
     Of all levels that leave at most the share `suppress` of the rows out, those with the least `loss`: "precision",
-    "discernibility", "class-size" or "ncp" (lattice.py); of several the lowest together, then the first in order.
+    "discernibility", "class-size" or "ncp"; of several the lowest together, then the first in order.
     `hierarchies` has the steps of some columns (hierarchies.py). Columns in `confidential` and `keep` stay as they
     are, and all others are left out. Of the facts, "gone" lists the columns that became "*".
     """
@@ -226,36 +212,21 @@ def generalize(
     ]
     if loss not in INFORMATION_LOSSES:
         raise InvalidInput(f"loss is one of {', '.join(INFORMATION_LOSSES)}, got {str(loss)[:40]!r}")
-    task = GeneralizationTask(
-        _build_hierarchies(original.select(quasi_names), hierarchies or {}),
-        original.rows,
-        min_size,
-        _compute_max_suppressed(suppress, original),
-    )
+    column_hierarchies = _build_hierarchies(original.select(quasi_names), hierarchies or {})
+    max_suppressed = _compute_max_suppressed(suppress, original)
+    task = GeneralizationTask(column_hierarchies, original.rows, min_size, max_suppressed)
     loss_value, levels = find_least_loss(task, INFORMATION_LOSSES[loss])
-    generalized_table = Table(
-        {
-            hierarchy.attribute.name: hierarchy.generalize_to(level)
-            for hierarchy, level in zip(task.hierarchies, levels, strict=True)
-        }
-    )
+    chosen_levels = list(zip(column_hierarchies, levels, strict=True))
     classes = label_classes(task, levels)
     kept_rows = np.flatnonzero(np.bincount(classes)[classes] >= min_size)
-    released = (
-        original.select([*quasi_names, *dict.fromkeys(unchanged_columns)])
-        .put(*generalized_table.attributes.values())
-        .take(kept_rows)
-    )
+    released = original.select([*quasi_names, *dict.fromkeys(unchanged_columns)])
+    released = released.put(*(hierarchy.generalize_to(level) for hierarchy, level in chosen_levels)).take(kept_rows)
     facts = {
         "levels": {
             name: {"level": level, "of": top}
             for name, level, top in zip(quasi_names, levels, task.top_levels, strict=True)
         },
-        "gone": [
-            hierarchy.attribute.name
-            for hierarchy, level in zip(task.hierarchies, levels, strict=True)
-            if hierarchy.is_suppressed(level)
-        ],
+        "gone": [hierarchy.attribute.name for hierarchy, level in chosen_levels if hierarchy.is_suppressed(level)],
         "loss": {"name": loss, "value": float(loss_value)},
         "suppressed": original.rows - len(kept_rows),
     }
@@ -288,7 +259,6 @@ def _build_hierarchies(table: Table, hierarchies: Mapping[str, object]) -> tuple
 
 
 def _compute_max_suppressed(suppress: object, table: Table) -> int:
-    """How many rows may be left out."""
     share = as_rational(suppress, "suppress")
     if not 0 <= share < 1:
         raise InvalidInput(

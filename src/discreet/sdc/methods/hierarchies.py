@@ -24,12 +24,12 @@ from discreet.priors.taxonomy import Taxonomy
 from discreet.sdc.table import ABSENT, Attribute, Integers
 
 IntervalLabels = tuple[list[str | None], dict[str | None, Fraction]]
-"""What each value is called, None where it is missing; and how wide every label is, as a share of the domain."""
+"""The label of each value, None where it is missing; and the width of every label, as a share of the domain."""
 
 MIN_INTERVAL_SHARE = Fraction(1, 32)
 """No round interval of numbers is a smaller share of the domain than this."""
 MIN_DATE_INTERVAL_SHARE = Fraction(1, 128)
-"""The same for months and years, whose rungs are further apart: years of birth are of use."""
+"""The least share for months and years, whose rungs are further apart: years of birth are of use."""
 MAX_DAYS_BY_WEEK = 184
 """Dates of no more days than this go by weeks."""
 MONTH_MULTIPLES = (1, 3, 12, 60, 120, 600, 1200)
@@ -47,39 +47,30 @@ def build_intervals(
     """Intervals of each width, a multiple of the one before; of every width one begins at `start`."""
     narrowest = widths[0]
     places = [None if math.isnan(value) else (as_rational(value) - start) // narrowest for value in distinct.tolist()]
-    return _join_intervals(
-        attribute, places, [int(width / narrowest) for width in widths], lambda place: start + place * narrowest
-    )
+    multiples = [int(width / narrowest) for width in widths]
+    return _join_intervals(attribute, places, multiples, lambda place: start + place * narrowest)
 
 
 def build_round_intervals(attribute: Attribute, distinct: NDArray[Any]) -> list[IntervalLabels]:
     """Intervals that people would choose, at most five times over; each time at least two fit into the domain.
 
-    They begin at multiples of the widest, not at the lowest value, which they would tell.
+    They begin at multiples of the widest, not at the lowest value, which they would disclose.
     """
     if attribute.value_type == "date":
         return _build_calendar_intervals(attribute, distinct)
-    widths = _choose_round_widths(attribute, distinct)
-    return (
-        build_intervals(attribute, distinct, widths, _floor_to_multiple(attribute.lower, widths[-1])) if widths else []
-    )
-
-
-def _choose_round_widths(attribute: Attribute, distinct: NDArray[Any]) -> list[Fraction]:
-    """One, two or five times a power of ten, and its doubles; for whole numbers no less than 2."""
     if max(abs(attribute.lower), abs(attribute.upper)) >= 10.0**MAX_EXPONENT:
         return []
     present = distinct[~np.isnan(distinct)]
     is_whole = bool(np.all(present == np.floor(present)))
     span = as_rational(attribute.upper) - as_rational(attribute.lower) + is_whole
-    width = _round_up(span * MIN_INTERVAL_SHARE) if span > 0 else Fraction(0)
-    return _list_doubled_widths(max(width, Fraction(2)) if is_whole else width, span)
-
-
-def _round_up(number: Fraction) -> Fraction:
-    """The least of 1, 2 and 5 times a power of ten that is not below the number."""
-    power = Fraction(10) ** (Decimal(number.numerator) / number.denominator).adjusted()
-    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= number)
+    width = span * MIN_INTERVAL_SHARE
+    if width > 0:  # rounded up to one, two or five times a power of ten
+        power = Fraction(10) ** (Decimal(width.numerator) / width.denominator).adjusted()
+        width = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= width)
+    widths = _list_doubled_widths(max(width, Fraction(2)) if is_whole else width, span)
+    if not widths:
+        return []
+    return build_intervals(attribute, distinct, widths, _floor_to_multiple(attribute.lower, widths[-1]))
 
 
 def _list_doubled_widths(width: Fraction, span: Fraction) -> list[Fraction]:
@@ -100,20 +91,16 @@ def _build_calendar_intervals(attribute: Attribute, distinct: NDArray[Any]) -> l
         widths = _list_doubled_widths(Fraction(7), span)
         return build_intervals(attribute, distinct, widths, monday) if widths else []
     min_months, max_months = span * MIN_DATE_INTERVAL_SHARE / DAYS_PER_MONTH, span / 2 / DAYS_PER_MONTH
-    places = [None if math.isnan(day) else _compute_month(math.floor(day)) for day in distinct.tolist()]
-    return _join_intervals(
-        attribute,
-        places,
-        [months for months in MONTH_MULTIPLES if min_months <= months <= max_months],
-        _compute_first_day,
-    )
+    multiples = [months for months in MONTH_MULTIPLES if min_months <= months <= max_months]
+    places = [None if math.isnan(day) else _find_month(math.floor(day)) for day in distinct.tolist()]
+    return _join_intervals(attribute, places, multiples, _find_first_day)
 
 
-def _compute_month(day: int) -> int:
+def _find_month(day: int) -> int:
     return int(np.datetime64(day, "D").astype("datetime64[M]").astype(np.int64)) + MONTHS_BEFORE_1970
 
 
-def _compute_first_day(month: int) -> Fraction:
+def _find_first_day(month: int) -> Fraction:
     return Fraction(int(np.datetime64(month - MONTHS_BEFORE_1970, "M").astype("datetime64[D]").astype(np.int64)))
 
 
@@ -146,7 +133,7 @@ SUPPRESSED_LABEL = "*"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HierarchyLevel:
-    """One rung: where the codes of the rung below go, what the new codes are called, and how wide they are.
+    """One rung: the new code of each code of the rung below, and the labels and widths of the new codes.
 
     A width is a share of the column's domain: 0 for a value as it is, 1 for anything.
     """
@@ -205,9 +192,14 @@ def build_hierarchy(attribute: Attribute, steps: object = None) -> Hierarchy:
     labels, one more rung makes them "*".
     """
     distinct, codes = np.unique(attribute.values, return_inverse=True)
-    label_steps = (
-        _build_default_steps(attribute, distinct) if steps is None else _parse_steps(attribute, distinct, steps)
-    )
+    if steps is not None:
+        label_steps = _parse_steps(attribute, distinct, steps)
+    elif attribute.kind != "numeric":
+        label_steps = _build_taxonomy_steps(attribute, distinct)
+    else:
+        label_steps = [_LabelStep(*labels) for labels in build_round_intervals(attribute, distinct)]
+        if np.isnan(distinct).any():  # what is missing is in no interval
+            label_steps.append(_build_suppression_step(distinct))
     if label_steps and len(set(label_steps[-1].labels) - {None}) == 1:  # the missing share it
         label = next(label for label in label_steps[-1].labels if label is not None)
         label_steps[-1] = replace(label_steps[-1], labels=[label] * len(distinct))
@@ -218,13 +210,13 @@ def build_hierarchy(attribute: Attribute, steps: object = None) -> Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class _LabelStep:
-    """What each distinct value is called, None where it is missing; and how wide labels are, if it is not by count."""
+    """The label of each distinct value, None where it is missing; and the labels' widths, if they are not by count."""
 
     labels: list[str | None]
     label_widths: Mapping[str | None, Fraction] | None = None
 
     def compute_widths(self) -> dict[str | None, Fraction]:
-        """As given, 0 where not; or how many of the other values a label does not tell from one, as a share."""
+        """The given widths, 0 where none is; or the share of the other values that a label does not tell from one."""
         others, counts = max(len(self.labels) - 1, 1), Counter(self.labels)
         if self.label_widths is not None:
             return {label: self.label_widths.get(label, Fraction(0)) for label in counts}
@@ -248,15 +240,6 @@ def _link_levels(values: int, steps: Sequence[_LabelStep]) -> tuple[HierarchyLev
     return tuple(levels)
 
 
-def _build_default_steps(attribute: Attribute, distinct: NDArray[Any]) -> list[_LabelStep]:
-    if attribute.kind != "numeric":
-        return _build_taxonomy_steps(attribute, distinct)
-    steps = [_LabelStep(*interval_labels) for interval_labels in build_round_intervals(attribute, distinct)]
-    return (
-        [*steps, _build_suppression_step(distinct)] if np.isnan(distinct).any() else steps
-    )  # what is missing is in no interval
-
-
 def _build_suppression_step(distinct: NDArray[Any]) -> _LabelStep:
     return _LabelStep([SUPPRESSED_LABEL] * len(distinct), {SUPPRESSED_LABEL: Fraction(1)})
 
@@ -267,19 +250,15 @@ def _build_taxonomy_steps(attribute: Attribute, distinct: NDArray[Any]) -> list[
     if taxonomy is None:
         return []
     paths = [() if label is None else _build_path(taxonomy, label) for label in _format_values(attribute, distinct)]
-    shares, steps = _compute_leaf_shares(taxonomy), []
+    leaves, steps = taxonomy.leaves, []
+    leaf_counts = Counter(ancestor for leaf in leaves for ancestor in taxonomy.ancestors[leaf])
+    # The share of the other leaves that a concept does not tell from one.
+    shares = {concept: Fraction(count - 1, max(len(leaves) - 1, 1)) for concept, count in leaf_counts.items()}
     for depth in range(max(map(len, paths), default=0) - 1, 0, -1):
         broader_labels = {path[depth - 1] for path in paths if len(path) > depth}
         labels = [path[:depth][-1] if path else None for path in paths]
         steps.append(_LabelStep(labels, {label: shares[label] for label in broader_labels}))
     return steps
-
-
-def _compute_leaf_shares(taxonomy: Taxonomy) -> dict[str, Fraction]:
-    """How many of the other leaves a concept does not tell from one, as a share."""
-    leaves = taxonomy.leaves
-    leaf_counts = Counter(ancestor for leaf in leaves for ancestor in taxonomy.ancestors[leaf])
-    return {concept: Fraction(count - 1, max(len(leaves) - 1, 1)) for concept, count in leaf_counts.items()}
 
 
 def _build_path(taxonomy: Taxonomy, concept: str) -> tuple[str, ...]:
@@ -305,19 +284,14 @@ def _parse_steps(attribute: Attribute, distinct: NDArray[Any], steps: object) ->
         raise InvalidInput(f"the hierarchy of {name!r} must have its widths before its maps")
     label_steps = _build_width_steps(attribute, distinct, widths) if widths else []
     for step in steps[len(widths) :]:
-        label_steps.append(
-            _LabelStep(
-                _map_labels(name, label_steps[-1].labels if label_steps else _format_values(attribute, distinct), step)
+        labels = label_steps[-1].labels if label_steps else _format_values(attribute, distinct)
+        names = {str(value): str(broader) for value, broader in step.items()}
+        if not {label for label in labels if label is not None} <= set(names):
+            raise InvalidInput(
+                f"each map in the hierarchy of {name!r} must name every value below it; add those left out"
             )
-        )
+        label_steps.append(_LabelStep([None if label is None else names[label] for label in labels]))
     return label_steps
-
-
-def _map_labels(name: str, labels: list[str | None], step: Mapping[object, object]) -> list[str | None]:
-    names = {str(value): str(broader) for value, broader in step.items()}
-    if not {label for label in labels if label is not None} <= set(names):
-        raise InvalidInput(f"each map in the hierarchy of {name!r} must name every value below it; add those left out")
-    return [None if label is None else names[label] for label in labels]
 
 
 def _build_width_steps(attribute: Attribute, distinct: NDArray[Any], widths: list[Fraction]) -> list[_LabelStep]:
@@ -328,21 +302,15 @@ def _build_width_steps(attribute: Attribute, distinct: NDArray[Any], widths: lis
         raise InvalidInput(f"each width in the hierarchy of {name!r} must be a multiple of the one before")
     if attribute.value_type == "date" and widths[0].denominator != 1:
         raise InvalidInput(f"the widths in the hierarchy of {name!r} must be whole days")
-    return [
-        _LabelStep(*interval_labels)
-        for interval_labels in build_intervals(attribute, distinct, widths, as_rational(attribute.lower))
-    ]
+    start = as_rational(attribute.lower)
+    return [_LabelStep(*labels) for labels in build_intervals(attribute, distinct, widths, start)]
 
 
 def _format_values(attribute: Attribute, distinct: NDArray[Any]) -> list[str | None]:
-    """Values as maps name them."""
-    return [_format_value(attribute, value) for value in distinct.tolist()]
-
-
-def _format_value(attribute: Attribute, value: float) -> str | None:
-    """A value of the lowest rung as maps name it."""
+    """The values of the lowest rung as maps name them."""
+    values = distinct.tolist()
     if attribute.kind != "numeric":
-        return None if value == ABSENT else attribute.categories[int(value)]
-    if math.isnan(value):
-        return None
-    return str(np.datetime64(int(value), "D")) if attribute.value_type == "date" else format_exact(as_rational(value))
+        return [None if value == ABSENT else attribute.categories[int(value)] for value in values]
+    if attribute.value_type == "date":
+        return [None if math.isnan(value) else str(np.datetime64(int(value), "D")) for value in values]
+    return [None if math.isnan(value) else format_exact(as_rational(value)) for value in values]

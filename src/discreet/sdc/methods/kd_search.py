@@ -1,17 +1,13 @@
-"""Compiled searches in the k-d tree: nearest and farthest records, exact sums.
-
-Compiled: the nearest and the farthest record of a tree, exactly.
+"""Compiled searches in the k-d tree: the nearest and the farthest record; and exact sums over the records left.
 
 A squared distance is summed over coordinates in their order. Bounds from boxes are summed in the same order of terms
 that are each no more (or no less) than the distance's, and rounding is monotone, so that they hold for the rounded
-distance too; bounds from radii have a margin beyond all rounding. What is found is therefore what a full scan would
-find, bit by bit. Ties go to the lowest row; every node knows its lowest. What is NaN is neither near nor far.
-
-Compiled: sums over the records that are left, exact however many come and go, and their average record.
+distance too; bounds from radii have a margin beyond all rounding. Searches therefore find what a full scan would find,
+bit by bit. Ties go to the lowest row; every node knows its lowest. NaN is neither near nor far.
 
 A sum is a row of whole numbers, its digits to the base 2^32; digits may stand above the base or below 0 until the sum
-is read. There are enough for every float, so that nothing is ever rounded but what is read. After the digits stand the
-first and the last that was ever touched.
+is read. There are enough for every float, so that nothing is ever rounded but the value that is read, however many
+records come and go. After the digits stand the first and the last that was ever touched.
 """
 
 from __future__ import annotations
@@ -24,16 +20,16 @@ from discreet.sdc.methods.kd_tree import FANOUT, NO_ROW, KdTree, Rows, compile_i
 from discreet.sdc.table import Floats, Integers
 
 MAX_EXACT_CODES = 8
-"""Of a node with more codes than this, bounds are those of all codes."""
+"""A node with more codes than this is bounded by the distances of all codes."""
 
 ROUNDING_MARGIN = 1e-12
-"""Of squared radii, for each coordinate: more than rounding adds up to."""
+"""A share of squared radii, for each coordinate: more than rounding adds up to."""
 
 TINY_SQUARE = 1e-300
 """Squares below this lose digits."""
 
 STACK_SIZE = 8 * FANOUT
-"""More nodes than ever wait to be looked at."""
+"""More nodes than ever wait to be visited."""
 
 
 @compile_internal
@@ -87,7 +83,7 @@ def _compute_opposite_distances(
 def _lower_radius_bounds(
     radius: Floats, node: int, near: Floats, offset: float, ratio: float, max_radius: float, bounds: Floats
 ) -> None:
-    """Make sixteen bounds no more than what `farthest` knows from how near their boxes are to the opposite place."""
+    """Lower sixteen bounds by the boxes' distances to the opposite place (see `find_farthest_in_tree`)."""
     for s in range(len(bounds)):
         bound = offset + radius[node, s] + ratio * (max_radius + radius[node, s] - near[s])
         bounds[s] = bound if bound < bounds[s] else bounds[s]
@@ -95,7 +91,7 @@ def _lower_radius_bounds(
 
 @compile_internal
 def _add_code_distances(tree: KdTree, leaf: int, place: Floats, distances: Floats) -> None:
-    """Squared distances by codes."""
+    """Add the squared distances by codes; NaN where a record left."""
     blocks, block_index = (tree.blocks, leaf) if leaf < len(tree.blocks) else (tree.tail, 0)
     for s in range(FANOUT):
         if leaf * FANOUT + s >= len(tree.alive) or not tree.alive[leaf * FANOUT + s]:
@@ -107,7 +103,7 @@ def _add_code_distances(tree: KdTree, leaf: int, place: Floats, distances: Float
 
 @compile_internal
 def _add_min_code_distances(tree: KdTree, node: int, place: Floats, distances: Floats) -> None:
-    """What is the least by codes."""
+    """Add the least squared distances by codes; NaN where a node has no record."""
     for s in range(FANOUT):
         if tree.boxes.first[node, s] == NO_ROW:
             distances[s] = np.nan
@@ -123,7 +119,7 @@ def _add_min_code_distances(tree: KdTree, node: int, place: Floats, distances: F
 
 @compile_internal
 def _add_max_code_distances(tree: KdTree, node: int, place: Floats, distances: Floats) -> None:
-    """What is the most by codes."""
+    """Add the greatest squared distances by codes; NaN where a node has no record."""
     for s in range(FANOUT):
         if tree.boxes.first[node, s] == NO_ROW:
             distances[s] = np.nan
@@ -168,15 +164,12 @@ def _push_node(nodes: Integers, bounds: Floats, height: int, node: int, bound: f
 def find_nearest_in_tree(tree: KdTree, position: int, place: Floats, count: int) -> tuple[Rows, Floats]:
     """The positions of the records nearest to a place, in no order, and their squared distances.
 
-    NOBODY fills what is missing. The place is that of the record at `position`, where the search starts.
+    NO_ROW stands for records that are missing. The place is that of the record at `position`, where the search starts.
     """
     blocks, tail, row, leaf, numeric_count = tree.blocks, tree.tail, tree.row, tree.first_leaf, tree.numeric_count
     low, high, first, _ = tree.boxes
-    distances, rows, positions = (
-        np.full(count, np.inf),
-        np.full(count, NO_ROW, np.int32),
-        np.full(count, NO_ROW, np.int32),
-    )
+    distances = np.full(count, np.inf)
+    rows, positions = np.full(count, NO_ROW, np.int32), np.full(count, NO_ROW, np.int32)
     nodes, bounds, lane = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE), np.empty(FANOUT)
     previous, node = -1, leaf + position // FANOUT
     while node >= 0:
@@ -216,9 +209,9 @@ def find_nearest_in_tree(tree: KdTree, position: int, place: Floats, count: int)
 def _compute_opposite_place(
     center: Floats, radius: Floats, place: Floats, opposite: Floats
 ) -> tuple[float, float, float]:
-    """a², with a margin, R² and a / R of `farthest`, and z as seen from the centre.
+    """a², with a margin, R² and a / R of `find_farthest_in_tree`, and z as seen from the centre.
 
-    Where a / R is out of all proportion the margin is more than what is left out.
+    Where a / R is out of all proportion the margin is more than the part left out.
     """
     offset, max_radius, ratio = 0.0, 0.0, 0.0
     for j in range(len(opposite)):
@@ -235,19 +228,13 @@ def _compute_opposite_place(
 
 @compile_internal
 def find_farthest_in_tree(tree: KdTree, place: Floats) -> tuple[int, int]:
-    """The position of the record farthest from a place, and how many nodes were looked at.
+    """The position of the record farthest from a place, and how many nodes were visited.
 
     With c the centre, a and r the distances of q and p from it and R the greatest r, let z be the place opposite to q
     with |z - c| = R. Then |q - p|² = a² + r² + (a / R) (R² + r² - |z - p|²), and a box tells how near p is to z.
     """
-    blocks, tail, rows, leaf, numeric_count, center = (
-        tree.blocks,
-        tree.tail,
-        tree.row,
-        tree.first_leaf,
-        tree.numeric_count,
-        tree.center,
-    )
+    blocks, tail, rows, leaf = tree.blocks, tree.tail, tree.row, tree.first_leaf
+    numeric_count, center = tree.numeric_count, tree.center
     low, high, first, radius = tree.boxes
     nodes, bounds, lane, near = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE), np.empty(FANOUT), np.empty(FANOUT)
     distance, row, position = -1.0, NO_ROW, -1
@@ -288,7 +275,7 @@ def find_farthest_in_tree(tree: KdTree, place: Floats) -> tuple[int, int]:
 
 
 LOWEST_EXPONENT = -1138
-"""The last digit counts 2^LOWEST: two digits below the least float."""
+"""The last digit counts 2^LOWEST_EXPONENT: two digits below the least float."""
 
 DIGIT_COUNT = 72
 BOTTOM_SLOT, TOP_SLOT = DIGIT_COUNT, DIGIT_COUNT + 1
@@ -297,7 +284,7 @@ DIGIT_MASK = 2**32 - 1
 
 @compile_internal
 def create_sums(count: int) -> Integers:
-    """So many sums of no numbers."""
+    """This many sums of no numbers."""
     sums = np.zeros((count, DIGIT_COUNT + 2), np.int64)
     sums[:, BOTTOM_SLOT], sums[:, TOP_SLOT] = DIGIT_COUNT, 2
     return sums
@@ -337,7 +324,7 @@ def _negate(digits: Integers) -> None:
 
 @compile_internal
 def round_sum(sums: Integers, which: int) -> float:
-    """The nearest float to a sum, halves to even: what `math.fsum` gives."""
+    """The nearest float to a sum, halves to even, as `math.fsum` rounds."""
     digits, sign = sums[which], 1.0
     _carry(digits)
     if digits[digits[TOP_SLOT]] < 0:
@@ -353,9 +340,8 @@ def round_sum(sums: Integers, which: int) -> float:
     sticky = trailing & ((1 << (2 + bits)) - 1)
     for i in range(digits[BOTTOM_SLOT], top - 2):
         sticky |= digits[i]
-    value = math.ldexp(
-        float(leading | (sticky != 0)), 32 * top + bits - 62 + LOWEST_EXPONENT
-    )  # 62 bits, the last for all below
+    # 62 bits, the last for all below
+    value = math.ldexp(float(leading | (sticky != 0)), 32 * top + bits - 62 + LOWEST_EXPONENT)
     if sign < 0:
         _negate(digits)
     return sign * value

@@ -1,15 +1,11 @@
-"""A compiled k-d tree whose boxes shrink as records leave, and its order of leaves.
+"""A compiled k-d tree whose boxes shrink as records leave, and the order of its leaves.
 
-Compiled: records in a kd-tree whose boxes shrink as records leave.
+A record is a line of coordinates, the first `numeric_count` of them numbers and the others codes of categories. Sixteen
+records are a leaf and sixteen nodes are below a node, and lie side by side coordinate by coordinate, so that the
+processor measures them all at once.
 
-A record is a line of coordinates, the first `plain` of them numbers and the others codes of categories. Sixteen records
-are a leaf and sixteen nodes are below a node, and lie side by side coordinate by coordinate, so that the processor
-measures them all at once.
-
-numba's cache of forming.py holds what is called here, in ordering.py, sums.py and searching.py, and notices no change
-of these files: after one, delete the cache.
-
-Compiled: records in the order of a kd-tree's leaves.
+numba caches the entry points of mdav.py with all that they call here and in kd_search.py, and notices no change of
+these two files: after one, delete the cache.
 """
 
 from __future__ import annotations
@@ -35,13 +31,13 @@ NO_ROW = 2**31 - 1
 
 
 def compile_internal(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that compiled code alone calls; what calls it is cached with it inside."""
+    """Compile a function that compiled code alone calls; its callers are cached with it inside."""
     compiled: Any = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
     return cast("Callable[P, R]", compiled)
 
 
 def compile_inline(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function as a part of those that call it: to hand arrays over takes longer than what it does."""
+    """Compile a function as a part of its callers: to hand arrays over takes longer than the function itself."""
     compiled: Any = njit(function, inline="always")
     return cast("Callable[P, R]", compiled)
 
@@ -56,19 +52,19 @@ def compile_entry_point(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class NodeBoxes(NamedTuple):
-    """What is known of nodes; of sixteen below the same node side by side, in its line."""
+    """Bounds of nodes; those of sixteen below the same node side by side, in its line."""
 
     low: Floats
     high: Floats
     """The sides of the box around a node's records; NaN where there are none."""
     first: Rows
-    """The lowest row; NOBODY where there is none."""
+    """The lowest row; NO_ROW where there is none."""
     radius: Floats
     """The greatest squared distance from the centre, by numbers alone."""
 
 
 class KdTree(NamedTuple):
-    """Node 0 is the root, nodes 16i + 1 to 16i + 16 are below node i, and nodes from `leaf` on are leaves."""
+    """Node 0 is the root, nodes 16i + 1 to 16i + 16 are below node i, and nodes from `first_leaf` on are leaves."""
 
     points: Floats
     """The memory of the blocks."""
@@ -148,7 +144,7 @@ def _transpose_blocks(points: Floats, blocks: Floats, tail: Floats) -> None:
 
 @compile_internal
 def extract_remaining(tree: KdTree) -> int:
-    """Put the records that are left, as whole lines, at the start of the points; how many they are."""
+    """Put the records that are left, as whole lines, at the start of the points; return their number."""
     remaining, width, blocks, tail = 0, tree.points.shape[1], tree.blocks, tree.tail
     block = np.empty((width, FANOUT))
     for p in range(len(tree.points)):
@@ -180,7 +176,7 @@ def compute_leaf_distances(blocks: Floats, leaf: int, place: Floats, numeric_cou
 def _tighten_box(
     boxes: NodeBoxes, node: int, first: int, radius: float, lows: Floats, highs: Floats, line: int
 ) -> bool:
-    """Make what is known of a node tight, the box around sixteen places or boxes; whether it was another."""
+    """Make the bounds of a node tight around sixteen places or boxes; whether they changed."""
     parent, slot = (node - 1) // FANOUT, (node - 1) % FANOUT
     changed = bool(first != boxes.first[parent, slot] or radius != boxes.radius[parent, slot])
     boxes.first[parent, slot] = first
@@ -284,10 +280,10 @@ def remove_record(blocks: Floats, tail: Floats, alive: NDArray[np.bool_], positi
 
 
 SPREAD_SAMPLE = 64
-"""The spread of so many records tells by which coordinate to part them."""
+"""The coordinate to part records by is that in which this many of them are spread most."""
 
 MIN_LARGE_PART, PIVOT_SAMPLE = 256, 15
-"""Of at least so many records, the pivot is one of so many; of fewer, one of three."""
+"""Of at least MIN_LARGE_PART records, the pivot is chosen among PIVOT_SAMPLE; of fewer, among three."""
 
 
 @compile_internal
@@ -303,16 +299,8 @@ def sort_into_leaves(points: Floats, row: Rows, max_squares: Floats, numeric_cou
             while unit >= stop - start:
                 unit //= FANOUT
             middle = start + unit * ((stop - start + unit - 1) // unit // 2)
-            _partition_records(
-                points,
-                row,
-                start,
-                stop,
-                middle,
-                _find_widest_axis(points, start, stop, max_squares, numeric_count),
-                offsets,
-                pivot_values,
-            )
+            axis = _find_widest_axis(points, start, stop, max_squares, numeric_count)
+            _partition_records(points, row, start, stop, middle, axis, offsets, pivot_values)
             starts[height], stops[height], units[height] = middle, stop, unit
             height, stop = height + 1, middle
 

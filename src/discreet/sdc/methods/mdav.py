@@ -1,20 +1,14 @@
-"""MDAV, V-MDAV and individual ranking: fixed and variable groups of near records.
+"""Microaggregation by MDAV, V-MDAV and ranks.
 
-Compiled: the order of whole numbers, digit by digit from the last.
-
-Compiled: groups taken out of a tree one after the other.
-
-MDAV (thesis, Algorithm 2.1): the farthest record from the average and its k - 1 nearest are a group, and so on.
-
-The groups are those of the plain quadratic algorithm, found with a tree (tree.py). Where the algorithm leaves a choice:
+MDAV (thesis, Algorithm 2.1): the farthest record from the average and its k - 1 nearest are a group, and so on. The
+groups are those of the plain quadratic algorithm, found with a tree (kd_tree.py). Where the algorithm leaves a choice:
 the average is the exact sum of the remaining records, rounded once, over their number, or weight; of nominal values it
 is the concept of the taxonomy with the least sum of distances to them (6.4). Of records equally far or near the one
 with the lowest index is taken. The second record of a round is the one farthest from the first of those that are left
 when the first one's group is gone; it is the farthest of all, unless most records are alike.
 
-V-MDAV (Solanas and Martínez-Ballesté, 2006): groups of k to 2k - 1 records that grow where records are dense.
-
-The farthest remaining record from the average of all records and its k - 1 nearest are a group. While it has fewer than
+V-MDAV (Solanas and Martínez-Ballesté, 2006): groups of k to 2k - 1 records that grow where records are dense. The
+farthest remaining record from the average of all records and its k - 1 nearest are a group. While it has fewer than
 2k - 1, the remaining record nearest to any of its members joins it if its distance to that member is less than GAIN
 times its distance to the nearest other remaining record. The last records, fewer than k, each join the group with the
 nearest average record; a group may then have more than 2k - 1. Ties go to the lowest index, or the first group.
@@ -109,22 +103,18 @@ def rank_rows(attribute: Attribute) -> NDArray[Any]:
     if len(values) < MIN_COMPILED_SORT:
         return np.argsort(values, kind="stable")
 
-    return radix_sort_rows(_build_sort_keys(values))
-
-
-def _build_sort_keys(values: Floats) -> NDArray[np.uint64]:
-    """Whole numbers in the same order: the bits of a float, turned round where it is negative."""
+    # Whole numbers in the same order: the bits of a float, turned round where it is negative.
     bits = (values + 0.0).view(np.int64)  # a negative zero becomes a zero
     keys = np.where(bits < 0, ~bits, bits | np.int64(-(2**63))).view(np.uint64)
     keys[np.isnan(values)] = np.uint64(2**64 - 1)
-    return keys
+    return radix_sort_rows(keys)
 
 
 RECENTER_WORK = 0.1
-"""When searches from the centre have looked at this many nodes for each record, radii are measured anew."""
+"""When searches from the centre have visited this many nodes for each record, radii are measured anew."""
 
 REBUILD_FACTOR = 8
-"""When of so many records one is left, the tree is planted anew."""
+"""When one of this many records is left, the tree is built anew."""
 
 
 @compile_internal
@@ -243,18 +233,15 @@ def mdav(space: RecordSpace, k: int, weights: Floats | None = None) -> Integers:
 
     The space is used up: its points come to be in another order.
     """
-
     points, squares, max_squares, roots, numeric_count = pack_space(space)
-    rows = np.arange(len(points), dtype=np.int32)
+    rows, center = np.arange(len(points), dtype=np.int32), points[:, :numeric_count].mean(axis=0)
     weight = np.empty(0) if weights is None else np.ascontiguousarray(weights)
-    groups: Integers = form_mdav_groups(
-        points, rows, squares, max_squares, roots, points[:, :numeric_count].mean(axis=0), k, weight
-    )
+    groups: Integers = form_mdav_groups(points, rows, squares, max_squares, roots, center, k, weight)
     return groups
 
 
 def pack_space(space: RecordSpace) -> PackedSpace:
-    """The space's points are shared with it where there are no codes."""
+    """The space in arrays for compiled code; its points are shared with it where there are no codes."""
     longest = max((len(table) for table in space.squares), default=0)
     squares = np.zeros((len(space.squares), longest, longest))
     roots = np.full(squares.shape, np.inf)  # a code beyond a shorter list is never the nearest to all
@@ -280,19 +267,13 @@ GAIN = 0.2
 
 def v_mdav(space: RecordSpace, k: int, weights: Floats | None = None, gain: float = GAIN) -> Integers:
     """The group of each record, numbered as they are formed; none has fewer than k."""
-
     packed_space = pack_space(space)
     weight = np.ones(space.rows) if weights is None else weights
     middle = compute_average_record(packed_space, weight)
     farthest_first = np.lexsort((np.arange(space.rows), -compute_distances_from(middle, packed_space)))
-    rows = np.arange(space.rows, dtype=np.int32)
-    tree = build_sorted_tree(
-        packed_space.points.copy(),
-        rows,
-        packed_space.squares,
-        packed_space.max_squares,
-        middle[: packed_space.numeric_count].copy(),
-    )
+    rows, points = np.arange(space.rows, dtype=np.int32), packed_space.points.copy()
+    center = middle[: packed_space.numeric_count].copy()
+    tree = build_sorted_tree(points, rows, packed_space.squares, packed_space.max_squares, center)
     position = np.empty(space.rows, dtype=np.int64)
     position[tree.row] = np.arange(space.rows)
     groups = np.full(space.rows, -1, dtype=np.int64)
@@ -311,20 +292,17 @@ def compute_average_record(packed_space: PackedSpace, weight: Floats) -> Floats:
     """Means by exact sums, and of each code the one with the least sum of distances to all."""
     total, numeric_count = math.fsum(weight.tolist()), packed_space.numeric_count
     means = [math.fsum((weight * packed_space.points[:, j]).tolist()) / total for j in range(numeric_count)]
-    codes = [
-        _find_least_marginal(packed_space.points[:, numeric_count + c], root, weight)
-        for c, root in enumerate(packed_space.roots)
-    ]
+    codes = []
+    for c, root in enumerate(packed_space.roots):
+        distinct_codes, inverse = np.unique(
+            packed_space.points[:, numeric_count + c].astype(np.int64), return_inverse=True
+        )
+        codes.append(int(np.argmin(np.bincount(inverse, weight) @ root[distinct_codes])))
     return np.array([*means, *codes], dtype=np.float64)
 
 
-def _find_least_marginal(codes: Floats, root: Floats, weight: Floats) -> int:
-    distinct_codes, inverse = np.unique(codes.astype(np.int64), return_inverse=True)
-    return int(np.argmin(np.bincount(inverse, weight) @ root[distinct_codes]))
-
-
 def _join_leftovers(packed_space: PackedSpace, weight: Floats, groups: Integers) -> Integers:
-    """With the last records in the group whose average record is nearest."""
+    """The groups with the last records in the one whose average record is nearest."""
     last = np.flatnonzero(groups < 0)
     if len(last) == 0:
         return groups

@@ -1,10 +1,9 @@
-"""Microaggregation into groups of at least k, sensitive or insensitive.
+"""Microaggregation into groups of at least k: all methods, and the insensitive one (thesis 6.2 and 6.3.3).
 
-Insensitive microaggregation (thesis 6.2 and 6.3.3): each group is the k nearest to a corner of the domain.
-
-The corners and their order follow from the domain alone, so that groups of two tables that differ in one record differ
-in at most one record each (Proposition 7). Of records equally far the first in alphabetical order is nearer: by the
-first column, then the second, and so on, missing values last, and by index where all are alike.
+A group of the insensitive method is the k records nearest to a corner of the domain. The corners and their order follow
+from the domain alone, so that groups of two tables that differ in one record differ in at most one record each
+(Proposition 7). Of records equally far the first in alphabetical order is nearer: by the first column, then the second,
+and so on, missing values last, and by index where all are alike.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from discreet.sdc.table import (
     Integers,
     Table,
     check_k,
+    find_range,
     permute_within_groups,
     read_row_strata,
     read_row_weights,
@@ -61,7 +61,12 @@ def microaggregate_insensitive(table: Table, k: int, scale: Scale = "domain") ->
             f"insensitive microaggregation goes by the corners of the domain and takes at most {MAX_COLUMNS} columns, "
             f"this table has {len(table.attributes)}; leave some out"
         )
-    alphabetical = np.lexsort([_build_sort_values(table[name]) for name in reversed(list(table))])
+    sort_values = []
+    for column in list(table.attributes.values())[::-1]:
+        values: Integers = column.values
+        is_absent = values == ABSENT  # a missing category comes after all others, as NaN does
+        sort_values.append(values if column.kind == "numeric" else np.where(is_absent, len(column.categories), values))
+    alphabetical = np.lexsort(sort_values)
     space, corners = build_spaces([table.take(alphabetical), build_corner_records(table)], scale)
     groups = np.empty(table.rows, dtype=np.int64)
     groups[alphabetical] = _group_around_corners(space, corners, k)
@@ -77,16 +82,12 @@ def _group_around_corners(space: RecordSpace, corners: RecordSpace, k: int) -> I
     for label in range(space.rows // k - 1):
         corner = label % len(places)
         if corner not in orders:
-            orders[corner] = _sort_by_distance(compute_distances_from(places[corner], packed_space))
+            distances = compute_distances_from(places[corner], packed_space)
+            orders[corner] = np.argsort(distances, kind="stable").astype(np.int32)
         nearest_rows, heads[corner] = _take_first_free(orders[corner], heads[corner], groups, k)
         groups[nearest_rows] = label
     groups[groups < 0] = space.rows // k - 1
     return groups
-
-
-def _sort_by_distance(distances: Floats) -> NDArray[np.int32]:
-    """The records by distance, of those equally far in the order they have."""
-    return np.argsort(distances, kind="stable").astype(np.int32)
 
 
 def _take_first_free(order: NDArray[np.int32], head: int, groups: Integers, k: int) -> tuple[NDArray[np.int32], int]:
@@ -106,7 +107,15 @@ def build_corner_records(table: Table) -> Table:
     """The corners of the domain in the order they are used: each time the unused one that is farthest, by how many
     attributes differ, from the last; of several, from the one before; and so on; then that with more lower bounds."""
     sides = order_corners(len(table.attributes))
-    return Table({name: _build_boundary_values(table[name], sides[:, column]) for column, name in enumerate(table)})
+    corners = {}
+    for column, (name, attribute) in enumerate(table.attributes.items()):
+        if attribute.kind == "nominal":
+            ends = np.array(find_boundary_categories(attribute))
+        else:
+            ends = np.array([attribute.lower, attribute.upper])
+        values = ends[sides[:, column]]
+        corners[name] = replace(attribute, values=values.astype(np.int64) if attribute.kind == "ordinal" else values)
+    return Table(corners)
 
 
 def order_corners(count: int) -> Integers:
@@ -123,19 +132,6 @@ def order_corners(count: int) -> Integers:
         corners.append(unused[best[0]])
         unused = np.delete(unused, best[0], axis=0)
     return np.array(corners)
-
-
-def _build_boundary_values(attribute: Attribute, sides: Integers) -> Attribute:
-    if attribute.kind == "nominal":
-        return replace(attribute, values=np.array(find_boundary_categories(attribute))[sides])
-    ends = np.array([attribute.lower, attribute.upper])[sides]
-    return replace(attribute, values=ends if attribute.kind == "numeric" else ends.astype(np.int64))
-
-
-def _build_sort_values(attribute: Attribute) -> Integers:
-    """The values, missing ones after all others."""
-    values: Integers = attribute.values
-    return values if attribute.kind == "numeric" else np.where(values == ABSENT, len(attribute.categories), values)
 
 
 GROUPING_METHODS = ("mdav", "v-mdav", "ranking", "blocks", "insensitive", "random")
@@ -169,8 +165,16 @@ def microaggregate(
     """
     table = _read_records(X, domains, taxonomies)
     min_size = check_k(k, table.rows)
-    weight, stratum = _check_positive(read_row_weights(table, weights)), read_row_strata(table, strata)
-    table = _drop_columns(table, [name for name in (weights, strata) if isinstance(name, str)])
+    weight = read_row_weights(table, weights)
+    if weight is not None and not bool(np.all((weight > 0) & (weight <= MAX_COORDINATE))):
+        raise InvalidInput(
+            f"weights must be positive numbers up to {format_number(MAX_COORDINATE)}; leave out rows of weight 0"
+        )
+    stratum = read_row_strata(table, strata)
+    row_columns = [name for name in (weights, strata) if isinstance(name, str)]
+    if set(row_columns) >= set(table):
+        raise InvalidInput("a table of nothing but weights and strata has no column to form groups by; add one")
+    table = table.drop(row_columns)
     grouping = _choose_grouping(method, table, min_size, scale, weight, entropy)
     return grouping(slice(None)) if stratum is None else _group_by_stratum(grouping, stratum, min_size)
 
@@ -178,30 +182,25 @@ def microaggregate(
 def _choose_grouping(
     method: str, table: Table, k: int, scale: Scale, weights: Floats | None, entropy: Entropy | None
 ) -> Callable[[RowSelection], Integers]:
-    """The groups of some of the rows, by the method."""
+    """A function that groups some of the rows, by the method."""
     if method in {"mdav", "v-mdav"}:
         form = mdav if method == "mdav" else v_mdav
         space = build_spaces([table], scale)[0]
         return lambda rows: form(space.take(rows), k, None if weights is None else weights[rows])
     if method in {"ranking", "blocks"}:
-        rank_column, column = (
-            group_from_both_ends if method == "ranking" else group_from_low_end,
-            _get_single_column(table, method),
-        )
-        return lambda rows: rank_column(column.take(rows), k)
+        if len(table.attributes) != 1:
+            raise InvalidInput(
+                f"{method!r} ranks one column, this table has {len(table.attributes)}; give it one at a time"
+            )
+        column = next(iter(table.attributes.values()))
+        group_ranks = group_from_both_ends if method == "ranking" else group_from_low_end
+        return lambda rows: group_ranks(column.take(rows), k)
     if method == "insensitive":
         return lambda rows: microaggregate_insensitive(table.take(rows), k, scale)
     if method == "random":
-        return lambda rows: _group_randomly(np.zeros(table.rows, dtype=np.int64)[rows], k, entropy)
+        labels = np.zeros(table.rows, dtype=np.int64)
+        return lambda rows: _group_randomly(labels[rows], k, entropy)
     raise InvalidInput(f"a method is one of {', '.join(GROUPING_METHODS)}; got {str(method)[:40]!r}")
-
-
-def _get_single_column(table: Table, method: str) -> Attribute:
-    if len(table.attributes) != 1:
-        raise InvalidInput(
-            f"{method!r} ranks one column, this table has {len(table.attributes)}; give it one at a time"
-        )
-    return next(iter(table.attributes.values()))
 
 
 def _group_randomly(labels: Integers, k: int, entropy: Entropy | None) -> Integers:
@@ -226,20 +225,6 @@ def _group_by_stratum(grouping: Callable[[RowSelection], Integers], stratum: Int
     return groups
 
 
-def _check_positive(weights: Floats | None) -> Floats | None:
-    if weights is not None and not bool(np.all((weights > 0) & (weights <= MAX_COORDINATE))):
-        raise InvalidInput(
-            f"weights must be positive numbers up to {format_number(MAX_COORDINATE)}; leave out rows of weight 0"
-        )
-    return weights
-
-
-def _drop_columns(table: Table, names: Sequence[str]) -> Table:
-    if set(names) >= set(table):
-        raise InvalidInput("a table of nothing but weights and strata has no column to form groups by; add one")
-    return table.drop(names)
-
-
 def _read_records(
     records: object, domains: Mapping[str, Domain] | Sequence[Domain] | None, taxonomies: Mapping[str, Taxonomy] | None
 ) -> Table:
@@ -261,7 +246,7 @@ def _build_numbered_table(numbers: object, domains: object) -> Table:
     columns = _read_array(numbers)
     count = columns.shape[1]
     if domains is None:
-        ends = [_find_range(columns[:, j]) for j in range(count)]
+        ends = [find_range(column) for column in columns.T]
     elif isinstance(domains, Sequence) and len(domains) == count:
         ends = list(domains)
     else:
@@ -273,10 +258,9 @@ def _read_array(numbers: object) -> Floats:
     """The numbers as rows and columns, NaN where one is masked."""
     wrong = InvalidInput("X must be a table, or an array of numbers with a row for each record")
     try:
-        unmasked = (
-            np.ma.filled(numbers.astype(np.float64), np.nan) if isinstance(numbers, np.ma.MaskedArray) else numbers
-        )
-        array = np.asarray(unmasked, dtype=np.float64)
+        if isinstance(numbers, np.ma.MaskedArray):
+            numbers = np.ma.filled(numbers.astype(np.float64), np.nan)
+        array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
         raise wrong from None
     columns: Floats = array[:, None] if array.ndim == 1 else array
@@ -287,14 +271,7 @@ def _read_array(numbers: object) -> Floats:
     return columns
 
 
-def _find_range(column: Floats) -> Domain:
-    """The least and the greatest of the values that are not missing."""
-    present = column[~np.isnan(column)]
-    return (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
-
-
 def _set_domain(attribute: Attribute, ends: Domain) -> Attribute:
-    """The attribute with this domain."""
     try:
         lower, upper = (float(end) for end in ends)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Partition a table into groups that satisfy floors on diversity."""
+"""Partition a table into groups of near rows, and join groups until they reach a floor on diversity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int, as_positive, as_rational
-from discreet.sdc.methods.record_distance import RecordSpace, Scale, build_spaces, compute_centroids
+from discreet.sdc.methods.record_distance import RecordSpace, Scale, build_spaces, compute_centroids, order_depth_first
 from discreet.sdc.table import (
     Attribute,
     Floats,
@@ -36,7 +36,7 @@ GroupTest = Callable[[Rows], bool]
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """At least so many different values; missing is one of them."""
+    """At least this many different values; missing is one of them."""
 
     stored_name: ClassVar[str] = "distinct"
     values: int
@@ -45,18 +45,18 @@ class Distinct:
         object.__setattr__(self, "values", as_int(self.values, "the number of distinct values", 2))
 
     def to_text(self) -> str:
-        """As it is written in a manifest, and sent."""
+        """The text in manifests and requests."""
         return f"{self.stored_name} {self.values}"
 
     def build_test(self, attribute: Attribute) -> GroupTest:
-        """The floor for this column."""
+        """The test of a group's values in this column."""
         places, _ = _encode_distinct(attribute)
         return lambda rows: len(np.unique(places[rows])) >= self.values
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """From the least to the greatest value at least so far: in the units of a number, in places of an ordinal value."""
+    """At least this far from the least to the greatest value: in units of a number, in places of an ordinal value."""
 
     stored_name: ClassVar[str] = "spread"
     width: Fraction
@@ -65,11 +65,11 @@ class Spread:
         object.__setattr__(self, "width", as_positive(self.width, "the width of a spread"))
 
     def to_text(self) -> str:
-        """As it is written in a manifest, and sent."""
+        """The text in manifests and requests."""
         return f"{self.stored_name} {self.width}"
 
     def build_test(self, attribute: Attribute) -> GroupTest:
-        """The floor for this column."""
+        """The test of a group's values in this column."""
         if attribute.kind == "nominal":
             raise InvalidInput(f"the values of {attribute.name[:40]!r} have no order to be spread in; use Distinct")
         values, missing = attribute.values, attribute.missing
@@ -96,11 +96,11 @@ class Closeness:
         object.__setattr__(self, "t", as_positive(self.t, "the closeness t"))
 
     def to_text(self) -> str:
-        """As it is written in a manifest, and sent."""
+        """The text in manifests and requests."""
         return f"{self.stored_name} {self.t}"
 
     def build_test(self, attribute: Attribute) -> GroupTest:
-        """The floor for this column."""
+        """The test of a group's values in this column."""
         places, counts = _encode_distinct(attribute)
         if attribute.kind == "nominal":
             return lambda rows: _compute_variation(places[rows], counts) <= self.t
@@ -125,7 +125,7 @@ def parse_floors(diversity: object, confidential: Sequence[str]) -> Floors:
 
 
 def build_floor_tests(table: Table, floors: Floors) -> list[GroupTest]:
-    """What every group must pass."""
+    """The tests that every group must pass."""
     return [floor.build_test(table[name]) for name, floor in floors.items()]
 
 
@@ -261,7 +261,7 @@ NO_FLOORS: Floors = {}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupingOptions:
-    """How groups are made: the method, what differences are divided by, weights, and strata that no group crosses."""
+    """How groups are made: the method, the scale of differences, weights, and strata that no group crosses."""
 
     method: str
     scale: Scale
@@ -278,7 +278,7 @@ def read_grouping_options(
     strata: object = None,
     entropy: Entropy | None = None,
 ) -> GroupingOptions:
-    """The way, with weights and strata for each row or by the name of a column."""
+    """The options, with weights and strata for each row or by the name of a column."""
     return GroupingOptions(method, scale, read_row_weights(table, weights), read_row_strata(table, strata), entropy)
 
 
@@ -300,12 +300,11 @@ def group_by_nearness(
     )
     if not floors:
         return groups
-    return join_nearest(
-        groups,
-        _build_centroid_space(selection, groups, options),
-        _get_strata(table, options),
-        build_floor_tests(table, floors),
-    )
+    first = np.unique(groups, return_index=True)[1]
+    attributes = selection.attributes.items()
+    centroids = {name: compute_centroids(column, groups, options.weights).take(first) for name, column in attributes}
+    centers = build_spaces([selection, Table(centroids)], options.scale)[1]
+    return join_nearest(groups, centers, _get_strata(table, options), build_floor_tests(table, floors))
 
 
 def group_by_rank(table: Table, k: int, column: str, options: GroupingOptions, floors: Floors = NO_FLOORS) -> Groups:
@@ -363,12 +362,7 @@ def convert_to_ranks(attribute: Attribute) -> Attribute:
     ranks = np.append(np.arange(len(attribute.categories), dtype=np.float64), np.nan)  # the place -1 is the last
     taxonomy = attribute.taxonomy
     if attribute.kind == "nominal" and taxonomy is not None:
-        depths = {concept: len(ups) for concept, ups in taxonomy.ancestors.items()}
-        paths = [
-            sorted((depths[ancestor], ancestor) for ancestor in taxonomy.get_ancestors(category))
-            for category in attribute.categories
-        ]
-        ranks[sorted(range(len(paths)), key=paths.__getitem__)] = np.arange(len(paths))
+        ranks[order_depth_first(taxonomy, attribute.categories)] = np.arange(len(attribute.categories))
     return replace(attribute, kind="numeric", values=ranks[attribute.values], categories=(), taxonomy=None)
 
 
@@ -383,15 +377,3 @@ def summarize_group_sizes(groups: Mapping[str, Groups]) -> dict[str, object]:
 
 def _get_strata(table: Table, options: GroupingOptions) -> Groups:
     return np.zeros(table.rows, dtype=np.int64) if options.strata is None else options.strata
-
-
-def _build_centroid_space(table: Table, groups: Groups, options: GroupingOptions) -> RecordSpace:
-    """Where the groups lie: their centroids."""
-    first = np.unique(groups, return_index=True)[1]
-    centroids_table = Table(
-        {
-            name: compute_centroids(attribute, groups, options.weights).take(first)
-            for name, attribute in table.attributes.items()
-        }
-    )
-    return build_spaces([table, centroids_table], options.scale)[1]

@@ -1,6 +1,4 @@
-"""Distances between records, and centroids of groups.
-
-How far apart two records are: formula 6.7 of the thesis, for numeric, ordinal, nominal and mixed records.
+"""Distances between records (formula 6.7 of the thesis), for numeric, ordinal, nominal and mixed ones; group centroids.
 
 Numbers and places of ordinal values are coordinates; a nominal value is one of a list, with formula 6.6 between any
 two (of a list without a taxonomy, any two are as far apart as in `Taxonomy.flat`). Squared distances add up over
@@ -9,11 +7,10 @@ attributes, each divided by the square of its scale.
 What a missing value means, here and to every method: a missing number or ordinal value stands in the middle of the
 domain and, in a coordinate of its own, as far from every present value as the domain is wide, so that distances stay
 Euclidean; a missing nominal value is one more category, at 6.6's greatest distance 1 from all others. In rankings it
-comes last, after the greatest. Two missing values are alike. The centroid of a group is missing where more than half
-of the group's values (by weight) are, and otherwise that of the present ones. Where quasi-identifiers are compared and
-in distributions "missing" is one more value.
-
-What stands for a group: its mean, its lower median, or its least marginal concept (formula 6.4).
+comes last, after the greatest. Two missing values are alike. The centroid of a group is its mean, its lower median, or
+its least marginal concept (formula 6.4); it is missing where more than half of the group's values (by weight) are, and
+otherwise that of the present ones. Where quasi-identifiers are compared and in distributions "missing" is one more
+value.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ class RecordSpace:
 
     @property
     def rows(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.points)
 
     def take(self, rows: Integers | slice) -> RecordSpace:
@@ -68,79 +65,59 @@ def build_spaces(tables: Sequence[Table], scale: Scale) -> list[RecordSpace]:
     The tables have the same columns of the same kinds; nominal values may be any concepts of the taxonomy.
     """
     first = tables[0]
-    if any(
-        [(a.name, a.kind) for a in _list_attributes(table)] != [(a.name, a.kind) for a in _list_attributes(first)]
-        for table in tables
-    ):
+    if any(_list_kinds(table) != _list_kinds(first) for table in tables):
         raise InvalidInput("tables can be compared only where they have the same columns of the same kinds")
-    scales = _compute_scales(first, scale)
     columns = [[table[name] for table in tables] for name in first]
-    lines = [
-        (attributes, divisor)
-        for attributes, divisor in zip(columns, scales, strict=True)
-        if attributes[0].kind != "nominal"
-    ]
-    nominal = [
-        (attributes, divisor)
-        for attributes, divisor in zip(columns, scales, strict=True)
-        if attributes[0].kind == "nominal"
-    ]
-    lists = [_list_concepts(attributes) for attributes, _ in nominal]
+    scaled = list(zip(columns, _compute_scales(first, scale), strict=True))
+    ordered = [(versions, divisor) for versions, divisor in scaled if versions[0].kind != "nominal"]
+    nominal = [(versions, divisor) for versions, divisor in scaled if versions[0].kind == "nominal"]
+    lists = [_list_concepts(versions) for versions, _ in nominal]
     squares = tuple(
-        (_append_missing(compute_semantic_distances(attributes[0].taxonomy, listed, listed)) / divisor) ** 2
-        for (attributes, divisor), listed in zip(nominal, lists, strict=True)
+        (_append_missing(compute_semantic_distances(versions[0].taxonomy, concepts, concepts)) / divisor) ** 2
+        for (versions, divisor), concepts in zip(nominal, lists, strict=True)
     )
-    return [
-        RecordSpace(
-            _build_points([(attributes, attributes[index], divisor) for attributes, divisor in lines], table.rows),
-            _build_codes(
-                [(attributes[index], listed) for (attributes, _), listed in zip(nominal, lists, strict=True)],
-                table.rows,
-            ),
-            squares,
-        )
-        for index, table in enumerate(tables)
-    ]
+    spaces = []
+    for index, table in enumerate(tables):
+        points = _build_points([(versions, versions[index], divisor) for versions, divisor in ordered], table.rows)
+        labels = [(versions[index], concepts) for (versions, _), concepts in zip(nominal, lists, strict=True)]
+        spaces.append(RecordSpace(points, _build_codes(labels, table.rows), squares))
+    return spaces
+
+
+def _list_kinds(table: Table) -> list[tuple[str, str]]:
+    return [(name, table[name].kind) for name in table]
 
 
 def build_weighted_spaces(tables: Sequence[Table], scale: Scale) -> tuple[list[RecordSpace], Floats]:
     """One space for all tables in which ties are exact, and the weight of each coordinate's squared difference.
 
-    `spaces` divides before anything is subtracted, which rounds, and so parts whole numbers that are as near. Here
-    coordinates are divided by powers of two alone; the rest of each scale is in the weights, the first of which is 1,
-    so that columns as wide as the first add up without rounding. All distances have one factor that tells nothing.
+    `build_spaces` divides before anything is subtracted, which rounds, and so parts whole numbers that are as near.
+    Here coordinates are divided by powers of two alone; the rest of each scale is in the weights, the first of which is
+    1, so that columns as wide as the first add up without rounding. All distances have one factor that means nothing.
     """
     scales = _compute_scales(tables[0], scale)
-    is_linear = [attribute.kind != "nominal" for attribute in _list_attributes(tables[0])]
-    unit = next((math.frexp(divisor)[0] for divisor, linear in zip(scales, is_linear, strict=True) if linear), 1.0)
-    scales = [divisor / unit for divisor in scales]
-    powers = [
-        math.ldexp(0.5, math.frexp(divisor)[1]) if linear else divisor
-        for divisor, linear in zip(scales, is_linear, strict=True)
-    ]
-    weights = [
-        (power / divisor) ** 2
-        for name, divisor, power, linear in zip(tables[0], scales, powers, is_linear, strict=True)
-        for _ in range(linear * (2 if any(bool(table[name].missing.any()) for table in tables) else 1))
-    ]
+    is_ordered = [attribute.kind != "nominal" for attribute in tables[0].attributes.values()]
+    unit = next((math.frexp(divisor)[0] for divisor, ordered in zip(scales, is_ordered, strict=True) if ordered), 1.0)
+    powers, weights = [], []
+    for name, scale_divisor, ordered in zip(tables[0], scales, is_ordered, strict=True):
+        divisor = scale_divisor / unit
+        powers.append(math.ldexp(0.5, math.frexp(divisor)[1]) if ordered else divisor)
+        if ordered:
+            has_missing = any(bool(table[name].missing.any()) for table in tables)
+            weights += [(powers[-1] / divisor) ** 2] * (1 + has_missing)
     return build_spaces(tables, powers), np.array(weights)
 
 
 def compute_semantic_distances(
     taxonomy: Taxonomy | None, first_labels: Sequence[str], second_labels: Sequence[str]
 ) -> Floats:
-    """Formula 6.6 between each of the ones and each of the twos."""
+    """Formula 6.6 between each of the first and each of the second labels."""
     if taxonomy is None:
-        is_equal = np.array(
-            [[first_label == second_label for second_label in second_labels] for first_label in first_labels],
-            dtype=bool,
-        ).reshape(len(first_labels), len(second_labels))
-        return np.where(is_equal, 0.0, FLAT_DISTANCE)
+        is_equal = [[first == second for second in second_labels] for first in first_labels]
+        shape = len(first_labels), len(second_labels)
+        return np.where(np.array(is_equal, dtype=bool).reshape(shape), 0.0, FLAT_DISTANCE)
     positions = {concept: place for place, concept in enumerate(taxonomy.ancestors)}
-    first, second = (
-        _encode_ancestors(taxonomy, positions, first_labels),
-        _encode_ancestors(taxonomy, positions, second_labels),
-    )
+    first, second = (_encode_ancestors(taxonomy, positions, labels) for labels in (first_labels, second_labels))
     common = first @ second.T
     union = first.sum(axis=1)[:, None] + second.sum(axis=1)[None, :] - common
     distances: Floats = np.log2(1 + (union - common) / union)
@@ -152,6 +129,15 @@ def _encode_ancestors(taxonomy: Taxonomy, positions: dict[str, int], concepts: S
     for row, concept in enumerate(concepts):
         indicators[row, [positions[ancestor] for ancestor in taxonomy.get_ancestors(concept)]] = 1
     return indicators
+
+
+def order_depth_first(taxonomy: Taxonomy | None, categories: Sequence[str]) -> list[int]:
+    """The places of the categories, near concepts side by side and siblings by name; without a taxonomy as listed."""
+    if taxonomy is None:
+        return list(range(len(categories)))
+    depths = {concept: len(ancestors) for concept, ancestors in taxonomy.ancestors.items()}
+    paths = [sorted((depths[name], name) for name in taxonomy.get_ancestors(category)) for category in categories]
+    return sorted(range(len(paths)), key=paths.__getitem__)
 
 
 def find_boundary_categories(attribute: Attribute) -> tuple[int, int]:
@@ -167,10 +153,8 @@ def compute_domain_width(attribute: Attribute) -> float:
         return attribute.upper - attribute.lower or 1.0
     if len(attribute.categories) < 2:
         return 1.0
-    low, high = find_boundary_categories(attribute)
-    return float(
-        compute_semantic_distances(attribute.taxonomy, [attribute.categories[low]], [attribute.categories[high]])[0, 0]
-    )
+    ends = [[attribute.categories[place]] for place in find_boundary_categories(attribute)]
+    return float(compute_semantic_distances(attribute.taxonomy, *ends)[0, 0])
 
 
 def _compute_deviation(attribute: Attribute) -> float:
@@ -184,8 +168,8 @@ def _compute_deviation(attribute: Attribute) -> float:
 
 
 def _compute_scales(table: Table, scale: Scale) -> list[float]:
-    """What each attribute's distance is divided by."""
-    attributes = _list_attributes(table)
+    """The divisor of each attribute's distances."""
+    attributes = list(table.attributes.values())
     for attribute in attributes:
         if attribute.kind == "nominal" and len(attribute.categories) > MAX_CATEGORIES:
             raise InvalidInput(
@@ -214,19 +198,14 @@ def _parse_scale(scale: object, count: int) -> list[float]:
     return numbers
 
 
-def _list_attributes(table: Table) -> list[Attribute]:
-    return [table[name] for name in table]
-
-
-def _build_points(lines: Sequence[tuple[Sequence[Attribute], Attribute, float]], rows: int) -> Floats:
+def _build_points(ordered: Sequence[tuple[Sequence[Attribute], Attribute, float]], rows: int) -> Floats:
     """The coordinates; a second one for an attribute of which any table misses a value."""
-    has_missing = [
-        any(bool(attribute_version.missing.any()) for attribute_version in versions) for versions, _, _ in lines
-    ]
-    points = np.empty((rows, len(lines) + sum(has_missing)))
+    has_missing = [any(bool(version.missing.any()) for version in versions) for versions, _, _ in ordered]
+    points = np.empty((rows, len(ordered) + sum(has_missing)))
     column = 0
-    for (versions, attribute, divisor), missing in zip(lines, has_missing, strict=True):
-        _fill_coordinates(points[:, column], attribute, divisor)
+    for (versions, attribute, divisor), missing in zip(ordered, has_missing, strict=True):
+        np.divide(attribute.values, divisor, out=points[:, column])
+        points[attribute.missing, column] = (attribute.lower + attribute.upper) / 2 / divisor
         if np.abs(points[:, column]).max(initial=0) > MAX_COORDINATE:
             raise InvalidInput(
                 f"the column {attribute.name[:40]!r} holds numbers beyond "
@@ -239,21 +218,11 @@ def _build_points(lines: Sequence[tuple[Sequence[Attribute], Attribute, float]],
     return points
 
 
-def _fill_coordinates(column: Floats, attribute: Attribute, divisor: float) -> None:
-    """Fill a column of coordinates."""
-    np.divide(attribute.values, divisor, out=column)
-    absent = attribute.missing
-    if absent.any():
-        column[absent] = (attribute.lower + attribute.upper) / 2 / divisor
-
-
 def _list_concepts(attributes: Sequence[Attribute]) -> tuple[str, ...]:
     """Everything that a nominal attribute can be: its categories, then the taxonomy's other concepts."""
-    extra_labels = [name for attribute in attributes[1:] for name in attribute.categories]
     taxonomy = attributes[0].taxonomy
-    return tuple(
-        dict.fromkeys((*attributes[0].categories, *(taxonomy.ancestors if taxonomy is not None else extra_labels)))
-    )
+    labels = [name for attribute in attributes[1:] for name in attribute.categories]
+    return tuple(dict.fromkeys((*attributes[0].categories, *(labels if taxonomy is None else taxonomy.ancestors))))
 
 
 def _append_missing(distances: Floats) -> Floats:
@@ -298,11 +267,11 @@ def compute_centroids(attribute: Attribute, groups: NDArray[np.int64], weights: 
     if attribute.kind == "numeric":
         means = _compute_means(groups[is_present], attribute.values[is_present], weight[is_present], count)
         return replace(attribute, values=np.where(missing_groups, np.nan, means)[groups])
-    find_places = _find_medians if attribute.kind == "ordinal" else _find_modes if attribute.taxonomy is None else None
-    if find_places is not None:
-        places = find_places(groups[is_present], attribute.values[is_present], weight[is_present], count)
-        return replace(attribute, values=np.where(missing_groups, ABSENT, places)[groups])
-    return _compute_nominal_centroids(attribute, groups, weight, missing_groups)
+    if attribute.kind == "nominal" and attribute.taxonomy is not None:
+        return _compute_nominal_centroids(attribute, attribute.taxonomy, groups, weight, missing_groups)
+    find_places = _find_medians if attribute.kind == "ordinal" else _find_modes
+    places = find_places(groups[is_present], attribute.values[is_present], weight[is_present], count)
+    return replace(attribute, values=np.where(missing_groups, ABSENT, places)[groups])
 
 
 def _compute_means(groups: Integers, values: Floats, weight: Floats, count: int) -> Floats:
@@ -336,9 +305,9 @@ def _compute_running_sums(groups: Integers, weights: Floats) -> Floats:
 def _find_modes(groups: Integers, values: Integers, weight: Floats, count: int) -> Integers:
     """The place with the most weight."""
     pair_groups, pair_places, pair_weights = _sum_pair_weights(groups, values, weight)
-    most = np.zeros(count)
-    np.maximum.at(most, pair_groups, pair_weights)
-    best = pair_weights >= most[pair_groups] * (1 - WEIGHT_TOLERANCE)
+    greatest_weights = np.zeros(count)
+    np.maximum.at(greatest_weights, pair_groups, pair_weights)
+    best = pair_weights >= greatest_weights[pair_groups] * (1 - WEIGHT_TOLERANCE)
     return _pick_first(pair_groups[best], pair_places[best], count)
 
 
@@ -359,31 +328,26 @@ def _pick_first(groups: Integers, values: Integers, count: int) -> Integers:
 
 
 def _compute_nominal_centroids(
-    attribute: Attribute, groups: Integers, weight: Floats, missing_groups: NDArray[np.bool_]
+    attribute: Attribute, taxonomy: Taxonomy, groups: Integers, weight: Floats, missing_groups: NDArray[np.bool_]
 ) -> Attribute:
     """Formula 6.4: the values become concepts, which join the categories where they are not among them."""
-    taxonomy = attribute.taxonomy
-    assert taxonomy is not None
     is_present = ~attribute.missing
     pair_groups, pair_places, pair_weights = _sum_pair_weights(
         groups[is_present], attribute.values[is_present], weight[is_present]
     )
     concepts = tuple(dict.fromkeys((*attribute.categories, *taxonomy.ancestors)))
     distances = compute_semantic_distances(taxonomy, attribute.categories, concepts)
-    is_ancestor = _mark_ancestors(taxonomy, attribute.categories, concepts)
+    # With its values, the concepts above them are what a group's least taxonomy is made of.
+    ancestors = [taxonomy.ancestors[name] for name in attribute.categories]
+    is_ancestor = np.array([[concept in above for concept in concepts] for above in ancestors], np.float64)
     best = np.full(len(missing_groups), ABSENT, dtype=np.int64)
     for start in range(0, len(missing_groups), GROUPS_PER_BATCH):
         in_batch = (pair_groups >= start) & (pair_groups < start + GROUPS_PER_BATCH)
         counts = np.zeros((min(GROUPS_PER_BATCH, len(missing_groups) - start), len(attribute.categories)))
         counts[pair_groups[in_batch] - start, pair_places[in_batch]] = pair_weights[in_batch]
         marginality = np.where((counts > 0).astype(np.float64) @ is_ancestor > 0, counts @ distances, np.inf)
-        least, tolerance = marginality.min(axis=1, keepdims=True), WEIGHT_TOLERANCE * counts.sum(axis=1, keepdims=True)
-        best[start : start + GROUPS_PER_BATCH] = np.argmax(marginality <= least + tolerance, axis=1)
+        bound = marginality.min(axis=1, keepdims=True) + WEIGHT_TOLERANCE * counts.sum(axis=1, keepdims=True)
+        best[start : start + GROUPS_PER_BATCH] = np.argmax(marginality <= bound, axis=1)
     best[missing_groups] = ABSENT
-    used = concepts[: max(len(attribute.categories), int(best.max(initial=0)) + 1)]
-    return replace(attribute, values=best[groups], categories=used)
-
-
-def _mark_ancestors(taxonomy: Taxonomy, categories: tuple[str, ...], concepts: tuple[str, ...]) -> Floats:
-    """1 where a concept is a category or above it: with its values, what a group's least taxonomy is made of."""
-    return np.array([[concept in taxonomy.ancestors[name] for concept in concepts] for name in categories], np.float64)
+    labels = concepts[: max(len(attribute.categories), int(best.max(initial=0)) + 1)]
+    return replace(attribute, values=best[groups], categories=labels)

@@ -1,7 +1,4 @@
-"""MDAV-ID, MDAV-SWAP and IR-SWAP.
-
-MDAV-SWAP and IR-SWAP: probabilistic k-anonymity, by values that change places inside groups (swap.md).
-"""
+"""MDAV-ID, and MDAV-SWAP and IR-SWAP: probabilistic k-anonymity by values that change places in groups (swap.md)."""
 
 from __future__ import annotations
 
@@ -80,8 +77,6 @@ VISIBLE_ASSUMPTION = (
 DUPLICATE_ASSUMPTION = "a row may carry a value equal to its own that came from another row"
 RANK_ASSUMPTION = "a value is disclosed up to a run of at least k of its ranks, whatever else is known"
 
-RECORD_GROUPS = ("records",)
-
 
 def mdav_swap(
     table: object,
@@ -133,7 +128,7 @@ def ir_swap(
 ) -> ProtectedTable:
     """The table with each confidential column swapped on its own, inside runs of k of its ranks or more (thesis 3.3.3).
 
-    Ranks are those of `ranked_groups`: equal values by their row, missing ones last, nominal ones in the depth-first
+    Ranks are those of `convert_to_ranks`: equal values by their row, missing ones last, nominal ones in the depth-first
     order of the taxonomy.
     """
     original = read_table(table, **reading)
@@ -162,7 +157,7 @@ class SwapStep:
     guarded_columns: tuple[str, ...]
     """The confidential columns whose values are hidden by it."""
     group_names: tuple[str, ...]
-    """What its groups are called: "records", or the columns that move in them alone."""
+    """The names of its groups: "records", or the columns that move in them alone."""
 
     def select_floors(self, floors: Floors) -> Floors:
         """The floors of the columns it guards."""
@@ -174,19 +169,15 @@ def _plan_steps(
 ) -> list[SwapStep]:
     if intruder == "uninformed" and swap == "confidential":
         blocks = {k: tuple(name for name in confidential if min_sizes[name] == k) for k in min_sizes.values()}
-        return [
-            SwapStep(k, quasi, block, block, RECORD_GROUPS if len(blocks) == 1 else block)
-            for k, block in blocks.items()
-        ]
+        names = {k: ("records",) if len(blocks) == 1 else block for k, block in blocks.items()}
+        return [SwapStep(k, quasi, block, block, names[k]) for k, block in blocks.items()]
     if intruder == "uninformed" and swap == "quasi" and len(set(min_sizes.values())) == 1:
-        return [SwapStep(min_sizes[confidential[0]], quasi, quasi, confidential, RECORD_GROUPS)]
+        return [SwapStep(min_sizes[confidential[0]], quasi, quasi, confidential, ("records",))]
     if intruder == "informed" and swap == "confidential":
         known_columns = dict.fromkeys((*quasi, *confidential))
-        others = {
-            name: tuple(other_name for other_name in known_columns if other_name != name) for name in confidential
-        }
         if len(known_columns) < 2:
             raise InvalidInput("an informed intruder knows another column than the one that is swapped; list it too")
+        others = {name: tuple(other for other in known_columns if other != name) for name in confidential}
         return [SwapStep(min_sizes[name], others[name], (name,), (name,), (name,)) for name in confidential]
     raise InvalidInput(
         "intruder is 'uninformed' or 'informed', and swap is 'confidential' "
@@ -195,7 +186,6 @@ def _plan_steps(
 
 
 def _read_min_sizes(k: object, confidential: Sequence[str], rows: int) -> dict[str, int]:
-    """The k of every confidential column."""
     sizes = k if isinstance(k, Mapping) else dict.fromkeys(confidential, k)
     if set(sizes) != set(confidential):
         raise InvalidInput("k must be one whole number, or one for each confidential column")
@@ -217,14 +207,12 @@ def _apply_steps(
         permutation = permute_within_groups(labels, entropy)
         table = table.put(*(table[name].take(permutation) for name in step.moved_columns))
         groups |= dict.fromkeys(step.group_names, labels)
-    return ProtectedTable(
-        table, build_swap_guarantee(min_sizes), groups, np.arange(original.rows), facts=summarize_group_sizes(groups)
-    )
+    guarantee, facts = build_swap_guarantee(min_sizes), summarize_group_sizes(groups)
+    return ProtectedTable(table, guarantee, groups, np.arange(original.rows), facts=facts)
 
 
 def build_swap_guarantee(min_sizes: Mapping[str, int], *extra_assumptions: str) -> Guarantee:
-    """What swapping promises where each confidential column has its own least size of a group."""
+    """The guarantee of swapping where each confidential column has its own least size of a group."""
     guarantee = Guarantee.k_anonymity(min(min_sizes.values()), probabilistic=True)
-    return replace(
-        guarantee, assumptions=(ALIKE_ASSUMPTION, VISIBLE_ASSUMPTION, DUPLICATE_ASSUMPTION, *extra_assumptions)
-    )
+    assumptions = (ALIKE_ASSUMPTION, VISIBLE_ASSUMPTION, DUPLICATE_ASSUMPTION, *extra_assumptions)
+    return replace(guarantee, assumptions=assumptions)

@@ -1,8 +1,6 @@
-"""t-closeness by bucketization (thesis 7.2).
+"""t-closeness by bucketization, for any t of at least 1 and any number of rows (thesis 7.2). Proof: t_closeness.md.
 
-How the rows of buckets are dealt to groups that are t-close to the whole, like cards (t_closeness.md).
-
-t-closeness by bucketization, for any t of at least 1 and any number of rows (thesis 7.2, t_closeness.md).
+The rows of buckets are dealt to groups like cards, so that every group is t-close to the whole.
 """
 
 from __future__ import annotations
@@ -65,37 +63,30 @@ class GroupKind:
 def plan_deals(sizes: BucketSizes, t: Fraction, per_bucket: int) -> tuple[DealRule, ...]:
     """Deals of buckets of these sizes to `per_bucket` groups for each bucket, all t-close to the whole.
 
-    Each lets its own bucket stand out as much as t allows. It must be `feasible`.
+    Each lets its own bucket stand out as much as t allows. There must be such groups (`is_feasible`).
     """
     kinds = _list_group_kinds(sum(sizes), len(sizes), per_bucket)
     totals = _solve_totals(sizes, kinds, t)
     first, before = np.cumsum(totals, axis=0) - totals, np.cumsum(totals, axis=1) - totals
-    return tuple(
-        DealRule(
-            bucket,
-            int(first[place, bucket]),
-            int(first[place, bucket] + totals[place, bucket]),
-            kind.label,
-            kind.groups,
-            int(before[place, bucket]) % kind.groups,
-        )
-        for bucket in range(len(sizes))
-        for place, kind in enumerate(kinds)
-    )
+    deals = []
+    for bucket in range(len(sizes)):
+        for place, kind in enumerate(kinds):
+            start, turn = int(first[place, bucket]), int(before[place, bucket]) % kind.groups
+            stop = int(first[place, bucket] + totals[place, bucket])
+            deals.append(DealRule(bucket, start, stop, kind.label, kind.groups, turn))
+    return tuple(deals)
 
 
 def assign_rows(deals: Sequence[DealRule], bucket: Integers, order: Integers) -> Integers:
-    """The group of every row: as `query.released.dealt` has it, in one pass over the rows.
+    """The group of every row, in one pass over the rows.
 
     `order` lists the rows bucket by bucket, those of a bucket in the order in which they are dealt.
     """
     starts = np.searchsorted(bucket[order], np.arange(max(assignment.bucket for assignment in deals) + 1))
     group = np.empty(len(bucket), dtype=np.int64)
-    for assignment in deals:
-        assigned_rows = order[
-            starts[assignment.bucket] + assignment.first : starts[assignment.bucket] + assignment.last
-        ]
-        group[assigned_rows] = assignment.label + (assignment.turn + np.arange(len(assigned_rows))) % assignment.groups
+    for deal in deals:
+        dealt_rows = order[starts[deal.bucket] + deal.first : starts[deal.bucket] + deal.last]
+        group[dealt_rows] = deal.label + (deal.turn + np.arange(len(dealt_rows))) % deal.groups
     return group
 
 
@@ -119,7 +110,7 @@ def _list_group_kinds(rows: int, buckets: int, per_bucket: int) -> list[GroupKin
 
 
 def _solve_totals(sizes: BucketSizes, kinds: Sequence[GroupKind], t: Fraction) -> Integers:
-    """What all groups of a kind take of each bucket: the most of the buckets that stand out, by linear programming.
+    """The rows that all groups of a kind take of each bucket: the most of those that stand out, by linear programming.
 
     The constraints are those of a transport problem, so that every vertex is integral; that it is one, and that all
     constraints hold, is checked in whole numbers.
@@ -128,11 +119,10 @@ def _solve_totals(sizes: BucketSizes, kinds: Sequence[GroupKind], t: Fraction) -
     from scipy.sparse import identity, kron, vstack
 
     rows, bounds = sum(sizes), build_closed_bounds(t)
-    cell_bounds = [[bounds(kind.size * size, rows) for size in sizes] for kind in kinds]
-    low = np.array([[kind.groups * low for low, _ in row] for kind, row in zip(kinds, cell_bounds, strict=True)])
-    high = np.array(
-        [[kind.groups * min(high, kind.size) for _, high in row] for kind, row in zip(kinds, cell_bounds, strict=True)]
-    )
+    cells = [[bounds(kind.size * size, rows) for size in sizes] for kind in kinds]
+    pairs = list(zip(kinds, cells, strict=True))
+    low = np.array([[kind.groups * low for low, _ in row] for kind, row in pairs])
+    high = np.array([[kind.groups * min(high, kind.size) for _, high in row] for kind, row in pairs])
     across, down = np.ones((1, len(sizes))), np.ones((1, len(kinds)))
     sums = vstack([kron(identity(len(kinds)), across), kron(down, identity(len(sizes)))]).tocsr().astype(np.int64)
     spare = np.array([*(kind.groups * kind.size for kind in kinds), *sizes]) - sums @ low.ravel()
@@ -149,12 +139,12 @@ def _solve_totals(sizes: BucketSizes, kinds: Sequence[GroupKind], t: Fraction) -
 
 RELEASE_FORMS = ("hidden", "anatomy")
 MAX_BUCKETS = 50
-"""More are not made: deals are as many as twice its square."""
+"""More buckets are not made: deals are as many as twice its square."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosenessRequest:
-    """What is asked for: groups of at least k rows that are t-close, in so many buckets and groups if it is said."""
+    """The groups asked for: of at least k rows and t-close, in so many buckets and groups if that is given."""
 
     t: Fraction
     k: int
@@ -163,23 +153,20 @@ class ClosenessRequest:
 
     @staticmethod
     def of(t: object, k: int, buckets: object = None, groups_per_bucket: object = None) -> ClosenessRequest:
-        """The wish; t is at least 1, where groups are as the whole, and there are at least 2 buckets."""
+        """Check the request; t is at least 1, where groups are as the whole, and there are at least 2 buckets."""
         exact_t = as_rational(t, "t")
         if exact_t < 1:
             raise InvalidInput(
                 f"t must be at least 1, where every group is as the whole table, got {format_exact(exact_t)}"
             )
-        return ClosenessRequest(
-            exact_t,
-            k,
-            None if buckets is None else as_int(buckets, "buckets", 2),
-            None if groups_per_bucket is None else as_int(groups_per_bucket, "groups_per_bucket"),
-        )
+        bucket_count = None if buckets is None else as_int(buckets, "buckets", 2)
+        per_bucket = None if groups_per_bucket is None else as_int(groups_per_bucket, "groups_per_bucket")
+        return ClosenessRequest(exact_t, k, bucket_count, per_bucket)
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
-    """Buckets of these sizes, made when asked for so many, and so many groups for each of them."""
+    """Buckets of these sizes, made for so many requested ones, and the number of groups for each of them."""
 
     requested_buckets: int
     sizes: BucketSizes
@@ -189,11 +176,21 @@ class BucketPlan:
 def plan_buckets(request: ClosenessRequest, rows: int, compute_sizes: Callable[[int], BucketSizes]) -> BucketPlan:
     """floor(t) + 1 buckets, at most 50, and as many groups as k allows; where t needs it fewer groups, then buckets.
 
-    `sizes_of` tells how large the buckets are when it is asked for so many. What the wish fixes is not changed.
+    `compute_sizes` gives the sizes of so many buckets. A number of buckets or groups that is given is not changed.
     """
-    for bucket_count in _list_bucket_counts(request, rows):
+    max_buckets = _compute_max_buckets(rows)
+    counts = range(min(math.floor(request.t) + 1, max_buckets), 1, -1)
+    if request.buckets is not None:
+        counts = range(request.buckets, request.buckets - 1, -1) if request.buckets <= max_buckets else range(0)
+    for bucket_count in counts:
         sizes = compute_sizes(bucket_count)
-        per_bucket = _choose_groups_per_bucket(request, sizes)
+        if len(sizes) < 2:
+            continue
+        per_bucket = request.per_bucket
+        if per_bucket is None:
+            per_bucket = find_max_groups(sizes, request.t, request.k)
+        elif not _has_room(request, sizes) or not is_feasible(sizes, per_bucket, request.t):
+            per_bucket = None
         if per_bucket is not None:
             return BucketPlan(bucket_count, sizes, per_bucket)
     raise _build_refusal(request, rows, compute_sizes)
@@ -209,13 +206,12 @@ def plan_bucketization(
     groups_per_bucket: object = None,
     form: str = "hidden",
 ) -> TClosenessPlan:
-    """What an engine does to make `t_close` of one numeric or ordinal column; it follows from the row count alone."""
+    """The plan by which an engine makes `t_close` of one numeric or ordinal column, from the row count alone."""
     request = ClosenessRequest.of(t, check_k(k, rows), buckets, groups_per_bucket)
     bucket_plan = plan_buckets(request, rows, lambda count: compute_cut_sizes(rows, count))
     deals = plan_deals(bucket_plan.sizes, request.t, bucket_plan.per_bucket)
-    return TClosenessPlan(
-        column, compute_cuts(rows, bucket_plan.requested_buckets), deals, check_release_form(form) == "hidden"
-    )
+    cuts, is_hidden = compute_cuts(rows, bucket_plan.requested_buckets), check_release_form(form) == "hidden"
+    return TClosenessPlan(column, cuts, deals, is_hidden)
 
 
 def check_release_form(form: object) -> str:
@@ -225,29 +221,9 @@ def check_release_form(form: object) -> str:
     return str(form)
 
 
-def _list_bucket_counts(request: ClosenessRequest, rows: int) -> range:
-    """The numbers of buckets to try, the greatest first."""
-    if request.buckets is None:
-        return range(min(math.floor(request.t) + 1, _compute_max_buckets(rows)), 1, -1)
-    return (
-        range(request.buckets, request.buckets - 1, -1) if request.buckets <= _compute_max_buckets(rows) else range(0)
-    )
-
-
 def _compute_max_buckets(rows: int) -> int:
     """A group has a row of every bucket, and there are no fewer groups than buckets."""
     return min(math.isqrt(rows), MAX_BUCKETS)
-
-
-def _choose_groups_per_bucket(request: ClosenessRequest, sizes: BucketSizes) -> int | None:
-    """How many groups there are for each bucket; none where there cannot be any."""
-    if len(sizes) < 2:
-        return None
-    if request.per_bucket is None:
-        return find_max_groups(sizes, request.t, request.k)
-    return (
-        request.per_bucket if _has_room(request, sizes) and is_feasible(sizes, request.per_bucket, request.t) else None
-    )
 
 
 def _has_room(request: ClosenessRequest, sizes: BucketSizes) -> bool:
@@ -255,52 +231,46 @@ def _has_room(request: ClosenessRequest, sizes: BucketSizes) -> bool:
 
 
 def _build_refusal(request: ClosenessRequest, rows: int, compute_sizes: Callable[[int], BucketSizes]) -> InvalidInput:
-    """Why not, with the smallest t for which the same wish can be met."""
-    description = f"groups of at least {request.k} rows" + (
-        f" from {request.buckets} buckets" if request.buckets else ""
-    )
+    """Why the request cannot be met, with the smallest t for which it can."""
+    description = f"groups of at least {request.k} rows"
+    if request.buckets:
+        description += f" from {request.buckets} buckets"
     best = _find_smallest_t(request, rows, compute_sizes)
     if best is None:
         return InvalidInput(
-            f"{description} cannot be made for any t: there must be as many groups as buckets, with a row of "
-            "every bucket in "
-            f"each, and at most {MAX_BUCKETS} buckets; ask for a smaller k, fewer buckets or fewer groups for each"
+            f"{description} cannot be made for any t: there must be as many groups as buckets, with a row of every "
+            f"bucket in each, and at most {MAX_BUCKETS} buckets; ask for a smaller k, fewer buckets or fewer groups "
+            "for each"
         )
     return InvalidInput(
-        f"{description} cannot be {format_budget_left(request.t)}-close; the smallest t that is feasible, "
-        "rounded up, is "
-        f"{format_cost(best)}; ask for that"
+        f"{description} cannot be {format_budget_left(request.t)}-close; the smallest t that is feasible, rounded up, "
+        f"is {format_cost(best)}; ask for that"
     )
 
 
 def _find_smallest_t(
     request: ClosenessRequest, rows: int, compute_sizes: Callable[[int], BucketSizes]
 ) -> Fraction | None:
-    """The smallest t for which `arranged` finds something; so many buckets are tried only from some t on."""
+    """The smallest t for which there is a plan; more buckets are tried only from a greater t on."""
     best: Fraction | None = None
     max_buckets = _compute_max_buckets(rows)
-    for bucket_count in (
-        range(2, max_buckets + 1)
-        if request.buckets is None
-        else range(request.buckets, min(request.buckets, max_buckets) + 1)
-    ):
+    counts = range(2, max_buckets + 1)
+    if request.buckets is not None:
+        counts = range(request.buckets, min(request.buckets, max_buckets) + 1)
+    for bucket_count in counts:
         min_t = Fraction(bucket_count - 1 if request.buckets is None else 1)
         if best is not None and min_t >= best:
             break
-        candidate = _find_smallest_t_of_sizes(request, compute_sizes(bucket_count))
+        sizes = compute_sizes(bucket_count)
+        if len(sizes) < 2 or not _has_room(request, sizes):
+            continue
+        if request.per_bucket is None:
+            candidate = find_smallest_t(sizes, request.k)
+        else:
+            candidate = find_smallest_t_for(sizes, request.per_bucket)
         if candidate is not None and (best is None or candidate < best):
             best = max(candidate, min_t)
     return best
-
-
-def _find_smallest_t_of_sizes(request: ClosenessRequest, sizes: BucketSizes) -> Fraction | None:
-    if len(sizes) < 2 or not _has_room(request, sizes):
-        return None
-    return (
-        find_smallest_t(sizes, request.k)
-        if request.per_bucket is None
-        else find_smallest_t_for(sizes, request.per_bucket)
-    )
 
 
 ASSUMPTIONS = (
@@ -333,10 +303,8 @@ def t_close(
     """
     original = read_table(table, **reading)
     quasi_names, confidential_names = check_roles(original, quasi, confidential, informed=False)
-    request, release_form = (
-        ClosenessRequest.of(t, check_k(k, original.rows), buckets, groups_per_bucket),
-        check_release_form(form),
-    )
+    request = ClosenessRequest.of(t, check_k(k, original.rows), buckets, groups_per_bucket)
+    release_form = check_release_form(form)
     for name in confidential_names:
         check_informative(original[name])
     values = original.select(confidential_names)
@@ -345,9 +313,8 @@ def t_close(
     bucket = assign_buckets(bucket_plan.requested_buckets)
     order = permute_within_groups(bucket, entropy)[np.argsort(bucket, kind="stable")]
     groups = assign_rows(plan_deals(bucket_plan.sizes, request.t, bucket_plan.per_bucket), bucket, order)
-    assignment = GroupAssignment(
-        bucket, groups, bucket[permute_within_groups(groups, entropy)] if release_form == "hidden" else None
-    )
+    released_buckets = bucket[permute_within_groups(groups, entropy)] if release_form == "hidden" else None
+    assignment = GroupAssignment(bucket, groups, released_buckets)
     return build_t_close_release(original.select(quasi_names), values, request, bucket_plan, assignment, entropy)
 
 
@@ -369,36 +336,27 @@ def build_t_close_release(
     assignment: GroupAssignment,
     entropy: Entropy | None,
 ) -> ProtectedTable:
-    """The release of quasi-identifiers and confidential values that are parted already."""
-    closeness = _measure_closeness(assignment, request)
-    representatives = build_bucket_values(values, assignment.bucket)
+    """The release of quasi-identifiers and confidential values that are separate already."""
+    released_buckets = assignment.bucket if assignment.released_buckets is None else assignment.released_buckets
+    closeness = groups_apart(assignment.groups, released_buckets)
+    if closeness.worst.ratio > request.t or closeness.smallest < request.k:
+        raise Internal("the groups that were made are not as close, or not as large, as was asked")
+    representatives, source_rows = build_bucket_values(values, assignment.bucket), np.arange(quasi_table.rows)
     facts = _summarize_facts(bucket_plan, representatives, closeness)
     guarantee = replace(Guarantee.t_closeness(request.t, "ratio"), assumptions=ASSUMPTIONS)
     if assignment.released_buckets is not None:
         released = quasi_table.put(*representatives.take(assignment.released_buckets).attributes.values())
-        return ProtectedTable(
-            released, guarantee, {"records": assignment.groups}, np.arange(quasi_table.rows), facts=facts
-        )
+        return ProtectedTable(released, guarantee, {"records": assignment.groups}, source_rows, facts=facts)
     for name in (*quasi_table, *values):
         check_anatomy_name(name)
     numbers = renumber_groups(assignment.groups, entropy)
     released = quasi_table.put(read_table({"group": numbers})["group"])
     second = count_group_values(representatives.take(assignment.bucket), numbers)
-    return ProtectedTable(released, guarantee, {"records": numbers}, np.arange(quasi_table.rows), second, facts)
-
-
-def _measure_closeness(assignment: GroupAssignment, request: ClosenessRequest) -> GroupsApart:
-    """How far the groups are from the whole; that they are as asked is checked in whole numbers."""
-    closeness = groups_apart(
-        assignment.groups, assignment.bucket if assignment.released_buckets is None else assignment.released_buckets
-    )
-    if closeness.worst.ratio > request.t or closeness.smallest < request.k:
-        raise Internal("the groups that were made are not as close, or not as large, as was asked")
-    return closeness
+    return ProtectedTable(released, guarantee, {"records": numbers}, source_rows, second, facts)
 
 
 def _summarize_facts(bucket_plan: BucketPlan, representatives: Table, closeness: GroupsApart) -> dict[str, object]:
-    """What may be told: the buckets, the groups' sizes, and how close they are, as numbers and exactly."""
+    """The facts that may be released: the buckets, the groups' sizes, and how close they are, as floats and exactly."""
     attributes = list(representatives.attributes.values())
     ordered = len(attributes) == 1 and attributes[0].kind != "nominal"
     values = [
@@ -420,7 +378,6 @@ def _summarize_facts(bucket_plan: BucketPlan, representatives: Table, closeness:
 
 
 def _to_json_value(value: object) -> object:
-    """A value as JSON holds it."""
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)
     number = value.item() if isinstance(value, np.generic) else value

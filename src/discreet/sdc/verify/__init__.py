@@ -1,1 +1,1 @@
-"""What a protected file is worth and what it gives away, measured without the methods that made it."""
+"""The claims of protected files, checked without the methods that made them."""

@@ -1,13 +1,11 @@
-"""Measure k, l and t on a table, and look for a counterexample to insensitivity.
+"""Measure k, l and t on a table, and look for a counterexample to insensitivity (thesis, Definition 12).
 
-Counts are whole numbers and what is made of them by division is a Fraction, so that a claim is compared with its figure
-exactly; only the entropy is a float. Nothing costs more than a sort of the rows, however many classes and values.
+Counts are whole numbers and their quotients are Fractions, so that a claim is compared with its figure exactly; only
+the entropy is a float. Nothing costs more than a sort of the rows, however many classes and values. A class is a set of
+rows that an intruder cannot tell apart: those with equal quasi-identifiers, or those of one group.
 
-A class is a set of rows that an intruder cannot tell apart: those with equal quasi-identifiers, or those of one group.
-
-Insensitive microaggregation (thesis, Definition 12): does one record move every cluster by at most one record?
-
-Clusters are compared as collections of records, wherever these stand in the table and whatever labels the method gave.
+Insensitive microaggregation moves every cluster by at most one record where one record changes. Clusters are compared
+as collections of records, wherever these stand in the table and whatever labels the method gave.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ def format_ratio(figure: Ratio | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ClassDiversity:
-    """How varied one confidential column, or several as one, is inside the classes: always of the worst class."""
+    """The diversity of one confidential column, or several as one, inside the classes: always of the worst class."""
 
     distinct: int
     """l: the least number of distinct values."""
@@ -103,7 +101,7 @@ class _ClassCells:
 
 
 def measure_diversity(classes: Integers, places: Integers, m: int, kind: Kind, recursive_l: int = 2) -> ClassDiversity:
-    """The variety of values, given as places among m distinct ones, inside classes 0 to c - 1."""
+    """The diversity of values, given as places among m distinct ones, inside classes 0 to c - 1."""
     keys, count = np.unique(classes * m + places, return_counts=True)
     owner, value = keys // m, keys % m
     starts, sizes = np.flatnonzero(np.diff(owner, prepend=-1)), np.bincount(classes)
@@ -133,9 +131,8 @@ def _compute_recursive(cells: _ClassCells, l: int) -> Ratio:  # noqa: E741  the 
         return math.inf
     falling = cells.count[np.lexsort((-cells.count, cells.owner))]
     rank = np.arange(len(falling)) - np.repeat(cells.starts, cells.lengths)
-    return find_greatest_fraction(
-        falling[cells.starts], np.add.reduceat(np.where(rank >= l - 1, falling, 0), cells.starts)
-    )
+    tails = np.add.reduceat(np.where(rank >= l - 1, falling, 0), cells.starts)
+    return find_greatest_fraction(falling[cells.starts], tails)
 
 
 def _compute_ratio(cells: _ClassCells) -> Fraction:
@@ -183,14 +180,13 @@ def _compute_ordered_distance(cells: _ClassCells) -> Fraction:
     below_crossing = height * (cross - cells.value) - size * (summed[cross] - summed[cells.value])
     above_crossing = size * (summed[after] - summed[cross]) - height * (after - cross)
     first = cells.sizes.astype(kind) * summed[cells.value[cells.starts]]
-    return find_greatest_fraction(
-        np.add.reduceat(below_crossing + above_crossing, cells.starts) + first, cells.sizes
-    ) / (rows * (m - 1))
+    distances = np.add.reduceat(below_crossing + above_crossing, cells.starts) + first
+    return find_greatest_fraction(distances, cells.sizes) / (rows * (m - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Anonymity:
-    """What was measured on a table; l and t are those of the worst confidential column, None where there is none."""
+    """The measures of a table; l and t are those of the worst confidential column, None where there is none."""
 
     rows: int
     classes: int
@@ -250,20 +246,19 @@ class Anonymity:
 def measure_anonymity(
     table: object, quasi: Sequence[str], confidential: Sequence[str] = (), *, recursive_l: int = 2
 ) -> Anonymity:
-    """k, l and t of any table, whoever made it.
+    """Measure k, l and t of any table, whoever made it.
 
-    The measures with classes of equal quasi-identifiers; recursive diversity is that of (c, recursive_l).
+    Classes are rows with equal quasi-identifiers; recursive diversity is that of (c, recursive_l).
     """
     original = read_table(table)
-    return _measure_classes(
-        find_classes(original, check_column_names(quasi, "quasi-identifiers")), original, confidential, recursive_l
-    )
+    classes = find_classes(original, check_column_names(quasi, "quasi-identifiers"))
+    return _measure_classes(classes, original, confidential, recursive_l)
 
 
 def measure_groups(
     groups: object, table: object, confidential: Sequence[str] = (), *, recursive_l: int = 2
 ) -> Anonymity:
-    """The measures with classes given as labels, one for each row: for groups that the table does not show."""
+    """Measure k, l and t with classes given as labels, one for each row: for groups that the table does not show."""
     original = read_table(table)
     return _measure_classes(encode_labels(groups, original.rows), original, confidential, recursive_l)
 
@@ -271,7 +266,7 @@ def measure_groups(
 def measure_anatomy(
     first: object, second: object, confidential: Sequence[str] = (), *, recursive_l: int = 2
 ) -> Anonymity:
-    """The measures of Anatomy's two tables: a `group` for each row, and each `group`'s values with their `count`.
+    """Measure k, l and t of Anatomy's two tables: a `group` for each row, and each `group`'s values with `count`.
 
     Without `confidential` all columns of the second table are.
     """
@@ -337,12 +332,10 @@ def find_bijection(ones: Sequence[Cluster], others: Sequence[Cluster]) -> dict[i
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    pairs = [
-        (index, other_index) for index, near in enumerate(_find_meeting_clusters(ones, others)) for other_index in near
-    ]
     close = [
         (index, other_index)
-        for index, other_index in pairs
+        for index, candidates in enumerate(_find_meeting_clusters(ones, others))
+        for other_index in candidates
         if count_differing_records(ones[index], others[other_index]) <= 1
     ]
     rows, columns = (np.array([pair[side] for pair in close], dtype=np.int64) for side in (0, 1))

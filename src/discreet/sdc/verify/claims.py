@@ -4,10 +4,10 @@ Groups that the file hides protect only where their values changed places. The o
 rows carry the value nearest to their own as a uniform permutation brings there. A file alone never refutes the claim,
 since the groups it hides need not be its classes.
 
-Proved it is only with the groups and the original: every group has k rows or more and holds what it held, so that each
-of its rows is as likely as any other to have got a person's value, provided the permutation was uniform; counts of
-values that came back to their own rows look for permutations that were not. Record linkage and what a group tells of a
-value, all of it where its values are one, are measured beside, and bounded by nothing.
+Only the groups and the original prove it: every group has k rows or more and holds what it held, so that each of its
+rows is as likely as any other to have got a person's value, provided the permutation was uniform; counts of values that
+came back to their own rows look for permutations that were not. Record linkage and what a group tells of a value, all
+of it where its values are one, are measured too, and bounded by nothing.
 
 A claim that the files contradict raises `ClaimFailed`, one that they cannot show `Unsupported`, which says what to add.
 """
@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.errors import ClaimFailed, InvalidInput, Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_number, format_percent, format_percent_at_most, format_upper
 from discreet.privacy.guarantee import Guarantee
 from discreet.sdc.table import Attribute, Integers, Table, read_table
@@ -44,6 +43,7 @@ from discreet.sdc.verify.evidence import (
     Evidence,
     Hits,
     bound_linkage,
+    build_failure,
     check_column_names,
     count_disturbed_groups,
     count_unique_hits,
@@ -65,7 +65,7 @@ from discreet.sdc.verify.evidence import (
 
 @dataclass(frozen=True, slots=True)
 class GroupDisclosure:
-    """Of one confidential column."""
+    """The disclosure of one confidential column by groups."""
 
     rows: int
     hits: float
@@ -75,7 +75,7 @@ class GroupDisclosure:
 
     @property
     def certain(self) -> float:
-        """Their share."""
+        """The share of rows in groups with one value only."""
         return self.alone / self.rows
 
     def to_json(self) -> dict[str, object]:
@@ -84,15 +84,16 @@ class GroupDisclosure:
 
 
 def measure_group_disclosure(groups: Integers, values: Attribute) -> GroupDisclosure:
-    """What groups tell of a column, its values being among those of the row's group."""
+    """The disclosure of a column by groups, its values being among those of the row's group."""
     places, m = encode_values(values)
     keys, count = np.unique(groups * m + places, return_counts=True)
     sizes = np.bincount(groups)[keys // m]
     return GroupDisclosure(len(places), float((count**2 / sizes).sum()) / len(places), int(count[count == sizes].sum()))
 
 
-def summarize_disclosures(columns: Mapping[str, GroupDisclosure]) -> tuple[dict[str, object], list[str]]:
-    """The figures of every column and of the worst, and a sentence for each."""
+def summarize_disclosures(groups: Mapping[str, Integers], values: Table) -> tuple[dict[str, object], list[str]]:
+    """The disclosure of each column by its groups: the figures of all and of the worst, and a sentence for each."""
+    columns = {name: measure_group_disclosure(labels, values[name]) for name, labels in groups.items()}
     if not columns:
         return {}, []
     measured: dict[str, object] = {
@@ -100,18 +101,17 @@ def summarize_disclosures(columns: Mapping[str, GroupDisclosure]) -> tuple[dict[
         "certain": max(disclosure.certain for disclosure in columns.values()),
         "disclosed": {name: disclosure.to_json() for name, disclosure in columns.items()},
     }
-    return measured, [_format_group_disclosure(name, disclosure) for name, disclosure in columns.items()]
-
-
-def _format_group_disclosure(name: str, disclosure: GroupDisclosure) -> str:
-    certain = (
-        f"of {disclosure.rows} rows {disclosure.alone} are in groups with one value: for them the value is certain"
-    )
-    return (
-        f"{name[:40]!r}: one of the group's values, drawn at random, is equal to their own for "
-        f"{format_percent(disclosure.hits)} of the people; "
-        f"{certain if disclosure.alone else ('no group has one value only')}."
-    )
+    sentences = []
+    for name, disclosure in columns.items():
+        certain = "no group has one value only"
+        if disclosure.alone:
+            people = f"of {disclosure.rows} rows {disclosure.alone}"
+            certain = f"{people} are in groups with one value: for them the value is certain"
+        sentences.append(
+            f"{name[:40]!r}: one of the group's values, drawn at random, is equal to their own for "
+            f"{format_percent(disclosure.hits)} of the people; {certain}."
+        )
+    return measured, sentences
 
 
 def check_anatomy_claim(claim: Guarantee, files: Evidence, second: Table) -> CheckedClaim:
@@ -127,26 +127,22 @@ def check_anatomy_claim(claim: Guarantee, files: Evidence, second: Table) -> Che
         words.append("Every group's values are those of its people in the original.")
     values = expand_counts(second)
     groups = encode_values(values[GROUP])[0]
-    measured, sentences = summarize_disclosures(
-        {name: measure_group_disclosure(groups, values[name]) for name in anonymity.columns}
-    )
+    measured, sentences = summarize_disclosures(dict.fromkeys(anonymity.columns, groups), values)
     return CheckedClaim(claim, True, {"anonymity": anonymity.to_json(), **measured}, (*words, *sentences))
 
 
 def measure_separate_tables(claim: Guarantee, files: Evidence, second: Table) -> Anonymity:
-    """What the two tables measure, where nothing but the group leads from one to the other."""
+    """Measure the two tables, where nothing but the group leads from one to the other."""
     for name in files.confidential:
         if name in files.released.attributes:
-            raise ClaimFailed(
-                f"the release claims {format_claim(claim)}, and its first table shows {name[:40]!r} row by row"
-            )
+            raise build_failure(claim, f"its first table shows {name[:40]!r} row by row")
     if files.original is not None:
         require_no_copy(claim, files, files.original, [name for name in files.released if name != GROUP])
     anonymity = measure_anatomy(files.released, second, files.confidential)
     if surplus := [name for name in second if name not in {GROUP, *anonymity.columns, COUNT}]:
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and its second table holds {surplus[0][:40]!r} beside "
-            f"{GROUP!r}, the confidential columns and {COUNT!r}"
+        raise build_failure(
+            claim,
+            f"its second table holds {surplus[0][:40]!r} beside {GROUP!r}, the confidential columns and {COUNT!r}",
         )
     _require_order(claim, second, (GROUP, *anonymity.columns))
     return anonymity
@@ -155,27 +151,21 @@ def measure_separate_tables(claim: Guarantee, files: Evidence, second: Table) ->
 def _require_order(claim: Guarantee, second: Table, names: tuple[str, ...]) -> None:
     """One row for each group and value, by group and value: an order of the people's would tell whose they are."""
     if len(np.unique(find_classes(second, names))) < second.rows:
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and its second table lists a group's value more than once, "
-            "which tells people apart; count them in one row"
+        raise build_failure(
+            claim,
+            "its second table lists a group's value more than once, which tells people apart; count them in one row",
         )
     is_tied = np.ones(max(second.rows - 1, 0), dtype=np.bool_)
     for name in names:
         places = encode_values(second[name])[0]
-        if not _is_ordered(second[name], places, is_tied):
-            raise ClaimFailed(
-                f"the release claims {format_claim(claim)}, and its second table is not sorted by {name[:40]!r}, "
-                "so that the order of its rows may tell whose they are"
-            )
+        before, after = places[:-1][is_tied], places[1:][is_tied]
+        # Names may be in any one list, since files do not say in which they were declared.
+        if not np.all(before <= after) and (
+            second[name].kind == "numeric" or not _has_common_order(np.column_stack([before, after])[before != after])
+        ):
+            finding = f"its second table is not sorted by {name[:40]!r}"
+            raise build_failure(claim, f"{finding}, so that the order of its rows may tell whose they are")
         is_tied &= places[1:] == places[:-1]
-
-
-def _is_ordered(attribute: Attribute, places: Integers, is_tied: NDArray[np.bool_]) -> bool:
-    """Whether rows alike so far ascend; names in any one list, since files do not say in which they were declared."""
-    before, after = places[:-1][is_tied], places[1:][is_tied]
-    if np.all(before <= after):
-        return True
-    return attribute.kind != "numeric" and _has_common_order(np.column_stack([before, after])[before != after])
 
 
 def _has_common_order(pairs: Integers) -> bool:
@@ -201,9 +191,7 @@ def _require_truth(claim: Guarantee, files: Evidence, original: Table, second: T
         )
         before, after = crossed_codes[: len(before)], crossed_codes[len(before) :]
     if not np.array_equal(np.sort(before), np.sort(after)):
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and its second table does not hold its groups' values"
-        )
+        raise build_failure(claim, "its second table does not hold its groups' values")
 
 
 def check_closeness_claim(claim: Guarantee, files: Evidence) -> CheckedClaim:
@@ -218,10 +206,9 @@ def check_closeness_claim(claim: Guarantee, files: Evidence) -> CheckedClaim:
     figure = _get_measured_t(claim, anonymity)
     if figure > (claim.t or 0):
         raise Unsupported(
-            f"the file alone does not show {format_claim(claim)}: {_format_figure(figure, 'class')} was "
-            "measured over every class of "
-            "equal quasi-identifiers, and its groups may be others that it hides; give the groups or Anatomy's second "
-            "table"
+            f"the file alone does not show {format_claim(claim)}: {_format_figure(figure, 'class')} was measured over "
+            "every class of equal quasi-identifiers, and its groups may be others that it hides; give the groups or "
+            "Anatomy's second table"
         )
     return _check_measured_t(claim, anonymity, "class")
 
@@ -230,40 +217,32 @@ def _check_hidden_groups(claim: Guarantee, files: Evidence) -> CheckedClaim:
     groups = files.get_labels(files.confidential[0] if len(files.confidential) == 1 else RECORDS)
     checked_claim = _check_measured_t(claim, measure_groups(groups, files.released, files.confidential), "group")
     if files.original is None:
-        words = (
-            *checked_claim.words,
-            "Without the original nothing shows that values changed places inside the groups.",
-        )
+        unproved = "Without the original nothing shows that values changed places inside the groups."
+        words = (*checked_claim.words, unproved)
         return CheckedClaim(claim, False, checked_claim.measured, words)
     require_no_copy(claim, files, files.original, files.other_columns)
-    hits = {name: _require_moved(claim, files, files.original, name, groups) for name in files.confidential}
+    hits = {}
+    for name in files.confidential:
+        places = find_nearest_values(files.original[name], files.released[name])
+        hits[name] = require_uniform(claim, name, *places, groups).to_json()
     sentence = "As many values are near those of their own rows as changing places brings there."
     words = (*checked_claim.words, sentence, PROVISO)
     return CheckedClaim(claim, True, {**checked_claim.measured, "hits": hits}, words)
 
 
-def _require_moved(
-    claim: Guarantee, files: Evidence, original: Table, name: str, groups: Integers
-) -> dict[str, object]:
-    return require_uniform(claim, name, *find_nearest_values(original[name], files.released[name]), groups).to_json()
-
-
-def _check_measured_t(claim: Guarantee, anonymity: Anonymity, what: str) -> CheckedClaim:
+def _check_measured_t(claim: Guarantee, anonymity: Anonymity, group_kind: str) -> CheckedClaim:
     figure = _get_measured_t(claim, anonymity)
     if figure > (claim.t or 0):
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and {_format_figure(figure, what)} "
-            f"was measured over every {what}"
-        )
+        raise build_failure(claim, f"{_format_figure(figure, group_kind)} was measured over every {group_kind}")
     words = (
-        f"{format_claim(claim)} holds: {format_cost(figure)} was measured over every {what}, "
+        f"{format_claim(claim)} holds: {format_cost(figure)} was measured over every {group_kind}, "
         f"the smallest of which has {anonymity.k} rows."
     )
     return CheckedClaim(claim, True, {"anonymity": anonymity.to_json(), "t": format_ratio(figure)}, (words,))
 
 
-def _format_figure(figure: Ratio, what: str) -> str:
-    return f"infinite, since a {what} lacks a value," if figure == math.inf else format_cost(figure)
+def _format_figure(figure: Ratio, group_kind: str) -> str:
+    return f"infinite, since a {group_kind} lacks a value," if figure == math.inf else format_cost(figure)
 
 
 def _get_measured_t(claim: Guarantee, anonymity: Anonymity) -> Ratio:
@@ -279,21 +258,12 @@ def _get_measured_t(claim: Guarantee, anonymity: Anonymity) -> Ratio:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PermutedColumn:
-    """What was permuted: a column, or several as one, with the places of its values before and after."""
+    """A permuted column, or several as one, with the places of its values before and after."""
 
     name: str
     before: Integers
     after: Integers
     m: int
-
-
-@dataclass(frozen=True, slots=True)
-class _MeasuredColumn:
-    """What was measured of it, and in words."""
-
-    name: str
-    measured: dict[str, object]
-    words: str
 
 
 def check_probabilistic_claim(claim: Guarantee, files: Evidence) -> CheckedClaim:
@@ -325,9 +295,7 @@ def _check_by_classes(claim: Guarantee, files: Evidence, classes: Integers, k: i
         f"{format_claim(claim)} holds, because every row shares its quasi-identifiers with {k - 1} others or more, "
         "among whom no swap would change anything."
     )
-    measured, sentences = summarize_disclosures(
-        {name: measure_group_disclosure(classes, files.released[name]) for name in files.confidential}
-    )
+    measured, sentences = summarize_disclosures(dict.fromkeys(files.confidential, classes), files.released)
     return CheckedClaim(claim, True, {"k": k, **measured}, (words, *sentences))
 
 
@@ -341,33 +309,31 @@ def _check_by_groups(claim: Guarantee, files: Evidence) -> CheckedClaim:
 
 
 def _measure_disclosures(files: Evidence) -> tuple[dict[str, object], list[str]]:
-    """What the groups tell of each confidential column, whichever columns moved inside them."""
-    if not files.groups:
-        return {}, []
-    return summarize_disclosures(
-        {name: measure_group_disclosure(files.get_labels(name), files.released[name]) for name in files.confidential}
-    )
+    """The disclosure of each confidential column by the groups, whichever columns moved inside them."""
+    labels = {name: files.get_labels(name) for name in files.confidential} if files.groups else {}
+    return summarize_disclosures(labels, files.released)
 
 
 def _check_by_original(claim: Guarantee, files: Evidence, original: Table) -> CheckedClaim:
-    measured_columns = [
-        _check_within_groups(claim, files, original, permuted)
-        if files.groups
-        else _check_without_groups(claim, permuted)
-        for permuted in _list_permuted(files, original)
-    ]
+    columns: dict[str, object] = {}
+    words = []
+    for permuted in _list_permuted(files, original):
+        if files.groups:
+            columns[permuted.name], sentence = _check_within_groups(claim, files, original, permuted)
+        else:
+            columns[permuted.name], sentence = _check_without_groups(claim, permuted)
+        words.append(sentence)
     if not _is_unpermuted(files):
         require_no_copy(claim, files, original, files.other_columns)
     disclosures, sentences = _measure_disclosures(files)
     linkage = bound_linkage(original, files.released, files.quasi) if files.quasi else None
-    columns = {column.name: column.measured for column in measured_columns}
     measured = {
         "columns": columns,
         **disclosures,
         "linkage_by_distance": format_ratio(linkage),
         **_measure_alone_by_ranks(files),
     }
-    words = [*(column.words for column in measured_columns), *([PROVISO] if files.groups else []), *sentences]
+    words += [*([PROVISO] if files.groups else []), *sentences]
     if linkage is not None:
         words.append(
             f"Beside the claim, and not bounded by it: rows link to {format_percent_at_most(linkage)} of the people."
@@ -397,33 +363,30 @@ def _build_permuted_column(files: Evidence, original: Table, names: tuple[str, .
 
 def _check_within_groups(
     claim: Guarantee, files: Evidence, original: Table, permuted: _PermutedColumn
-) -> _MeasuredColumn:
+) -> tuple[dict[str, object], str]:
     """Groups of k or more that hold what they held, with as many values on their own rows as chance brings there."""
     groups = files.get_labels(permuted.name)
     smallest_size = int(np.bincount(groups).min())
     require_k(claim, smallest_size, _format_group(permuted.name))
     disturbed_groups = count_disturbed_groups(permuted.before, permuted.after, permuted.m, groups)
     if disturbed_groups:
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and {disturbed_groups} groups of {permuted.name[:40]!r} "
-            "do not hold the values that "
-            "they hold in the original, so it is no permutation inside them"
+        raise build_failure(
+            claim,
+            f"{disturbed_groups} groups of {permuted.name[:40]!r} do not hold the values that they hold in the "
+            "original, so it is no permutation inside them",
         )
     hits = require_uniform(claim, permuted.name, permuted.before, permuted.after, permuted.m, groups)
     words = (
         f"{permuted.name[:40]!r}: a value is on its own row with probability at most 1/{smallest_size}; with "
-        "duplicates "
-        f"{hits.observed} of {hits.rows} rows carry a value equal to their own, where chance gives "
+        f"duplicates {hits.observed} of {hits.rows} rows carry a value equal to their own, where chance gives "
         f"{format_number(hits.expected)} ± {format_number(hits.deviation)}{_format_suspicion(hits)}."
     )
     width = measure_group_width(original[permuted.name], groups) if permuted.name in original.attributes else None
-    return _MeasuredColumn(
-        permuted.name, {"least_group": smallest_size, "hits": hits.to_json(), "rank_group_width": width}, words
-    )
+    return {"least_group": smallest_size, "hits": hits.to_json(), "rank_group_width": width}, words
 
 
-def _check_without_groups(claim: Guarantee, permuted: _PermutedColumn) -> _MeasuredColumn:
-    """Without groups: the column is a permutation, and of the values nobody else has not too many stayed."""
+def _check_without_groups(claim: Guarantee, permuted: _PermutedColumn) -> tuple[dict[str, object], str]:
+    """The column is a permutation, and not too many values that one person alone has stayed in their rows."""
     if not np.array_equal(np.sort(permuted.before), np.sort(permuted.after)):
         raise Unsupported(
             f"{permuted.name[:40]!r} does not hold the original's values in another order, so no permutation can be "
@@ -432,28 +395,24 @@ def _check_without_groups(claim: Guarantee, permuted: _PermutedColumn) -> _Measu
     hits = count_unique_hits(permuted.before, permuted.after, claim.k or 1)
     if not hits.rows:
         raise Unsupported(
-            f"no value of {permuted.name[:40]!r} is one person's alone, so that nothing shows "
-            "whose it is; give the groups"
+            f"no value of {permuted.name[:40]!r} is one person's alone, so that nothing shows whose it is; "
+            "give the groups"
         )
     require_chance(claim, permuted.name, hits)
     own_values = int(np.count_nonzero(permuted.before == permuted.after))
     words = (
-        f"{permuted.name[:40]!r}: not refuted: of {hits.rows} values that are one person's alone "
-        f"{hits.observed} are on "
-        f"their own rows, where the claim gives {format_upper(hits.expected)} or fewer on "
-        f"average{_format_suspicion(hits)}; "
-        f"with duplicates {own_values} of {len(permuted.before)} rows carry a value equal to their own."
+        f"{permuted.name[:40]!r}: not refuted: of {hits.rows} values that are one person's alone {hits.observed} are "
+        f"on their own rows, where the claim gives {format_upper(hits.expected)} or fewer on "
+        f"average{_format_suspicion(hits)}; with duplicates {own_values} of {len(permuted.before)} rows carry a value "
+        "equal to their own."
     )
-    measured = {"hits_of_unique": hits.to_json(), "own_value": own_values, "rows": len(permuted.before)}
-    return _MeasuredColumn(permuted.name, measured, words)
+    return {"hits_of_unique": hits.to_json(), "own_value": own_values, "rows": len(permuted.before)}, words
 
 
 def _format_suspicion(hits: Hits) -> str:
-    return (
-        f", which is suspicious: {format_number(hits.deviations_above, 2)} deviations above"
-        if hits.deviations_above > SUSPICIOUS_DEVIATIONS
-        else ""
-    )
+    if hits.deviations_above <= SUSPICIOUS_DEVIATIONS:
+        return ""
+    return f", which is suspicious: {format_number(hits.deviations_above, 2)} deviations above"
 
 
 def _measure_alone_by_ranks(files: Evidence) -> dict[str, object]:
@@ -482,11 +441,11 @@ def check_claim(
     second: object | None = None,
     kept: Sequence[str] = (),
 ) -> CheckedClaim:
-    """What was measured of the claim; raises where it does not hold.
+    """Check a claim on the files of a release; raise where it does not hold.
 
     `original` has the rows that the release was made of, in the release's order; `groups` the labels of the groups that
     hide rows, under "records" or the name of a confidential column; `second` is Anatomy's other table. Released columns
-    that are neither quasi-identifiers nor confidential nor `kept` are named in what comes back.
+    that are neither quasi-identifiers nor confidential nor `kept` are named in the result.
     """
     files = Evidence(
         read_table(released),
@@ -497,7 +456,13 @@ def check_claim(
         None if second is None else read_table(second),
         check_column_names(kept, "kept columns") if kept else (),
     )
-    return _add_other_columns(_check_by_model(guarantee, files), files)
+    checked = _check_by_model(guarantee, files)
+    # With the columns that no claim is about: who knows them may tell people apart by them.
+    others = [name for name in files.other_columns if name not in files.kept_columns]
+    listed_names = ", ".join(repr(name[:40]) for name in others)
+    words = [f"Beside the columns that the claim is about the file holds: {listed_names}."] if others else []
+    measured = {**checked.measured, "other_columns": others}
+    return replace(checked, measured=measured, words=(*checked.words, *words))
 
 
 def _check_by_model(guarantee: Guarantee, files: Evidence) -> CheckedClaim:
@@ -511,15 +476,6 @@ def _check_by_model(guarantee: Guarantee, files: Evidence) -> CheckedClaim:
         f"no file shows whether {guarantee.model} holds; only k-anonymity, probabilistic k-anonymity and t-closeness "
         "can be measured on one"
     )
-
-
-def _add_other_columns(checked: CheckedClaim, files: Evidence) -> CheckedClaim:
-    """With the columns that no claim is about: who knows them may tell people apart by them."""
-    others = [name for name in files.other_columns if name not in files.kept_columns]
-    listed_names = ", ".join(repr(name[:40]) for name in others)
-    words = [f"Beside the columns that the claim is about the file holds: {listed_names}."] if others else []
-    measured = {**checked.measured, "other_columns": others}
-    return replace(checked, measured=measured, words=(*checked.words, *words))
 
 
 def _check_k_anonymity(claim: Guarantee, files: Evidence) -> CheckedClaim:

@@ -1,13 +1,15 @@
 """Evidence for a claim about a release: coded values, permutations, nearest rows, uniformity tests.
 
-A missing value is one more value, after the greatest.
+All of it is independent of the methods and of the measures in a report. A missing value is one more value, after the
+greatest.
 
-Independent of the measure in a report: rows with equal quasi-identifiers are one class, a person is led to the nearest
-class, and picks one of its rows. Where several classes are as near, the person's own is taken, so that the share is
-never below that with ties shared.
+Linkage: rows with equal quasi-identifiers are one class, a person is led to the nearest class, and picks one of its
+rows. Where several classes are as near, the person's own is taken, so that the share is never below that with ties
+shared.
 
-Three looks, each of which a uniform permutation fails less than once in a billion: at all hits, too many or too few; at
-how many groups have one hit or more, two or more and so on, too many or too few; and at groups that kept everything.
+Permutations: three tests, each of which a uniform permutation fails less than once in a billion: all hits, too many or
+too few; the number of groups that have one hit or more, two and so on, too many or too few; and groups that kept
+everything.
 """
 
 from __future__ import annotations
@@ -31,16 +33,12 @@ GROUP, COUNT = "group", "count"
 """The columns that Anatomy's tables share, and that its second table counts rows in."""
 
 
-def check_column_names(names: object, what: str) -> tuple[str, ...]:
+def check_column_names(names: object, role: str) -> tuple[str, ...]:
     """A list of at least one column name, each once; one name alone is a list of one."""
-    given_names = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Sequence) else ()
-    if (
-        not given_names
-        or len(set(given_names)) < len(given_names)
-        or not all(isinstance(name, str) for name in given_names)
-    ):
-        raise InvalidInput(f"the {what} are a list of column names, at least one and each once, such as ['age']")
-    return given_names
+    listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Sequence) else ()
+    if not listed or len(set(listed)) < len(listed) or not all(isinstance(name, str) for name in listed):
+        raise InvalidInput(f"the {role} are a list of column names, at least one and each once, such as ['age']")
+    return listed
 
 
 def encode_labels(groups: object, rows: int) -> Integers:
@@ -65,9 +63,8 @@ def encode_together(left: Attribute, right: Attribute) -> tuple[Integers, Intege
     if left.kind == "numeric" and right.kind == "numeric":
         values: NDArray[Any] = np.concatenate([left.values, right.values])
     elif left.kind != "numeric" and right.kind != "numeric":
-        place_of_label = {
-            label: place for place, label in enumerate(dict.fromkeys((*left.categories, *right.categories)))
-        }
+        labels = dict.fromkeys((*left.categories, *right.categories))
+        place_of_label = {label: place for place, label in enumerate(labels)}
         values = np.concatenate([_encode_categories(left, place_of_label), _encode_categories(right, place_of_label)])
     else:  # a number is equal to no text
         (first, m), (second, second_count) = encode_values(left), encode_values(right)
@@ -113,9 +110,9 @@ def expand_counts(second: Table) -> Table:
 
 
 MIN_DOUBT = 1e-9
-"""A permutation is called not uniform where a uniform one would come to as many hits with less than this chance."""
+"""A permutation is called not uniform where a uniform one has as many hits with less than this chance."""
 SUSPICIOUS_DEVIATIONS = 6.0
-"""Beyond so many standard deviations above the mean, hits are pointed out."""
+"""Hits are called suspicious beyond this many standard deviations above the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +167,20 @@ class Hits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueCells:
-    """Groups x values, where some row of the group has the value for its own."""
+    """The cells of the table groups x values where some row of the group has the value for its own."""
 
     owner: Integers
     """The group of each."""
     owned: Floats
-    """How many rows of the group have the value for their own."""
+    """The number of rows of the group that have the value for their own."""
     carried: Floats
-    """And how many carry it."""
+    """The number of rows of the group that carry it."""
     places: Integers
     """The cell of each row's own value."""
 
 
 def build_value_cells(before: Integers, after: Integers, m: int, groups: Integers) -> ValueCells:
-    """What the rows of each group have for their own and carry, as places among m values."""
+    """The values that the rows of each group have for their own and carry, as places among m values."""
     keys, places, owned = np.unique(groups * m + before, return_inverse=True, return_counts=True)
     indices = np.minimum(np.searchsorted(keys, groups * m + after), len(keys) - 1)
     carried = np.bincount(indices[keys[indices] == groups * m + after], minlength=len(keys))
@@ -224,7 +221,7 @@ def count_disturbed_groups(before: Integers, after: Integers, m: int, groups: In
 
 
 def measure_group_width(attribute: Attribute, groups: Integers) -> float | None:
-    """What a row's group tells of its value: the mean width of the groups over the column's standard deviation.
+    """The mean width of the groups over the column's standard deviation: how near a row's group is to its value.
 
     None for names, and where the column has no spread.
     """
@@ -249,7 +246,7 @@ RECORDS = "records"
 class CheckedClaim:
     """A claim that the files do not contradict. `shown` says whether they prove it, or only fail to refute it.
 
-    Where values changed places inside groups it is proved provided that the permutation was drawn uniformly, which no
+    Where values changed places inside groups it is proved provided that the permutation was uniform, which no
     single file can prove; the words say so. A probabilistic claim checked by groups measures `hits`, the share of rows
     that chance gives a value equal to their own, and `certain`, the share in groups with one value only.
     """
@@ -267,7 +264,7 @@ class CheckedClaim:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What there is to look at. Row i of the release was made of row i of the original, where that is given."""
+    """The files of a release. Row i of the release was made of row i of the original, where that is given."""
 
     released: Table
     quasi: tuple[str, ...]
@@ -279,7 +276,6 @@ class Evidence:
     """Columns that are neither, and are known to be in the release."""
 
     def __post_init__(self) -> None:
-        """There are rows, and as many in the two files."""
         if not self.released.rows:
             raise InvalidInput("the table has no rows, so there is nothing to measure; give one that has")
         if self.original is not None and self.original.rows != self.released.rows:
@@ -302,31 +298,32 @@ class Evidence:
         return encode_labels(groups, self.released.rows)
 
 
-def require_k(claim: Guarantee, smallest_size: int, what: str) -> None:
-    """No class or group has fewer rows than the claim says."""
+def build_failure(claim: Guarantee, finding: str) -> ClaimFailed:
+    """The error for a claim that the files contradict."""
+    return ClaimFailed(f"the release claims {format_claim(claim)}, and {finding}")
+
+
+def require_k(claim: Guarantee, smallest_size: int, group_kind: str) -> None:
+    """Refuse a class or group with fewer rows than the claim says."""
     if smallest_size < (claim.k or 1):
-        raise ClaimFailed(f"the release claims {format_claim(claim)}, and its smallest {what} has {smallest_size}")
+        raise build_failure(claim, f"its smallest {group_kind} has {smallest_size}")
 
 
 def require_no_copy(claim: Guarantee, files: Evidence, original: Table, columns: Iterable[str]) -> None:
-    """None of these released columns is a confidential one of the original, row by row, under another name."""
+    """Refuse a released column that is a confidential one of the original, row by row, under another name."""
     for name, secret in product(columns, files.confidential):
         if has_same_values(files.released[name], original[secret]):
-            raise ClaimFailed(
-                f"the release claims {format_claim(claim)}, and its column {name[:40]!r} holds the original's "
-                f"{secret[:40]!r} "
-                "row by row"
-            )
+            copy = f"its column {name[:40]!r} holds the original's {secret[:40]!r} row by row"
+            raise build_failure(claim, copy)
 
 
 def require_chance(claim: Guarantee, name: str, hits: Hits) -> None:
-    """No more rows carry their own value than a uniform permutation brings there."""
+    """Refuse more rows with their own value than a uniform permutation brings there."""
     if hits.excess_bound < MIN_DOUBT:
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and {hits.observed} of {hits.rows} rows carry their own "
-            "value of "
-            f"{name[:40]!r} where a uniform permutation gives {format_number(hits.expected)} on average, "
-            "which happens less than once in a billion"
+        raise build_failure(
+            claim,
+            f"{hits.observed} of {hits.rows} rows carry their own value of {name[:40]!r} where a uniform permutation "
+            f"gives {format_number(hits.expected)} on average, which happens less than once in a billion",
         )
 
 
@@ -338,9 +335,8 @@ def format_claim(claim: Guarantee) -> str:
 
 
 MAX_DIMENSIONS = 12
-"""Beyond, a search tree is slower than looking at all classes."""
+"""With more dimensions a search tree is slower than looking at all classes."""
 DISTANCES_PER_BATCH = 2**24
-"""How many distances are held at a time."""
 
 
 def bound_linkage(original: Table, released: Table, quasi: Sequence[str]) -> Fraction | None:
@@ -349,7 +345,8 @@ def bound_linkage(original: Table, released: Table, quasi: Sequence[str]) -> Fra
     Numbers and ordinal values are measured over the width of the original's domain, and names as equal or not. A column
     of numbers that became text, as intervals do, is left out: no distance is defined between the two.
     """
-    columns = [(original[name], released[name]) for name in quasi if _is_comparable(original[name], released[name])]
+    pairs = [(original[name], released[name]) for name in quasi]
+    columns = [pair for pair in pairs if (pair[0].kind == "numeric") == (pair[1].kind == "numeric")]
     if not columns:
         return None
     classes = find_classes(released, [after.name for _, after in columns])
@@ -357,8 +354,9 @@ def bound_linkage(original: Table, released: Table, quasi: Sequence[str]) -> Fra
     is_right = own_distances <= 1e-12
     changed_rows = np.flatnonzero(~is_right)  # nothing is nearer than what did not move
     if len(changed_rows):
-        pairs = [_build_points(*pair, changed_rows, np.unique(classes, return_index=True)[1]) for pair in columns]
-        nearest = _find_least_distances(np.hstack([pair[0] for pair in pairs]), np.hstack([pair[1] for pair in pairs]))
+        first_rows = np.unique(classes, return_index=True)[1]
+        people, rows = zip(*(_build_points(*pair, changed_rows, first_rows) for pair in columns), strict=True)
+        nearest = _find_least_distances(np.hstack(people), np.hstack(rows))
         is_right[changed_rows] = own_distances[changed_rows] <= nearest * (1 + 1e-9) + 1e-12
     sizes, counts = np.unique(np.bincount(classes)[classes[is_right]], return_counts=True)
     return sum((Fraction(int(c), int(s)) for s, c in zip(sizes, counts, strict=True)), Fraction(0)) / len(classes)
@@ -372,22 +370,14 @@ def find_nearest_values(original: Attribute, released: Attribute) -> tuple[Integ
     if not (original.kind == "numeric" or _has_same_order(original, released)) or released.kind != original.kind:
         return encode_together(original, released)
     distinct_values, carried = np.unique(np.where(released.missing, np.inf, released.values), return_inverse=True)
-    ends = (
-        distinct_values[1:] + distinct_values[:-1]
-    ) / 2  # beyond the last middle where something is missing: that is infinite
-    return (
-        np.searchsorted(ends, np.where(original.missing, np.inf, original.values), side="right"),
-        carried,
-        len(distinct_values),
-    )
+    # Beyond the last middle where something is missing: that is infinite.
+    ends = (distinct_values[1:] + distinct_values[:-1]) / 2
+    own_values = np.where(original.missing, np.inf, original.values)
+    return np.searchsorted(ends, own_values, side="right"), carried, len(distinct_values)
 
 
 def _has_same_order(original: Attribute, released: Attribute) -> bool:
     return original.kind == released.kind == "ordinal" and original.categories == released.categories
-
-
-def _is_comparable(before: Attribute, after: Attribute) -> bool:
-    return (before.kind == "numeric") == (after.kind == "numeric")
 
 
 def _compute_squared_changes(before: Attribute, after: Attribute) -> Floats:
@@ -402,7 +392,7 @@ def _compute_squared_changes(before: Attribute, after: Attribute) -> Floats:
 
 
 def _build_points(before: Attribute, after: Attribute, people: Integers, rows: Integers) -> tuple[Floats, Floats]:
-    """Coordinates of these people before and of these rows after, as far apart as `_apart` says."""
+    """Coordinates of these people before and of these rows after, as far apart as in `_compute_squared_changes`."""
     if before.kind == "numeric" or _has_same_order(before, after):
         points_before, points_after = _scale_columns(before, after)
         return points_before[people], points_after[rows]
@@ -412,11 +402,10 @@ def _build_points(before: Attribute, after: Attribute, people: Integers, rows: I
 
 
 def _scale_columns(*columns: Attribute) -> list[Floats]:
-    """In widths of the first one's domain; a missing value is as far from every other as the domain is wide."""
+    """Columns in widths of the first one's domain; a missing value is as far from all others as the domain is wide."""
     lower, upper = columns[0].lower, columns[0].upper
-    present = [
-        np.where(column.missing, (upper + lower) / 2, column.values) / (upper - lower or 1.0) for column in columns
-    ]
+    middle, width = (upper + lower) / 2, upper - lower or 1.0
+    present = [np.where(column.missing, middle, column.values) / width for column in columns]
     return [np.column_stack([values, column.missing]) for values, column in zip(present, columns, strict=True)]
 
 
@@ -434,7 +423,7 @@ def _find_least_distances(people: Floats, classes: Floats) -> Floats:
 
 
 MAX_HITS = 20
-"""Groups are counted by their hits up to so many."""
+"""Groups are counted by their hits up to this many."""
 RARE_CHANCES = tuple(10.0**-power for power in range(0, 20, 2))
 """Groups that kept everything are counted where the chance of that is at most this."""
 INCLUSION_COEFFICIENTS = np.array(
@@ -449,34 +438,34 @@ def require_uniform(claim: Guarantee, name: str, before: Integers, after: Intege
     hits = count_hits_in_groups(before, after, m, groups)
     require_chance(claim, name, hits)
     if hits.lack_bound < MIN_DOUBT:
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and only {hits.observed} of {hits.rows} rows carry "
-            "their own value of "
-            f"{name[:40]!r} where a uniform permutation gives {format_number(hits.expected)} on average: so few "
-            "come of a rule, not of chance"
+        raise build_failure(
+            claim,
+            f"only {hits.observed} of {hits.rows} rows carry their own value of {name[:40]!r} where a uniform "
+            f"permutation gives {format_number(hits.expected)} on average: so few come of a rule, not of chance",
         )
     if bound_irregularity(before, after, m, groups) < MIN_DOUBT:
-        raise ClaimFailed(
-            f"the release claims {format_claim(claim)}, and its groups keep values of {name[:40]!r} on their "
-            "own rows so "
-            "often or so evenly as a uniform permutation does less than once in a billion"
+        raise build_failure(
+            claim,
+            f"its groups keep values of {name[:40]!r} on their own rows so often or so evenly as a uniform "
+            "permutation does less than once in a billion",
         )
     return hits
 
 
 def bound_irregularity(before: Integers, after: Integers, m: int, groups: Integers) -> float:
     """A bound on the chance that uniform permutations give groups as odd as these; at most 1."""
+    from scipy.special import gammaln
+
     cells = build_value_cells(before, after, m, groups)
     sizes, has_own_value = np.bincount(groups), before == after
     is_single = (cells.owned == 1) & (cells.carried == 1)
     single_counts = np.bincount(cells.owner, is_single).astype(np.int64)
     hits = np.bincount(groups, has_own_value & is_single[cells.places])
     kept_everything = np.bincount(groups, has_own_value) == sizes
-    chances = [
-        *_bound_by_hits(sizes, single_counts, hits),
-        *_bound_by_whole_groups(_compute_keep_chances(cells.owner, cells.owned, sizes), kept_everything),
-    ]
-    return min(1.0, 2 * len(chances) * min(chances, default=1.0))  # every look is above and below
+    # The chance that every row of a group gets its own value: the product of the values' a! over n!.
+    keep_chances = np.exp(np.bincount(cells.owner, gammaln(cells.owned + 1)) - gammaln(sizes + 1))
+    chances = _bound_by_hits(sizes, single_counts, hits) + _bound_by_whole_groups(keep_chances, kept_everything)
+    return min(1.0, 2 * len(chances) * min(chances, default=1.0))  # every test is above and below
 
 
 def _bound_by_hits(sizes: Integers, single_counts: Integers, hits: Integers) -> list[float]:
@@ -493,22 +482,14 @@ def _bound_by_hits(sizes: Integers, single_counts: Integers, hits: Integers) -> 
 
 
 def compute_hit_tails(sizes: Integers, single_counts: Integers) -> Floats:
-    """The chance of h = 1, 2, ... hits or more among `alone` values in a group of `sizes`; a row for each pair.
+    """The chance of h = 1, 2, ... hits or more among single values in a group; a row for each size and count of them.
 
-    The mean of (hits choose i) is (alone choose i) (size - i)! / size!, at most 1/i!, so that 40 of them will do.
+    The mean of (hits choose i) is (count choose i) (size - i)! / size!, at most 1/i!, so that 40 of them will do.
     """
     step = np.arange(2 * MAX_HITS)
     factors = np.maximum(single_counts[:, None] - step, 0) / np.maximum(sizes[:, None] - step, 1) / (step + 1)
     tails: Floats = np.cumprod(factors, axis=1) @ INCLUSION_COEFFICIENTS
     return np.clip(tails, 0.0, 1.0)
-
-
-def _compute_keep_chances(owner: Integers, owned: Floats, sizes: Integers) -> Floats:
-    """The chance that every row of a group gets its own value: the product of the values' a! over n!."""
-    from scipy.special import gammaln
-
-    chance: Floats = np.exp(np.bincount(owner, gammaln(owned + 1)) - gammaln(sizes + 1))
-    return chance
 
 
 def _bound_by_whole_groups(chance: Floats, kept_everything: Integers) -> list[float]:
@@ -522,7 +503,7 @@ def _bound_by_whole_groups(chance: Floats, kept_everything: Integers) -> list[fl
 
 
 def _bound_deviation(observed: int, trials: int, mean: float) -> float:
-    """Hoeffding (1963, Theorem 1): `of` independent events, `mean` of them expected, so few or so many seen."""
+    """Hoeffding (1963, Theorem 1): so few or so many seen of independent `trials`, `mean` of them expected."""
     from scipy.special import rel_entr
 
     share, expected_share = observed / trials if trials else 0.0, min(1.0, mean / trials) if trials else 0.0
