@@ -27,6 +27,8 @@ from discreet.query.predicates import (
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
+_JoinConditions = Callable[[ColumnCondition, ColumnCondition], ColumnCondition]
+
 
 def format_canonical_query(query: Query) -> str:
     """All of a question but its presentation, as JSON text."""
@@ -54,13 +56,8 @@ def sort_aggregates(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
 
 
 def _build_aggregate_sort_key(aggregate: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
-    return (
-        aggregate.function,
-        aggregate.column or "",
-        aggregate.where != TRUE,
-        _build_predicate_sort_key(aggregate.where),
-        aggregate.orders,
-    )
+    where = aggregate.where
+    return aggregate.function, aggregate.column or "", where != TRUE, _build_predicate_sort_key(where), aggregate.orders
 
 
 def simplify_predicate(predicate: Predicate, schema: Schema) -> Predicate:
@@ -112,13 +109,8 @@ class _OpenValues:
         return self.conditions.get(column) or build_whole_domain(self.schema.column(column))
 
     def narrow_to(self, condition: ColumnCondition) -> _OpenValues:
-        return _OpenValues(
-            self.schema,
-            {
-                **self.conditions,
-                condition.column: intersect_conditions(self.get_condition(condition.column), condition),
-            },
-        )
+        narrowed = intersect_conditions(self.get_condition(condition.column), condition)
+        return _OpenValues(self.schema, {**self.conditions, condition.column: narrowed})
 
     def exclude(self, condition: ColumnCondition) -> _OpenValues:
         return self.narrow_to(complement_condition(condition, self.schema.column(condition.column)))
@@ -126,64 +118,32 @@ class _OpenValues:
 
 def _narrow_predicate(predicate: Predicate, open_values: _OpenValues) -> Predicate:
     """One pass: what is known from outside is used inside."""
-    match predicate:
-        case AllOf(parts):
-            return _narrow_all(parts, open_values)
-        case AnyOf(parts):
-            return _narrow_any(parts, open_values)
-        case _:
-            open_condition = open_values.get_condition(predicate.column)
-            common = intersect_conditions(predicate, open_condition)
-            return FALSE if is_empty_condition(common) else TRUE if common == open_condition else common
+    if isinstance(predicate, AllOf | AnyOf):
+        return _narrow_parts(predicate, open_values)
+    open_condition = open_values.get_condition(predicate.column)
+    common = intersect_conditions(predicate, open_condition)
+    return FALSE if is_empty_condition(common) else TRUE if common == open_condition else common
 
 
-def _narrow_all(parts: tuple[Predicate, ...], open_values: _OpenValues) -> Predicate:
-    narrowed_conditions = [
-        _narrow_predicate(_fold_pairs(column_conditions, intersect_conditions), open_values)
-        for column_conditions in _group_by_column(parts)
-    ]
-    for part in _filter_column_conditions(narrowed_conditions):
-        open_values = open_values.narrow_to(part)
-    return _join_parts(
-        AllOf,
-        [
-            *narrowed_conditions,
-            *(_narrow_predicate(part, open_values) for part in parts if isinstance(part, AllOf | AnyOf)),
-        ],
-    )
-
-
-def _narrow_any(parts: tuple[Predicate, ...], open_values: _OpenValues) -> Predicate:
-    union = partial(unite_conditions, schema=open_values.schema)
-    narrowed_conditions = [
-        _narrow_predicate(_fold_pairs(column_conditions, union), open_values)
-        for column_conditions in _group_by_column(parts)
-    ]
-    for part in _filter_column_conditions(narrowed_conditions):
-        open_values = open_values.exclude(part)
-    return _join_parts(
-        AnyOf,
-        [
-            *narrowed_conditions,
-            *(_narrow_predicate(part, open_values) for part in parts if isinstance(part, AllOf | AnyOf)),
-        ],
-    )
+def _narrow_parts(predicate: AllOf | AnyOf, open_values: _OpenValues) -> Predicate:
+    """The conditions on each column joined to one; then the mixtures of columns, within what those leave open."""
+    is_all = isinstance(predicate, AllOf)
+    join: _JoinConditions = intersect_conditions if is_all else partial(unite_conditions, schema=open_values.schema)
+    conditions_by_column: dict[str, list[ColumnCondition]] = {}
+    for condition in _filter_column_conditions(predicate.parts):
+        conditions_by_column.setdefault(condition.column, []).append(condition)
+    conditions = [_narrow_predicate(_fold_pairs(group, join), open_values) for group in conditions_by_column.values()]
+    for condition in _filter_column_conditions(conditions):
+        open_values = open_values.narrow_to(condition) if is_all else open_values.exclude(condition)
+    mixtures = [_narrow_predicate(part, open_values) for part in predicate.parts if isinstance(part, AllOf | AnyOf)]
+    return _join_parts(type(predicate), [*conditions, *mixtures])
 
 
 def _filter_column_conditions(parts: Iterable[Predicate]) -> Iterator[ColumnCondition]:
     return (part for part in parts if isinstance(part, InRanges | InTexts))
 
 
-def _group_by_column(parts: Iterable[Predicate]) -> Iterable[list[ColumnCondition]]:
-    groups: dict[str, list[ColumnCondition]] = {}
-    for part in _filter_column_conditions(parts):
-        groups.setdefault(part.column, []).append(part)
-    return groups.values()
-
-
-def _fold_pairs(
-    conditions: list[ColumnCondition], join: Callable[[ColumnCondition, ColumnCondition], ColumnCondition]
-) -> ColumnCondition:
+def _fold_pairs(conditions: list[ColumnCondition], join: _JoinConditions) -> ColumnCondition:
     """All joined into one, two by two, so that a long list is not walked for each of its members."""
     while len(conditions) > 1:
         pairs = zip_longest(conditions[::2], conditions[1::2])

@@ -42,6 +42,12 @@ from discreet.query.predicates import (
 from discreet.schema import Column, Schema
 
 CodeIndex = Callable[[Column], Mapping[str, Codes]]
+Part = TypeVar("Part")
+
+MAX_RANGES = 100_000
+"""Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
+MAX_FILTER_RANGES = 1_000
+"""A question may have hundreds of filters, each of which is held against its condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,31 +124,25 @@ class Scope:
         if self.is_unit_column(name):
             unit = self.schema.unit
             return f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
-        column_names = ", ".join(column for column in self.schema.columns if self._is_in_scope(column))
-        return f"there is no column {str(name)[:40]!r}; there are {column_names}"
+        prefixes = set(self.tables.values())
+        column_names = [column for column in self.schema.columns if column[: column.rfind(".") + 1] in prefixes]
+        return f"there is no column {str(name)[:40]!r}; there are {', '.join(column_names)}"
 
     def _describe_tables(self) -> str:
         joinable_lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
         join_hint = f", and {', '.join(joinable_lookups)} can be joined" if joinable_lookups else ""
         return f"this question has {', '.join(repr(table[:40]) for table in self.tables)}{join_hint}"
 
-    def _is_in_scope(self, column: str) -> bool:
-        prefix, dot, _ = column.rpartition(".")
-        return f"{prefix}{dot}" in self.tables.values()
-
     def _check_key(self, join: Join) -> None:
         """A lookup is joined by its key and nothing else: any other join could repeat rows."""
         lookup = find_lookup(join.lookup, self.schema)
         key = self.schema.lookups[lookup]
-        key_names = [name for name in join.on if self._is_key(name, key)]
+        key_names = [name for name in join.on if [column.name for column in self._find_matches(name)] == [key]]
         entries = [name for name in join.on if name not in key_names]
         table_names = ("", (join.alias or join.lookup).casefold())
         are_entry_names = all(name.table.casefold() in table_names and not self.has_column(name) for name in entries)
         if join.on and not (are_entry_names and len(key_names) == 1):
             raise InvalidInput(f"{lookup} is joined by its key; write JOIN {lookup} ON {key} = {lookup}.key")
-
-    def _is_key(self, name: QualifiedName, key: str) -> bool:
-        return [column.name for column in self._find_matches(name)] == [key]
 
 
 def find_lookup(name: str, schema: Schema) -> str:
@@ -167,14 +167,6 @@ def _index_concepts(column: Column) -> Mapping[str, Codes]:
     return {concept: build_ranges(codes) for concept, codes in codes_by_concept.items()}
 
 
-Part = TypeVar("Part")
-
-MAX_RANGES = 100_000
-"""Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
-MAX_FILTER_RANGES = 1_000
-"""A question may have hundreds of filters, each of which is held against its condition."""
-
-
 def resolve_where(question: ParsedQuestion, scope: Scope) -> Predicate:
     """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
     inner_lookups = (join.lookup for join in question.joins if join.kind == "inner")
@@ -187,9 +179,8 @@ def resolve_filter(condition: Condition, column: Column | None, scope: Scope) ->
     presence_conditions = () if column is None or not column.is_nullable else (_resolve_is_null(column, False),)
     filter_condition = AllOf((_resolve_known(condition, True, scope), *presence_conditions))
     if _count_ranges(filter_condition) + _count_ranges(scope.where) > MAX_FILTER_RANGES:
-        raise InvalidInput(
-            f"with FILTER conditions stand for at most {MAX_FILTER_RANGES} ranges of values; ask for fewer"
-        )
+        limit_text = f"at most {MAX_FILTER_RANGES} ranges of values"
+        raise InvalidInput(f"with FILTER conditions stand for {limit_text}; ask for fewer")
     return simplify_within(filter_condition, scope.where, scope.schema)
 
 
@@ -206,11 +197,8 @@ def _resolve_known(condition: Condition, truth: bool, scope: Scope) -> Predicate
             kind = AllOf if isinstance(condition, And) is truth else AnyOf
             return kind(tuple(_limit_ranges((_resolve_known(part, truth, scope) for part in parts), _count_ranges)))
         case IsCheck(name, value):
-            return (
-                _resolve_is_null(scope.find_column(name), truth)
-                if value is None
-                else _resolve_is_boolean(scope.find_column(name), value, truth)
-            )
+            column = scope.find_column(name)
+            return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
         case InList(name, constants):
             return _resolve_in_list(name, constants, truth, scope)
         case Compare(name, "=", constant):
@@ -266,9 +254,8 @@ def _find_equal_codes(constant: Constant, column: Column, scope: Scope) -> Codes
     """The codes that equal a constant: none between two codes or beyond the bounds."""
     if column.categories and column.kind != "boolean":
         return scope.find_codes(column, _require_text(constant, column))
-    place = _find_position(constant, column)
-    is_inside = place.denominator == 1 and column.lower <= place <= column.upper
-    return ((int(place), int(place)),) if is_inside else ()
+    code = column.find_code(_find_position(constant, column))
+    return () if code is None else ((code, code),)
 
 
 def _resolve_comparison(condition: Compare, truth: bool, scope: Scope) -> Predicate:
@@ -277,24 +264,23 @@ def _resolve_comparison(condition: Compare, truth: bool, scope: Scope) -> Predic
         raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
     if condition.constant is None:
         return FALSE
-    side = InRanges(
-        column.name, _find_side_codes(condition.comparison, _find_position(condition.constant, column), column)
-    )
+    position = _find_position(condition.constant, column)
+    side = InRanges(column.name, _find_side_codes(condition.comparison, position, column))
     return side if truth else _negate_condition(side, column)
 
 
-def _find_side_codes(comparison: str, place: Fraction, column: Column) -> Codes:
-    """The codes on one side of a place, which may lie between two codes."""
+def _find_side_codes(comparison: str, position: Fraction, column: Column) -> Codes:
+    """The codes on one side of a position, which may lie between two codes."""
     low, high = column.lower, column.upper
     match comparison:
         case "<":
-            high = min(high, math.ceil(place) - 1)
+            high = min(high, math.ceil(position) - 1)
         case "<=":
-            high = min(high, math.floor(place))
+            high = min(high, math.floor(position))
         case ">":
-            low = max(low, math.floor(place) + 1)
+            low = max(low, math.floor(position) + 1)
         case _:
-            low = max(low, math.ceil(place))
+            low = max(low, math.ceil(position))
     return ((low, high),) if low <= high else ()
 
 

@@ -43,12 +43,8 @@ from discreet.query.query import Comparison
 from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
 
 NODE_NOUNS: Mapping[type[exp.Expression], str] = {
-    exp.Add: "arithmetic",
-    exp.Sub: "arithmetic",
-    exp.Mul: "arithmetic",
-    exp.Neg: "arithmetic",
-    exp.Select: "a question within a question",
-    exp.Subquery: "a question within a question",
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg), "arithmetic"),
+    **dict.fromkeys((exp.Select, exp.Subquery), "a question within a question"),
     exp.Anonymous: "a function",
     exp.Column: "a column",
     exp.Literal: "a constant",
@@ -68,11 +64,8 @@ def build_node_error(node: object, expected: str) -> InvalidInput:
     noun = NODE_NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
     if isinstance(node, exp.Literal) and node.is_string:
         noun = "a text"
-    hint = (
-        "a text is written in single quotes, like 'F'"
-        if (expected, noun) == ("a constant", "a column")
-        else QUESTION_SHAPE
-    )
+    is_unquoted = (expected, noun) == ("a constant", "a column")
+    hint = "a text is written in single quotes, like 'F'" if is_unquoted else QUESTION_SHAPE
     return InvalidInput(f"{expected} is allowed here, not {noun}; {hint}")
 
 
@@ -178,6 +171,7 @@ LOGIC_TOKENS = {TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IN, TokenT
 SIGN_TOKENS = {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DASH, TokenType.PLUS}
 GRAMMAR_TOKENS = VALUE_TOKENS | COMPARISON_TOKENS | CLAUSE_TOKENS | LOGIC_TOKENS | SIGN_TOKENS
 FILTER_TOKENS = [TokenType.FILTER, TokenType.L_PAREN, TokenType.WHERE]
+UNIT_TOKENS = [TokenType.FOR, TokenType.VAR, TokenType.STRING]
 END_TOKENS = VALUE_TOKENS | {TokenType.R_PAREN}
 ORDER_TOKENS = {TokenType.ASC, TokenType.DESC}
 OPENING_TOKENS = {TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.DOT}
@@ -197,7 +191,10 @@ class _SqlParser(Parser):
 
 def parse_tree(text: str) -> tuple[exp.Select, str | None]:
     """The tree of one SELECT, and the unit that FOR UNIT names at its end."""
-    tokens, unit = _split_unit(_tokenize(text))
+    tokens, unit = _tokenize(text), None
+    kinds = [token.token_type for token in tokens[-3:]]
+    if len(tokens) > 3 and kinds == UNIT_TOKENS and tokens[-2].text.upper() == "UNIT":
+        tokens, unit = tokens[:-3], tokens[-1].text
     converted_tokens = list(_convert_words(tokens))
     _check_commas(converted_tokens)
     _check_nesting(converted_tokens)
@@ -234,16 +231,6 @@ def _tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def _split_unit(tokens: list[Token]) -> tuple[list[Token], str | None]:
-    """FOR UNIT 'name' at the end, taken off."""
-    if len(tokens) > 3:
-        first, second, last = tokens[-3:]
-        kinds = first.token_type, second.token_type, last.token_type
-        if kinds == (TokenType.FOR, TokenType.VAR, TokenType.STRING) and second.text.upper() == "UNIT":
-            return tokens[:-3], last.text
-    return tokens, None
-
-
 def _convert_words(tokens: Sequence[Token]) -> Iterator[Token]:
     """Words outside the grammar become names where a name can stand; signs outside it are refused."""
     previous_kind = TokenType.SELECT
@@ -266,9 +253,8 @@ def _check_commas(tokens: Sequence[Token]) -> None:
     """A comma stands between two entries; the parser would pass over an entry that is not there."""
     kinds = [token.token_type for token in tokens]
     for previous_kind, kind, next_kind in zip(kinds, kinds[1:], [*kinds[2:], TokenType.FROM], strict=False):
-        if kind == TokenType.COMMA and (
-            previous_kind not in END_TOKENS | ORDER_TOKENS or next_kind not in VALUE_TOKENS | OPENING_TOKENS
-        ):
+        is_between = previous_kind in END_TOKENS | ORDER_TOKENS and next_kind in VALUE_TOKENS | OPENING_TOKENS
+        if kind == TokenType.COMMA and not is_between:
             raise InvalidInput(f"a comma has no entry before or after it; {QUESTION_SHAPE}")
 
 
@@ -279,9 +265,8 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
         kind = token.token_type
         if kind == TokenType.L_PAREN:
             if calls[-1]:
-                raise InvalidInput(
-                    f"a bracket cannot open within a call or a list, at line {token.line}; {QUESTION_SHAPE}"
-                )
+                where = f"at line {token.line}"
+                raise InvalidInput(f"a bracket cannot open within a call or a list, {where}; {QUESTION_SHAPE}")
             depth += 1
             floors.append(depth)
             calls.append(previous_kind in CALL_TOKENS and word != "ROLLUP")
@@ -306,22 +291,15 @@ def _explain_parse_error(error: ParseError) -> str:
     return f"the SQL cannot be read{where}; {QUESTION_SHAPE}"
 
 
-COMPARISON_OPERATORS: Mapping[type[exp.Expression], Comparison] = {
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.GTE: ">=",
-    exp.GT: ">",
+COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
+    exp.LT: ("<", ">"),
+    exp.LTE: ("<=", ">="),
+    exp.EQ: ("=", "="),
+    exp.NEQ: ("<>", "<>"),
+    exp.GTE: (">=", "<="),
+    exp.GT: (">", "<"),
 }
-MIRRORED_COMPARISONS: Mapping[Comparison, Comparison] = {
-    "<": ">",
-    "<=": ">=",
-    "=": "=",
-    "<>": "<>",
-    ">=": "<=",
-    ">": "<",
-}
+"""Each comparison as it is written, and with its two sides exchanged."""
 
 
 def parse_select(text: str) -> ParsedQuestion:
@@ -386,14 +364,13 @@ def _parse_join(node: exp.Join) -> Join:
     on, using = node.args.get("on"), node.args.get("using") or []
     if shape not in {"", "INNER", "LEFT", "LEFT OUTER"} or (on is None) == (len(using) != 1):
         raise InvalidInput("a lookup is joined with JOIN or LEFT JOIN, and ON registry.key = lookup.key or USING (key)")
-    names = (QualifiedName(using[0].name),) if on is None else _parse_join_sides(strip_brackets(on))
-    return Join(lookup, "left" if "LEFT" in shape else "inner", alias, names)
-
-
-def _parse_join_sides(node: exp.Expression) -> tuple[QualifiedName, ...]:
-    if not isinstance(node, exp.EQ):
+    if on is None:
+        names = [QualifiedName(using[0].name)]
+    elif isinstance(equality := strip_brackets(on), exp.EQ):
+        names = [parse_name(strip_brackets(side)) for side in (equality.this, equality.expression)]
+    else:
         raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key")
-    return parse_name(strip_brackets(node.this)), parse_name(strip_brackets(node.expression))
+    return Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names))
 
 
 def _parse_where(node: exp.Expression | None) -> Condition:
@@ -429,9 +406,18 @@ def _parse_condition(node: exp.Expression) -> Condition:
             return _parse_is(node)
         case exp.Column():
             return Compare(parse_name(node), "=", True)
-    if type(node) not in COMPARISON_OPERATORS:
+    if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of a column with a constant")
-    return Compare(*_parse_comparison(node))
+    left, right, comparison, mirrored = _split_comparison(node)
+    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+        return Compare(parse_name(right), mirrored, parse_constant(left))
+    return Compare(parse_name(left), comparison, parse_constant(right))
+
+
+def _split_comparison(node: exp.Expression) -> tuple[exp.Expression, exp.Expression, Comparison, Comparison]:
+    """Both sides, and what they are compared by from left to right and from right to left."""
+    check_node_parts(node, "this", "expression")
+    return strip_brackets(node.this), strip_brackets(node.expression), *COMPARISONS[type(node)]
 
 
 def _list_chain(node: exp.Expression) -> list[exp.Expression]:
@@ -457,16 +443,6 @@ def _parse_is(node: exp.Is) -> Condition:
     if not isinstance(value, exp.Null | exp.Boolean):
         raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them")
     return IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
-
-
-def _parse_comparison(node: exp.Expression) -> tuple[QualifiedName, Comparison, Constant]:
-    """A column, what it is compared by and with what; a constant on the left is turned round."""
-    check_node_parts(node, "this", "expression")
-    comparison = COMPARISON_OPERATORS[type(node)]
-    left, right = strip_brackets(node.this), strip_brackets(node.expression)
-    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return parse_name(right), MIRRORED_COMPARISONS[comparison], parse_constant(left)
-    return parse_name(left), comparison, parse_constant(right)
 
 
 def _parse_output_reference(node: exp.Expression) -> OutputReference:
@@ -507,14 +483,12 @@ def _parse_having(node: exp.Expression | None) -> tuple[HavingBound, ...]:
 
 
 def _parse_bound(node: exp.Expression) -> HavingBound:
-    if type(node) not in COMPARISON_OPERATORS:
+    if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several,")
-    check_node_parts(node, "this", "expression")
-    comparison = COMPARISON_OPERATORS[type(node)]
-    left, right = strip_brackets(node.this), strip_brackets(node.expression)
+    left, right, comparison, mirrored = _split_comparison(node)
     if isinstance(left, exp.Column | exp.Anonymous | exp.Filter):
         return HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
-    return HavingBound(_parse_filtered_output(right), MIRRORED_COMPARISONS[comparison], parse_number(left))
+    return HavingBound(_parse_filtered_output(right), mirrored, parse_number(left))
 
 
 def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[OutputReference, bool], ...]:

@@ -10,7 +10,6 @@ the exception: they are resolved already, so their columns, codes and texts are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import fields
 from fractions import Fraction
 from itertools import pairwise
@@ -30,7 +29,7 @@ from discreet.query.ast import (
     SelectItem,
     check_question_text,
 )
-from discreet.query.predicates import PREDICATES, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.predicates import PREDICATES, TRUE, InTexts, Predicate, iterate_conditions
 from discreet.query.query import (
     Aggregate,
     GroupKey,
@@ -38,12 +37,12 @@ from discreet.query.query import (
     OutputColumn,
     Presentation,
     Query,
-    format_aggregate_label,
+    count_bins,
+    count_key_cells,
     format_key_label,
-    list_spellings,
 )
 from discreet.query.resolve import resolve_question
-from discreet.query.to_sql import format_filter, quote_column_name
+from discreet.query.to_sql import choose_spelling
 from discreet.schema import Schema
 from discreet.untrusted import copy_fraction, copy_text, has_exact_type, has_type, require_exact_class
 
@@ -77,15 +76,14 @@ def _copy_part(value: Any, depth: int) -> Any:
     if kind is Fraction:
         return copy_fraction(value)
     if not has_exact_type(value, *QUERY_CLASSES):
-        raise InvalidInput(
-            f"a query is made of texts, whole numbers and fractions, got {kind.__name__}; {NOT_A_SQL_QUERY}"
-        )
+        actual = f"got {kind.__name__}; {NOT_A_SQL_QUERY}"
+        raise InvalidInput(f"a query is made of texts, whole numbers and fractions, {actual}")
     return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fields(kind)])
 
 
 def _check_conditions(where: Predicate, schema: Schema) -> None:
     """Columns can be asked about, and the values of each condition are its column's own, in order and apart."""
-    conditions = list(_iterate_conditions(where))
+    conditions = list(iterate_conditions(where))
     if len(conditions) > 2 * MAX_TOKENS:  # a BETWEEN is two
         raise InvalidInput(f"a question has at most {2 * MAX_TOKENS} conditions; ask a simpler one")
     for condition in conditions:
@@ -95,24 +93,13 @@ def _check_conditions(where: Predicate, schema: Schema) -> None:
         if column.private_keys != isinstance(condition, InTexts):
             raise InvalidInput(f"the values of {column.name} are {'texts' if column.private_keys else 'codes'}")
         if isinstance(condition, InTexts):
-            _check_texts(condition)
+            texts = condition.texts
+            if not all(type(text) is str for text in texts) or list(texts) != sorted(set(texts)):
+                raise InvalidInput(f"a condition on {column.name} has a list of texts, in order, each once")
+            for text in texts:
+                check_question_text(text)
         elif not _are_ranges_valid(condition.ranges, column.lower, column.upper):
             raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
-
-
-def _iterate_conditions(where: Predicate) -> Iterator[InRanges | InTexts]:
-    if isinstance(where, AllOf | AnyOf):
-        for part in where.parts:
-            yield from _iterate_conditions(part)
-    else:
-        yield where
-
-
-def _check_texts(condition: InTexts) -> None:
-    if not all(type(text) is str for text in condition.texts) or list(condition.texts) != sorted(set(condition.texts)):
-        raise InvalidInput(f"a condition on {condition.column} has a list of texts, in order, each once")
-    for text in condition.texts:
-        check_question_text(text)
 
 
 def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
@@ -170,15 +157,14 @@ class _QuestionBuilder:
 
     def build_key(self, key: GroupKey) -> OutputReference:
         """A column, or its bins by their width in the column's own units."""
-        column = self.schema.column(key.column)
-        name = _qualify_name(key.column, self.schema)
-        return name if key.width == 1 else FunctionCall("BIN", name, (key.width * column.step,))
+        name, step = _qualify_name(key.column, self.schema), self.schema.column(key.column).step
+        return name if key.width == 1 else FunctionCall("BIN", name, (key.width * step,))
 
     def build_histogram(self) -> FunctionCall:
         """HISTOGRAM of the one key, by its number of bins."""
         (key,) = self.query.keys
-        bins = -(-self.schema.column(key.column).size // key.width)
-        return FunctionCall("HISTOGRAM", _qualify_name(key.column, self.schema), (Fraction(bins),))
+        bins = Fraction(count_bins(key, self.schema))
+        return FunctionCall("HISTOGRAM", _qualify_name(key.column, self.schema), (bins,))
 
     def build_item(self, output: OutputColumn) -> SelectItem:
         """An output, by a name of its own where that is not what it is called anyway."""
@@ -196,15 +182,7 @@ class _QuestionBuilder:
     def build_aggregate(self, aggregate: Aggregate, output: OutputColumn) -> tuple[FunctionCall, str]:
         """A function as its label spells it, if one of its spellings is the label; else as it is usually spelt."""
         order = _get_part(aggregate.orders, output.order) if aggregate.orders else None
-        filter_suffix = format_filter(aggregate.where, self.schema, quote_column_name)
-        candidates = [
-            (spelling, argument, format_aggregate_label(spelling, argument, order) + filter_suffix)
-            for spelling, argument in list_spellings(aggregate, self.schema)
-            if spelling != "MEDIAN" or order == Fraction(1, 2)
-        ]
-        function, argument, label = next(
-            (candidate for candidate in candidates if candidate[2] == output.label), candidates[0]
-        )
+        function, argument, label = choose_spelling(aggregate, order, output.label, self.schema)
         column = None if argument == "*" else _qualify_name(argument, self.schema)
         numbers = () if order is None or function == "MEDIAN" else (order,)
         where = True if aggregate.where == TRUE else ResolvedCondition(aggregate.where)
@@ -225,8 +203,7 @@ def parse_question(question: Question, schema: Schema) -> Query:
 
 def count_answer_numbers(query: Query, schema: Schema) -> int:
     """How many numbers the reply has at most, over all its rows, from public facts."""
-    columns = [(schema.column(key.column), key.width) for key in query.keys]
-    sizes = [-(-column.size // width) + column.is_nullable for column, width in columns]
+    sizes = count_key_cells(query.keys, schema)
     totals = range(len(sizes)) if query.nesting == "rollup" else ()
     rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
     aggregate_numbers = sum(max(1, len(item.orders)) for item in query.aggregates)

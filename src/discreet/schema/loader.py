@@ -1,6 +1,6 @@
-"""Read a schema from its YAML file: columns, lookups and taxonomies.
+"""Read a schema from its YAML file, and the taxonomies (JSON) and lookup tables (CSV) that it names.
 
-The file is JSON: {"parents": {"nurse": "health worker", "health worker": ["worker"], "worker": []}, "mapping": {...}}.
+A taxonomy is {"parents": {"nurse": "health worker", "health worker": ["worker"], "worker": []}, "mapping": {...}}.
 `parents` gives each concept its parent or a list of parents, none for the root. `mapping`, where there is one, lists
 values as the data write them, each with the concept it means, as text or as the "synset" of an object; such a value
 becomes a leaf under its concept. `attribute`, `source` and `n_concepts` are remarks.
@@ -42,19 +42,34 @@ from discreet.schema.yaml import (
     trim_text,
 )
 
+MAX_CATEGORIES = 100_000
+MAX_KEYS = 100_000
+MAX_TERM = 2**53
+"""Beyond it not every whole number is a double, and engines would not agree on what a step is."""
+INTEGER_TEXT = re.compile(r"-?(0|[1-9][0-9]{0,14})")
+"""A text with leading zeros is a name, not a number."""
+TABLE_SUFFIXES = (".csv", ".parquet")
+TRENDS = get_args(Trend)
+Pairs = Mapping[str, Node]
+Row = list[str]
+Read = TypeVar("Read")
+
 
 def read_taxonomy(node: Node, subject: str, folder: Path) -> Taxonomy:
     """A taxonomy from the file that is named, beside the schema."""
-    pairs = yaml.expect_closed_mapping(
-        _parse_json(yaml.read_referenced_file(node, subject, folder), subject), subject, TAXONOMY_KEYS
-    )
+    document = _parse_json(yaml.read_referenced_file(node, subject, folder), subject)
+    pairs = yaml.expect_closed_mapping(document, subject, TAXONOMY_KEYS)
     tree = yaml.expect_mapping(pairs["parents"], f"parents in {subject}", '{"child": "parent"}')
-    parents = {
-        child: _parse_parents(above, f"the parents of {child[:40]!r} in {subject}") for child, above in tree.items()
-    }
+    parents = {}
+    for child, names in tree.items():
+        place = f"the parents of {child[:40]!r} in {subject}"
+        listed_names = names if isinstance(names, list) else [names]
+        parents[child] = tuple(trim_text(yaml.expect_text(name, place), place) for name in listed_names)
     values = yaml.expect_mapping(pairs.get("mapping", {}), f"mapping in {subject}", '{"value": "concept"}')
     for value, meaning in values.items():
-        concept = _parse_concept(meaning, f"the concept of {value[:40]!r} in {subject}")
+        place = f"the concept of {value[:40]!r} in {subject}"
+        concept_node = meaning.get("synset", "") if isinstance(meaning, dict) else meaning
+        concept = trim_text(yaml.expect_text(concept_node, place), place)
         if value != concept and value in parents:
             raise InvalidInput(
                 f"{value[:40]!r} in {subject} is a concept and also mapped to another; rename one of them"
@@ -84,23 +99,6 @@ def _parse_json(text: str, subject: str) -> Node:
     return document
 
 
-def _parse_parents(parents: Node, subject: str) -> tuple[str, ...]:
-    entries = parents if isinstance(parents, list) else [parents]
-    return tuple(trim_text(yaml.expect_text(name, subject), subject) for name in entries)
-
-
-def _parse_concept(meaning: Node, subject: str) -> str:
-    concept = meaning.get("synset", "") if isinstance(meaning, dict) else meaning
-    return trim_text(yaml.expect_text(concept, subject), subject)
-
-
-Pairs = Mapping[str, Node]
-
-MAX_CATEGORIES = 100_000
-MAX_TERM = 2**53
-"""Beyond it not every whole number is a double, and engines would not agree on what a step is."""
-
-
 def read_column(name: str, node: Node, folder: Path) -> Column | None:
     """A column as declared; None where it is an identifier, which needs no domain and is never asked about."""
     pairs = yaml.expect_closed_mapping(node, f"column {name}", MappingKeys(COLUMN_KEYS.allowed))
@@ -112,7 +110,8 @@ def read_column(name: str, node: Node, folder: Path) -> Column | None:
     yaml.expect_closed_mapping(node, f"column {name} of kind {kind}", list_kind_keys(kind))
     absent = yaml.expect_texts(pairs.get("missing_values", []), f"missing_values of {name}")
     column = _set_domain(Column(name, kind, role=role, missing_values=absent), pairs, folder)
-    column = replace(column, counts=_parse_trend(name, pairs["counts"])) if "counts" in pairs else column
+    if "counts" in pairs:
+        column = replace(column, counts=cast(Trend, yaml.expect_one_of(pairs["counts"], f"counts of {name}", TRENDS)))
     return replace(column, missing=_parse_missing_code(column, pairs["missing"])) if "missing" in pairs else column
 
 
@@ -144,12 +143,9 @@ def _set_number_bounds(column: Column, pairs: Pairs) -> Column:
 
 
 def _set_date_bounds(column: Column, pairs: Pairs) -> Column:
-    first = yaml.expect_text(pairs["lower"], f"the lower bound of {column.name}")
-    last = yaml.expect_text(pairs["upper"], f"the upper bound of {column.name}")
-    lower, upper = (
-        parse_days(first, f"the lower bound of {column.name}"),
-        parse_days(last, f"the upper bound of {column.name}"),
-    )
+    subjects = f"the lower bound of {column.name}", f"the upper bound of {column.name}"
+    first, last = yaml.expect_text(pairs["lower"], subjects[0]), yaml.expect_text(pairs["upper"], subjects[1])
+    lower, upper = parse_days(first, subjects[0]), parse_days(last, subjects[1])
     if lower > upper:
         raise InvalidInput(f"the bounds of {column.name} are reversed: lower {first}, upper {last}")
     return replace(column, lower=lower, upper=upper)
@@ -189,26 +185,16 @@ def set_categories(column: Column, categories: tuple[str, ...]) -> Column:
     return replace(column, categories=categories, upper=len(categories) - 1)
 
 
-def _parse_trend(name: str, node: Node) -> Trend:
-    return cast(Trend, yaml.expect_one_of(node, f"counts of {name}", get_args(Trend)))
-
-
 def _parse_missing_code(column: Column, node: Node) -> int:
     """The code that a missing value stands for."""
     subject = f"missing of {column.name}"
     text = yaml.expect_text(node, subject)
     if column.private_keys:
         raise InvalidInput(f"{subject} cannot be declared, since its keys are private; leave it out")
-    place = column.find_position(text)
-    if place.denominator != 1 or not column.lower <= place <= column.upper:
+    code = column.find_code(column.find_position(text))
+    if code is None:
         raise InvalidInput(f"{subject} must be one of its values, within its bounds and on its step, got {text[:40]!r}")
-    return int(place)
-
-
-MAX_KEYS = 100_000
-INTEGER_TEXT = re.compile(r"-?(0|[1-9][0-9]{0,14})")
-"""A text with leading zeros is a name, not a number."""
-Row = list[str]
+    return code
 
 
 def read_lookup(name: str, node: Node, columns: Mapping[str, Column], folder: Path) -> tuple[str, list[Column]]:
@@ -222,11 +208,8 @@ def read_lookup(name: str, node: Node, columns: Mapping[str, Column], folder: Pa
     key = _find_key_column(yaml.expect_text(pairs["key"], f"the key of {subject}"), columns, subject)
     header, rows = _parse_table(yaml.read_referenced_file(pairs["file"], f"the file of {subject}", folder), subject)
     matched_rows = _match_rows(rows, key, subject)
-    return key.name, [
-        _build_derived_column(f"{name}.{label}", place, matched_rows, key)
-        for place, label in enumerate(header)
-        if place
-    ]
+    labels = enumerate(header[1:], 1)
+    return key.name, [_build_derived_column(f"{name}.{label}", place, matched_rows, key) for place, label in labels]
 
 
 def _find_key_column(name: str, columns: Mapping[str, Column], subject: str) -> Column:
@@ -278,12 +261,7 @@ def _build_coder(key: Column) -> Callable[[str], int | None]:
         codes = {category: code for code, category in enumerate(key.categories)}
         return (lambda text: codes.get(text.lower())) if key.kind == "boolean" else codes.get
 
-    def find_code(text: str) -> int | None:
-        place = Fraction(int(text)) / key.step if INTEGER_TEXT.fullmatch(text) else None
-        inside = place is not None and place.denominator == 1 and key.lower <= place <= key.upper
-        return int(place) if inside else None  # type: ignore[arg-type]
-
-    return find_code
+    return lambda text: key.find_code(Fraction(int(text)) / key.step) if INTEGER_TEXT.fullmatch(text) else None
 
 
 def _build_derived_column(name: str, place: int, matched_rows: Mapping[int, Row], key: Column) -> Column:
@@ -304,10 +282,6 @@ def _build_derived_column(name: str, place: int, matched_rows: Mapping[int, Row]
     return replace(column, derived=DerivedCodes(key.name, derived))
 
 
-Read = TypeVar("Read")
-TABLE_SUFFIXES = (".csv", ".parquet")
-
-
 def load_schema(path: str | Path) -> Schema:
     """The schema in a file; the other files it names are beside it."""
     file = Path(path).absolute()
@@ -326,13 +300,14 @@ def schema_from_text(text: str, folder: Path) -> Schema:
     columns = _read_columns(pairs["columns"], unit, folder)
     lookups = _add_lookups(pairs.get("lookups", {}), name, columns, folder)
     budget = _parse_budget(pairs["budget"], "budget")
+    source = yaml.expect_text(pairs["source"], "source")
+    SourceAddress.of(source)  # refuses what is no address
+    neighbors = yaml.expect_one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))
     return Schema(
         name=name,
-        source=_parse_source(pairs["source"]),
+        source=source,
         folder=folder,
-        neighbors=parse_neighbor_relation(
-            yaml.expect_one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))
-        ),
+        neighbors=parse_neighbor_relation(neighbors),
         columns=MappingProxyType(columns),
         budget=budget,
         analyst_budget=_read_optional(pairs, "analyst_budget", _parse_budget) or budget,
@@ -354,29 +329,21 @@ def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, st
     return read(pairs[key], key) if key in pairs else None
 
 
-def _parse_source(node: Node) -> str:
-    text = yaml.expect_text(node, "source")
-    SourceAddress.of(text)
-    return text
-
-
 def _parse_unit(node: Node, subject: str) -> tuple[str, int]:
     pairs = yaml.expect_closed_mapping(node, subject, yaml.UNIT_KEYS)
-    return yaml.expect_name(pairs["column"], "the column of unit"), _read_optional(
-        pairs, "rows", yaml.expect_positive_integer
-    ) or 1
+    rows = _read_optional(pairs, "rows", yaml.expect_positive_integer) or 1
+    return yaml.expect_name(pairs["column"], "the column of unit"), rows
 
 
 def _parse_budget(node: Node, subject: str) -> Budget:
     pairs = yaml.expect_closed_mapping(node, subject, yaml.BUDGET_KEYS)
-    epsilon = as_positive(
-        yaml.expect_number(pairs["epsilon"], f"the epsilon of {subject}"), f"the epsilon of {subject}"
-    )
+    name = f"the epsilon of {subject}"
+    epsilon = as_positive(yaml.expect_number(pairs["epsilon"], name), name)
     delta = yaml.expect_number(pairs.get("delta", "0"), f"the delta of {subject}")
     if not 0 <= delta < 1:
         raise InvalidInput(f"the delta of {subject} must be at least 0 and below 1, got {format_exact(delta)}")
-    highest = _read_optional(
-        pairs, "max_epsilon", lambda entry, key: yaml.expect_number(entry, f"the {key} of {subject}")
+    highest = (
+        yaml.expect_number(pairs["max_epsilon"], f"the max_epsilon of {subject}") if "max_epsilon" in pairs else None
     )
     if highest is not None and highest < epsilon:
         raise InvalidInput(
@@ -388,10 +355,8 @@ def _parse_budget(node: Node, subject: str) -> Budget:
 
 def _parse_published(node: Node) -> PublishedStatistic:
     pairs = yaml.expect_closed_mapping(node, "an entry of published", yaml.PUBLISHED_KEYS)
-    present_keys = (key for key in yaml.PUBLISHED_KEYS.allowed if key in pairs)
-    return PublishedStatistic(
-        *(yaml.expect_text(pairs[key], f"the {key} of an entry of published") for key in present_keys)
-    )
+    keys = (key for key in yaml.PUBLISHED_KEYS.allowed if key in pairs)
+    return PublishedStatistic(*(yaml.expect_text(pairs[key], f"the {key} of an entry of published") for key in keys))
 
 
 def _read_columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:
@@ -410,17 +375,16 @@ def _add_lookups(node: Node, table: str, columns: dict[str, Column], folder: Pat
     declared = yaml.expect_mapping(node, "lookups", "{icd: {file: icd.csv, key: diagnosis}}")
     names = [yaml.expect_name(name, "a lookup's name") for name in declared]
     _check_distinct_names([table, *names])
-    own_columns, key_of = dict(columns), {}
+    own_columns, keys = dict(columns), {}
     for name in names:
-        key_of[name], derived = read_lookup(name, declared[name], own_columns, folder)
-        columns.update((column.name, column) for column in derived)
-    return key_of
+        keys[name], derived_columns = read_lookup(name, declared[name], own_columns, folder)
+        columns.update((column.name, column) for column in derived_columns)
+    return keys
 
 
 def _check_distinct_names(names: Sequence[str]) -> None:
     """SQL does not tell names apart by case."""
-    name_of_key: dict[str, str] = {}
+    seen: dict[str, str] = {}
     for name in names:
-        if name.lower() in name_of_key:
-            raise InvalidInput(f"the names {name_of_key[name.lower()]} and {name} are the same to SQL; rename one")
-        name_of_key[name.lower()] = name
+        if seen.setdefault(name.lower(), name) is not name:
+            raise InvalidInput(f"the names {seen[name.lower()]} and {name} are the same to SQL; rename one")

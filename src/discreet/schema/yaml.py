@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MappingKeys:
-    """The keys of one mapping of the file, in the order in which they are told."""
+    """The keys of one mapping of the file, in the order in which errors list them."""
 
     allowed: tuple[str, ...]
     required: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ COLUMN_KEYS = MappingKeys(
 
 
 def list_kind_keys(kind: str) -> MappingKeys:
-    """Those of a column of a kind."""
+    """List the keys that a column of a kind may have, and those that it needs."""
     required = tuple(key for key in KIND_KEYS[kind] if (kind, key) not in OPTIONAL_KIND_KEYS)
     return MappingKeys((*COMMON_COLUMN_KEYS, *KIND_KEYS[kind]), required)
 
@@ -81,7 +81,6 @@ def list_kind_keys(kind: str) -> MappingKeys:
 Node = str | list["Node"] | dict[str, "Node"]
 
 MAX_CHARACTERS = 1_000_000
-"""In characters."""
 MAX_DEPTH = 8
 WHITESPACE = " \t\r\n"
 UNWRITABLE = re.compile("[\0\ud800-\udfff]")
@@ -93,7 +92,7 @@ REQUIRED_CONTENT = {"schema": "declare name, source, neighbours, budget and colu
 
 
 def read_document(text: str, subject: str = "schema") -> Node:
-    """The one document of a YAML text; `what` it is, for who made a mistake in it."""
+    """Read the one document of a YAML text; errors call it by `subject`."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(
             f"a {subject} has at most {MAX_CHARACTERS} characters, this text has {len(text)}; use taxonomy files"
@@ -210,9 +209,8 @@ MAX_FILE_BYTES = 16_000_000
 
 def expect_closed_mapping(node: Node, subject: str, keys: MappingKeys) -> dict[str, Node]:
     """A mapping with these keys and no others."""
-    pairs = expect_mapping(
-        node, subject, f"{{{', '.join(f'{key}: ...' for key in (keys.required or keys.allowed[:1]))}}}"
-    )
+    example = ", ".join(f"{key}: ..." for key in (keys.required or keys.allowed[:1]))
+    pairs = expect_mapping(node, subject, f"{{{example}}}")
     for key in pairs:
         if key not in keys.allowed:
             raise InvalidInput(f"{subject} has no key {key[:40]!r}; it may have {', '.join(keys.allowed)}")
