@@ -142,6 +142,8 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "object.__setattr__(self, name, bool(getattr(self, name)))": (READS_ATTRIBUTES, 1),
     "is_canonical = chain.encode_canonical(body) == row.body and all( getattr(row, na": (READS_ATTRIBUTES, 1),
     "return tuple(getattr(row, name) for name in AMOUNTS)": (READS_ATTRIBUTES, 1),
+    "return None if row is None else Head(**{name: getattr(row, name) for name in HEA": (READS_ATTRIBUTES, 2),
+    "return {name: getattr(head, name) for name in HEAD_COLUMNS}": (READS_ATTRIBUTES, 1),
     "return GroupsApart( DistributionDistance( *(max(getattr(members, name) for membe": (READS_ATTRIBUTES, 1),
     "if (value := getattr(self, name)) is not None:": (READS_ATTRIBUTES, 1),
     "return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fie": (READS_ATTRIBUTES, 2),

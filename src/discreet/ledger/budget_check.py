@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import mul
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, bindparam, select
@@ -39,7 +40,6 @@ from discreet.ledger.charge import (
 )
 from discreet.ledger.storage import entries, find_body, find_last_restore, find_last_void, read_answer_text
 from discreet.privacy.cost import ACCOUNT_KINDS, EPSILON_DECIMALS, MIN_DELTA, PrivacyCost, SubAccount
-from discreet.schema import Budget
 
 EPSILON_DIGITS = 6
 MAX_AFFORDABLE = 10**6
@@ -52,14 +52,17 @@ TOO_MANY_PARTS = (
 )
 FILE_QUERY_PREFIX = "file "
 """How the query of a charge for a file begins."""
+DATASET_OWNER = ""
+"""The owner of the data set's own accounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
     """The data set ("") or an analyst, who pays for a charge: where its account stands, and under what terms.
 
-    `recorded` are the terms that the ledger has of it, if it has any: others are recorded with the charge. Nothing fits
-    an account that is `closed` to the charge, since it names a reach at which parts charged before would be too much.
+    `recorded_terms` are those that the ledger has of it, if it has any: others are recorded with the charge. Nothing
+    fits an account that `is_closed` to the charge, since one unit touches more parts by it than was said before, and
+    what was charged on parts would then be too much.
     """
 
     name: str
@@ -76,7 +79,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A charge that does not fit; `stored` is the epsilon of the answer it would have reused, if any."""
+    """A charge that does not fit; `stored_epsilon` is that of the answer it would have reused, if any."""
 
     charge: Charge
     owners: tuple[Owner, ...]
@@ -110,21 +113,19 @@ class Refusal:
         return NOTHING_MORE if self.charge.fresh else NOTHING_NEW
 
     def _explain_delta(self, left: Fraction) -> str:
-        advice = (
-            f"ask with a delta of at most {format_budget_left(left)}" if left >= MIN_DELTA else self._no_room_advice
-        )
+        left_text, asked = format_budget_left(left), format_cost(self.charge.spend.delta)
+        advice = f"ask with a delta of at most {left_text}" if left >= MIN_DELTA else self._no_room_advice
         return (
-            f"delta {format_cost(self.charge.spend.delta)} was asked; half of a budget's delta is for answers that may "
-            f"fail, and {format_budget_left(left)} of that half is left; {advice}"
+            f"delta {asked} was asked; half of a budget's delta is for answers that may fail, and {left_text} of that "
+            f"half is left; {advice}"
         )
 
     def _explain_reuse(self, stored_epsilon: Fraction) -> str:
         least = min(find_affordable_epsilon(self.charge, owner) for owner in self.owners)
         advice = f'ask without reuse="any" (--reuse any), with epsilon at most {format_budget_left(least)}'
         return (
-            f"the answer of epsilon {format_cost(stored_epsilon)} that is stored for this question costs more "
-            "than the analyst "
-            f"has left; {advice if least else self._no_room_advice}"
+            f"the answer of epsilon {format_cost(stored_epsilon)} that is stored for this question costs more than the "
+            f"analyst has left; {advice if least else self._no_room_advice}"
         )
 
 
@@ -132,20 +133,21 @@ def _compute_delta_left(owner: Owner) -> Fraction:
     """The delta that one more answer may have, as far as all parts together allow."""
     if "approx-dp" not in owner.models:
         return Fraction(1)
-    return max(
-        Fraction(0), owner.terms.cap.delta / 2 - units_to_fraction(owner.position.compute_total(EMPTY_ACCOUNT).delta)
-    )
+    spent = units_to_fraction(owner.position.compute_total(EMPTY_ACCOUNT).delta)
+    return max(Fraction(0), owner.terms.cap.delta / 2 - spent)
 
 
 def find_affordable_epsilon(charge: Charge, owner: Owner) -> Fraction:
     """The greatest epsilon, to six digits, at which the same question would fit: 0 where none that may be asked does.
 
-    A pure loss is in proportion to the epsilon asked for, a concentrated one to its square.
+    A pure loss is in proportion to the epsilon asked for, a concentrated one to its square; a delta stays.
     """
     base = compute_debit(charge.model, charge.spend)
 
     def too_much(epsilon: Fraction) -> bool:
-        return not owner.can_afford(_scale_debit(base, epsilon / charge.epsilon))
+        scale = epsilon / charge.epsilon
+        factors = (scale, scale, scale**2, scale**2, 1, scale)
+        return not owner.can_afford(Account(*map(math.ceil, map(mul, base, factors))))
 
     powers = range(-EPSILON_DECIMALS, 10)
     power = bisect_left(powers, True, key=lambda exponent: too_much(Fraction(10) ** exponent))
@@ -176,17 +178,6 @@ def build_unspent_owners(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
     models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
     dataset_terms, analyst_terms = Terms.from_first_cap(caps.dataset), Terms.from_first_cap(caps.analyst)
     return Owner("", position, dataset_terms, models), Owner(charge.analyst, position, analyst_terms, models)
-
-
-def _scale_debit(base: Account, scale: Fraction) -> Account:
-    return Account(
-        dp=math.ceil(base.dp * scale),
-        epsilon=math.ceil(base.epsilon * scale),
-        rho=math.ceil(base.rho * scale**2),
-        other=math.ceil(base.other * scale**2),
-        delta=base.delta,
-        individual=math.ceil(base.individual * scale),
-    )
 
 
 SELECT_BY_KEY = select(entries.c.body).where(
@@ -242,14 +233,8 @@ def find_retry_receipt(connection: Connection, charge: Charge) -> Receipt | None
     return build_receipt(connection, body)
 
 
-def find_own_receipt(connection: Connection, charge: Charge) -> Receipt | None:
-    """The most accurate stored answer that this analyst has paid for."""
-    body = _find_own_entry(connection, charge)
-    return None if body is None else build_receipt(connection, body)
-
-
 def _find_own_entry(connection: Connection, charge: Charge) -> Body | None:
-    """The entry by which this analyst paid for it."""
+    """The entry by which this analyst paid for the most accurate stored answer that is the analyst's own."""
     parameters = {"analyst": charge.analyst, "degraded": chain.build_degraded_key(chain.build_lookup_key(charge))}
     row = connection.execute(SELECT_SAME_ANALYST, _build_parameters(charge) | parameters).one_or_none()
     if row is None:
@@ -284,7 +269,7 @@ def _find_source(
 class Offer:
     """A stored answer: the epsilon that the analyst would be told it with, and what it would cost the analyst now.
 
-    `kind`: one's own, another analyst's as it is, or another's with noise added.
+    `kind` is the analyst's own, another analyst's as it is ("shared"), or another's with noise added ("degraded").
     """
 
     epsilon: Fraction
@@ -293,7 +278,7 @@ class Offer:
 
 
 def find_stored_offer(connection: Connection, charge: Charge) -> Offer | None:
-    """The stored answer that a charge would get, nothing being charged."""
+    """Find the stored answer that a charge would get, nothing being charged."""
     own_entry = _find_own_entry(connection, charge)
     if own_entry is not None:
         return Offer(chain.parse_stored_epsilon(own_entry), PrivacyCost())
@@ -334,19 +319,13 @@ def _build_parameters(charge: Charge) -> dict[str, str]:
     }
 
 
-DATASET_OWNER = ""
-"""The owner of the data set's own accounts."""
-
-
 def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing.
 
     Nobody pays more than was offered, unless by consent: a dearer stored answer is degraded to the offer, or left.
     """
-    if chain.FORGOTTEN_QUERY in {charge.question, charge.query}:
-        raise InvalidInput(
-            f"{chain.FORGOTTEN_QUERY!r} is what a restored ledger was charged; name the question otherwise"
-        )
+    if (reserved := chain.FORGOTTEN_QUERY) in {charge.question, charge.query}:
+        raise InvalidInput(f"{reserved!r} is what a restored ledger was charged; name the question otherwise")
     head = storage.require_head(storage.lock_head(connection, charge.dataset), charge.dataset)
     retry_receipt = find_retry_receipt(connection, charge)
     if retry_receipt is not None:
@@ -355,9 +334,9 @@ def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | 
         raise Unavailable(f"{charge.dataset[:40]!r} has another snapshot by now; ask again")
     if charge.fresh:
         return _charge_new_answer(connection, head, charge, caps)
-    own_receipt = find_own_receipt(connection, charge)
-    if own_receipt is not None:
-        return own_receipt
+    own_entry = _find_own_entry(connection, charge)
+    if own_entry is not None:
+        return build_receipt(connection, own_entry)
     source = find_shared_entry(connection, charge)
     if source is not None:
         return _charge_reuse(connection, head, charge, caps, source)
@@ -381,8 +360,8 @@ def _charge_new_answer(connection: Connection, head: Head, charge: Charge, caps:
 def find_payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
     """Who pays for a new answer: the data set and the analyst. Given the head as it is before."""
     head_after = head.with_charge(charge.model, charge.part)
-    dataset_owner = _read_owner(connection, head_after, charge, charge.part, DATASET_OWNER, caps.dataset, caps)
-    analyst_owner = _read_owner(connection, head_after, charge, charge.part, charge.analyst, caps.analyst, caps)
+    dataset_owner = _read_owner(connection, head_after, charge, charge.part, DATASET_OWNER, caps)
+    analyst_owner = _read_owner(connection, head_after, charge, charge.part, charge.analyst, caps)
     if head.raises_max_accounts(charge.part) and not _raise_fits(
         connection, head_after, (dataset_owner, analyst_owner)
     ):
@@ -402,18 +381,15 @@ def _raise_fits(connection: Connection, head: Head, payers: tuple[Owner, ...]) -
             continue
         promised_terms = terms.get(name) or complete_terms(connection, head, name, recorded)
         total = storage.read_position(connection, head, name, None, COMPONENTS).compute_total(EMPTY_ACCOUNT)
-        if any(
-            model in promised_terms.enforced_models and exceeds_highest_cap(total, model, promised_terms)
-            for model in MODELS
-        ):
+        models = [model for model in MODELS if model in promised_terms.enforced_models]
+        if any(exceeds_highest_cap(total, model, promised_terms) for model in models):
             return False
     return True
 
 
 def _charge_reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
     """Another analyst's answer: nothing new is disclosed of the data set, but the analyst pays what it cost."""
-    part = chain.parse_part(source)
-    owner = _read_owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
+    owner = _read_owner(connection, head, charge, chain.parse_part(source), charge.analyst, caps)
     debit = compute_debit(charge.model, chain.parse_spend(source))
     if not owner.can_afford(debit):
         payers = _find_payers_for_less(connection, head, charge, caps, owner)
@@ -437,7 +413,7 @@ def _charge_degradation(
     connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body
 ) -> Receipt | Refusal:
     """Another analyst's answer with noise added: the data set pays nothing, the analyst what was offered."""
-    owner = _read_owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps)
+    owner = _read_owner(connection, head, charge, charge.part, charge.analyst, caps)
     debit = compute_debit(charge.model, charge.spend)
     if not owner.can_afford(debit):
         return Refusal(charge, (owner,))
@@ -447,8 +423,9 @@ def _charge_degradation(
 
 
 def _read_owner(
-    connection: Connection, head: Head, charge: Charge, part: SubAccount | None, name: str, cap: Budget, caps: Caps
+    connection: Connection, head: Head, charge: Charge, part: SubAccount | None, name: str, caps: Caps
 ) -> Owner:
+    cap = caps.dataset if name == DATASET_OWNER else caps.analyst
     models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
     recorded = storage.find_terms(connection, head.dataset, name)
     if recorded is None:
@@ -496,7 +473,6 @@ def _append_payment(
 ) -> Receipt:
     after = storage.append_entry(connection, head, body)
     for owner in owners:
-        storage.save_account(
-            connection, after, owner.name, owner.position.part, owner.position.debited_account.plus(debit)
-        )
+        spent = owner.position.debited_account.plus(debit)
+        storage.save_account(connection, after, owner.name, owner.position.part, spent)
     return Receipt(after.seq, None, chain.parse_spend(body), charged=True)

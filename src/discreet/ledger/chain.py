@@ -57,21 +57,18 @@ class Head:
         """Whether a charge on the part says that one unit touches more parts of its kind than was said before."""
         return part is not None and 0 < self.max_accounts[part.kind] < part.max_accounts
 
-    def _with_max_accounts(self, part: SubAccount | None) -> Head:
-        """The largest reach ever named counts."""
-        if part is None or part.max_accounts <= self.max_accounts[part.kind]:
-            return self
-        if part.kind == "partition":
-            return replace(self, partition_reach=part.max_accounts)
-        return replace(self, individual_reach=part.max_accounts)
-
     def with_snapshot(self, snapshot: str) -> Head:
         """The head under a new snapshot, in a new epoch: who was in which part may have changed."""
         return replace(self, snapshot=snapshot, epoch=self.epoch + 1, partition_reach=0, individual_reach=0)
 
     def with_charge(self, model: str, part: SubAccount | None) -> Head:
-        """The head once an answer is drawn in a model, on a part."""
-        return replace(self._with_max_accounts(part), weaker=self.weaker or model != "dp")
+        """The head once an answer is drawn in a model, on a part: the most parts of one unit ever named count."""
+        head = replace(self, weaker=self.weaker or model != "dp")
+        if part is None or part.max_accounts <= self.max_accounts[part.kind]:
+            return head
+        if part.kind == "partition":
+            return replace(head, partition_reach=part.max_accounts)
+        return replace(head, individual_reach=part.max_accounts)
 
     def with_release(self) -> Head:
         """The head once a file was released under a promise that no account counts."""
@@ -96,9 +93,8 @@ def parse_hash(text: str) -> str:
     """A hash as somebody kept it."""
     hex_digits = text.strip().lower()
     if not HASH_PATTERN.fullmatch(hex_digits):
-        raise InvalidInput(
-            f"a head is 64 digits and letters a to f, as discreet ledger verify prints it, got {text[:40]!r}"
-        )
+        expected = "64 digits and letters a to f, as discreet ledger verify prints it"
+        raise InvalidInput(f"a head is {expected}, got {text[:40]!r}")
     return hex_digits
 
 
@@ -139,9 +135,8 @@ def extract_columns(body: Body) -> dict[str, Any]:
     """What is copied out of a body, to be found by."""
     names = ("dataset", "seq", "kind", "analyst", "key", "finds", "source")
     epsilon = body.get("stored_epsilon")
-    return {name: body.get(name) for name in names} | {
-        "epsilon": None if epsilon is None else format_stored_amount(parse_amount(epsilon))
-    }
+    stored_epsilon = None if epsilon is None else format_stored_amount(parse_amount(epsilon))
+    return {name: body.get(name) for name in names} | {"epsilon": stored_epsilon}
 
 
 def build_registration(head: Head, ledger: str, disjoint: bool) -> Body:
@@ -177,30 +172,20 @@ def build_account_openings(accounts: Mapping[str, Terms]) -> Body:
 
 def build_charge_entry(head: Head, charge: Charge) -> Body:
     """The body of a charge; it can be found once it has an answer."""
-    return (
-        _build_body("charge", head) | _build_request_fields(charge) | _build_payment_fields(charge.spend, charge.part)
-    )
+    return _build_body("charge", head) | _build_request_fields(charge) | _build_payment_fields(charge)
 
 
 def build_reuse(head: Head, charge: Charge, source: Body) -> Body:
     """The body of a charge that another analyst's answer serves."""
-    payment = {name: source[name] for name in ("spend", "part")}
-    source_fields = {
-        "source": source["seq"],
-        "finds": build_lookup_key(charge),
-        "stored_epsilon": source["asked_epsilon"],
-    }
-    return _build_body("reuse", head) | _build_request_fields(charge) | payment | source_fields
+    payment = {"spend": source["spend"], "part": source["part"]}
+    answer = {"source": source["seq"], "finds": build_lookup_key(charge), "stored_epsilon": source["asked_epsilon"]}
+    return _build_body("reuse", head) | _build_request_fields(charge) | payment | answer
 
 
 def build_degradation(head: Head, charge: Charge, source: Body) -> Body:
     """The body of a charge that another analyst's answer serves once noise is added; found once that has an answer."""
-    return (
-        _build_body("degrade", head)
-        | _build_request_fields(charge)
-        | _build_payment_fields(charge.spend, charge.part)
-        | {"source": source["seq"]}
-    )
+    request = _build_request_fields(charge) | _build_payment_fields(charge)
+    return _build_body("degrade", head) | request | {"source": source["seq"]}
 
 
 def build_answer_entry(head: Head, source: Body, answer: str) -> Body:
@@ -230,14 +215,8 @@ def hash_request(charge: Charge) -> str:
     part = ("", "", "") if charge.part is None else (charge.part.kind, charge.part.name, str(charge.part.max_accounts))
     spend = [format_amount(count) for count in _spend_to_units(charge.spend)]
     consent = ("any price",) if charge.any_price else ()
-    return hash_texts(
-        build_lookup_key(charge),
-        format_amount(round_up_to_units(charge.epsilon)),
-        *spend,
-        *part,
-        str(charge.fresh),
-        *consent,
-    )
+    epsilon = format_amount(round_up_to_units(charge.epsilon))
+    return hash_texts(build_lookup_key(charge), epsilon, *spend, *part, str(charge.fresh), *consent)
 
 
 def parse_spend(body: Body) -> PrivacyCost:
@@ -303,10 +282,10 @@ def _build_request_fields(charge: Charge) -> Body:
     }
 
 
-def _build_payment_fields(spend: PrivacyCost, part: SubAccount | None) -> Body:
-    amounts = dict(zip(SPEND_COMPONENTS, map(format_amount, _spend_to_units(spend)), strict=True))
+def _build_payment_fields(charge: Charge) -> Body:
+    amounts, part = map(format_amount, _spend_to_units(charge.spend)), charge.part
     part_fields = None if part is None else {"kind": part.kind, "name": part.name, "reach": part.max_accounts}
-    return {"spend": amounts, "part": part_fields}
+    return {"spend": dict(zip(SPEND_COMPONENTS, amounts, strict=True)), "part": part_fields}
 
 
 def _spend_to_units(spend: PrivacyCost) -> tuple[int, ...]:

@@ -147,7 +147,7 @@ class Receipt:
     """What became of a charge: the entry that paid, what it paid, and whether this very call paid it.
 
     `answer` is the stored answer; where there is none, whoever holds the receipt makes one and stores it: from
-    `degrades`, the stored answer of a larger epsilon that noise is added to, or else by a new draw.
+    `answer_to_degrade`, a stored answer of a larger epsilon that noise is added to, or else by a new draw.
     """
 
     entry: int
@@ -197,7 +197,8 @@ class Entry:
 class LedgerVerification:
     """How many entries were recomputed, and the hash that stands for all of them.
 
-    Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find` finds them later.
+    Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find_head_entry` finds
+    them later.
     """
 
     entries: int

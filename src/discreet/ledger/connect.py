@@ -26,8 +26,9 @@ from discreet.mechanisms.entropy import SYSTEM
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-
 LATEST_REVISION = "head"
+POSTGRES_PREFIXES = ("postgresql://", "postgres://", "postgresql+psycopg://")
+CREATION_LOCK = 0x64697363  # any number that others of the same database do not use
 
 _migration_lock = threading.Lock()  # a version finds its connection in a global of Alembic's
 
@@ -74,10 +75,6 @@ def _refuse_unknown_revision(table: str) -> Iterator[None]:
         yield
     except CommandError:
         raise InvalidInput(f"{table} names a version that this discreet does not know; update discreet") from None
-
-
-POSTGRES_PREFIXES = ("postgresql://", "postgres://", "postgresql+psycopg://")
-CREATION_LOCK = 0x64697363  # any number that others of the same database do not use
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +160,6 @@ def find_existing_ledger(database: Database) -> str:
 
 def upgrade_format(database: Database) -> int:
     """Give a ledger the present format, or leave it as it is; the format it had. Entries and hashes stay."""
-
     with database.begin_write() as connection:
         read_ledger_info(connection)
         connection.execute(select(about).with_for_update())  # no other upgrade now, and no registration
@@ -204,9 +200,8 @@ def require_format(info: LedgerInfo) -> LedgerInfo:
     """A ledger of the present format; to change an older one is the custodian's act."""
     if info.format < FORMAT_VERSION:
         raise InvalidInput(
-            f"the ledger has format {info.format}, this discreet needs {FORMAT_VERSION}; copy it (discreet "
-            "ledger backup) "
-            "and run: discreet ledger upgrade"
+            f"the ledger has format {info.format}, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger "
+            "backup) and run: discreet ledger upgrade"
         )
     return info
 
@@ -216,7 +211,6 @@ def _build_no_ledger_error(where: str) -> InvalidInput:
 
 
 def _create_ledger(connection: Connection) -> LedgerInfo:
-
     METADATA.create_all(connection)
     stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)
     ledger_id = SYSTEM.take(16).hex()

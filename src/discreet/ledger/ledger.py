@@ -146,10 +146,8 @@ class Ledger:
         from discreet.ledger import backup
         from discreet.ledger.backup import ForgottenSpend
 
-        forgotten_spend = ForgottenSpend(
-            as_rational(forgotten, "forgotten"), as_rational(forgotten_delta, "forgotten_delta")
-        )
-        return backup.restore_backup(file, where, forgotten_spend, progress or _ignore_progress, new)
+        epsilon, delta = as_rational(forgotten, "forgotten"), as_rational(forgotten_delta, "forgotten_delta")
+        return backup.restore_backup(file, where, ForgottenSpend(epsilon, delta), progress or _ignore_progress, new)
 
     def close(self) -> None:
         """Let go of connections."""
@@ -199,9 +197,8 @@ class Ledger:
                 verify.require_recorded_head(connection, self.id, dataset, head)
             yield connection
             after = storage.find_head(connection, dataset)
-            is_record_lost = any(
-                record is not None and (head is None or head.ledger is None) for record, head in known_heads
-            )
+            recorded_heads = [head for record, head in known_heads if record is not None]
+            is_record_lost = any(head is None or head.ledger is None for head in recorded_heads)
             restore_hashes = verify.list_restore_hashes(connection, dataset) if is_record_lost else ()
         if after is not None:
             self._last_heads[dataset] = RecordedHead(self.id, after.seq, after.hash)
@@ -322,16 +319,14 @@ class Ledger:
             return None if charge.fresh else find_stored_offer(connection, charge)
 
     def count_affordable(self, charge: Charge, caps: Caps, analyst_only: bool = False) -> int:
-        """How many more answers of this cost fit now; it reserves nothing. At most a million are told.
+        """Count the answers of this cost that fit now, up to a million; it reserves nothing.
 
-        For an answer that is stored already the analyst pays `alone`.
+        For an answer that is stored already the analyst alone pays: `analyst_only`.
         """
         with self._database.begin_read() as connection:
             head = storage.require_head(storage.find_head(connection, charge.dataset), charge.dataset)
-            dataset_owner, analyst_owner = find_payers(connection, head, charge, caps)
-            return count_affordable_charges(
-                charge, (analyst_owner,) if analyst_only else (dataset_owner, analyst_owner)
-            )
+            payers = find_payers(connection, head, charge, caps)
+            return count_affordable_charges(charge, payers[1:] if analyst_only else payers)
 
     def history(
         self, dataset: str, analyst: str | None = None, limit: int = 100, before: int | None = None
@@ -389,9 +384,8 @@ class Ledger:
             row = connection.execute(statement).one_or_none()
         if row is None:
             raise ClaimFailed(
-                f"no entry has the head {head_hash[:40]!r}: it is of another ledger, or this one was replaced "
-                "or set back "
-                "since; the head of a data set is found for good, that of the whole ledger until the next entry"
+                f"no entry has the head {head_hash[:40]!r}: it is of another ledger, or this one was replaced or set "
+                "back since; the head of a data set is found for good, that of the whole ledger until the next entry"
             )
         return HeadEntry(row.dataset, row.seq)
 
@@ -430,19 +424,14 @@ def _apply_cap(recorded: Terms, cap: Budget, owner: str, models: tuple[str, ...]
 def _build_balance(
     total: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...], promise_text: str
 ) -> Balance:
-    epsilon, cap = compute_spent_epsilon(total, model, terms), terms.cap
-    left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    full_promise = promise_text + (f"; {WEAKER_ANSWERS}" if WEAKER_FLAG in flags else "")
-    return Balance(
-        model,
-        analyst,
-        epsilon,
+    epsilon, delta, cap = (
+        compute_spent_epsilon(total, model, terms),
         compute_spent_delta(total, model, terms),
-        cap,
-        left,
-        flags,
-        qualify_promise(analyst, full_promise),
+        terms.cap,
     )
+    left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
+    promise = qualify_promise(analyst, promise_text + (f"; {WEAKER_ANSWERS}" if WEAKER_FLAG in flags else ""))
+    return Balance(model, analyst, epsilon, delta, terms.cap, left, flags, promise)
 
 
 def _parse_entry(body: Body) -> Entry:

@@ -68,35 +68,28 @@ about = Table(
 heads = Table(
     "ledger_heads",
     METADATA,
-    *(
-        Column("dataset", Text, primary_key=True),
-        Column("identity", Text, nullable=False),
-        Column("snapshot", Text, nullable=False),
-        Column("epoch", Integer, nullable=False),
-        Column("seq", BigInteger, nullable=False),
-        Column("hash", Text, nullable=False),
-        Column("partition_reach", BigInteger, nullable=False),
-        Column("individual_reach", BigInteger, nullable=False),
-        Column("weaker", Boolean, nullable=False),
-    ),
+    Column("dataset", Text, primary_key=True),
+    Column("identity", Text, nullable=False),
+    Column("snapshot", Text, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("partition_reach", BigInteger, nullable=False),
+    Column("individual_reach", BigInteger, nullable=False),
+    Column("weaker", Boolean, nullable=False),
 )
 
 # All columns but the hash are copied from the body, to be found by.
 entries = Table(
     "ledger_entries",
     METADATA,
-    *(
-        Column("dataset", Text, primary_key=True),
-        Column("seq", BigInteger, primary_key=True, autoincrement=False),
-        Column("kind", Text, nullable=False),
-        Column("analyst", Text),
-        Column("key", Text),
-        Column("finds", Text),
-        Column("epsilon", Text),
-        Column("source", BigInteger),
-        Column("body", Text, nullable=False),
-        Column("hash", Text, nullable=False),
-    ),
+    Column("dataset", Text, primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    *(Column(name, Text) for name in ("analyst", "key", "finds", "epsilon")),
+    Column("source", BigInteger),
+    Column("body", Text, nullable=False),
+    Column("hash", Text, nullable=False),
 )
 
 answers = Table(
@@ -108,10 +101,6 @@ answers = Table(
 )
 
 
-def _build_amount_columns() -> list[Column[str]]:
-    return [Column(name, Text, nullable=False) for name in AMOUNTS]
-
-
 # The owner is an analyst, or "" for the data set itself.
 accounts = Table(
     "ledger_accounts",
@@ -119,7 +108,7 @@ accounts = Table(
     Column("dataset", Text, primary_key=True),
     Column("epoch", Integer, primary_key=True, autoincrement=False),
     Column("owner", Text, primary_key=True),
-    *_build_amount_columns(),
+    *(Column(name, Text, nullable=False) for name in AMOUNTS),
 )
 
 # The terms of every account that was charged, as the last entry about them has them.
@@ -136,12 +125,9 @@ parts = Table(
     METADATA,
     Column("dataset", Text, primary_key=True),
     Column("epoch", Integer, primary_key=True, autoincrement=False),
-    Column("owner", Text, primary_key=True),
-    Column("kind", Text, primary_key=True),
-    Column("part", Text, primary_key=True),
-    *_build_amount_columns(),
+    *(Column(name, Text, primary_key=True) for name in ("owner", "kind", "part")),
+    *(Column(name, Text, nullable=False) for name in AMOUNTS),
 )
-
 
 FIRST_FORMATS = {caps.name: 3}
 """The first format that has a table, where that is not the first of all."""
@@ -150,80 +136,75 @@ IS_NOT_ANSWER = entries.c.kind != literal_column("'answer'")
 """All but answers. No parameter: a plan that is made once for all values could not use a partial index."""
 
 
-def _where(condition: ColumnElement[bool]) -> dict[str, Any]:
-    return {"sqlite_where": condition, "postgresql_where": condition}
-
-
-def _where_present(column: str) -> dict[str, Any]:
-    return _where(entries.c[column].is_not(None))
+def _index_entries(name: str, columns: str, condition: ColumnElement[bool], unique: bool = False) -> Index:
+    """A partial index of entries, on columns that are separated by spaces."""
+    indexed_columns = [entries.c[column] for column in columns.split()]
+    return Index(name, *indexed_columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 INDICES = (
-    Index("ledger_key", entries.c.dataset, entries.c.analyst, entries.c.key, unique=True, **_where_present("key")),
-    Index("ledger_history", entries.c.dataset, entries.c.analyst, entries.c.seq, **_where_present("analyst")),
-    Index(
-        "ledger_own", *(entries.c[at] for at in ("dataset", "finds", "analyst", "epsilon")), **_where_present("finds")
-    ),
-    Index("ledger_any", entries.c.dataset, entries.c.finds, entries.c.epsilon, **_where_present("finds")),
-    Index("ledger_log", entries.c.dataset, entries.c.seq, **_where(IS_NOT_ANSWER)),
+    _index_entries("ledger_key", "dataset analyst key", entries.c.key.is_not(None), unique=True),
+    _index_entries("ledger_history", "dataset analyst seq", entries.c.analyst.is_not(None)),
+    _index_entries("ledger_own", "dataset finds analyst epsilon", entries.c.finds.is_not(None)),
+    _index_entries("ledger_any", "dataset finds epsilon", entries.c.finds.is_not(None)),
+    _index_entries("ledger_log", "dataset seq", IS_NOT_ANSWER),
     *(
-        Index(f"ledger_most_{name}", *(parts.c[at] for at in ("dataset", "epoch", "owner", "kind", name)))
+        Index(f"ledger_most_{name}", *(parts.c[column] for column in ("dataset", "epoch", "owner", "kind", name)))
         for name in AMOUNTS
     ),
 )
 
 
-def _match_parameters(table: Table, *names: str) -> list[Any]:
+def match_parameters(table: Table, *names: str) -> list[Any]:
+    """The conditions that columns of a table equal the parameters `by_` and their names."""
     return [table.c[name] == bindparam(f"by_{name}") for name in names]
 
 
 def _select_dataset_accounts(table: Table, *any_of: ColumnElement[bool]) -> Select[Any]:
-    return select(table.c.epoch).where(*_match_parameters(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
+    return select(table.c.epoch).where(*match_parameters(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
 
 
 # Written once: to build a statement takes longer than to run it.
-SELECT_HEAD = select(heads).where(*_match_parameters(heads, "dataset"))
+SELECT_HEAD = select(heads).where(*match_parameters(heads, "dataset"))
 SELECT_HEAD_FOR_UPDATE = SELECT_HEAD.with_for_update()
-UPDATE_HEAD = update(heads).where(*_match_parameters(heads, "dataset"))
-SELECT_BODY = select(entries.c.body).where(*_match_parameters(entries, "dataset", "seq"))
-SELECT_ANSWER = select(answers.c.answer).where(*_match_parameters(answers, "dataset", "seq"))
+UPDATE_HEAD = update(heads).where(*match_parameters(heads, "dataset"))
+SELECT_BODY = select(entries.c.body).where(*match_parameters(entries, "dataset", "seq"))
+SELECT_ANSWER = select(answers.c.answer).where(*match_parameters(answers, "dataset", "seq"))
 INSERT_ENTRY, INSERT_ANSWER, INSERT_HEAD = insert(entries), insert(answers), insert(heads)
+HEAD_COLUMNS: tuple[str, ...] = tuple(heads.c.keys())
+"""The columns of a head, which its fields are called like."""
 ACCOUNT_KEY = ("dataset", "epoch", "owner")
 PART_KEY = (*ACCOUNT_KEY, "kind", "part")
-SELECT_ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*_match_parameters(accounts, *ACCOUNT_KEY))
-SELECT_PART = select(*(parts.c[name] for name in AMOUNTS)).where(*_match_parameters(parts, *PART_KEY))
-UPDATE_ACCOUNT = update(accounts).where(*_match_parameters(accounts, *ACCOUNT_KEY))
-UPDATE_PART = update(parts).where(*_match_parameters(parts, *PART_KEY))
-SELECT_TERMS = select(caps.c.terms).where(*_match_parameters(caps, "dataset", "owner"))
+SELECT_ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*match_parameters(accounts, *ACCOUNT_KEY))
+SELECT_PART = select(*(parts.c[name] for name in AMOUNTS)).where(*match_parameters(parts, *PART_KEY))
+UPDATE_ACCOUNT = update(accounts).where(*match_parameters(accounts, *ACCOUNT_KEY))
+UPDATE_PART = update(parts).where(*match_parameters(parts, *PART_KEY))
+SELECT_TERMS = select(caps.c.terms).where(*match_parameters(caps, "dataset", "owner"))
 SELECT_FORGOTTEN = select(entries.c.body).where(
-    *_match_parameters(entries, "dataset", "analyst"),
+    *match_parameters(entries, "dataset", "analyst"),
     entries.c.kind == "charge",
     entries.c.body.contains(chain.encode_canonical({"query": chain.FORGOTTEN_QUERY})[1:-1]),
 )
 SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(
     entries.c.seq
 )
-SELECT_VOIDS = select(entries.c.seq).where(*_match_parameters(entries, "dataset", "finds"))
+SELECT_VOIDS = select(entries.c.seq).where(*match_parameters(entries, "dataset", "finds"))
 """Not the largest of them: for that SQLite looks through all entries from the last on."""
 SELECT_UNANSWERED = (
     select(entries.c.seq)
     .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
-    .where(
-        *_match_parameters(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")), entries.c.key.is_not(None)
-    )
-    .where(answers.c.seq.is_(None))
+    .where(*match_parameters(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")))
+    .where(entries.c.key.is_not(None), answers.c.seq.is_(None))
     .order_by(entries.c.seq)
 )
 SELECT_REUSES = select(entries.c.source).where(
-    *_match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
+    *match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
 )
+NOTHING = format_stored_amount(0)
 SELECT_NOT_DP: Mapping[Model, list[Select[Any]]] = {
     "approx-dp": [
         _select_dataset_accounts(
-            table,
-            table.c.epsilon != table.c.dp,
-            table.c.other != format_stored_amount(0),
-            table.c.delta != format_stored_amount(0),
+            table, table.c.epsilon != table.c.dp, table.c.other != NOTHING, table.c.delta != NOTHING
         )
         for table in (accounts, parts)
     ],
@@ -231,10 +212,10 @@ SELECT_NOT_DP: Mapping[Model, list[Select[Any]]] = {
 }
 SELECT_PART_CHARGES = (
     select(entries.c.body)
-    .where(*_match_parameters(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
+    .where(*match_parameters(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
     .order_by(entries.c.seq)
 )
-UPDATE_TERMS = update(caps).where(*_match_parameters(caps, "dataset", "owner"))
+UPDATE_TERMS = update(caps).where(*match_parameters(caps, "dataset", "owner"))
 
 
 def find_head(connection: Connection, dataset: str) -> Head | None:
@@ -255,38 +236,16 @@ def lock_head(connection: Connection, dataset: str) -> Head | None:
 
 
 def _parse_head(row: Row[Any] | None) -> Head | None:
-    if row is None:
-        return None
-    return Head(
-        dataset=row.dataset,
-        identity=row.identity,
-        snapshot=row.snapshot,
-        epoch=row.epoch,
-        seq=row.seq,
-        hash=row.hash,
-        partition_reach=row.partition_reach,
-        individual_reach=row.individual_reach,
-        weaker=row.weaker,
-    )
+    return None if row is None else Head(**{name: getattr(row, name) for name in HEAD_COLUMNS})
 
 
-def _columns(head: Head) -> dict[str, Any]:
-    return {
-        "dataset": head.dataset,
-        "identity": head.identity,
-        "snapshot": head.snapshot,
-        "epoch": head.epoch,
-        "seq": head.seq,
-        "hash": head.hash,
-        "partition_reach": head.partition_reach,
-        "individual_reach": head.individual_reach,
-        "weaker": head.weaker,
-    }
+def _extract_head_columns(head: Head) -> dict[str, Any]:
+    return {name: getattr(head, name) for name in HEAD_COLUMNS}
 
 
 def add_head(connection: Connection, head: Head) -> None:
     """Make the row of a new data set."""
-    connection.execute(INSERT_HEAD, _columns(head))
+    connection.execute(INSERT_HEAD, _extract_head_columns(head))
 
 
 def append_entry(connection: Connection, head: Head, body: Body) -> Head:
@@ -294,7 +253,7 @@ def append_entry(connection: Connection, head: Head, body: Body) -> Head:
     text = chain.encode_canonical(body)
     after = head.with_entry(text)
     connection.execute(INSERT_ENTRY, chain.extract_columns(body) | {"body": text, "hash": after.hash})
-    connection.execute(UPDATE_HEAD, {"by_dataset": head.dataset, **_columns(after)})
+    connection.execute(UPDATE_HEAD, {"by_dataset": head.dataset, **_extract_head_columns(after)})
     return after
 
 
@@ -319,13 +278,12 @@ def read_position(
 ) -> AccountPosition:
     """Where an owner stands, as far as a charge on the part needs to know in these models."""
     root = _read_account(connection, SELECT_ACCOUNT, _build_account_key(head, owner))
-    part_account = (
-        EMPTY_ACCOUNT if part is None else _read_account(connection, SELECT_PART, _build_part_key(head, owner, part))
-    )
+    part_account = EMPTY_ACCOUNT
+    if part is not None:
+        part_account = _read_account(connection, SELECT_PART, _build_part_key(head, owner, part))
     names = [name for model in models for name in COMPONENTS[model]]
-    return AccountPosition(
-        root, head.max_accounts, _read_other_parts(connection, head, owner, part, names), part, part_account
-    )
+    others = _read_other_parts(connection, head, owner, part, names)
+    return AccountPosition(root, head.max_accounts, others, part, part_account)
 
 
 def save_account(connection: Connection, head: Head, owner: str, part: SubAccount | None, account: Account) -> None:
@@ -372,11 +330,12 @@ def has_raised_max_accounts(connection: Connection, dataset: str) -> bool:
 
 def find_models_beside_dp(connection: Connection, dataset: str) -> set[Model]:
     """The models, but dp, in which answers were drawn that cost anything: in some account they differ from dp."""
-    models: set[Model] = set()
-    for model, statements in SELECT_NOT_DP.items():
-        if any(connection.execute(statement, {"by_dataset": dataset}).first() is not None for statement in statements):
-            models.add(model)
-    return models
+    parameters = {"by_dataset": dataset}
+    return {
+        model
+        for model, statements in SELECT_NOT_DP.items()
+        if any(connection.execute(statement, parameters).first() is not None for statement in statements)
+    }
 
 
 def find_forgotten(connection: Connection, dataset: str, owner: str) -> PrivacyCost:
@@ -404,9 +363,8 @@ def find_last_restore(connection: Connection, dataset: str) -> int:
 
 def find_last_void(connection: Connection, dataset: str) -> int:
     """The last entry that voids the charges before it which have no answer; 0 where there is none."""
-    voids: list[int] = [
-        *connection.execute(SELECT_VOIDS, {"by_dataset": dataset, "by_finds": chain.VOID_KEY}).scalars()
-    ]
+    parameters = {"by_dataset": dataset, "by_finds": chain.VOID_KEY}
+    voids: list[int] = [*connection.execute(SELECT_VOIDS, parameters).scalars()]
     return max([*voids, find_last_restore(connection, dataset)])
 
 
@@ -431,12 +389,8 @@ def list_owners(connection: Connection, head: Head) -> list[str]:
     """All who have an account in an epoch, or had one before."""
     names: set[str] = set()
     for table in (accounts, parts):
-        statement = (
-            select(table.c.owner)
-            .distinct()
-            .where(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
-        )
-        names |= set(connection.execute(statement).scalars())
+        condition = and_(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
+        names |= set(connection.execute(select(table.c.owner).distinct().where(condition)).scalars())
     return sorted(names)
 
 
@@ -464,7 +418,7 @@ def _read_other_parts(
     for kind in ACCOUNT_KINDS:
         excluded_part = part.name if part is not None and part.kind == kind else ""
         parameters |= {f"beside_{kind}": excluded_part, f"reach_{kind}": head.max_accounts[kind]}
-    amounts: dict[tuple[AccountKind, str], list[int]] = {which: [] for which in components}
+    amounts: dict[tuple[AccountKind, str], list[int]] = {component: [] for component in components}
     for kind, name, text in connection.execute(_select_largest(components), parameters):
         amounts[kind, name].append(parse_stored_amount(text))
     return amounts
@@ -476,11 +430,10 @@ def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> Compound
 
 
 def _select_largest_parts(kind: AccountKind, name: str) -> Select[Any]:
+    is_other = and_(parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}"))
     ordered = (
         select(parts.c[name].label("amount"))
-        .where(
-            *_match_parameters(parts, *ACCOUNT_KEY), parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}")
-        )
+        .where(*match_parameters(parts, *ACCOUNT_KEY), is_other)
         .order_by(parts.c[name].desc())
         .limit(bindparam(f"reach_{kind}"))
         .subquery()

@@ -76,8 +76,9 @@ def _copy_part(value: Any, depth: int) -> Any:
     if kind is Fraction:
         return copy_fraction(value)
     if not has_exact_type(value, *QUERY_CLASSES):
-        actual = f"got {kind.__name__}; {NOT_A_SQL_QUERY}"
-        raise InvalidInput(f"a query is made of texts, whole numbers and fractions, {actual}")
+        raise InvalidInput(
+            f"a query is made of texts, whole numbers and fractions, got {kind.__name__}; {NOT_A_SQL_QUERY}"
+        )
     return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fields(kind)])
 
 

@@ -28,13 +28,13 @@ from discreet.query.scan import (
     assign_groups,
 )
 from discreet.schema import Schema
+from discreet.sources.ingest.memory import UNIT_KEY
 from discreet.sources.protocol import BatchShape, require_one_row_each, require_rankable
 
 Value = int | str | None
 SnapshotRow = Mapping[str, Value]
 HashOrder = Callable[[str, Iterable[int]], list[int]]
 """Rows, put in the order of the hash that is for a purpose."""
-UNIT_KEY = "#unit"
 
 
 def sort_snapshot_rows(schema: Schema, rows: Sequence[SnapshotRow]) -> list[SnapshotRow]:
@@ -50,9 +50,8 @@ def release_in_memory(plan: ReleasePlan, key: str, schema: Schema, rows: Sequenc
     def sort_by_hash(purpose: str, indices: Iterable[int]) -> list[int]:
         return sorted(indices, key=lambda i: sha256(f"{key}|{purpose}|".encode() + texts[i]).digest())
 
-    columns = [[row[name] for row in sorted_rows] for name in schema.columns] + _apply_plan(
-        plan, sorted_rows, schema, sort_by_hash
-    )
+    columns = [[row[name] for row in sorted_rows] for name in schema.columns]
+    columns += _apply_plan(plan, sorted_rows, schema, sort_by_hash)
     return [[column[i] for column in columns] for i in sort_by_hash("order", range(len(sorted_rows)))]
 
 
@@ -147,14 +146,10 @@ def _list_row_keys(schema: Schema) -> list[str]:
     return [*([] if schema.unit is None else [UNIT_KEY]), *schema.columns]
 
 
-Row = SnapshotRow
-UNIT = UNIT_KEY
-
-
 class MemorySource:
     """Rows by column name; the unit's name, where the schema has units, under `#unit`."""
 
-    def __init__(self, schema: Schema, rows: Sequence[Row]) -> None:
+    def __init__(self, schema: Schema, rows: Sequence[SnapshotRow]) -> None:
         self._schema = schema
         self._rows = rows
 
@@ -177,7 +172,7 @@ class MemorySource:
     def individual(self, column: str, unit: str) -> int | None:
         """The code of one unit's value; None where the unit is absent or has none."""
         require_one_row_each(self._schema)
-        codes = [row[column] for row in self._rows if row[UNIT] == unit]
+        codes = [row[column] for row in self._rows if row[UNIT_KEY] == unit]
         return next((code for code in codes if isinstance(code, int)), None)
 
     def count(self) -> int:
@@ -198,13 +193,13 @@ class MemorySource:
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _group_rows(self, keys: Sequence[ScanKey], where: Predicate) -> dict[Cell, list[Row]]:
-        cells: dict[Cell, list[Row]] = {} if keys else {(): []}
+    def _group_rows(self, keys: Sequence[ScanKey], where: Predicate) -> dict[Cell, list[SnapshotRow]]:
+        cells: dict[Cell, list[SnapshotRow]] = {} if keys else {(): []}
         for row in _filter_rows(self._rows, where):
             cells.setdefault(tuple(_compute_key(key, row) for key in keys), []).append(row)
         return cells
 
-    def _amount(self, measure: ScanMeasure, cell_rows: Sequence[Row]) -> int:
+    def _amount(self, measure: ScanMeasure, cell_rows: Sequence[SnapshotRow]) -> int:
         rows = _filter_rows(cell_rows, measure.where)
         values = [row[measure.column] for row in rows] if measure.column else []
         codes = [value - measure.lower for value in values if isinstance(value, int)]
@@ -212,7 +207,9 @@ class MemorySource:
             case "rows":
                 return len(rows)
             case "units":
-                return len({row[UNIT] for row in rows}) if self._schema.rows > 1 and self._schema.unit else len(rows)
+                return (
+                    len({row[UNIT_KEY] for row in rows}) if self._schema.rows > 1 and self._schema.unit else len(rows)
+                )
             case "present":
                 return sum(value is not None for value in values)
             case "sum":
@@ -221,11 +218,11 @@ class MemorySource:
                 return sum(code * code for code in codes)
 
 
-def _filter_rows(rows: Sequence[Row], where: Predicate) -> Sequence[Row]:
+def _filter_rows(rows: Sequence[SnapshotRow], where: Predicate) -> Sequence[SnapshotRow]:
     return rows if where == TRUE else [row for row in rows if is_satisfied(where, row)]
 
 
-def _compute_key(key: ScanKey, row: Row) -> int | str | None:
+def _compute_key(key: ScanKey, row: SnapshotRow) -> int | str | None:
     value = row[key.column]
     if isinstance(key, TextKey) or not isinstance(value, int):
         return value

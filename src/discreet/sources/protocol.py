@@ -34,6 +34,12 @@ from discreet.query.scan import (
 )
 from discreet.schema import Column, Schema
 
+EngineValue = int | str | Decimal | None
+BATCH_SIZE = 100_000
+"""How many rows a batch has, but for the last."""
+RECORD_GROUPS = "records"
+"""What groups of whole rows are called."""
+
 
 class Source(Protocol):
     """Where a snapshot lives. Nothing it does may fail on a row, and nothing it says of a failure may quote one."""
@@ -75,16 +81,10 @@ def require_rankable(schema: Schema, column: str) -> None:
         )
 
 
-MISSING_NUMBER = -(2**62)
-"""Stands for a missing value in arrays; no code and no bin is so far from 0."""
-EngineValue = int | str | Decimal | None
-
-
 def list_unshifted_measures(measures: Iterable[ScanMeasure]) -> tuple[ScanMeasure, ...]:
     """The measures with nothing subtracted that give these, each once; at least the number of rows."""
-    return tuple(dict.fromkeys(part for measure in measures for part in _split_measure(measure))) or (
-        ScanMeasure("rows"),
-    )
+    parts = tuple(dict.fromkeys(part for measure in measures for part in _split_measure(measure)))
+    return parts or (ScanMeasure("rows"),)
 
 
 def _split_measure(measure: ScanMeasure) -> tuple[ScanMeasure, ...]:
@@ -121,10 +121,8 @@ def decode_totals(plan: TotalsScan, schema: Schema, rows: Iterable[Sequence[Engi
     cells: dict[Cell, Amounts] = {}
     for row in rows:
         part_totals = dict(zip(measures, (int(total or 0) for total in row[width:]), strict=True))
-        cell, amounts = (
-            _build_cell(row[:width], shifts),
-            tuple(_compute_amount(measure, part_totals) for measure in plan.measures),
-        )
+        cell = _build_cell(row[:width], shifts)
+        amounts = tuple(_compute_amount(measure, part_totals) for measure in plan.measures)
         cells[cell] = _merge_amounts(plan.measures, cells[cell], amounts) if cell in cells else amounts
     return cells
 
@@ -174,9 +172,8 @@ def decode_histograms(plan: HistogramScan, schema: Schema, columns: Sequence[NDA
     for start, stop in pairwise(_find_run_starts(keys, len(counts))):
         cell = _build_cell([key[start] for key in keys], shifts)
         runs.setdefault(cell, []).append((int(inside_counts[start]), int(inside_counts[stop])))
-    return LazyHistograms(
-        plan.count, _shrink_integers(bin_indices[is_inside]), _shrink_integers(counts[is_inside]), runs
-    )
+    inside_bins, inside_rows = _shrink_integers(bin_indices[is_inside]), _shrink_integers(counts[is_inside])
+    return LazyHistograms(plan.count, inside_bins, inside_rows, runs)
 
 
 def _shrink_integers(numbers: NDArray[Any]) -> NDArray[np.integer[Any]]:
@@ -188,10 +185,14 @@ def transpose_histogram_rows(plan: HistogramScan, rows: Sequence[Sequence[Engine
     """Rows of a histogram as columns: arrays of numbers, and of objects for texts."""
     dtypes = [object if isinstance(key, TextKey) else np.int64 for key in (*plan.keys, plan.bins)] + [np.int64]
     value_columns = list(zip(*rows, strict=True)) or [()] * len(dtypes)
-    return [
-        np.array([MISSING_NUMBER if value is None and dtype is np.int64 else value for value in values], dtype)
-        for dtype, values in zip(dtypes, value_columns, strict=True)
-    ]
+    return [_to_array(values, dtype) for dtype, values in zip(dtypes, value_columns, strict=True)]
+
+
+def _to_array(values: Sequence[EngineValue], dtype: type) -> NDArray[Any]:
+    """An array of texts, or of numbers, in which `MISSING_CODE` stands for what is missing."""
+    if dtype is object or None not in values:
+        return np.array(values, dtype)
+    return np.array([MISSING_CODE if value is None else value for value in values], dtype)
 
 
 def get_single_number(rows: Sequence[Sequence[int | None]]) -> int | None:
@@ -223,13 +224,7 @@ def _build_cell(values: Sequence[EngineValue], shifts: Sequence[int]) -> Cell:
 def _decode_key(value: EngineValue, shift: int) -> int | str | None:
     if value is None or isinstance(value, str):
         return value
-    return int(value) + shift if value != MISSING_NUMBER else None
-
-
-BATCH_SIZE = 100_000
-"""How many rows a batch has, but for the last."""
-RECORD_GROUPS = "records"
-"""What groups of whole rows are called."""
+    return int(value) + shift if value != MISSING_CODE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +249,8 @@ class BatchShape:
         if isinstance(plan, SwapPlan):
             names = tuple(name for name, _ in plan.runs)
             return replace(base_shape, changed=names, groups=names)
-        return replace(
-            base_shape, changed=(plan.column,) if isinstance(plan, TClosenessPlan) else (), groups=(RECORD_GROUPS,)
-        )
+        changed = (plan.column,) if isinstance(plan, TClosenessPlan) else ()
+        return replace(base_shape, changed=changed, groups=(RECORD_GROUPS,))
 
     def build_batch(self, columns: Sequence[NDArray[Any]]) -> ReleaseBatch:
         """The columns of a reply by their names."""
@@ -269,23 +263,9 @@ class BatchShape:
 
     def build_batches(self, row_chunks: Iterable[Sequence[Sequence[Any]]]) -> Iterator[ReleaseBatch]:
         """A reply that comes as lists of rows; none of a list without rows."""
-        names = (*self.original, *("",) * (len(self.changed) + len(self.groups)))
+        dtypes = [object if name in self.texts else np.int64 for name in self.original]
+        dtypes += [np.int64] * (len(self.changed) + len(self.groups))
         for rows in row_chunks:
             if rows:
-                named_values = zip(names, zip(*rows, strict=True), strict=True)
-                yield self.build_batch(
-                    [
-                        _to_text_array(values) if name in self.texts else _to_code_array(values)
-                        for name, values in named_values
-                    ]
-                )
-
-
-def _to_text_array(values: Sequence[str | None]) -> NDArray[Any]:
-    return np.array(values, dtype=object)
-
-
-def _to_code_array(values: Sequence[int | None]) -> NDArray[np.int64]:
-    if None not in values:
-        return np.array(values, dtype=np.int64)
-    return np.array([MISSING_CODE if value is None else value for value in values], dtype=np.int64)
+                columns = zip(dtypes, zip(*rows, strict=True), strict=True)
+                yield self.build_batch([_to_array(values, dtype) for dtype, values in columns])

@@ -1,7 +1,4 @@
-"""What a registration reports, and what it refuses.
-
-No sentence quotes a value of a row.
-"""
+"""What a registration reports, and what it refuses. No sentence quotes a value of a row."""
 
 from __future__ import annotations
 
@@ -17,11 +14,13 @@ from discreet.schema.schema import Schema
 from discreet.sources.sql_dialects import ColumnOrigin
 
 Progress = Callable[[str], None]
-"""Told the stages as they begin: reading, normalising, bounding, writing."""
+"""Called with each stage as it begins: reading, normalising, bounding, writing."""
+MAX_STEP_TERM = 10**100
+"""The most that a step's numerator and denominator may be, so that no product overflows or vanishes on any engine."""
 
 
 def ignore_registration_stage(stage: str) -> None:
-    """Tell nobody."""
+    """Report the stages to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +62,11 @@ def parse_source_counts(schema: Schema, counts: Sequence[int]) -> SourceCounts:
 
 
 def build_registration_report(source_counts: SourceCounts, summary: Sequence[int]) -> RegistrationReport:
-    """With the row of totals an engine gives of the snapshot: rows, units, and the sum of the pieces of their marks."""
+    """With the row of totals an engine gives of the snapshot: rows, units, and the sum of the starts of row hashes."""
     rows_kept, units, hash_sum = map(int, summary)
     return RegistrationReport(
         source_counts.rows, rows_kept, source_counts.without_unit, units, source_counts.columns, f"{hash_sum:x}"
     )
-
-
-MAX_STEP_TERM = 10**100
-"""The most that a step's numerator and denominator may be, so that no product overflows or vanishes on any engine."""
 
 
 def refuse_schema(schema: Schema, key: str) -> None:
@@ -105,10 +100,9 @@ def refuse_columns(schema: Schema, present_columns: Sequence[str]) -> None:
     """Refuse a source that lacks a column or has one twice."""
     required_columns = list_required_columns(schema)
     if required_columns and not set(required_columns) & set(present_columns):
-        # The names are not told: where a file has no header they are the first row.
-        raise InvalidInput(
-            f"the source has none of the columns {_format_names(required_columns)}; check that it names its columns"
-        )
+        # What the source has is not listed: where a file has no header it is the first row.
+        names = _format_names(required_columns)
+        raise InvalidInput(f"the source has none of the columns {names}; check that it names its columns")
     for name in required_columns:
         if name not in present_columns:
             raise InvalidInput(f"the source has no column {name}; it has {_format_names(present_columns)}")

@@ -104,9 +104,8 @@ def parse_unit_name(raw: object) -> str | None:
 
 def derive_value(column: Column, key: Column, code: Value) -> ParsedValue:
     """A code of a public lookup, from the final code of its key column."""
-    derived_code = (
-        None if column.derived is None or not isinstance(code, int) else column.derived.codes[code - key.lower]
-    )
+    codes = None if column.derived is None else column.derived.codes
+    derived_code = codes[code - key.lower] if codes is not None and isinstance(code, int) else None
     return ParsedValue(column.missing, "missing") if derived_code is None else ParsedValue(derived_code, "read")
 
 
@@ -174,10 +173,8 @@ def parse_day_number(value: NormalizedValue) -> int | None:
 def compute_double_bounds(column: Column) -> tuple[float, float]:
     """The doubles nearest to the least and the greatest value of a number column."""
     numerator, denominator = column.step.numerator, column.step.denominator
-    return (
-        column.lower * numerator / denominator,
-        column.upper * numerator / denominator,
-    )  # whole numbers divide to the nearest double
+    # Whole numbers divide to the nearest double.
+    return column.lower * numerator / denominator, column.upper * numerator / denominator
 
 
 def get_grid_factors(step: Fraction) -> tuple[float, float]:
