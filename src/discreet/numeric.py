@@ -18,6 +18,10 @@ from discreet.errors import InvalidInput
 from discreet.untrusted import copy_fraction, copy_int, copy_text, has_type
 
 EPOCH = date(1970, 1, 1)
+MAX_EXPONENT = 300
+"""A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
+MAX_NEGATIVE_EXPONENT = 400
+MAX_NUMBER = 10**MAX_EXPONENT
 
 
 def date_from_days(number: float) -> date:
@@ -34,12 +38,6 @@ def parse_days(text: str, subject: str) -> int:
     if day is None or day.isoformat() != text:
         raise InvalidInput(f"{subject} is a date such as 2024-02-29, got {text[:40]!r}")
     return (day - EPOCH).days
-
-
-MAX_EXPONENT = 300
-"""A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
-MAX_NEGATIVE_EXPONENT = 400
-MAX_NUMBER = 10**MAX_EXPONENT
 
 
 def as_rational(number: object, name: str = "the number") -> Fraction:
@@ -65,9 +63,7 @@ def _rational_from_decimal(number: object, name: str) -> Fraction:
     text = Decimal.__str__(number) if is_decimal else repr(float(number))  # type: ignore[arg-type]
     if not math.isfinite(float(text)):
         raise InvalidInput(f"{name} must be a finite number, got {text[:40]}")
-    if is_decimal:
-        return parse_rational(text, name)
-    return Fraction(text)
+    return parse_rational(text, name) if is_decimal else Fraction(text)
 
 
 def read_clamped(value: object, low: Fraction, high: Fraction) -> Fraction | None:
@@ -111,11 +107,8 @@ def _rational_between_bounds(value: object) -> Fraction:
     """A number between readable bounds; a decimal in full unless it is too small to be told from 0."""
     if isinstance(value, Decimal):
         return Fraction(value) if value and value.adjusted() > -MAX_NEGATIVE_EXPONENT else Fraction(0)
-    return as_rational(int(value) if _is_boolean(value) else value)  # type: ignore[call-overload]
-
-
-def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+    is_boolean = isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+    return as_rational(int(value) if is_boolean else value)  # type: ignore[call-overload]
 
 
 def parse_rational(text: str, name: str = "the number") -> Fraction:
@@ -127,7 +120,7 @@ def parse_rational(text: str, name: str = "the number") -> Fraction:
         value = Fraction(stripped_text) if fits and mantissa else None
     except (ValueError, ZeroDivisionError):
         value = None
-    if value is None or abs(value) > 10**MAX_EXPONENT:
+    if value is None or abs(value) > MAX_NUMBER:
         raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {stripped_text[:40]!r}")
     return value
 
@@ -149,7 +142,7 @@ def as_number_between(number: object, low: int, high: int, name: str) -> Fractio
 
 
 def as_int(number: object, name: str, minimum: int = 1) -> int:
-    """A whole number of at least `least`."""
+    """A whole number of at least `minimum`."""
     value = as_rational(number, name)
     if value.denominator != 1 or value < minimum:
         raise InvalidInput(f"{name} must be a whole number of at least {minimum}, got {format_exact(value)}")

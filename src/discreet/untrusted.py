@@ -6,7 +6,7 @@ what it is given before anything is charged or read. There are two rules:
 
 - An instance of a subclass of a builtin type, such as `numpy.str_` or a member of an `IntEnum`, is copied as that
   builtin type. The copy is made by methods of the builtin type itself, which a subclass cannot override.
-- An instance of a subclass of one of our own classes is refused: see `require_own`.
+- An instance of a subclass of one of our own classes is refused: see `require_exact_class`.
 
 A copy shares nothing that can be changed with the original: what a caller does to a list, a dictionary or an array
 after handing it in has no effect.

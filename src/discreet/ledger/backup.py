@@ -284,7 +284,6 @@ def _link_new_file(source: Path, target: Path) -> None:
 
 
 def _require_folder(path: Path) -> Path:
-    """A path whose folder is there."""
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
     return path.absolute()

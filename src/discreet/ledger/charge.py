@@ -132,9 +132,6 @@ class Charge:
             object.__setattr__(self, name, bool(getattr(self, name)))
         if not self.epsilon:
             raise InvalidInput("the epsilon asked for must be above 0")
-        self._check_spend()
-
-    def _check_spend(self) -> None:
         spend = self.spend
         if self.model != "approx-dp" and (spend.gaussian_rho or spend.delta):
             raise InvalidInput(f"{self.model} is charged in epsilon alone; a loss with delta is approx-dp")

@@ -101,7 +101,6 @@ def _open_lock_file(path: Path) -> Iterator[int]:
 
 
 def _take_ticket(descriptor: int, deadline: float) -> int:
-    """Draw the next number, and hold its byte."""
     while not _try_lock(descriptor, 0, COUNTER_BYTES):
         _pause(PAUSE, deadline)
     ticket = int.from_bytes(os.pread(descriptor, COUNTER_BYTES, 0)) % MAX_TICKETS

@@ -353,10 +353,8 @@ def _parse_entry_body(row: Row[Any]) -> Body | None:
         copies = chain.extract_columns(body)
     except (DiscreetError, AttributeError):
         return None
-    is_canonical = chain.encode_canonical(body) == row.body and all(
-        getattr(row, name) == copy for name, copy in copies.items()
-    )
-    return body if is_canonical else None
+    are_copies = all(getattr(row, name) == copy for name, copy in copies.items())
+    return body if are_copies and chain.encode_canonical(body) == row.body else None
 
 
 def _check_end(connection: Connection, head: Head, replay: ChainReplay) -> None:
@@ -390,14 +388,10 @@ def _check_end(connection: Connection, head: Head, replay: ChainReplay) -> None:
 
 
 def _read_amounts(connection: Connection, dataset: str) -> Iterator[tuple[AccountKey, tuple[str, ...]]]:
-    for row in connection.execute(select(accounts).where(accounts.c.dataset == dataset)):
-        yield (row.epoch, row.owner, "", ""), _extract_amounts(row)
-    for row in connection.execute(select(parts).where(parts.c.dataset == dataset)):
-        yield (row.epoch, row.owner, row.kind, row.part), _extract_amounts(row)
-
-
-def _extract_amounts(row: Row[Any]) -> tuple[str, ...]:
-    return tuple(getattr(row, name) for name in AMOUNTS)
+    for table in (accounts, parts):
+        for row in connection.execute(select(table).where(table.c.dataset == dataset)):
+            part = ("", "") if table is accounts else (row.kind, row.part)
+            yield (row.epoch, row.owner, *part), tuple(getattr(row, name) for name in AMOUNTS)
 
 
 def _check_no_orphans(connection: Connection) -> None:

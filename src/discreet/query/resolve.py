@@ -245,7 +245,6 @@ def _resolve_nesting(question: ParsedQuestion, keys: Sequence[GroupKey], aggrega
 
 
 def _resolve_unit_query(question: ParsedQuestion, scope: Scope) -> Query:
-    """One column of one unit."""
     schema = scope.schema
     if not schema.individual_queries:
         raise InvalidInput(f"the custodian of {schema.name} has not allowed questions about one unit; ask an aggregate")
@@ -299,7 +298,10 @@ def _resolve_keys(question: ParsedQuestion, selected: Sequence[ResolvedOutput], 
         raise InvalidInput("ROLLUP names a key twice; name each once")
     if _is_histogram(question.items[0]):
         group_keys = dict.fromkeys(output.expression for output in selected if isinstance(output.expression, GroupKey))
-        _check_bins(next(iter(group_keys)), scope.schema)
+        (key,) = group_keys
+        max_bins = MAX_CELLS - scope.schema.column(key.column).is_nullable  # a missing value is a cell of its own
+        if count_bins(key, scope.schema) > max_bins:
+            raise InvalidInput(f"this histogram has too many bins; ask for at most {max_bins:,} bins of {key.column}")
     for output in selected:
         if isinstance(output.expression, GroupKey) and output.expression not in group_keys:
             raise InvalidInput(f"{output.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
@@ -322,13 +324,6 @@ def _resolve_key(reference: OutputReference, selected: Sequence[ResolvedOutput],
     if len(outputs) > 1 or not isinstance(outputs[0].expression, GroupKey):
         raise InvalidInput("GROUP BY takes columns and BIN(x, width), not aggregates")
     return outputs[0].expression
-
-
-def _check_bins(key: GroupKey, schema: Schema) -> None:
-    """A missing value is a cell of its own beside the bins."""
-    max_bins = MAX_CELLS - schema.column(key.column).is_nullable
-    if count_bins(key, schema) > max_bins:
-        raise InvalidInput(f"this histogram has too many bins; ask for at most {max_bins:,} bins of {key.column}")
 
 
 def _check_cells(keys: Sequence[GroupKey], schema: Schema) -> None:

@@ -11,20 +11,7 @@ from typing import TypeVar
 
 from discreet.errors import Internal, InvalidInput
 from discreet.numeric import EPOCH
-from discreet.query.ast import (
-    And,
-    Compare,
-    Condition,
-    Constant,
-    InList,
-    IsCheck,
-    Join,
-    Not,
-    Or,
-    ParsedQuestion,
-    QualifiedName,
-    ResolvedCondition,
-)
+from discreet.query import ast
 from discreet.query.canonical import simplify_predicate, simplify_within
 from discreet.query.predicates import (
     FALSE,
@@ -62,7 +49,7 @@ class Scope:
     """The rows the question is about, which a FILTER chooses from."""
 
     @staticmethod
-    def of(question: ParsedQuestion, schema: Schema) -> Scope:
+    def of(question: ast.ParsedQuestion, schema: Schema) -> Scope:
         """The tables there are, or a refusal."""
         if question.table.casefold() != schema.name.casefold():
             raise InvalidInput(f"there is no table {question.table[:40]!r}; ask FROM {schema.name}")
@@ -77,7 +64,7 @@ class Scope:
             scope._check_key(join)
         return scope
 
-    def find_column(self, name: QualifiedName) -> Column:
+    def find_column(self, name: ast.QualifiedName) -> Column:
         """The one askable column that a name means."""
         matches = self._find_matches(name)
         if len(matches) > 1:
@@ -89,11 +76,11 @@ class Scope:
             raise InvalidInput(f"{matches[0].name} identifies people, so it cannot be asked about")
         return matches[0]
 
-    def has_column(self, name: QualifiedName) -> bool:
+    def has_column(self, name: ast.QualifiedName) -> bool:
         """Whether a name means a column at all."""
         return bool(self._find_matches(name))
 
-    def is_unit_column(self, name: QualifiedName) -> bool:
+    def is_unit_column(self, name: ast.QualifiedName) -> bool:
         """Whether a name means the column that names the units."""
         is_own_table = not name.table or self.tables.get(name.table.casefold()) == ""
         return is_own_table and name.name.casefold() == (self.schema.unit or "").casefold() != ""
@@ -110,7 +97,7 @@ class Scope:
             self.indexes[column.name, index] = index(column)
         return self.indexes[column.name, index]
 
-    def _find_matches(self, name: QualifiedName) -> list[Column]:
+    def _find_matches(self, name: ast.QualifiedName) -> list[Column]:
         """An exact name first, then one in other letters' case."""
         prefixes = [table_prefix for table, table_prefix in self.tables.items() if name.table.casefold() in ("", table)]
         columns = self.schema.columns
@@ -118,7 +105,7 @@ class Scope:
         folded_names = {(prefix + name.name).casefold() for prefix in prefixes}
         return exact or [column for column in columns.values() if column.name.casefold() in folded_names]
 
-    def _explain_unknown_name(self, name: QualifiedName) -> str:
+    def _explain_unknown_name(self, name: ast.QualifiedName) -> str:
         if name.table and name.table.casefold() not in self.tables:
             return f"there is no table {name.table[:40]!r} here; {self._describe_tables()}"
         if self.is_unit_column(name):
@@ -133,7 +120,7 @@ class Scope:
         join_hint = f", and {', '.join(joinable_lookups)} can be joined" if joinable_lookups else ""
         return f"this question has {', '.join(repr(table[:40]) for table in self.tables)}{join_hint}"
 
-    def _check_key(self, join: Join) -> None:
+    def _check_key(self, join: ast.Join) -> None:
         """A lookup is joined by its key and nothing else: any other join could repeat rows."""
         lookup = find_lookup(join.lookup, self.schema)
         key = self.schema.lookups[lookup]
@@ -167,14 +154,14 @@ def _index_concepts(column: Column) -> Mapping[str, Codes]:
     return {concept: build_ranges(codes) for concept, codes in codes_by_concept.items()}
 
 
-def resolve_where(question: ParsedQuestion, scope: Scope) -> Predicate:
+def resolve_where(question: ast.ParsedQuestion, scope: Scope) -> Predicate:
     """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
     inner_lookups = (join.lookup for join in question.joins if join.kind == "inner")
     entry_conditions = (_resolve_lookup_entries(lookup, scope.schema) for lookup in inner_lookups)
     return simplify_predicate(AllOf((_resolve_known(question.where, True, scope), *entry_conditions)), scope.schema)
 
 
-def resolve_filter(condition: Condition, column: Column | None, scope: Scope) -> Predicate:
+def resolve_filter(condition: ast.Condition, column: Column | None, scope: Scope) -> Predicate:
     """The rows that a FILTER leaves of those a question is about, and of these the ones with a value of a column."""
     presence_conditions = () if column is None or not column.is_nullable else (_resolve_is_null(column, False),)
     filter_condition = AllOf((_resolve_known(condition, True, scope), *presence_conditions))
@@ -184,30 +171,30 @@ def resolve_filter(condition: Condition, column: Column | None, scope: Scope) ->
     return simplify_within(filter_condition, scope.where, scope.schema)
 
 
-def _resolve_known(condition: Condition, truth: bool, scope: Scope) -> Predicate:
+def _resolve_known(condition: ast.Condition, truth: bool, scope: Scope) -> Predicate:
     """The rows of which a condition is known to be true, or known to be false; unknown is neither."""
     match condition:
         case None:
             return FALSE
         case bool():
             return TRUE if condition is truth else FALSE
-        case Not(part):
+        case ast.Not(part):
             return _resolve_known(part, not truth, scope)
-        case And(parts) | Or(parts):
-            kind = AllOf if isinstance(condition, And) is truth else AnyOf
+        case ast.And(parts) | ast.Or(parts):
+            kind = AllOf if isinstance(condition, ast.And) is truth else AnyOf
             return kind(tuple(_limit_ranges((_resolve_known(part, truth, scope) for part in parts), _count_ranges)))
-        case IsCheck(name, value):
+        case ast.IsCheck(name, value):
             column = scope.find_column(name)
             return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
-        case InList(name, constants):
+        case ast.InList(name, constants):
             return _resolve_in_list(name, constants, truth, scope)
-        case Compare(name, "=", constant):
+        case ast.Compare(name, "=", constant):
             return _resolve_in_list(name, (constant,), truth, scope)
-        case Compare(name, "<>", constant):
+        case ast.Compare(name, "<>", constant):
             return _resolve_in_list(name, (constant,), not truth, scope)
-        case Compare():
+        case ast.Compare():
             return _resolve_comparison(condition, truth, scope)
-        case ResolvedCondition(predicate):
+        case ast.ResolvedCondition(predicate):
             if not truth:
                 raise Internal("a predicate is a whole condition, which nothing negates")
             return next(_limit_ranges([predicate], _count_ranges))
@@ -228,7 +215,9 @@ def _resolve_is_boolean(column: Column, value: bool, truth: bool) -> Predicate:
     return InRanges(column.name, ((code, code),), null=not truth)
 
 
-def _resolve_in_list(name: QualifiedName, constants: Sequence[Constant], truth: bool, scope: Scope) -> Predicate:
+def _resolve_in_list(
+    name: ast.QualifiedName, constants: Sequence[ast.Constant], truth: bool, scope: Scope
+) -> Predicate:
     """IN is true of what it lists; a NULL in the list leaves all else unknown."""
     column = scope.find_column(name)
     known_constants = [constant for constant in constants if constant is not None]
@@ -238,7 +227,7 @@ def _resolve_in_list(name: QualifiedName, constants: Sequence[Constant], truth: 
     return FALSE if len(known_constants) < len(constants) else _negate_condition(membership, column)
 
 
-def _build_membership(constants: Sequence[Constant], column: Column, scope: Scope) -> InRanges | InTexts:
+def _build_membership(constants: Sequence[ast.Constant], column: Column, scope: Scope) -> InRanges | InTexts:
     if column.private_keys:
         return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant in constants})))
     code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope) for constant in constants), len)
@@ -250,7 +239,7 @@ def _negate_condition(condition: InRanges | InTexts, column: Column) -> InRanges
     return replace(complement_condition(condition, column), null=False)
 
 
-def _find_equal_codes(constant: Constant, column: Column, scope: Scope) -> Codes:
+def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope) -> Codes:
     """The codes that equal a constant: none between two codes or beyond the bounds."""
     if column.categories and column.kind != "boolean":
         return scope.find_codes(column, _require_text(constant, column))
@@ -258,7 +247,7 @@ def _find_equal_codes(constant: Constant, column: Column, scope: Scope) -> Codes
     return () if code is None else ((code, code),)
 
 
-def _resolve_comparison(condition: Compare, truth: bool, scope: Scope) -> Predicate:
+def _resolve_comparison(condition: ast.Compare, truth: bool, scope: Scope) -> Predicate:
     column = scope.find_column(condition.column)
     if column.private_keys or not column.is_ordered:
         raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
@@ -284,7 +273,7 @@ def _find_side_codes(comparison: str, position: Fraction, column: Column) -> Cod
     return ((low, high),) if low <= high else ()
 
 
-def _find_position(constant: Constant, column: Column) -> Fraction:
+def _find_position(constant: ast.Constant, column: Column) -> Fraction:
     """Where a constant stands among the codes of a column of its own kind."""
     if column.is_numeric and isinstance(constant, Fraction):
         return constant / column.step
@@ -297,7 +286,7 @@ def _find_position(constant: Constant, column: Column) -> Fraction:
     raise InvalidInput(_describe_expected_constant(column))
 
 
-def _require_text(constant: Constant, column: Column) -> str:
+def _require_text(constant: ast.Constant, column: Column) -> str:
     if not isinstance(constant, str):
         raise InvalidInput(_describe_expected_constant(column))
     return constant

@@ -18,27 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from discreet.errors import InvalidInput
 from discreet.numeric import EPOCH, as_int, parse_days, parse_rational
-from discreet.query.ast import (
-    MAX_NESTING,
-    MAX_TEXT_LENGTH,
-    MAX_TOKENS,
-    And,
-    Compare,
-    Condition,
-    Constant,
-    FunctionCall,
-    HavingBound,
-    InList,
-    IsCheck,
-    Join,
-    Not,
-    Or,
-    OutputReference,
-    ParsedQuestion,
-    QualifiedName,
-    SelectItem,
-    check_question_text,
-)
+from discreet.query import ast
 from discreet.query.query import Comparison
 from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
 
@@ -77,15 +57,15 @@ def strip_brackets(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def parse_name(node: exp.Expression) -> QualifiedName:
+def parse_name(node: exp.Expression) -> ast.QualifiedName:
     """A column, with its table or without."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise build_node_error(node, "a column")
     check_node_parts(node, "this", "table")
-    return QualifiedName(node.name, node.table)
+    return ast.QualifiedName(node.name, node.table)
 
 
-def parse_output(node: exp.Expression) -> QualifiedName | FunctionCall:
+def parse_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
     """What can stand in a SELECT list."""
     node = strip_brackets(node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
@@ -95,7 +75,7 @@ def parse_output(node: exp.Expression) -> QualifiedName | FunctionCall:
     raise build_node_error(node, "an aggregate, a column or BIN(x, width)")
 
 
-def _parse_call(node: exp.Anonymous) -> FunctionCall:
+def _parse_call(node: exp.Anonymous) -> ast.FunctionCall:
     """A function of a column, or of *, and numbers."""
     check_node_parts(node, "this", "expressions")
     function = str(node.this).upper()
@@ -107,20 +87,20 @@ def _parse_call(node: exp.Anonymous) -> FunctionCall:
     numbers = tuple(parse_number(part) for part in arguments)
     if isinstance(first, exp.Star):
         check_node_parts(first)
-        return FunctionCall(function, None, numbers)
+        return ast.FunctionCall(function, None, numbers)
     if isinstance(first, exp.Distinct):
         return _parse_distinct(function, first, numbers)
-    return FunctionCall(function, parse_name(strip_brackets(first)), numbers)
+    return ast.FunctionCall(function, parse_name(strip_brackets(first)), numbers)
 
 
-def _parse_distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, ...]) -> FunctionCall:
+def _parse_distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, ...]) -> ast.FunctionCall:
     check_node_parts(node, "expressions")
     if function != "COUNT" or len(node.expressions) != 1:
         raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
-    return FunctionCall("COUNT_DISTINCT", parse_name(strip_brackets(node.expressions[0])), numbers)
+    return ast.FunctionCall("COUNT_DISTINCT", parse_name(strip_brackets(node.expressions[0])), numbers)
 
 
-def parse_constant(node: exp.Expression) -> Constant:
+def parse_constant(node: exp.Expression) -> ast.Constant:
     """A number, a text, a date, TRUE, FALSE or NULL."""
     node = strip_brackets(node)
     if isinstance(node, exp.Null):
@@ -135,7 +115,6 @@ def parse_constant(node: exp.Expression) -> Constant:
 
 
 def _parse_date(node: exp.Cast) -> date:
-    """DATE '2024-02-29'."""
     check_node_parts(node, "this", "to")
     text = node.this
     if not (node.to.this == exp.DataType.Type.DATE and isinstance(text, exp.Literal) and text.is_string):
@@ -213,17 +192,17 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
 
 def _tokenize(text: str) -> list[Token]:
     """The tokens of one statement that begins with SELECT."""
-    if len(text) > MAX_TEXT_LENGTH:
-        raise InvalidInput(f"a question has at most {MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
-    check_question_text(text)
+    if len(text) > ast.MAX_TEXT_LENGTH:
+        raise InvalidInput(f"a question has at most {ast.MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
+    ast.check_question_text(text)
     try:
         tokens = Tokenizer().tokenize(text)
     except SqlglotError:
         raise InvalidInput("the SQL has a quote or a comment that is not closed; close it") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    if len(tokens) > MAX_TOKENS:
-        raise InvalidInput(f"a question has at most {MAX_TOKENS} words and signs, got {len(tokens)}; shorten it")
+    if len(tokens) > ast.MAX_TOKENS:
+        raise InvalidInput(f"a question has at most {ast.MAX_TOKENS} words and signs, got {len(tokens)}; shorten it")
     if not tokens or tokens[0].token_type != TokenType.SELECT:
         raise InvalidInput(f"a question begins with SELECT; {QUESTION_SHAPE}")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
@@ -278,8 +257,8 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
             depth = floors[-1]
         else:
             depth = floors[-1] if kind in VALUE_TOKENS or previous_kind in END_TOKENS else depth + 1
-        if depth > MAX_NESTING:
-            raise InvalidInput(f"brackets, NOT and minus nest at most {MAX_NESTING} deep; flatten the question")
+        if depth > ast.MAX_NESTING:
+            raise InvalidInput(f"brackets, NOT and minus nest at most {ast.MAX_NESTING} deep; flatten the question")
         previous_kind, word = kind, token.text.upper()
 
 
@@ -302,7 +281,7 @@ COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
 """Each comparison as it is written, and with its two sides exchanged."""
 
 
-def parse_select(text: str) -> ParsedQuestion:
+def parse_select(text: str) -> ast.ParsedQuestion:
     """A question from SQL text, not yet held against a schema."""
     tree, unit = parse_tree(text)
     check_node_parts(tree, *SELECT_PARTS)
@@ -311,7 +290,7 @@ def parse_select(text: str) -> ParsedQuestion:
         raise InvalidInput(f"the question has no FROM; {QUESTION_SHAPE}")
     check_node_parts(source, "this")
     table, alias = _parse_table(source.this)
-    return ParsedQuestion(
+    return ast.ParsedQuestion(
         table=table,
         alias=alias,
         items=tuple(_parse_item(node) for node in tree.expressions),
@@ -337,26 +316,26 @@ def _parse_table(node: exp.Expression) -> tuple[str, str]:
     return node.this.name, "" if alias is None else alias.name
 
 
-def _parse_item(node: exp.Expression) -> SelectItem:
+def _parse_item(node: exp.Expression) -> ast.SelectItem:
     if not isinstance(node, exp.Alias):
-        return SelectItem(_parse_filtered_output(node))
+        return ast.SelectItem(_parse_filtered_output(node))
     check_node_parts(node, "this", "alias")
-    return SelectItem(_parse_filtered_output(node.this), node.alias)
+    return ast.SelectItem(_parse_filtered_output(node.this), node.alias)
 
 
-def _parse_filtered_output(node: exp.Expression) -> QualifiedName | FunctionCall:
+def _parse_filtered_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
     """What can stand in a SELECT list; a call may have a FILTER (WHERE ...)."""
     node = strip_brackets(node)
     if not isinstance(node, exp.Filter):
         return parse_output(node)
     check_node_parts(node, "this", "expression")
     call = parse_output(node.this)
-    if not isinstance(call, FunctionCall):
+    if not isinstance(call, ast.FunctionCall):
         raise InvalidInput("FILTER (WHERE ...) stands after a count, such as COUNT(*)")
     return replace(call, where=_parse_where(node.expression))
 
 
-def _parse_join(node: exp.Join) -> Join:
+def _parse_join(node: exp.Join) -> ast.Join:
     """[LEFT] JOIN lookup ON one column = another, or USING one column."""
     check_node_parts(node, "this", "side", "kind", "on", "using")
     lookup, alias = _parse_table(node.this)
@@ -365,32 +344,32 @@ def _parse_join(node: exp.Join) -> Join:
     if shape not in {"", "INNER", "LEFT", "LEFT OUTER"} or (on is None) == (len(using) != 1):
         raise InvalidInput("a lookup is joined with JOIN or LEFT JOIN, and ON registry.key = lookup.key or USING (key)")
     if on is None:
-        names = [QualifiedName(using[0].name)]
+        names = [ast.QualifiedName(using[0].name)]
     elif isinstance(equality := strip_brackets(on), exp.EQ):
         names = [parse_name(strip_brackets(side)) for side in (equality.this, equality.expression)]
     else:
         raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key")
-    return Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names))
+    return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names))
 
 
-def _parse_where(node: exp.Expression | None) -> Condition:
+def _parse_where(node: exp.Expression | None) -> ast.Condition:
     if node is None:
         return True
     check_node_parts(node, "this")
     return _parse_condition(node.this)
 
 
-def _parse_condition(node: exp.Expression) -> Condition:
+def _parse_condition(node: exp.Expression) -> ast.Condition:
     """A condition; chains of AND and OR are walked, not descended, so the depth is that of the brackets."""
     node = strip_brackets(node)
     match node:
         case exp.And():
-            return And(tuple(_parse_condition(part) for part in _list_chain(node)))
+            return ast.And(tuple(_parse_condition(part) for part in _list_chain(node)))
         case exp.Or():
-            return Or(tuple(_parse_condition(part) for part in _list_chain(node)))
+            return ast.Or(tuple(_parse_condition(part) for part in _list_chain(node)))
         case exp.Not():
             check_node_parts(node, "this")
-            return Not(_parse_condition(node.this))
+            return ast.Not(_parse_condition(node.this))
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():
@@ -399,19 +378,19 @@ def _parse_condition(node: exp.Expression) -> Condition:
             check_node_parts(node, "this", "low", "high")
             column = parse_name(strip_brackets(node.this))
             low, high = (parse_constant(node.args[end]) for end in ("low", "high"))
-            return And((Compare(column, ">=", low), Compare(column, "<=", high)))
+            return ast.And((ast.Compare(column, ">=", low), ast.Compare(column, "<=", high)))
         case exp.In():
             return _parse_in(node)
         case exp.Is():
             return _parse_is(node)
         case exp.Column():
-            return Compare(parse_name(node), "=", True)
+            return ast.Compare(parse_name(node), "=", True)
     if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of a column with a constant")
     left, right, comparison, mirrored = _split_comparison(node)
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return Compare(parse_name(right), mirrored, parse_constant(left))
-    return Compare(parse_name(left), comparison, parse_constant(right))
+        return ast.Compare(parse_name(right), mirrored, parse_constant(left))
+    return ast.Compare(parse_name(left), comparison, parse_constant(right))
 
 
 def _split_comparison(node: exp.Expression) -> tuple[exp.Expression, exp.Expression, Comparison, Comparison]:
@@ -430,29 +409,29 @@ def _list_chain(node: exp.Expression) -> list[exp.Expression]:
     return [node, *reversed(parts)]
 
 
-def _parse_in(node: exp.In) -> Condition:
+def _parse_in(node: exp.In) -> ast.Condition:
     check_node_parts(node, "this", "expressions")
     if not node.expressions:
         raise InvalidInput("IN takes a list of at least one constant, such as x IN (1, 2)")
-    return InList(parse_name(strip_brackets(node.this)), tuple(parse_constant(part) for part in node.expressions))
+    return ast.InList(parse_name(strip_brackets(node.this)), tuple(parse_constant(part) for part in node.expressions))
 
 
-def _parse_is(node: exp.Is) -> Condition:
+def _parse_is(node: exp.Is) -> ast.Condition:
     check_node_parts(node, "this", "expression")
     value = node.expression
     if not isinstance(value, exp.Null | exp.Boolean):
         raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them")
-    return IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
+    return ast.IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
 
 
-def _parse_output_reference(node: exp.Expression) -> OutputReference:
+def _parse_output_reference(node: exp.Expression) -> ast.OutputReference:
     """An output, by its place from 1, its name or its expression."""
     if isinstance(node, exp.Literal):
         return as_int(parse_number(node), "a place in the SELECT list")
     return _parse_filtered_output(node)
 
 
-def _parse_group(node: exp.Expression | None) -> tuple[OutputReference, ...]:
+def _parse_group(node: exp.Expression | None) -> tuple[ast.OutputReference, ...]:
     if node is None:
         return ()
     check_node_parts(node, "expressions")
@@ -466,13 +445,12 @@ def _is_rollup(node: exp.Expression | None) -> bool:
     return len(parts) == 1 and isinstance(parts[0], exp.Anonymous) and str(parts[0].this).upper() == "ROLLUP"
 
 
-def _parse_having(node: exp.Expression | None) -> tuple[HavingBound, ...]:
-    """Comparisons of outputs with numbers, joined by AND."""
+def _parse_having(node: exp.Expression | None) -> tuple[ast.HavingBound, ...]:
     if node is None:
         return ()
     check_node_parts(node, "this")
     parts = [strip_brackets(node.this)]
-    having_bounds: list[HavingBound] = []
+    having_bounds: list[ast.HavingBound] = []
     while parts:
         part = parts.pop()
         if isinstance(part, exp.And):
@@ -482,29 +460,28 @@ def _parse_having(node: exp.Expression | None) -> tuple[HavingBound, ...]:
     return tuple(having_bounds)
 
 
-def _parse_bound(node: exp.Expression) -> HavingBound:
+def _parse_bound(node: exp.Expression) -> ast.HavingBound:
     if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several,")
     left, right, comparison, mirrored = _split_comparison(node)
     if isinstance(left, exp.Column | exp.Anonymous | exp.Filter):
-        return HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
-    return HavingBound(_parse_filtered_output(right), mirrored, parse_number(left))
+        return ast.HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
+    return ast.HavingBound(_parse_filtered_output(right), mirrored, parse_number(left))
 
 
-def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[OutputReference, bool], ...]:
+def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[ast.OutputReference, bool], ...]:
     if node is None:
         return ()
     check_node_parts(node, "expressions")
-    return tuple(_parse_order_item(part) for part in node.expressions)
-
-
-def _parse_order_item(node: exp.Expression) -> tuple[OutputReference, bool]:
-    check_node_parts(node, "this", "desc", "nulls_first")
-    is_descending = bool(node.args.get("desc"))
-    # The parser fills in nulls_first; only what was written otherwise differs from this.
-    if bool(node.args.get("nulls_first")) is is_descending:
-        raise InvalidInput("NULLS FIRST and NULLS LAST have no place in ORDER BY; leave them out")
-    return _parse_output_reference(strip_brackets(node.this)), is_descending
+    order = []
+    for item in node.expressions:
+        check_node_parts(item, "this", "desc", "nulls_first")
+        is_descending = bool(item.args.get("desc"))
+        # The parser fills in nulls_first; only what was written otherwise differs from this.
+        if bool(item.args.get("nulls_first")) is is_descending:
+            raise InvalidInput("NULLS FIRST and NULLS LAST have no place in ORDER BY; leave them out")
+        order.append((_parse_output_reference(strip_brackets(item.this)), is_descending))
+    return tuple(order)
 
 
 def _parse_limit(node: exp.Expression | None) -> Fraction | None:

@@ -153,7 +153,6 @@ def to_sql(query: Query, schema: Schema) -> str:
 
 
 def _find_lookups(query: Query) -> tuple[str, ...]:
-    """The lookups whose columns are used."""
     predicates = [query.where, *(aggregate.where for aggregate in query.aggregates)]
     used_columns = {condition.column for predicate in predicates for condition in iterate_conditions(predicate)}
     used_columns |= {key.column for key in query.keys} | {aggregate.column or "" for aggregate in query.aggregates}

@@ -16,19 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from discreet.query import scan
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
-from discreet.query.scan import (
-    Amounts,
-    Cell,
-    CutKey,
-    HistogramScan,
-    ReleaseBatch,
-    ReleasePlan,
-    ScanKey,
-    ScanMeasure,
-    TextKey,
-    TotalsScan,
-)
 from discreet.schema import Column, Schema
 from discreet.sources import protocol, sql_release
 from discreet.sources.protocol import BatchShape, compute_first_bin, list_unshifted_measures, require_one_row_each
@@ -152,16 +141,16 @@ class PlanCompiler:
         """Every row, in the one order of all rows."""
         return self._render(sql_release.select_records(self._layout, self._table))
 
-    def compile_release(self, plan: ReleasePlan, key: str) -> SqlStatement:
+    def compile_release(self, plan: scan.ReleasePlan, key: str) -> SqlStatement:
         """Every row: its codes, those that were changed, and its groups."""
         return self._render(sql_release.select_released_rows(plan, key, self._layout, self._table))
 
-    def _compile_totals(self, plan: TotalsScan) -> SqlStatement:
+    def _compile_totals(self, plan: scan.TotalsScan) -> SqlStatement:
         """A row for each cell: its keys, then its measures with nothing subtracted."""
         measures = [_compile_measure(measure, self._layout) for measure in list_unshifted_measures(plan.measures)]
         return self._render(self._select_groups(plan.keys, measures, plan.where))
 
-    def _compile_histogram(self, plan: HistogramScan) -> SqlStatement:
+    def _compile_histogram(self, plan: scan.HistogramScan) -> SqlStatement:
         """A row for each bin of each cell: its keys, the bin, how many rows; with keys, one of the missing too."""
         schema_column = self._layout.get_schema_column(plan.bins.column)
         has_value = InRanges(plan.bins.column, ((schema_column.lower, schema_column.upper),))
@@ -171,7 +160,7 @@ class PlanCompiler:
         return self._render(select.order_by(*keys) if keys else select)
 
     def _select_groups(
-        self, keys: Sequence[ScanKey], measures: Sequence[exp.Expression], where: Predicate
+        self, keys: Sequence[scan.ScanKey], measures: Sequence[exp.Expression], where: Predicate
     ) -> exp.Select:
         key_expressions = [_compile_key(key, self._layout) for key in keys]
         select = exp.select(*key_expressions, *measures).from_(self._table).group_by(*key_expressions)
@@ -181,11 +170,11 @@ class PlanCompiler:
         return render_statement(select, self._layout)
 
 
-def _compile_key(key: ScanKey, layout: SnapshotLayout) -> exp.Expression:
-    if isinstance(key, TextKey):
+def _compile_key(key: scan.ScanKey, layout: SnapshotLayout) -> exp.Expression:
+    if isinstance(key, scan.TextKey):
         return layout.get_text_column(key.column)
     code: exp.Expression = layout.get_column(key.column)
-    if isinstance(key, CutKey):
+    if isinstance(key, scan.CutKey):
         return exp.Case(ifs=[exp.If(this=_is_present(code), true=_count_cuts_below(code, key.cuts, 0))])
     if key.width == 1:
         return code
@@ -206,7 +195,7 @@ def _count_cuts_below(code: exp.Expression, cuts: Sequence[int], offset: int) ->
     return exp.Case(ifs=[exp.If(this=is_below, true=low)], default=high)
 
 
-def _compile_measure(measure: ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
+def _compile_measure(measure: scan.ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
     """Aggregates pass over what is missing, and a value that the measure's own condition leaves out is made so."""
     match measure.what:
         case "units" if layout.schema.unit and layout.schema.rows > 1:
@@ -228,7 +217,7 @@ def _compile_measure(measure: ScanMeasure, layout: SnapshotLayout) -> exp.Expres
             return _build_sum(_restrict_to_measure(product, measure, layout), square, layout.dialect)
 
 
-def _restrict_to_measure(value: exp.Expression, measure: ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
+def _restrict_to_measure(value: exp.Expression, measure: scan.ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
     """The value in the rows of the measure; in others none. In CASE, as in WHERE, unknown does what false does."""
     if measure.where == TRUE:
         return value
@@ -268,11 +257,11 @@ class SQLSource(ABC):
     def __init__(self, schema: Schema, compiler: PlanCompiler) -> None:
         self._schema, self._compiler = schema, compiler
 
-    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
+    def totals(self, plan: scan.TotalsScan) -> Mapping[scan.Cell, scan.Amounts]:
         """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
         return protocol.decode_totals(plan, self._schema, self._fetch_rows(self._compiler.compile_totals(plan)))
 
-    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
+    def histogram(self, plan: scan.HistogramScan) -> Mapping[scan.Cell, NDArray[np.int64]]:
         """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
         columns = self._fetch_counts(plan, self._compiler.compile_histogram(plan))
         return protocol.decode_histograms(plan, self._schema, columns)
@@ -285,16 +274,16 @@ class SQLSource(ABC):
         """How many rows there are."""
         return int(self._fetch_rows(self._compiler.compile_count())[0][0])
 
-    def records(self) -> Iterator[ReleaseBatch]:
+    def records(self) -> Iterator[scan.ReleaseBatch]:
         """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
         return self._fetch_batches(BatchShape.for_records(self._schema), self._compiler.compile_records())
 
-    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
+    def release_rows(self, plan: scan.ReleasePlan, key: str) -> Iterator[scan.ReleaseBatch]:
         """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
         shape = BatchShape.for_release(plan, self._schema)
         return self._fetch_batches(shape, self._compiler.compile_release(plan, key))
 
-    def _fetch_counts(self, plan: HistogramScan, statement: SqlStatement) -> Sequence[NDArray[Any]]:
+    def _fetch_counts(self, plan: scan.HistogramScan, statement: SqlStatement) -> Sequence[NDArray[Any]]:
         return protocol.transpose_histogram_rows(plan, self._fetch_rows(statement))
 
     @abstractmethod
@@ -302,5 +291,5 @@ class SQLSource(ABC):
         """All rows of a reply."""
 
     @abstractmethod
-    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
+    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[scan.ReleaseBatch]:
         """The rows of a reply, some at a time."""

@@ -277,7 +277,6 @@ def _build_intervals(plan: TClosenessPlan) -> tuple[list[IntervalRow], list[Inte
 
 
 def _build_run_start(rank: exp.Column, runs: RankRuns) -> Expression:
-    """The first rank of a run."""
     top = runs.rows - runs.high * runs.k
     return build_case(
         (rank >= top, rank - exp.paren(rank - top) % runs.k),

@@ -94,7 +94,6 @@ def _has_category_lookup(column: Column) -> bool:
 
 
 def _choose_parse_rule(column: Column, origin: ColumnOrigin) -> ParseRule:
-    """How a column is read from what the source holds."""
     if column.private_keys:
         return "key"
     if column.is_numeric:
@@ -219,7 +218,6 @@ def _build_day_number(year: Expression, month: Expression, day: Expression) -> E
 
 
 def _count_leap_years(year: Expression) -> Expression:
-    """How many there are up to a year."""
     return exp.paren(build_call("FLOOR", year / 4) - build_call("FLOOR", year / 100) + build_call("FLOOR", year / 400))
 
 
