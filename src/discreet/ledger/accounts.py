@@ -234,7 +234,7 @@ def qualify_promise(analyst: str | None, promise: str) -> str:
 
 
 def describe_cap_change(owner: str, before: Terms, after: Terms) -> str:
-    """How a cap or the models that it holds for were changed, for people."""
+    """Describe how a cap or the models that it holds for were changed, for people."""
     whose = f"the budget of {owner}" if owner else "the data set's budget"
     olds, news = before.cap.list_amounts(), after.cap.list_amounts()
     changes = [

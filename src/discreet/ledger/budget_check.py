@@ -159,7 +159,7 @@ def find_affordable_epsilon(charge: Charge, owner: Owner) -> Fraction:
 
 
 def count_affordable_charges(charge: Charge, owners: Iterable[Owner]) -> int:
-    """How many more answers of this cost fit, all payers agreeing; at most a million are told."""
+    """Count the answers of this cost that still fit, all payers agreeing; up to a million."""
     base, payers = compute_debit(charge.model, charge.spend), tuple(owners)
     if base == EMPTY_ACCOUNT:
         return MAX_AFFORDABLE
@@ -172,7 +172,7 @@ def count_affordable_charges(charge: Charge, owners: Iterable[Owner]) -> int:
 
 
 def build_unspent_owners(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
-    """Who would pay where nothing was spent yet."""
+    """Build the payers of a charge where nothing was spent yet."""
     max_accounts = dict.fromkeys(ACCOUNT_KINDS, 1 if charge.part is None else charge.part.max_accounts)
     position = AccountPosition(EMPTY_ACCOUNT, max_accounts, {}, charge.part)
     models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
@@ -180,9 +180,8 @@ def build_unspent_owners(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
     return Owner("", position, dataset_terms, models), Owner(charge.analyst, position, analyst_terms, models)
 
 
-SELECT_BY_KEY = select(entries.c.body).where(
-    *(entries.c[name] == bindparam(name) for name in ("dataset", "analyst", "key")),
-)
+ENTRY_KEY = ("dataset", "analyst", "key")
+SELECT_BY_KEY = select(entries.c.body).where(*(entries.c[name] == bindparam(name) for name in ENTRY_KEY))
 SELECT_ACCURATE = select(entries.c.seq, entries.c.source).where(
     entries.c.dataset == bindparam("dataset"),
     entries.c.epsilon >= bindparam("epsilon"),

@@ -185,9 +185,8 @@ SELECT_FORGOTTEN = select(entries.c.body).where(
     entries.c.kind == "charge",
     entries.c.body.contains(chain.encode_canonical({"query": chain.FORGOTTEN_QUERY})[1:-1]),
 )
-SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(
-    entries.c.seq
-)
+SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body)
+SELECT_RESTORES = SELECT_RESTORES.order_by(entries.c.seq)
 SELECT_VOIDS = select(entries.c.seq).where(*match_parameters(entries, "dataset", "finds"))
 """Not the largest of them: for that SQLite looks through all entries from the last on."""
 SELECT_UNANSWERED = (

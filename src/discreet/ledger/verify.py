@@ -403,17 +403,15 @@ def _check_no_orphans(connection: Connection) -> None:
             raise ClaimFailed(f"the ledger was changed: it has rows of {str(name)[:40]!r}, which has no head")
 
 
-def _build_entry_error(before: Head, why: str) -> ClaimFailed:
-    return ClaimFailed(f"entry {before.seq + 1} of {_format_dataset(before)} is not what was written: {why}")
+def _build_entry_error(before: Head, reason: str) -> ClaimFailed:
+    return ClaimFailed(f"entry {before.seq + 1} of {_format_dataset(before)} is not what was written: {reason}")
 
 
 def _build_account_error(head: Head, key: AccountKey) -> ClaimFailed:
     epoch, owner, kind, part = key
-    whose = _describe_owner(owner)
-    which = f" on {kind} {part[:40]!r}" if kind else ""
-    return ClaimFailed(
-        f"{_format_dataset(head)}: the account of {whose}{which}, epoch {epoch}, does not follow from the entries"
-    )
+    account = f"{_describe_owner(owner)} on {kind} {part[:40]!r}" if kind else _describe_owner(owner)
+    subject = f"the account of {account}, epoch {epoch},"
+    return ClaimFailed(f"{_format_dataset(head)}: {subject} does not follow from the entries")
 
 
 def _describe_owner(owner: str) -> str:

@@ -169,9 +169,8 @@ def _absorb_parts(predicate: Predicate) -> Predicate:
         return predicate
     parts = [_absorb_parts(part) for part in predicate.parts]
     members_of_part = {part: frozenset(part.parts) for part in parts if isinstance(part, AllOf | AnyOf)}
-    needless = {
-        part for part, members in members_of_part.items() if any(other < members for other in members_of_part.values())
-    }
+    smaller = members_of_part.values()
+    needless = {part for part, members in members_of_part.items() if any(other < members for other in smaller)}
     return _join_parts(type(predicate), (part for part in parts if part not in needless))
 
 

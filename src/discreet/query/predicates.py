@@ -147,9 +147,8 @@ def complement_condition(condition: ColumnCondition, column: Column) -> ColumnCo
 def unite_conditions(condition: ColumnCondition, other: ColumnCondition, schema: Schema) -> ColumnCondition:
     """The values of either; of the same column."""
     column = schema.column(condition.column)
-    return complement_condition(
-        intersect_conditions(complement_condition(condition, column), complement_condition(other, column)), column
-    )
+    neither = intersect_conditions(complement_condition(condition, column), complement_condition(other, column))
+    return complement_condition(neither, column)
 
 
 def find_code_gaps(ranges: Codes, column: Column) -> Codes:

@@ -106,9 +106,8 @@ def _build_question(query: Query, schema: Schema) -> ast.ParsedQuestion:
     layout = query.presentation
     if query.unit is not None:
         ast.check_question_text(query.unit)
-        items = tuple(
-            ast.SelectItem(_qualify_name(query.column or "", schema), entry.label) for entry in layout.outputs
-        )
+        name = _qualify_name(query.column or "", schema)
+        items = tuple(ast.SelectItem(name, output.label) for output in layout.outputs)
         return ast.ParsedQuestion(query.table, items, unit=query.unit)
     builder = _QuestionBuilder(query, schema)
     histogram = query.nesting == "ranges"

@@ -327,9 +327,8 @@ def _parse_budget(node: yaml.Node, subject: str) -> Budget:
     delta = yaml.expect_number(pairs.get("delta", "0"), f"the delta of {subject}")
     if not 0 <= delta < 1:
         raise InvalidInput(f"the delta of {subject} must be at least 0 and below 1, got {format_exact(delta)}")
-    highest = (
-        yaml.expect_number(pairs["max_epsilon"], f"the max_epsilon of {subject}") if "max_epsilon" in pairs else None
-    )
+    ceiling = pairs.get("max_epsilon")
+    highest = None if ceiling is None else yaml.expect_number(ceiling, f"the max_epsilon of {subject}")
     if highest is not None and highest < epsilon:
         raise InvalidInput(
             f"the max_epsilon of {subject} must be at least its epsilon, which is "

@@ -137,19 +137,17 @@ def _list_row_keys(schema: Schema) -> list[str]:
 
 
 class MemorySource:
-    """Rows by column name; the unit's name, where the schema has units, under `#unit`."""
+    """A `Source` of rows by column name; the unit's name, where the schema has units, under `#unit`."""
 
     def __init__(self, schema: Schema, rows: Sequence[SnapshotRow]) -> None:
         self._schema = schema
         self._rows = rows
 
     def totals(self, plan: scan.TotalsScan) -> Mapping[scan.Cell, scan.Amounts]:
-        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
         cells = self._group_rows(plan.keys, plan.where)
         return {cell: tuple(self._amount(measure, rows) for measure in plan.measures) for cell, rows in cells.items()}
 
     def histogram(self, plan: scan.HistogramScan) -> Mapping[scan.Cell, NDArray[np.int64]]:
-        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
         histograms = {}
         for cell, rows in self._group_rows(plan.keys, plan.where).items():
             histograms[cell] = counts = np.zeros(plan.count, np.int64)
@@ -160,23 +158,19 @@ class MemorySource:
         return histograms
 
     def individual(self, column: str, unit: str) -> int | None:
-        """The code of one unit's value; None where the unit is absent or has none."""
         require_one_row_each(self._schema)
         codes = [row[column] for row in self._rows if row[UNIT_KEY] == unit]
         return next((code for code in codes if isinstance(code, int)), None)
 
     def count(self) -> int:
-        """How many rows there are."""
         return len(self._rows)
 
     def records(self) -> Iterator[scan.ReleaseBatch]:
-        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
         rows = sort_snapshot_rows(self._schema, self._rows)
         value_rows = [[row[name] for name in self._schema.columns] for row in rows]
         return BatchShape.for_records(self._schema).build_batches(iter([value_rows]))
 
     def release_rows(self, plan: scan.ReleasePlan, key: str) -> Iterator[scan.ReleaseBatch]:
-        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
         value_rows = release_in_memory(plan, key, self._schema, self._rows)
         return BatchShape.for_release(plan, self._schema).build_batches(iter([value_rows]))
 
@@ -197,9 +191,8 @@ class MemorySource:
             case "rows":
                 return len(rows)
             case "units":
-                return (
-                    len({row[UNIT_KEY] for row in rows}) if self._schema.rows > 1 and self._schema.unit else len(rows)
-                )
+                has_several_rows = self._schema.unit is not None and self._schema.rows > 1
+                return len({row[UNIT_KEY] for row in rows}) if has_several_rows else len(rows)
             case "present":
                 return sum(value is not None for value in values)
             case "sum":

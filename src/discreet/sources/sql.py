@@ -199,9 +199,8 @@ def _compile_measure(measure: scan.ScanMeasure, layout: SnapshotLayout) -> exp.E
     """Aggregates pass over what is missing, and a value that the measure's own condition leaves out is made so."""
     match measure.what:
         case "units" if layout.schema.unit and layout.schema.rows > 1:
-            return exp.Count(
-                this=exp.Distinct(expressions=[_restrict_to_measure(layout.get_unit_column(), measure, layout)])
-            )
+            unit = _restrict_to_measure(layout.get_unit_column(), measure, layout)
+            return exp.Count(this=exp.Distinct(expressions=[unit]))
         case "rows" | "units":
             value = exp.Star() if measure.where == TRUE else exp.Literal.number(1)
             return exp.Count(this=_restrict_to_measure(value, measure, layout))
@@ -252,34 +251,28 @@ def _cast_term(term: exp.Expression, kind: str) -> exp.Expression:
 
 
 class SQLSource(ABC):
-    """A table with a row for every row of the snapshot; how statements are run is the engine's own."""
+    """A `Source` on a table with a row for every row of the snapshot; how statements are run is the engine's own."""
 
     def __init__(self, schema: Schema, compiler: PlanCompiler) -> None:
         self._schema, self._compiler = schema, compiler
 
     def totals(self, plan: scan.TotalsScan) -> Mapping[scan.Cell, scan.Amounts]:
-        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
         return protocol.decode_totals(plan, self._schema, self._fetch_rows(self._compiler.compile_totals(plan)))
 
     def histogram(self, plan: scan.HistogramScan) -> Mapping[scan.Cell, NDArray[np.int64]]:
-        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
         columns = self._fetch_counts(plan, self._compiler.compile_histogram(plan))
         return protocol.decode_histograms(plan, self._schema, columns)
 
     def individual(self, column: str, unit: str) -> int | None:
-        """The code of one unit's value; None where the unit is absent or has none."""
         return protocol.get_single_number(self._fetch_rows(self._compiler.compile_individual(column, unit)))
 
     def count(self) -> int:
-        """How many rows there are."""
         return int(self._fetch_rows(self._compiler.compile_count())[0][0])
 
     def records(self) -> Iterator[scan.ReleaseBatch]:
-        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
         return self._fetch_batches(BatchShape.for_records(self._schema), self._compiler.compile_records())
 
     def release_rows(self, plan: scan.ReleasePlan, key: str) -> Iterator[scan.ReleaseBatch]:
-        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
         shape = BatchShape.for_release(plan, self._schema)
         return self._fetch_batches(shape, self._compiler.compile_release(plan, key))
 

@@ -136,7 +136,7 @@ DUCKDB_SYNTAX = EngineSyntax(
         "timestamp": _build_duckdb_days,
         "instant": lambda value: _build_duckdb_days(build_try_cast(value, "timestamp")),
     },
-    parse_hash_prefix=lambda mark: build_cast(build_call("CONCAT", "0x", build_call("LEFT", mark, 15)), "bigint"),
+    parse_hash_prefix=lambda text: build_cast(build_call("CONCAT", "0x", build_call("LEFT", text, 15)), "bigint"),
 )
 
 
@@ -174,8 +174,8 @@ POSTGRES_SYNTAX = EngineSyntax(
         "timestamp": _build_postgres_days,
         "instant": partial(_build_postgres_days, zone="UTC"),
     },
-    parse_hash_prefix=lambda mark: build_cast(
-        build_cast(build_call("CONCAT", "x0", build_call("LEFT", mark, 15)), "bit(64)"), "bigint"
+    parse_hash_prefix=lambda text: build_cast(
+        build_cast(build_call("CONCAT", "x0", build_call("LEFT", text, 15)), "bit(64)"), "bigint"
     ),
     has_unbounded_decimals=True,
     flattens_subqueries=True,
@@ -207,8 +207,8 @@ SPARK_SYNTAX = EngineSyntax(
         "timestamp": lambda value: build_call("UNIX_DATE", build_cast(value, "date")),
         "instant": _build_spark_instant,
     },
-    parse_hash_prefix=lambda mark: build_cast(
-        build_call("CONV", build_call("LEFT", mark, 15), 16, 10), "decimal(38, 0)"
+    parse_hash_prefix=lambda text: build_cast(
+        build_call("CONV", build_call("LEFT", text, 15), 16, 10), "decimal(38, 0)"
     ),
     is_unicode=lambda value: build_call("IS_VALID_UTF8", value),
 )
