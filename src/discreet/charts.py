@@ -17,17 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet import formatting
 from discreet.errors import InvalidInput, Unavailable, Unsupported
-from discreet.formatting import (
-    MAX_PLAIN_NUMBER,
-    VALUE_DIGITS,
-    format_day,
-    format_day_ends,
-    format_decimals,
-    format_estimate,
-    format_number,
-    format_percent,
-)
 from discreet.priors.posterior import Array, Posterior
 
 GRAY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
@@ -382,11 +373,12 @@ class _Mark:
         """The value and its interval, rounded outwards; alone, to about a thousandth of what is shown."""
         if self.interval is None:
             digits = max(0, math.ceil(2.5 - math.log10(visible_range[1] - visible_range[0])))
-            return f"{self.name} {format_day(self.value) if self.dates else _format_value(self.value, digits)}"
+            text = formatting.format_day(self.value) if self.dates else _format_value(self.value, digits)
+            return f"{self.name} {text}"
         if self.dates:
-            value, (low, high) = format_day(self.value), format_day_ends(*self.interval)
+            value, (low, high) = formatting.format_day(self.value), formatting.format_day_ends(*self.interval)
         else:
-            value, low, high = map(_use_minus_sign, format_estimate(self.value, *self.interval))
+            value, low, high = map(_use_minus_sign, formatting.format_estimate(self.value, *self.interval))
         return f"{self.name} {value} (95 %: {low} to {high})"
 
 
@@ -460,7 +452,7 @@ def _build_bar_layers(chart: DistributionChart) -> list[Layer]:
     for label, cells in groups.items():
         for name, distribution in chart.distributions.items():
             p = float(distribution.mass[cells].sum())
-            rows.append({"name": label, "law": name, "p": p, "told": format_percent(p, 3)})
+            rows.append({"name": label, "law": name, "p": p, "told": formatting.format_percent(p, 3)})
     angle, limit = (0, WIDTH // MAX_LEVEL_LABELS) if has_few_names else (-40, 120)
     axis = {"labelAngle": angle, "labelLimit": limit, "labelPadding": 6, "ticks": False}
     x = _build_field("name", "nominal", title=_clean_text(chart.axis_title, 90), sort=list(groups), axis=axis)
@@ -496,7 +488,11 @@ def _group_categories(chart: DistributionChart) -> dict[str, list[int]]:
 
 
 def _format_value(value: float, digits: int) -> str:
-    text = format_decimals(value, digits) if abs(value) < MAX_PLAIN_NUMBER else format_number(value, VALUE_DIGITS)
+    text = (
+        formatting.format_decimals(value, digits)
+        if abs(value) < formatting.MAX_PLAIN_NUMBER
+        else formatting.format_number(value, formatting.VALUE_DIGITS)
+    )
     return _use_minus_sign(text)
 
 

@@ -666,10 +666,8 @@ FAULTS = (
         "The refusal of a stored answer's price looks at the analyst's account alone.",
         "It advises an epsilon for a new draw that the data set cannot pay.",
         "ledger/budget_check.py",
-        """        return (owner,)
-    return find_payers(connection, head, charge, caps)
-""",
-        "        return (owner,)\n    return (owner,)\n",
+        "payers = (owner,) if is_degradable else find_payers(connection, head, charge, caps)",
+        "payers = (owner,)",
         (
             "unit/ledger/test_ledger.py::test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has[sqlite]",
         ),

@@ -14,19 +14,8 @@ from sqlalchemy import Connection, Select, bindparam, select
 
 from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
 from discreet.formatting import format_budget_left, format_cost
-from discreet.ledger import chain, storage
-from discreet.ledger.accounts import (
-    COMPONENTS,
-    EMPTY_ACCOUNT,
-    Account,
-    AccountPosition,
-    Terms,
-    compute_debit,
-    exceeds_highest_cap,
-    find_enforced_models,
-    is_under_all_caps,
-    list_debited_models,
-)
+from discreet.ledger import accounts, chain, storage
+from discreet.ledger.accounts import COMPONENTS, EMPTY_ACCOUNT, Account, AccountPosition, Terms
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
     MODELS,
@@ -74,7 +63,9 @@ class Owner:
 
     def can_afford(self, debit: Account) -> bool:
         """Whether one more cost fits."""
-        return not self.is_closed and is_under_all_caps(self.position.compute_total(debit), self.models, self.terms)
+        return not self.is_closed and accounts.is_under_all_caps(
+            self.position.compute_total(debit), self.models, self.terms
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +133,7 @@ def find_affordable_epsilon(charge: Charge, owner: Owner) -> Fraction:
 
     A pure loss is in proportion to the epsilon asked for, a concentrated one to its square; a delta stays.
     """
-    base = compute_debit(charge.model, charge.spend)
+    base = accounts.compute_debit(charge.model, charge.spend)
 
     def too_much(epsilon: Fraction) -> bool:
         scale = epsilon / charge.epsilon
@@ -160,7 +151,7 @@ def find_affordable_epsilon(charge: Charge, owner: Owner) -> Fraction:
 
 def count_affordable_charges(charge: Charge, owners: Iterable[Owner]) -> int:
     """Count the answers of this cost that still fit, all payers agreeing; up to a million."""
-    base, payers = compute_debit(charge.model, charge.spend), tuple(owners)
+    base, payers = accounts.compute_debit(charge.model, charge.spend), tuple(owners)
     if base == EMPTY_ACCOUNT:
         return MAX_AFFORDABLE
 
@@ -175,7 +166,7 @@ def build_unspent_owners(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
     """Build the payers of a charge where nothing was spent yet."""
     max_accounts = dict.fromkeys(ACCOUNT_KINDS, 1 if charge.part is None else charge.part.max_accounts)
     position = AccountPosition(EMPTY_ACCOUNT, max_accounts, {}, charge.part)
-    models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
+    models = tuple(model for model in accounts.list_debited_models(charge.model) if model in caps.models)
     dataset_terms, analyst_terms = Terms.from_first_cap(caps.dataset), Terms.from_first_cap(caps.analyst)
     return Owner("", position, dataset_terms, models), Owner(charge.analyst, position, analyst_terms, models)
 
@@ -348,7 +339,7 @@ def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | 
 def _charge_new_answer(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A new answer: the data set pays, and so does the analyst."""
     owners = find_payers(connection, head, charge, caps)
-    debit = compute_debit(charge.model, charge.spend)
+    debit = accounts.compute_debit(charge.model, charge.spend)
     if not all(owner.can_afford(debit) for owner in owners):
         return Refusal(charge, owners)
     head = head.with_charge(charge.model, charge.part)
@@ -381,7 +372,7 @@ def _raise_fits(connection: Connection, head: Head, payers: tuple[Owner, ...]) -
         promised_terms = terms.get(name) or complete_terms(connection, head, name, recorded)
         total = storage.read_position(connection, head, name, None, COMPONENTS).compute_total(EMPTY_ACCOUNT)
         models = [model for model in MODELS if model in promised_terms.enforced_models]
-        if any(exceeds_highest_cap(total, model, promised_terms) for model in models):
+        if any(accounts.exceeds_highest_cap(total, model, promised_terms) for model in models):
             return False
     return True
 
@@ -389,23 +380,16 @@ def _raise_fits(connection: Connection, head: Head, payers: tuple[Owner, ...]) -
 def _charge_reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
     """Another analyst's answer: nothing new is disclosed of the data set, but the analyst pays what it cost."""
     owner = _read_owner(connection, head, charge, chain.parse_part(source), charge.analyst, caps)
-    debit = compute_debit(charge.model, chain.parse_spend(source))
+    debit = accounts.compute_debit(charge.model, chain.parse_spend(source))
     if not owner.can_afford(debit):
-        payers = _find_payers_for_less(connection, head, charge, caps, owner)
+        left = find_affordable_epsilon(charge, owner)
+        is_degradable = left and find_degradable_entry(connection, replace(charge, epsilon=left)) is not None
+        # The analyst alone pays for what is left of a stored answer; for a new draw, the data set does as well.
+        payers = (owner,) if is_degradable else find_payers(connection, head, charge, caps)
         return Refusal(charge, payers, chain.parse_asked_epsilon(source) if charge.any_price else None)
     head, opens = _record_terms(connection, head, (owner,), debit)
     receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)
     return replace(receipt, answer=storage.read_answer_text(connection, charge.dataset, source["seq"]))
-
-
-def _find_payers_for_less(
-    connection: Connection, head: Head, charge: Charge, caps: Caps, owner: Owner
-) -> tuple[Owner] | tuple[Owner, Owner]:
-    """Who pays for the largest epsilon that the analyst has left: for a new draw, the data set as well."""
-    left = find_affordable_epsilon(charge, owner)
-    if left and find_degradable_entry(connection, replace(charge, epsilon=left)) is not None:
-        return (owner,)
-    return find_payers(connection, head, charge, caps)
 
 
 def _charge_degradation(
@@ -413,7 +397,7 @@ def _charge_degradation(
 ) -> Receipt | Refusal:
     """Another analyst's answer with noise added: the data set pays nothing, the analyst what was offered."""
     owner = _read_owner(connection, head, charge, charge.part, charge.analyst, caps)
-    debit = compute_debit(charge.model, charge.spend)
+    debit = accounts.compute_debit(charge.model, charge.spend)
     if not owner.can_afford(debit):
         return Refusal(charge, (owner,))
     head, opens = _record_terms(connection, head, (owner,), debit)
@@ -425,7 +409,7 @@ def _read_owner(
     connection: Connection, head: Head, charge: Charge, part: SubAccount | None, name: str, caps: Caps
 ) -> Owner:
     cap = caps.dataset if name == DATASET_OWNER else caps.analyst
-    models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
+    models = tuple(model for model in accounts.list_debited_models(charge.model) if model in caps.models)
     recorded = storage.find_terms(connection, head.dataset, name)
     if recorded is None:
         terms = Terms.from_first_cap(cap, caps.models)
@@ -446,7 +430,9 @@ def complete_terms(connection: Connection, head: Head, owner: str, terms: Terms,
 def complete_terms_from_totals(terms: Terms, largest: Account, forgotten: PrivacyCost, opening: bool) -> Terms:
     """The same, given what any unit lost before, and what was forgotten beside it."""
     completed_terms = terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, forgotten.epsilon, forgotten.delta)
-    return completed_terms if opening else replace(completed_terms, enforced_models=find_enforced_models(largest))
+    if opening:
+        return completed_terms
+    return replace(completed_terms, enforced_models=accounts.find_enforced_models(largest))
 
 
 def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...], debit: Account) -> tuple[Head, Body]:

@@ -8,30 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    Index,
-    Integer,
-    MetaData,
-    Row,
-    Select,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    insert,
-    literal,
-    literal_column,
-    or_,
-    select,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
 
 from discreet.errors import InvalidInput
 from discreet.ledger import chain
@@ -54,92 +32,91 @@ FORMAT_VERSION = 6
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 VERSION_TABLE = "ledger_version"
 """Where Alembic keeps which of the versions a ledger has."""
-METADATA = MetaData()
+METADATA = sa.MetaData()
 
-about = Table(
+about = sa.Table(
     "ledger_about",
     METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
-    Column("id", Text, nullable=False),
-    Column("version", Integer, nullable=False),
+    sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
 )
 
 # One row for each data set. Whoever writes holds it, so that charges come one after another.
-heads = Table(
+heads = sa.Table(
     "ledger_heads",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("identity", Text, nullable=False),
-    Column("snapshot", Text, nullable=False),
-    Column("epoch", Integer, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("hash", Text, nullable=False),
-    Column("partition_reach", BigInteger, nullable=False),
-    Column("individual_reach", BigInteger, nullable=False),
-    Column("weaker", Boolean, nullable=False),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("identity", sa.Text, nullable=False),
+    sa.Column("snapshot", sa.Text, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("partition_reach", sa.BigInteger, nullable=False),
+    sa.Column("individual_reach", sa.BigInteger, nullable=False),
+    sa.Column("weaker", sa.Boolean, nullable=False),
 )
 
 # All columns but the hash are copied from the body, to be found by.
-entries = Table(
+entries = sa.Table(
     "ledger_entries",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    *(Column(name, Text) for name in ("analyst", "key", "finds", "epsilon")),
-    Column("source", BigInteger),
-    Column("body", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    *(sa.Column(name, sa.Text) for name in ("analyst", "key", "finds", "epsilon")),
+    sa.Column("source", sa.BigInteger),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
 )
 
-answers = Table(
+answers = sa.Table(
     "ledger_answers",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("answer", Text, nullable=False),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("answer", sa.Text, nullable=False),
 )
 
-
 # The owner is an analyst, or "" for the data set itself.
-accounts = Table(
+accounts = sa.Table(
     "ledger_accounts",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("epoch", Integer, primary_key=True, autoincrement=False),
-    Column("owner", Text, primary_key=True),
-    *(Column(name, Text, nullable=False) for name in AMOUNTS),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.Text, primary_key=True),
+    *(sa.Column(name, sa.Text, nullable=False) for name in AMOUNTS),
 )
 
 # The terms of every account that was charged, as the last entry about them has them.
-caps = Table(
+caps = sa.Table(
     "ledger_caps",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("owner", Text, primary_key=True),
-    Column("terms", Text, nullable=False),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, primary_key=True),
+    sa.Column("terms", sa.Text, nullable=False),
 )
 
-parts = Table(
+parts = sa.Table(
     "ledger_parts",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("epoch", Integer, primary_key=True, autoincrement=False),
-    *(Column(name, Text, primary_key=True) for name in ("owner", "kind", "part")),
-    *(Column(name, Text, nullable=False) for name in AMOUNTS),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("owner", "kind", "part")),
+    *(sa.Column(name, sa.Text, nullable=False) for name in AMOUNTS),
 )
 
 FIRST_FORMATS = {caps.name: 3}
 """The first format that has a table, where that is not the first of all."""
 
-IS_NOT_ANSWER = entries.c.kind != literal_column("'answer'")
+IS_NOT_ANSWER = entries.c.kind != sa.literal_column("'answer'")
 """All but answers. No parameter: a plan that is made once for all values could not use a partial index."""
 
 
-def _index_entries(name: str, columns: str, condition: ColumnElement[bool], unique: bool = False) -> Index:
+def _index_entries(name: str, columns: str, condition: sa.ColumnElement[bool], unique: bool = False) -> sa.Index:
     """A partial index of entries, on columns that are separated by spaces."""
     indexed_columns = [entries.c[column] for column in columns.split()]
-    return Index(name, *indexed_columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    return sa.Index(name, *indexed_columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 INDICES = (
@@ -149,58 +126,62 @@ INDICES = (
     _index_entries("ledger_any", "dataset finds epsilon", entries.c.finds.is_not(None)),
     _index_entries("ledger_log", "dataset seq", IS_NOT_ANSWER),
     *(
-        Index(f"ledger_most_{name}", *(parts.c[column] for column in ("dataset", "epoch", "owner", "kind", name)))
+        sa.Index(f"ledger_most_{name}", *(parts.c[column] for column in ("dataset", "epoch", "owner", "kind", name)))
         for name in AMOUNTS
     ),
 )
 
 
-def match_parameters(table: Table, *names: str) -> list[Any]:
+def match_parameters(table: sa.Table, *names: str) -> list[Any]:
     """The conditions that columns of a table equal the parameters `by_` and their names."""
-    return [table.c[name] == bindparam(f"by_{name}") for name in names]
+    return [table.c[name] == sa.bindparam(f"by_{name}") for name in names]
 
 
-def _select_dataset_accounts(table: Table, *any_of: ColumnElement[bool]) -> Select[Any]:
-    return select(table.c.epoch).where(*match_parameters(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
+def _select_dataset_accounts(table: sa.Table, *any_of: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return (
+        sa.select(table.c.epoch)
+        .where(*match_parameters(table, "dataset"), table.c.owner == "", sa.or_(*any_of))
+        .limit(1)
+    )
 
 
 # Written once: to build a statement takes longer than to run it.
-SELECT_HEAD = select(heads).where(*match_parameters(heads, "dataset"))
+SELECT_HEAD = sa.select(heads).where(*match_parameters(heads, "dataset"))
 SELECT_HEAD_FOR_UPDATE = SELECT_HEAD.with_for_update()
-UPDATE_HEAD = update(heads).where(*match_parameters(heads, "dataset"))
-SELECT_BODY = select(entries.c.body).where(*match_parameters(entries, "dataset", "seq"))
-SELECT_ANSWER = select(answers.c.answer).where(*match_parameters(answers, "dataset", "seq"))
-INSERT_ENTRY, INSERT_ANSWER, INSERT_HEAD = insert(entries), insert(answers), insert(heads)
+UPDATE_HEAD = sa.update(heads).where(*match_parameters(heads, "dataset"))
+SELECT_BODY = sa.select(entries.c.body).where(*match_parameters(entries, "dataset", "seq"))
+SELECT_ANSWER = sa.select(answers.c.answer).where(*match_parameters(answers, "dataset", "seq"))
+INSERT_ENTRY, INSERT_ANSWER, INSERT_HEAD = sa.insert(entries), sa.insert(answers), sa.insert(heads)
 HEAD_COLUMNS: tuple[str, ...] = tuple(heads.c.keys())
 """The columns of a head, which its fields are called like."""
 ACCOUNT_KEY = ("dataset", "epoch", "owner")
 PART_KEY = (*ACCOUNT_KEY, "kind", "part")
-SELECT_ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*match_parameters(accounts, *ACCOUNT_KEY))
-SELECT_PART = select(*(parts.c[name] for name in AMOUNTS)).where(*match_parameters(parts, *PART_KEY))
-UPDATE_ACCOUNT = update(accounts).where(*match_parameters(accounts, *ACCOUNT_KEY))
-UPDATE_PART = update(parts).where(*match_parameters(parts, *PART_KEY))
-SELECT_TERMS = select(caps.c.terms).where(*match_parameters(caps, "dataset", "owner"))
-SELECT_FORGOTTEN = select(entries.c.body).where(
+SELECT_ACCOUNT = sa.select(*(accounts.c[name] for name in AMOUNTS)).where(*match_parameters(accounts, *ACCOUNT_KEY))
+SELECT_PART = sa.select(*(parts.c[name] for name in AMOUNTS)).where(*match_parameters(parts, *PART_KEY))
+UPDATE_ACCOUNT = sa.update(accounts).where(*match_parameters(accounts, *ACCOUNT_KEY))
+UPDATE_PART = sa.update(parts).where(*match_parameters(parts, *PART_KEY))
+SELECT_TERMS = sa.select(caps.c.terms).where(*match_parameters(caps, "dataset", "owner"))
+SELECT_FORGOTTEN = sa.select(entries.c.body).where(
     *match_parameters(entries, "dataset", "analyst"),
     entries.c.kind == "charge",
     entries.c.body.contains(chain.encode_canonical({"query": chain.FORGOTTEN_QUERY})[1:-1]),
 )
 SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body)
 SELECT_RESTORES = SELECT_RESTORES.order_by(entries.c.seq)
-SELECT_VOIDS = select(entries.c.seq).where(*match_parameters(entries, "dataset", "finds"))
+SELECT_VOIDS = sa.select(entries.c.seq).where(*match_parameters(entries, "dataset", "finds"))
 """Not the largest of them: for that SQLite looks through all entries from the last on."""
 SELECT_UNANSWERED = (
-    select(entries.c.seq)
-    .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
+    sa.select(entries.c.seq)
+    .outerjoin(answers, sa.and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
     .where(*match_parameters(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")))
     .where(entries.c.key.is_not(None), answers.c.seq.is_(None))
     .order_by(entries.c.seq)
 )
-SELECT_REUSES = select(entries.c.source).where(
+SELECT_REUSES = sa.select(entries.c.source).where(
     *match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
 )
 NOTHING = format_stored_amount(0)
-SELECT_NOT_DP: Mapping[Model, list[Select[Any]]] = {
+SELECT_NOT_DP: Mapping[Model, list[sa.Select[Any]]] = {
     "approx-dp": [
         _select_dataset_accounts(
             table, table.c.epsilon != table.c.dp, table.c.other != NOTHING, table.c.delta != NOTHING
@@ -210,11 +191,11 @@ SELECT_NOT_DP: Mapping[Model, list[Select[Any]]] = {
     "individual-dp": [_select_dataset_accounts(table, table.c.individual != table.c.dp) for table in (accounts, parts)],
 }
 SELECT_PART_CHARGES = (
-    select(entries.c.body)
+    sa.select(entries.c.body)
     .where(*match_parameters(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
     .order_by(entries.c.seq)
 )
-UPDATE_TERMS = update(caps).where(*match_parameters(caps, "dataset", "owner"))
+UPDATE_TERMS = sa.update(caps).where(*match_parameters(caps, "dataset", "owner"))
 
 
 def find_head(connection: Connection, dataset: str) -> Head | None:
@@ -291,7 +272,7 @@ def save_account(connection: Connection, head: Head, owner: str, part: SubAccoun
     key = _build_account_key(head, owner) if part is None else _build_part_key(head, owner, part)
     amounts = dict(zip(AMOUNTS, map(format_stored_amount, account), strict=True))
     if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
-        connection.execute(insert(table), key | amounts)
+        connection.execute(sa.insert(table), key | amounts)
 
 
 def find_terms(connection: Connection, dataset: str, owner: str) -> Terms | None:
@@ -304,7 +285,7 @@ def save_terms(connection: Connection, dataset: str, owner: str, terms: Terms) -
     """Write the terms of an owner's account."""
     text = chain.encode_canonical(terms.to_json())
     if not connection.execute(UPDATE_TERMS, {"by_dataset": dataset, "by_owner": owner, "terms": text}).rowcount:
-        connection.execute(insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
+        connection.execute(sa.insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
 
 
 def compute_largest_totals(connection: Connection, head: Head, owner: str) -> Account:
@@ -388,12 +369,12 @@ def list_owners(connection: Connection, head: Head) -> list[str]:
     """All who have an account in an epoch, or had one before."""
     names: set[str] = set()
     for table in (accounts, parts):
-        condition = and_(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
-        names |= set(connection.execute(select(table.c.owner).distinct().where(condition)).scalars())
+        condition = sa.and_(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
+        names |= set(connection.execute(sa.select(table.c.owner).distinct().where(condition)).scalars())
     return sorted(names)
 
 
-def _read_account(connection: Connection, statement: Select[Any], key: Mapping[str, Any]) -> Account:
+def _read_account(connection: Connection, statement: sa.Select[Any], key: Mapping[str, Any]) -> Account:
     row = connection.execute(statement, {f"by_{name}": value for name, value in key.items()}).one_or_none()
     return EMPTY_ACCOUNT if row is None else Account(*map(parse_stored_amount, row))
 
@@ -424,17 +405,17 @@ def _read_other_parts(
 
 
 @cache
-def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> CompoundSelect[Any]:
-    return union_all(*(_select_largest_parts(kind, name) for kind, name in components))
+def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> sa.CompoundSelect[Any]:
+    return sa.union_all(*(_select_largest_parts(kind, name) for kind, name in components))
 
 
-def _select_largest_parts(kind: AccountKind, name: str) -> Select[Any]:
-    is_other = and_(parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}"))
+def _select_largest_parts(kind: AccountKind, name: str) -> sa.Select[Any]:
+    is_other = sa.and_(parts.c.kind == kind, parts.c.part != sa.bindparam(f"beside_{kind}"))
     ordered = (
-        select(parts.c[name].label("amount"))
+        sa.select(parts.c[name].label("amount"))
         .where(*match_parameters(parts, *ACCOUNT_KEY), is_other)
         .order_by(parts.c[name].desc())
-        .limit(bindparam(f"reach_{kind}"))
+        .limit(sa.bindparam(f"reach_{kind}"))
         .subquery()
     )
-    return select(literal(kind), literal(name), ordered.c.amount)
+    return sa.select(sa.literal(kind), sa.literal(name), ordered.c.amount)

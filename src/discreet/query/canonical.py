@@ -9,21 +9,8 @@ from fractions import Fraction
 from functools import partial
 from itertools import zip_longest
 
-from discreet.query.predicates import (
-    FALSE,
-    TRUE,
-    AllOf,
-    AnyOf,
-    ColumnCondition,
-    InRanges,
-    InTexts,
-    Predicate,
-    build_whole_domain,
-    complement_condition,
-    intersect_conditions,
-    is_empty_condition,
-    unite_conditions,
-)
+from discreet.query import predicates
+from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, ColumnCondition, InRanges, InTexts, Predicate
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
@@ -106,14 +93,14 @@ class _OpenValues:
     conditions: Mapping[str, ColumnCondition]
 
     def get_condition(self, column: str) -> ColumnCondition:
-        return self.conditions.get(column) or build_whole_domain(self.schema.column(column))
+        return self.conditions.get(column) or predicates.build_whole_domain(self.schema.column(column))
 
     def narrow_to(self, condition: ColumnCondition) -> _OpenValues:
-        narrowed = intersect_conditions(self.get_condition(condition.column), condition)
+        narrowed = predicates.intersect_conditions(self.get_condition(condition.column), condition)
         return _OpenValues(self.schema, {**self.conditions, condition.column: narrowed})
 
     def exclude(self, condition: ColumnCondition) -> _OpenValues:
-        return self.narrow_to(complement_condition(condition, self.schema.column(condition.column)))
+        return self.narrow_to(predicates.complement_condition(condition, self.schema.column(condition.column)))
 
 
 def _narrow_predicate(predicate: Predicate, open_values: _OpenValues) -> Predicate:
@@ -121,14 +108,16 @@ def _narrow_predicate(predicate: Predicate, open_values: _OpenValues) -> Predica
     if isinstance(predicate, AllOf | AnyOf):
         return _narrow_parts(predicate, open_values)
     open_condition = open_values.get_condition(predicate.column)
-    common = intersect_conditions(predicate, open_condition)
-    return FALSE if is_empty_condition(common) else TRUE if common == open_condition else common
+    common = predicates.intersect_conditions(predicate, open_condition)
+    return FALSE if predicates.is_empty_condition(common) else TRUE if common == open_condition else common
 
 
 def _narrow_parts(predicate: AllOf | AnyOf, open_values: _OpenValues) -> Predicate:
     """The conditions on each column joined to one; then the mixtures of columns, within what those leave open."""
     is_all = isinstance(predicate, AllOf)
-    join: _JoinConditions = intersect_conditions if is_all else partial(unite_conditions, schema=open_values.schema)
+    join: _JoinConditions = (
+        predicates.intersect_conditions if is_all else partial(predicates.unite_conditions, schema=open_values.schema)
+    )
     conditions_by_column: dict[str, list[ColumnCondition]] = {}
     for condition in _filter_column_conditions(predicate.parts):
         conditions_by_column.setdefault(condition.column, []).append(condition)

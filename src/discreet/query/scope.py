@@ -11,21 +11,9 @@ from typing import TypeVar
 
 from discreet.errors import Internal, InvalidInput
 from discreet.numeric import EPOCH
-from discreet.query import ast
+from discreet.query import ast, predicates
 from discreet.query.canonical import simplify_predicate, simplify_within
-from discreet.query.predicates import (
-    FALSE,
-    TRUE,
-    AllOf,
-    AnyOf,
-    Codes,
-    InRanges,
-    InTexts,
-    Predicate,
-    build_ranges,
-    complement_condition,
-    merge_ranges,
-)
+from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate
 from discreet.schema import Column, Schema
 
 CodeIndex = Callable[[Column], Mapping[str, Codes]]
@@ -90,7 +78,7 @@ class Scope:
         ranges = self._get_index(column, _index_categories).get(category)
         if ranges is None:
             ranges = self._get_index(column, _index_concepts).get(category)
-        return build_ranges(column.find_codes(category)) if ranges is None else ranges
+        return predicates.build_ranges(column.find_codes(category)) if ranges is None else ranges
 
     def _get_index(self, column: Column, index: CodeIndex) -> Mapping[str, Codes]:
         if (column.name, index) not in self.indexes:
@@ -151,7 +139,7 @@ def _index_concepts(column: Column) -> Mapping[str, Codes]:
     for code, category in enumerate(column.categories):
         for concept in ancestors.get(category, frozenset()) - {category}:
             codes_by_concept.setdefault(concept, []).append(code)
-    return {concept: build_ranges(codes) for concept, codes in codes_by_concept.items()}
+    return {concept: predicates.build_ranges(codes) for concept, codes in codes_by_concept.items()}
 
 
 def resolve_where(question: ast.ParsedQuestion, scope: Scope) -> Predicate:
@@ -231,12 +219,12 @@ def _build_membership(constants: Sequence[ast.Constant], column: Column, scope: 
     if column.private_keys:
         return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant in constants})))
     code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope) for constant in constants), len)
-    return InRanges(column.name, merge_ranges(span for codes in code_ranges for span in codes))
+    return InRanges(column.name, predicates.merge_ranges(span for codes in code_ranges for span in codes))
 
 
 def _negate_condition(condition: InRanges | InTexts, column: Column) -> InRanges | InTexts:
     """All other values; a missing one is not among them, since nothing is known of it."""
-    return replace(complement_condition(condition, column), null=False)
+    return replace(predicates.complement_condition(condition, column), null=False)
 
 
 def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope) -> Codes:
@@ -308,7 +296,9 @@ def _resolve_lookup_entries(lookup: str, schema: Schema) -> Predicate:
     key = schema.column(schema.lookups[name])
     derived_columns = (column.derived for column in schema.columns.values() if column.name.startswith(f"{name}."))
     entries = (enumerate(derived.codes, key.lower) for derived in derived_columns if derived is not None)
-    return InRanges(key.name, build_ranges(place for codes in entries for place, code in codes if code is not None))
+    return InRanges(
+        key.name, predicates.build_ranges(place for codes in entries for place, code in codes if code is not None)
+    )
 
 
 def _limit_ranges(parts: Iterable[Part], size: Callable[[Part], int]) -> Iterator[Part]:

@@ -8,17 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
-from discreet.query.predicates import (
-    TRUE,
-    AllOf,
-    AnyOf,
-    Codes,
-    InRanges,
-    InTexts,
-    Predicate,
-    find_code_gaps,
-    iterate_conditions,
-)
+from discreet.query import predicates
+from discreet.query.predicates import TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate
 from discreet.query.query import (
     Aggregate,
     GroupKey,
@@ -103,7 +94,7 @@ def _format_texts(condition: InTexts, name: str) -> list[str]:
 
 def _format_ranges(ranges: Codes, column: Column, name: str) -> list[str]:
     """Values one by one where they have no order, else spans; what is left out, where that is shorter."""
-    others = find_code_gaps(ranges, column)
+    others = predicates.find_code_gaps(ranges, column)
     if ranges and not others:
         return [f"{name} IS NOT NULL"]
     if column.is_ordered:
@@ -153,8 +144,8 @@ def to_sql(query: Query, schema: Schema) -> str:
 
 
 def _find_lookups(query: Query) -> tuple[str, ...]:
-    predicates = [query.where, *(aggregate.where for aggregate in query.aggregates)]
-    used_columns = {condition.column for predicate in predicates for condition in iterate_conditions(predicate)}
+    conditions = [query.where, *(aggregate.where for aggregate in query.aggregates)]
+    used_columns = {condition.column for where in conditions for condition in predicates.iterate_conditions(where)}
     used_columns |= {key.column for key in query.keys} | {aggregate.column or "" for aggregate in query.aggregates}
     return tuple(sorted({column.partition(".")[0] for column in used_columns if "." in column}))
 
