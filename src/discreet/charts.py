@@ -82,9 +82,9 @@ class HistogramChart:
 
 @dataclass(frozen=True)
 class DistributionChart:
-    """What a picture shows: laws over the same line or the same names, and the raw answer with its 95 % interval.
+    """Distributions over the same line or the same names, and the raw answer with its 95 % interval.
 
-    `noise` is the noise law about the raw answer, as a law over values of the answer.
+    `noise` is the distribution of the noise about the raw answer, over values of the answer.
     """
 
     title: str
@@ -99,7 +99,7 @@ class DistributionChart:
     """Whether the numbers are days since 1970-01-01, to be told as dates."""
 
     def __post_init__(self) -> None:
-        """At least one law, all of one kind, and a finite raw answer of that kind."""
+        """At least one distribution, all of one kind, and a finite raw answer of that kind."""
         names = {distribution.names for distribution in self.distributions.values()}
         if len(names) != 1:
             raise InvalidInput("a picture shows at least one law, and all its laws are over numbers or the same names")
@@ -114,7 +114,7 @@ class DistributionChart:
 
     @property
     def distributions(self) -> dict[str, Posterior]:
-        """The laws there are, by what the legend calls them."""
+        """The distributions there are, by their names in the legend."""
         pairs = zip(STYLES, (self.prior, self.noise, self.posterior), strict=True)
         return {name: distribution for name, distribution in pairs if distribution is not None}
 
@@ -146,7 +146,7 @@ def save_spec(spec: object, path: str | Path) -> Path:
 
 
 def check_picture_path(path: str | Path) -> Path:
-    """Where a picture goes, refused at once where none could be drawn there."""
+    """Refuse a path where no picture could be drawn."""
     target = Path(path)
     if target.suffix.lower() not in RENDERERS:
         raise InvalidInput(f"a picture's name ends in .svg, .png or .html; {target.name[:40]!r} does not")
@@ -173,7 +173,7 @@ def _build_write_error(target: Path, what: str) -> Unavailable:
 
 
 def write_atomically(target: Path, content: bytes, what: str) -> None:
-    """A file that is there whole or not at all."""
+    """Write a file whole or not at all."""
     try:
         with tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent) as name:
             temporary_file = Path(name) / what
@@ -280,7 +280,7 @@ def _build_axis(dates: bool) -> dict[str, Any]:
 
 
 def _build_style_encoding(chart: DistributionChart, style_key: str) -> dict[str, Any]:
-    """One look of each law, such as its dash; all looks share the legend on top."""
+    """One look of each distribution, such as its dash; all looks share the legend on top."""
     legend = {"orient": "top", "symbolSize": 250, "symbolStrokeWidth": 2, "labelLimit": 300, "offset": 6}
     names = list(chart.distributions)
     scale = {"domain": names, "range": [STYLES[name][style_key] for name in names]}
@@ -294,7 +294,7 @@ def _build_probability_axis(name: str, top: float, top_margin: int) -> dict[str,
 
 
 def _build_curve_layers(chart: DistributionChart) -> list[Layer]:
-    """The laws along one line, and above them the raw answer and the posterior mean with their intervals."""
+    """The distributions along one line, and above them the raw answer and the posterior mean with their intervals."""
     visible_range, unit, marks = _find_visible_range(chart), _find_common_width(chart), _list_marks(chart)
     distributions = chart.distributions.items()
     lines = {name: _compute_line(distribution, visible_range, unit or 1.0) for name, distribution in distributions}
@@ -325,7 +325,7 @@ def _trim_flat_ends(points: Array, heights: Array, interpolation: str, min_heigh
 
 
 def _build_curve(name: str, points: Array, heights: Array, interpolation: str, places: dict[str, Any]) -> list[Layer]:
-    """One law as a line, filled where its look says so."""
+    """One distribution as a line, filled where its look says so."""
     style = STYLES[name]
     rows = [{"x": x, "y": y, "law": name} for x, y in zip(points.tolist(), heights.tolist(), strict=True)]
     line = _build_layer(rows, {"type": "line", "interpolate": interpolation, "strokeWidth": style["stroke"]}, **places)
@@ -396,7 +396,7 @@ def _find_visible_range(chart: DistributionChart) -> NumberRange:
     """The part of the line where something happens."""
     points = [point for mark in _list_marks(chart) for point in (mark.value, *(mark.interval or ()))]
     max_width = (max(points) - min(points)) * 30 if points else 0
-    # A law far wider than the answer is flat about it; all of it would make the answer a needle.
+    # A distribution far wider than the answer is flat about it; all of it would make the answer a needle.
     busy_ranges = [_find_busy_range(distribution) for distribution in chart.distributions.values()]
     shown_ranges = [ends for ends in busy_ranges if ends[1] - ends[0] <= max_width] or busy_ranges
     ends = [*points, *(end for pair in shown_ranges for end in pair)]
@@ -405,7 +405,7 @@ def _find_visible_range(chart: DistributionChart) -> NumberRange:
 
 
 def _find_busy_range(distribution: Posterior) -> NumberRange:
-    """Where a law has more than a hundredth of its peak, and its central nine tenths."""
+    """Where a distribution has more than a hundredth of its peak, and its central nine tenths."""
     edges = _get_edges(distribution)
     density, sums = distribution.mass / np.diff(edges), np.cumsum(distribution.mass)
     cells = np.flatnonzero((density > density.max() / 100) | ((sums > 0.05) & (sums - distribution.mass < 0.95)))
@@ -413,13 +413,13 @@ def _find_busy_range(distribution: Posterior) -> NumberRange:
 
 
 def _find_common_width(chart: DistributionChart) -> float | None:
-    """The width of every cell of every law, where they are alike: a height is then the probability of a cell."""
+    """The width of all cells, where they are alike: a height is then the probability of a cell."""
     widths = np.concatenate([np.diff(_get_edges(distribution)) for distribution in chart.distributions.values()])
     return float(widths[0]) if np.allclose(widths, widths[0], rtol=1e-6, atol=0) else None
 
 
 def _compute_line(distribution: Posterior, visible_range: NumberRange, unit: float) -> tuple[Array, Array, str]:
-    """Points along a law, its heights there per unit, and how to join them: in steps where each cell can be seen."""
+    """Points along a distribution, its heights per unit, and how to join them: in steps where each cell can be seen."""
     edges, pixel = _get_edges(distribution), (visible_range[1] - visible_range[0]) / WIDTH
     inside = (edges[(edges > visible_range[0]) & (edges < visible_range[1])] - visible_range[0]) / pixel
     grid = visible_range[0] + pixel * _snap_to_pixels(np.round(np.concatenate([[0.0], inside, [WIDTH]]), 6))
@@ -446,7 +446,7 @@ def _get_edges(distribution: Posterior) -> Array:
 
 
 def _build_bar_layers(chart: DistributionChart) -> list[Layer]:
-    """Each law's probability of every category, side by side, and the raw answer marked."""
+    """Each distribution's probability of every category, side by side, and the raw answer marked."""
     groups, has_few_names = _group_categories(chart), len(chart.names) <= MAX_LEVEL_LABELS
     rows: list[dict[str, Any]] = []
     for label, cells in groups.items():

@@ -25,12 +25,12 @@ MAX_NUMBER = 10**MAX_EXPONENT
 
 
 def date_from_days(number: float) -> date:
-    """The date so many days, rounded, after 1970-01-01."""
+    """Return the date that is so many days, rounded, after 1970-01-01."""
     return EPOCH + timedelta(days=round(number))
 
 
 def parse_days(text: str, subject: str) -> int:
-    """The days from 1970-01-01 to a date written like 2024-02-29."""
+    """Parse a date such as 2024-02-29 to the days since 1970-01-01."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -67,7 +67,7 @@ def _rational_from_decimal(number: object, name: str) -> Fraction:
 
 
 def read_clamped(value: object, low: Fraction, high: Fraction) -> Fraction | None:
-    """A secret value as a number, clamped; None where it is not a number. It never raises, whatever comes.
+    """Read a secret value as a number, clamped; None where it is not a number. It never raises, whatever comes.
 
     Truth values are 0 and 1; text is not a number here. What is beyond a bound is compared, not computed.
     """
@@ -93,7 +93,7 @@ def is_hashable(value: object) -> TypeGuard[Hashable]:
 
 
 def read_clamped_binary(value: object, low: Fraction, high: Fraction) -> Fraction | None:
-    """The same for what a sensitivity is stated of: a float is exactly the binary number it is, not its decimal text.
+    """Read a secret value that a sensitivity is stated of: a float is exactly its binary number, not its decimal text.
 
     Read by their text, two floats that differ by one step could come to differ by two.
     """
@@ -126,7 +126,7 @@ def parse_rational(text: str, name: str = "the number") -> Fraction:
 
 
 def as_positive(number: object, name: str) -> Fraction:
-    """A rational above 0."""
+    """Read a rational above 0."""
     value = as_rational(number, name)
     if value <= 0:
         raise InvalidInput(f"{name} must be above 0, got {format_exact(value)}")
@@ -134,7 +134,7 @@ def as_positive(number: object, name: str) -> Fraction:
 
 
 def as_number_between(number: object, low: int, high: int, name: str) -> Fraction:
-    """A rational strictly between two whole numbers."""
+    """Read a rational strictly between two whole numbers."""
     value = as_rational(number, name)
     if not low < value < high:
         raise InvalidInput(f"{name} must be between {low} and {high}, both excluded, got {format_exact(value)}")
@@ -142,7 +142,7 @@ def as_number_between(number: object, low: int, high: int, name: str) -> Fractio
 
 
 def as_int(number: object, name: str, minimum: int = 1) -> int:
-    """A whole number of at least `minimum`."""
+    """Read a whole number of at least `minimum`."""
     value = as_rational(number, name)
     if value.denominator != 1 or value < minimum:
         raise InvalidInput(f"{name} must be a whole number of at least {minimum}, got {format_exact(value)}")
@@ -150,7 +150,7 @@ def as_int(number: object, name: str, minimum: int = 1) -> int:
 
 
 def format_exact(value: Fraction) -> str:
-    """A rational as people write it: 0.1 rather than 1/10 where the decimal is short."""
+    """Format a rational as people write it: 0.1 rather than 1/10 where the decimal is short."""
     if value.denominator == 1 and abs(value) < 10**12:
         return str(value.numerator)
     return f"{float(value):.12g}" if abs(value) < 10**300 else "a very large number"
@@ -263,5 +263,5 @@ def _refine_bounds(bounds: Callable[[int], tuple[int, int]], bits: int, *, upper
 
 
 def approximate_root(square: Fraction) -> Fraction:
-    """About the root, above 0: it only says which of two answers is the more accurate."""
+    """Approximate the root, above 0: it only says which of two answers is the more accurate."""
     return Fraction(max(1, math.isqrt(int(square * 10**24))), 10**12)

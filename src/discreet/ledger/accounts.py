@@ -94,12 +94,12 @@ class Terms:
         return replace(first, models=sort_models(models), enforced_models=_select_enforced_models(MODELS, (), models))
 
     def with_earlier_spend(self, charged: bool, forgotten: Fraction, forgotten_delta: Fraction) -> Terms:
-        """The same for an account that was charged before, or that a restored ledger may have forgotten losses of."""
+        """Note that the account was charged before, or that a restored ledger may have forgotten losses of it."""
         unrecorded = self.has_unrecorded_caps or charged or bool(forgotten or forgotten_delta)
         return replace(self, has_unrecorded_caps=unrecorded, forgotten=forgotten, forgotten_delta=forgotten_delta)
 
     def with_cap(self, cap: Budget, owner: str = "", models: Collection[str] | None = None) -> Terms:
-        """The same account under another cap: any epsilon, and a delta that is not above the first one.
+        """Put the account under another cap: any epsilon, and a delta that is not above the first one.
 
         `models` are those that are allowed from now on; without them, the same. The owner, an analyst or the data set
         where it is empty, is named where a delta is refused.
@@ -169,7 +169,7 @@ class Terms:
     def describe_promise(
         self, model: str, spent: Fraction | None = Fraction(0), delta: Fraction = Fraction(0), too_much: bool = False
     ) -> str:
-        """What holds for all answers of the account together.
+        """Describe the promise that all answers of the account together keep.
 
         `spent` and `delta` bound what any unit has lost, in whichever snapshot; no epsilon does where `spent` is None.
         `too_much` says that some unit may have lost more than the highest cap.
@@ -332,7 +332,7 @@ def _describe_approximate_promise(terms: Terms, spent: Fraction | None, delta: F
 
 
 def describe_condition(model: str) -> str:
-    """What must be so of every transcript, for a promise in advance to hold."""
+    """Describe the condition on every transcript under which a promise in advance holds."""
     return f"as long as none is given under a higher cap or while {model} is not among the models"
 
 
@@ -355,7 +355,7 @@ def _explain_undeclared(terms: Terms) -> str:
 
 
 class Account(NamedTuple):
-    """What was spent, in units: epsilon for dp; epsilon, rho, other, delta for approx-dp; epsilon for individual-dp."""
+    """Spent units: epsilon for dp; epsilon, rho, other, delta for approx-dp; epsilon for individual-dp."""
 
     dp: int = 0
     epsilon: int = 0
@@ -387,7 +387,7 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
 
 
 def compute_debit(model: Model, spend: PrivacyCost) -> Account:
-    """What a charge adds to an account, every component rounded up."""
+    """Compute the amounts that a charge adds to an account, every component rounded up."""
     epsilon, rho, other, delta = map(round_up_to_units, (spend.epsilon, spend.rho, spend.gaussian_rho, spend.delta))
     if model == "dp":
         return Account(dp=epsilon, epsilon=epsilon, rho=rho, individual=epsilon)
@@ -471,7 +471,7 @@ def find_enforced_models(largest: Account) -> tuple[Model, ...]:
 
 
 def describe_account_promise(largest: Account, model: Model, terms: Terms, raised: bool) -> str:
-    """What holds for all answers of an account together, given its largest totals over all epochs.
+    """Describe the promise of all answers of an account, given its largest totals over all epochs.
 
     They are taken component by component: in approx-dp they may be above the cap where no epoch was. Where no bound on
     the parts of one unit was ever `raised`, none was (accounts.md). What a restored ledger has no entry of is added as

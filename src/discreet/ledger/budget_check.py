@@ -77,7 +77,7 @@ class Refusal:
     stored_epsilon: Fraction | None = None
 
     def build_error(self) -> BudgetExceeded:
-        """What was asked, what is left, what would fit."""
+        """Build the error: the cost asked for, what is left, and what would fit."""
         if self.stored_epsilon is not None:
             return BudgetExceeded(self._explain_reuse(self.stored_epsilon))
         if self.charge.part is not None and any(owner.is_closed for owner in self.owners):
@@ -205,7 +205,7 @@ Of a draw from before a restore nobody knows that: what the analyst was told of 
 
 
 def find_retry_receipt(connection: Connection, charge: Charge) -> Receipt | None:
-    """The receipt that the analyst's key already has, if it has one."""
+    """Find the receipt that the analyst's key already has, if it has one."""
     if charge.key is None:
         return None
     parameters = {"dataset": charge.dataset, "analyst": charge.analyst, "key": charge.key}
@@ -234,14 +234,14 @@ def _find_own_entry(connection: Connection, charge: Charge) -> Body | None:
 
 
 def find_shared_entry(connection: Connection, charge: Charge) -> Body | None:
-    """The charge whose stored answer serves this one as it is: the cheapest one, at a price that was agreed to."""
+    """Find the charge whose stored answer serves this one as it is: the cheapest one, at a price that was agreed to."""
     body = _find_source(connection, SELECT_ANY_ANALYST, charge)
     is_agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))
     return body if is_agreed else None
 
 
 def find_degradable_entry(connection: Connection, charge: Charge) -> Body | None:
-    """The charge whose stored answer serves this one once noise is added to it."""
+    """Find the charge whose stored answer serves this one once noise is added to it."""
     if not charge.degradable or _find_source(connection, SELECT_ANY_ANALYST, charge) is None:
         return None
     restored = find_last_restore(connection, charge.dataset)
@@ -281,7 +281,7 @@ def find_stored_offer(connection: Connection, charge: Charge) -> Offer | None:
 
 
 def build_receipt(connection: Connection, body: Body) -> Receipt:
-    """The receipt of an entry that someone paid for before."""
+    """Build the receipt of an entry that was paid for before."""
     seq = body["source"] if body["kind"] == "reuse" else body["seq"]
     answer, degrades = read_answer_text(connection, body["dataset"], seq), None
     if answer is None:
@@ -348,7 +348,7 @@ def _charge_new_answer(connection: Connection, head: Head, charge: Charge, caps:
 
 
 def find_payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
-    """Who pays for a new answer: the data set and the analyst. Given the head as it is before."""
+    """Find the payers of a new answer, the data set and the analyst, given the head before it."""
     head_after = head.with_charge(charge.model, charge.part)
     dataset_owner = _read_owner(connection, head_after, charge, charge.part, DATASET_OWNER, caps)
     analyst_owner = _read_owner(connection, head_after, charge, charge.part, charge.analyst, caps)
@@ -428,7 +428,7 @@ def complete_terms(connection: Connection, head: Head, owner: str, terms: Terms,
 
 
 def complete_terms_from_totals(terms: Terms, largest: Account, forgotten: PrivacyCost, opening: bool) -> Terms:
-    """The same, given what any unit lost before, and what was forgotten beside it."""
+    """Complete terms from what any unit lost before, and what was forgotten beside it."""
     completed_terms = terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, forgotten.epsilon, forgotten.delta)
     if opening:
         return completed_terms

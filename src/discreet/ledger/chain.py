@@ -80,17 +80,17 @@ class Head:
 
 
 def hash_entry(previous: str, body: str) -> str:
-    """The hash of an entry."""
+    """Hash an entry, with the hash before it."""
     return _sha256(previous + body)
 
 
 def hash_texts(*texts: str) -> str:
-    """One name for several texts; no two lists of texts share it."""
+    """Hash a list of texts; no two lists share a hash."""
     return _sha256(json.dumps(texts))
 
 
 def parse_hash(text: str) -> str:
-    """A hash as somebody kept it."""
+    """Parse a hash as people keep it."""
     hex_digits = text.strip().lower()
     if not HASH_PATTERN.fullmatch(hex_digits):
         expected = "64 digits and letters a to f, as discreet ledger verify prints it"
@@ -104,24 +104,24 @@ def _sha256(text: str) -> str:
 
 
 RELEASE_KEY = hash_texts("release")
-"""What every release is found by."""
+"""The lookup key of every release."""
 VOID_KEY = hash_texts("void")
-"""What every entry that voids others is found by."""
+"""The lookup key of every entry that voids others."""
 RESTORER = "custodian"
 FORGOTTEN_QUERY = "spend since the back-up that was restored"
 """In whose name a restored ledger is charged what it may have forgotten, and as which query."""
 VOID_QUERY = "charges without an answer in the back-up that was restored are void"
 UNRECORDED_MARK: Body = {"unrecorded": True}
-"""What the entry of a loss has that was admitted under caps that the ledger does not know."""
+"""Marks the entry of a loss that was admitted under caps that the ledger does not know."""
 
 
 def encode_canonical(body: Mapping[str, Any]) -> str:
-    """A body as it is kept."""
+    """Encode a body as it is stored."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
 
 
 def parse_body(body: str) -> Body:
-    """A body as it was meant."""
+    """Parse a stored body; refuse one that is damaged."""
     try:
         parsed_body = json.loads(body)
     except ValueError:
@@ -132,7 +132,7 @@ def parse_body(body: str) -> Body:
 
 
 def extract_columns(body: Body) -> dict[str, Any]:
-    """What is copied out of a body, to be found by."""
+    """Extract the columns that an entry is found by from its body."""
     names = ("dataset", "seq", "kind", "analyst", "key", "finds", "source")
     epsilon = body.get("stored_epsilon")
     stored_epsilon = None if epsilon is None else format_stored_amount(parse_amount(epsilon))
@@ -201,17 +201,17 @@ def build_answer_entry(head: Head, source: Body, answer: str) -> Body:
 
 
 def build_lookup_key(charge: Charge) -> str:
-    """What the same question about the same snapshot is found by."""
+    """Build the lookup key of a question about a snapshot."""
     return hash_texts(charge.snapshot, charge.model, charge.question)
 
 
 def build_degraded_key(question: str) -> str:
-    """What a degraded answer to a question is found by: by its own analyst alone."""
+    """Build the lookup key of a degraded answer, which only its own analyst finds."""
     return hash_texts("degraded", question)
 
 
 def hash_request(charge: Charge) -> str:
-    """One name for all that a retry must repeat."""
+    """Hash all that a retry must repeat."""
     part = ("", "", "") if charge.part is None else (charge.part.kind, charge.part.name, str(charge.part.max_accounts))
     spend = [format_amount(count) for count in _spend_to_units(charge.spend)]
     consent = ("any price",) if charge.any_price else ()
@@ -220,7 +220,7 @@ def hash_request(charge: Charge) -> str:
 
 
 def parse_spend(body: Body) -> PrivacyCost:
-    """What an entry paid."""
+    """Parse the cost that an entry paid."""
     amounts = {name: units_to_fraction(parse_amount(text)) for name, text in body["spend"].items()}
     if not set(amounts) <= set(SPEND_COMPONENTS):
         raise ValueError
@@ -235,7 +235,7 @@ def costs_at_most(body: Body, offer: PrivacyCost) -> bool:
 
 
 def parse_part(body: Body) -> SubAccount | None:
-    """The part that an entry is on."""
+    """Parse the part that an entry is charged on."""
     document = body["part"]
     if document is None:
         return None
@@ -250,12 +250,12 @@ def is_forgotten(body: Body) -> bool:
 
 
 def sum_forgotten(bodies: Iterable[Body]) -> PrivacyCost:
-    """What several such entries charge together."""
+    """Sum the costs of all entries that charge forgotten spend."""
     return sum(map(parse_spend, filter(is_forgotten, bodies)), PrivacyCost())
 
 
 def parse_asked_epsilon(body: Body) -> Fraction:
-    """The epsilon that an entry asked for."""
+    """Parse the epsilon that an entry asked for."""
     return units_to_fraction(parse_amount(body["asked_epsilon"]))
 
 

@@ -79,14 +79,14 @@ def _refuse_unknown_revision(table: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """What a ledger says of itself."""
+    """The identity and the format that a ledger states."""
 
     id: str
     format: int
 
 
 def open_database(where: str | Path, timeout: float, lasting: bool = True, make: bool = True) -> Database:
-    """The database that an address names: a file's path, sqlite:///path or postgresql://...
+    """Open the database that an address names: a file's path, sqlite:///path or postgresql://...
 
     Without `lasting` a commit may be lost with the power: for what can be asked for again. Without `make` no file is
     made where there is none.
@@ -98,13 +98,13 @@ def open_database(where: str | Path, timeout: float, lasting: bool = True, make:
 
 
 def open_ledger_database(where: str | Path, timeout: float, make: bool = True) -> Database:
-    """The same for a ledger."""
+    """Open the database of a ledger; errors name its file."""
     with name_damaged_file(parse_ledger_path(where)):
         return open_database(where, timeout, make=make)
 
 
 def open_existing_database(where: str | Path, timeout: float) -> Database:
-    """The same, where there is one: no file is made, nor is an empty one filled."""
+    """Open the database of a ledger that exists: no file is made, nor is an empty one filled."""
     path = parse_ledger_path(where)
     if path is not None and not (path.is_file() and path.stat().st_size):
         raise _build_no_ledger_error(f"{path.name[:40]!r} there")
@@ -131,7 +131,7 @@ def name_damaged_file(path: Path | None) -> Iterator[None]:
 
 
 def parse_ledger_path(where: str | Path) -> Path | None:
-    """The file that an address names; None of a database in PostgreSQL."""
+    """Return the file that an address names; None of a database in PostgreSQL."""
     address = str(where)
     if isinstance(where, str) and address.startswith(POSTGRES_PREFIXES):
         return None
@@ -142,7 +142,7 @@ def parse_ledger_path(where: str | Path) -> Path | None:
 
 
 def find_or_create_ledger(database: Database) -> str:
-    """The id of the ledger that a database holds; it is made where there is none."""
+    """Return the id of the ledger in a database; make one where there is none."""
     with database.begin_read() as connection:
         info = find_ledger_info(connection)
     if info is None:
@@ -153,7 +153,7 @@ def find_or_create_ledger(database: Database) -> str:
 
 
 def find_existing_ledger(database: Database) -> str:
-    """The id of the ledger that a database holds; none is made."""
+    """Return the id of the ledger in a database; none is made."""
     with database.begin_read() as connection:
         return require_format(read_ledger_info(connection)).id
 
@@ -177,7 +177,7 @@ def lock_ledger_creation(connection: Connection) -> None:
 
 
 def read_ledger_info(connection: Connection) -> LedgerInfo:
-    """What the ledger that is there says of itself."""
+    """Read the identity and the format of a ledger that exists."""
     info = find_ledger_info(connection)
     if info is None:
         raise _build_no_ledger_error("in that database")
@@ -185,7 +185,7 @@ def read_ledger_info(connection: Connection) -> LedgerInfo:
 
 
 def find_ledger_info(connection: Connection) -> LedgerInfo | None:
-    """The same; None where there is no ledger. One of a newer discreet is not touched."""
+    """Find the identity and the format of a ledger, or None; refuse a ledger of a newer discreet."""
     if not inspect(connection).has_table(about.name):
         return None
     row = connection.execute(select(about)).one()

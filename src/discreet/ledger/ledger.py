@@ -123,7 +123,7 @@ class Ledger:
         return backup.restore_backup(file, where, ForgottenSpend(epsilon, delta), progress or _ignore_progress, new)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         self._database.close()
 
     def get_identity(self) -> str:
@@ -265,7 +265,7 @@ class Ledger:
             return storage.append_entry(connection, head, chain.build_release(head, what, manifest)).seq
 
     def balance(self, dataset: str, caps: Caps, analyst: str | None = None) -> tuple[Balance, ...]:
-        """What the data set, or one analyst on it, has spent of each allowed model and has left."""
+        """Return what the data set, or one analyst on it, has spent in each allowed model and has left."""
         cap = caps.dataset if analyst is None else caps.analyst
         with self._database.begin_read() as connection:
             head = storage.require_head(storage.find_head(connection, dataset), dataset)
@@ -286,7 +286,7 @@ class Ledger:
         return tuple(_build_balance(total, model, analyst, terms, flags[model], promises[model]) for model in models)
 
     def find_offer(self, charge: Charge) -> Offer | None:
-        """What the charge would get without paying for a draw: under its key, or stored; else None."""
+        """Find the answer that the charge would get without a new draw: under its key, or stored; else None."""
         with self._database.begin_read() as connection:
             if budget_check.find_retry_receipt(connection, charge) is not None:
                 return Offer(charge.epsilon, PrivacyCost())
@@ -321,14 +321,14 @@ class Ledger:
         return [_parse_entry(chain.parse_body(body)) for body in bodies]
 
     def find_by_key(self, dataset: str, analyst: str, key: str) -> Entry | None:
-        """The entry that an analyst's key was used for."""
+        """Find the entry that an analyst's key was used for."""
         with self._database.begin_read() as connection:
             parameters = {"dataset": dataset, "analyst": analyst, "key": key}
             body = connection.execute(budget_check.SELECT_BY_KEY, parameters).scalar_one_or_none()
         return None if body is None else _parse_entry(chain.parse_body(body))
 
     def notable_entries(self, dataset: str) -> list[Entry]:
-        """Every release, and every charge that was answered with epsilon above 5, however long ago; newest first."""
+        """List every release, and every charge answered with epsilon above 5, however long ago; newest first."""
         large = select(entries.c.source).where(
             entries.c.dataset == dataset,
             entries.c.kind == "answer",
@@ -351,7 +351,7 @@ class Ledger:
         return verify.verify_ledger(self._database, self.id, dataset, progress or _ignore_progress)
 
     def find_head_entry(self, head: str) -> HeadEntry:
-        """The entry that the head of a data set was kept at; ClaimFailed where there is none. Verify first."""
+        """Find the entry that the head of a data set was kept at; ClaimFailed where there is none. Verify first."""
         head_hash = chain.parse_hash(head)
         with self._database.begin_read() as connection:
             statement = select(entries.c.dataset, entries.c.seq).where(entries.c.hash == head_hash).limit(1)

@@ -75,7 +75,7 @@ def wait_by_ticket(path: Path, deadline: float) -> Iterator[None]:
 
 @contextmanager
 def wait_by_flock(path: Path, deadline: float) -> Iterator[None]:
-    """The same without order, by one lock on the whole file."""
+    """Wait for one's turn without an order, by one lock on the whole file."""
     with _open_lock_file(path) as descriptor:
         while not _try_flock(descriptor):
             _pause(PAUSE, deadline)

@@ -319,7 +319,7 @@ def find_models_beside_dp(connection: Connection, dataset: str) -> set[Model]:
 
 
 def find_forgotten(connection: Connection, dataset: str, owner: str) -> PrivacyCost:
-    """What a restored ledger may have forgotten of an owner, and has not charged to it."""
+    """Sum the losses of an owner that a restored ledger may have forgotten and has not charged."""
     if owner in {"", chain.RESTORER}:  # were charged all of it
         return PrivacyCost()
     parameters = {"by_dataset": dataset, "by_analyst": chain.RESTORER}

@@ -69,7 +69,7 @@ class HeadComparison:
     """A ledger that has all that a record knows of, or that was restored since."""
 
     head: RecordedHead | None
-    """What the record should say now; None where the ledger does not know the data set yet."""
+    """The head to record now; None where the ledger does not know the data set yet."""
     restored_at: int | None
     """The first entry of a restore that the record has not seen and that it must accept; else None."""
 
@@ -251,7 +251,7 @@ class ChainReplay:
         return reduce(Account.plus, (spent for key, spent in self.spent.items() if key[1] == owner), EMPTY_ACCOUNT)
 
     def _sum_uncharged(self, owner: str) -> PrivacyCost:
-        """What a restored ledger may have forgotten of an owner, and has not charged to it."""
+        """The losses of an owner that a restored ledger may have forgotten and has not charged."""
         if owner in {DATASET_OWNER, chain.RESTORER}:
             return PrivacyCost()
         charges = self._forgotten_charges.items()

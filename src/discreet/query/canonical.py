@@ -18,7 +18,7 @@ _JoinConditions = Callable[[ColumnCondition, ColumnCondition], ColumnCondition]
 
 
 def format_canonical_query(query: Query) -> str:
-    """All of a question but its presentation, as JSON text."""
+    """Format all of a question but its presentation as JSON text."""
     payload = {
         "table": query.table,
         "aggregates": [_describe_aggregate(aggregate) for aggregate in query.aggregates],
@@ -38,7 +38,7 @@ def _describe_aggregate(aggregate: Aggregate) -> list[object]:
 
 
 def sort_aggregates(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
-    """By function, column, filter and orders; first without a filter."""
+    """Sort aggregates by function, column, filter and orders; first those without a filter."""
     return tuple(sorted(aggregates, key=_build_aggregate_sort_key))
 
 
@@ -48,7 +48,7 @@ def _build_aggregate_sort_key(aggregate: Aggregate) -> tuple[str, str, bool, str
 
 
 def simplify_predicate(predicate: Predicate, schema: Schema) -> Predicate:
-    """The same rows, said in one way: sorted, each part once, nothing that follows from the rest.
+    """Simplify a predicate to one form for the same rows: sorted, each part once, nothing that follows from the rest.
 
     A part is held only against the values that its neighbours leave open: both in age >= 18 AND (age <= 30 OR smoker)
     and in age < 18 OR (age <= 30 AND smoker) the inner part is 18 to 30. Each step leaves fewer parts or smaller sets,
@@ -59,7 +59,7 @@ def simplify_predicate(predicate: Predicate, schema: Schema) -> Predicate:
 
 
 def simplify_within(predicate: Predicate, where: Predicate, schema: Schema) -> Predicate:
-    """What a condition says of the rows of which another, in canonical form, is true already: TRUE where that is all.
+    """Simplify a condition within the rows of another, which is in canonical form: TRUE where it holds in all of them.
 
     Equal conditions on one column have one form here too, and parts that the other says itself are left out.
     """

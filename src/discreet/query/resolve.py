@@ -58,7 +58,7 @@ class ResolvedOutput:
 
 
 def resolve_output(expression: QualifiedName | FunctionCall, scope: Scope) -> list[ResolvedOutput]:
-    """One column of the reply, or several for several quantiles and for a histogram."""
+    """Resolve an entry to one column of the reply, or to several for several quantiles and for a histogram."""
     if isinstance(expression, QualifiedName):
         return [_build_key_output(GroupKey(scope.find_column(expression).name), scope)]
     if expression.where is not True:
@@ -211,7 +211,7 @@ def build_unknown_function_error(function: str) -> InvalidInput:
 
 
 def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
-    """The question as the planner reads it."""
+    """Resolve a parsed question to the query that the planner reads."""
     scope = Scope.of(question, schema)
     if question.unit is not None:
         return _resolve_unit_query(question, scope)

@@ -121,7 +121,7 @@ class Scope:
 
 
 def find_lookup(name: str, schema: Schema) -> str:
-    """A lookup of the schema by its name, in any case."""
+    """Find a lookup of the schema by its name, in any case."""
     for lookup in schema.lookups:
         if lookup.casefold() == name.casefold():
             return lookup
@@ -143,14 +143,14 @@ def _index_concepts(column: Column) -> Mapping[str, Codes]:
 
 
 def resolve_where(question: ast.ParsedQuestion, scope: Scope) -> Predicate:
-    """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
+    """Resolve WHERE to a canonical predicate; an inner join keeps the rows whose key has an entry."""
     inner_lookups = (join.lookup for join in question.joins if join.kind == "inner")
     entry_conditions = (_resolve_lookup_entries(lookup, scope.schema) for lookup in inner_lookups)
     return simplify_predicate(AllOf((_resolve_known(question.where, True, scope), *entry_conditions)), scope.schema)
 
 
 def resolve_filter(condition: ast.Condition, column: Column | None, scope: Scope) -> Predicate:
-    """The rows that a FILTER leaves of those a question is about, and of these the ones with a value of a column."""
+    """Resolve FILTER to the rows it leaves of those of the question, with a value of the column if one is given."""
     presence_conditions = () if column is None or not column.is_nullable else (_resolve_is_null(column, False),)
     filter_condition = AllOf((_resolve_known(condition, True, scope), *presence_conditions))
     if _count_ranges(filter_condition) + _count_ranges(scope.where) > MAX_FILTER_RANGES:

@@ -40,7 +40,7 @@ def check_node_parts(node: exp.Expression, *parts: str) -> None:
 
 
 def build_node_error(node: object, expected: str) -> InvalidInput:
-    """What to say where another kind of node was wanted."""
+    """Build the error for a node of another kind than expected."""
     noun = NODE_NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
     if isinstance(node, exp.Literal) and node.is_string:
         noun = "a text"
@@ -50,7 +50,7 @@ def build_node_error(node: object, expected: str) -> InvalidInput:
 
 
 def strip_brackets(node: exp.Expression) -> exp.Expression:
-    """Without the brackets around it."""
+    """Strip the brackets around a node."""
     while isinstance(node, exp.Paren):
         check_node_parts(node, "this")
         node = node.this
@@ -58,7 +58,7 @@ def strip_brackets(node: exp.Expression) -> exp.Expression:
 
 
 def parse_name(node: exp.Expression) -> ast.QualifiedName:
-    """A column, with its table or without."""
+    """Parse a column, with its table or without."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise build_node_error(node, "a column")
     check_node_parts(node, "this", "table")
@@ -66,7 +66,7 @@ def parse_name(node: exp.Expression) -> ast.QualifiedName:
 
 
 def parse_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
-    """What can stand in a SELECT list."""
+    """Parse an entry of a SELECT list: an aggregate, a column or BIN."""
     node = strip_brackets(node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
         return parse_name(node)
@@ -101,7 +101,7 @@ def _parse_distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, 
 
 
 def parse_constant(node: exp.Expression) -> ast.Constant:
-    """A number, a text, a date, TRUE, FALSE or NULL."""
+    """Parse a number, a text, a date, TRUE, FALSE or NULL."""
     node = strip_brackets(node)
     if isinstance(node, exp.Null):
         return None
@@ -123,7 +123,7 @@ def _parse_date(node: exp.Cast) -> date:
 
 
 def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
-    """A number by its digits, with any signs before it."""
+    """Parse a number by its digits, with any signs before it."""
     sign = 1
     node = strip_brackets(node)
     while isinstance(node, exp.Neg):
@@ -169,7 +169,7 @@ class _SqlParser(Parser):
 
 
 def parse_tree(text: str) -> tuple[exp.Select, str | None]:
-    """The tree of one SELECT, and the unit that FOR UNIT names at its end."""
+    """Parse one SELECT to its tree, and the unit that FOR UNIT names at its end."""
     tokens, unit = _tokenize(text), None
     kinds = [token.token_type for token in tokens[-3:]]
     if len(tokens) > 3 and kinds == UNIT_TOKENS and tokens[-2].text.upper() == "UNIT":
@@ -282,7 +282,7 @@ COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
 
 
 def parse_select(text: str) -> ast.ParsedQuestion:
-    """A question from SQL text, not yet held against a schema."""
+    """Parse a question from SQL text; it is not yet resolved against a schema."""
     tree, unit = parse_tree(text)
     check_node_parts(tree, *SELECT_PARTS)
     source = tree.args.get("from_")

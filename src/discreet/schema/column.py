@@ -120,7 +120,7 @@ class Column:
         return self.upper - self.lower + 1
 
     def decode(self, code: int) -> Value:
-        """What a code stands for."""
+        """Return the value that a code stands for."""
         if self.categories:
             return self.categories[code] if self.kind != "boolean" else bool(code)
         if self.kind == "date":
@@ -158,7 +158,7 @@ class Column:
 
 
 def encode_bounds(lower: Fraction, upper: Fraction, step: Fraction, name: str) -> tuple[int, int]:
-    """The codes of two declared bounds: both multiples of the step, in order, not too far from 0."""
+    """Encode two declared bounds: both multiples of the step, in order, not too far from 0."""
     low, high = lower / step, upper / step
     if low > high:
         raise InvalidInput(

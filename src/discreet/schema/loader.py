@@ -42,7 +42,7 @@ Read = TypeVar("Read")
 
 
 def read_taxonomy(node: yaml.Node, subject: str, folder: Path) -> Taxonomy:
-    """A taxonomy from the file that is named, beside the schema."""
+    """Read a taxonomy from the file that is named, beside the schema."""
     document = _parse_json(yaml.read_referenced_file(node, subject, folder), subject)
     pairs = yaml.expect_closed_mapping(document, subject, yaml.TAXONOMY_KEYS)
     tree = yaml.expect_mapping(pairs["parents"], f"parents in {subject}", '{"child": "parent"}')
@@ -86,7 +86,7 @@ def _parse_json(text: str, subject: str) -> yaml.Node:
 
 
 def read_column(name: str, node: yaml.Node, folder: Path) -> Column | None:
-    """A column as declared; None where it is an identifier, which needs no domain and is never asked about."""
+    """Read a column; None where it is an identifier, which needs no domain and is never asked about."""
     pairs = yaml.expect_closed_mapping(node, f"column {name}", yaml.MappingKeys(yaml.COLUMN_KEYS.allowed))
     role = cast(Role, yaml.expect_one_of(pairs.get("role", "other"), f"the role of {name}", get_args(Role)))
     if role == "identifier":
@@ -158,7 +158,7 @@ def _set_listed_categories(column: Column, node: yaml.Node) -> Column:
 
 
 def set_categories(column: Column, categories: tuple[str, ...]) -> Column:
-    """The column with these values, coded in this order."""
+    """Give a column these values, coded in this order."""
     name = column.name
     if not 1 <= len(categories) <= MAX_CATEGORIES:
         raise InvalidInput(f"{name} must have 1 to {MAX_CATEGORIES} categories, got {len(categories)}")
@@ -269,7 +269,7 @@ def _build_derived_column(name: str, place: int, matched_rows: Mapping[int, Row]
 
 
 def load_schema(path: str | Path) -> Schema:
-    """The schema in a file; the other files it names are beside it."""
+    """Load the schema in a file; the other files it names are beside it."""
     file = Path(path).absolute()
     if file.suffix.lower() in TABLE_SUFFIXES:
         raise InvalidInput(f"{file.name[:40]!r} is a table, not its schema; name that, or draft one by discreet init")
@@ -277,7 +277,7 @@ def load_schema(path: str | Path) -> Schema:
 
 
 def schema_from_text(text: str, folder: Path) -> Schema:
-    """The schema in a text; the files it names are in `folder`."""
+    """Read the schema in a text; the files it names are in `folder`."""
     document = yaml.read_document(text)
     yaml.check_decided(document)
     pairs = yaml.expect_closed_mapping(document, "the schema", yaml.SCHEMA_KEYS)

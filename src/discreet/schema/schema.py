@@ -99,7 +99,7 @@ class PublishedStatistic:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What is public about one table.
+    """The public description of one table.
 
     `unit` is the column that names the privacy units, `rows` the most rows that are kept of one, and `units` their
     public number under replace-one, None under add-remove.
@@ -186,7 +186,7 @@ class Schema:
 
     @property
     def unit_name(self) -> str:
-        """What a guarantee calls the unit of privacy."""
+        """The name of the privacy unit in a guarantee."""
         return "row" if self.unit is None else f"unit ({self.unit})"
 
     def column(self, name: str) -> Column:
@@ -199,7 +199,7 @@ class Schema:
 
 
 def schema_to_public_json(schema: Schema) -> dict[str, object]:
-    """All that is public, ready for JSON, fractions as exact text; not where rows are, nor why a model is allowed."""
+    """Convert to JSON all that analysts may see: not where rows are, nor why a model is allowed; fractions are text."""
     return {
         "name": schema.name,
         "neighbours": schema.neighbors,

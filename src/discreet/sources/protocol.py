@@ -24,7 +24,7 @@ EngineValue = int | str | Decimal | None
 BATCH_SIZE = 100_000
 """How many rows a batch has, but for the last."""
 RECORD_GROUPS = "records"
-"""What groups of whole rows are called."""
+"""The name of groups of whole rows."""
 
 
 class Source(Protocol):
@@ -103,7 +103,7 @@ def compute_first_bin(bins: scan.BinKey, column: Column) -> int:
 def decode_totals(
     plan: scan.TotalsScan, schema: Schema, rows: Iterable[Sequence[EngineValue]]
 ) -> dict[scan.Cell, scan.Amounts]:
-    """Each row's cell, and its totals."""
+    """Decode an engine's rows to cells and their totals."""
     measures, width = list_unshifted_measures(plan.measures), len(plan.keys)
     shifts = _compute_bin_shifts(plan.keys, schema)
     cells: dict[scan.Cell, scan.Amounts] = {}
@@ -150,7 +150,7 @@ class LazyHistograms(Mapping[scan.Cell, NDArray[np.int64]]):
 
 
 def decode_histograms(plan: scan.HistogramScan, schema: Schema, columns: Sequence[NDArray[Any]]) -> LazyHistograms:
-    """Each cell's histogram, from columns of keys, of bins and of the rows in them."""
+    """Decode columns of keys, of bins and of row counts to the histogram of each cell."""
     *keys, bins, counts = columns
     *shifts, shift = _compute_bin_shifts((*plan.keys, plan.bins), schema)
     bin_indices = bins + shift
@@ -184,7 +184,7 @@ def _to_array(values: Sequence[EngineValue], dtype: type) -> NDArray[Any]:
 
 
 def get_single_number(rows: Sequence[Sequence[int | None]]) -> int | None:
-    """The one number of a reply of one row."""
+    """Return the one number of a reply of one row."""
     [[number]] = rows
     return number
 
@@ -228,13 +228,13 @@ class BatchShape:
 
     @staticmethod
     def for_records(schema: Schema) -> BatchShape:
-        """Of the rows as they are."""
+        """The shape of the rows as they are."""
         texts = frozenset(name for name, column in schema.columns.items() if column.private_keys)
         return BatchShape(tuple(schema.columns), texts)
 
     @staticmethod
     def for_release(plan: scan.ReleasePlan, schema: Schema) -> BatchShape:
-        """Of the rows, and of what a plan makes of them."""
+        """The shape of the rows and of what a plan makes of them."""
         base_shape = BatchShape.for_records(schema)
         if isinstance(plan, scan.SwapPlan):
             names = tuple(name for name, _ in plan.runs)

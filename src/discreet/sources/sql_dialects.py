@@ -24,7 +24,7 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 MAX_INLINE_CONSTANTS = 16
 """DuckDB may compare a value with a list's members one by one; in a longer list, made a table, it looks values up."""
 MAX_CALL_ARGUMENTS = 50
-"""Of one call; PostgreSQL takes at most 100."""
+"""The most arguments of one call; PostgreSQL takes at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ def build_nested_call(name: str, parts: Sequence[Expression], *leading: str) -> 
 
 
 def build_cast(value: Expression, kind: str) -> Expression:
-    """Where it cannot fail. `exp.cast` would parse the kind each time."""
+    """Cast a value where that cannot fail. `exp.cast` would parse the kind each time."""
     return exp.Cast(this=value.copy(), to=_get_data_type(kind).copy())
 
 
 def build_try_cast(value: Expression, kind: str) -> Expression:
-    """NULL where it would fail; PostgreSQL knows only the plain cast, so the value must be guarded by a CASE."""
+    """Cast to NULL where a cast would fail; PostgreSQL has only the plain one, so guard the value by a CASE."""
     return exp.TryCast(this=value, to=_get_data_type(kind).copy(), safe=True)
 
 
@@ -222,7 +222,7 @@ class SnapshotLayout:
     dialect: Dialect
 
     def get_schema_column(self, name: str) -> Column:
-        """What is public about a column."""
+        """Return the public description of a column."""
         return self.schema.column(name)
 
     def get_column_index(self, name: str) -> int:

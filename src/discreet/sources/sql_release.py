@@ -48,7 +48,7 @@ class IntervalRow:
 def join_intervals(
     query: exp.Select, value: Expression, intervals: Sequence[IntervalRow], value_names: Sequence[str], dialect: Dialect
 ) -> exp.Select:
-    """What a query gives, and `low` and the named facts of the one interval that a value is in; NULL where none is.
+    """Join a query with the one interval that a value is in: its `low` and named facts, NULL where there is none.
 
     The numbers are cut into as many equal cells as there are intervals, and each interval is listed under every cell
     that it touches: for n numbers an engine compares at most 2n pairs.
@@ -73,7 +73,7 @@ def join_intervals(
 
 
 def select_numbered_rows(layout: SnapshotLayout, table: exp.Table) -> exp.Select:
-    """The snapshot's columns, and `o`; where a unit has one row, no two are alike."""
+    """Select the snapshot's columns, and `o`; where a unit has one row, no two are alike."""
     columns = layout.list_columns()
     number = exp.convert(1) if _has_one_row_per_unit(layout.schema) else build_row_number(columns, columns[:1])
     return exp.select(*columns, exp.alias_(number, "o")).from_(table)
@@ -95,7 +95,7 @@ def _has_one_row_per_unit(schema: Schema) -> bool:
 
 
 def add_ranks(query: exp.Select, name: str, layout: SnapshotLayout, table: exp.Table) -> exp.Select:
-    """What a query gives, and a column's ranks from 0 on: r0 of c0, and so on."""
+    """Add a column's ranks from 0 on to a query: r0 of c0, and so on."""
     require_rankable(layout.schema, name)
     order = [layout.get_column(name), *list_order_columns(layout), exp.column("o")]
     rank = exp.column("before") + build_row_number([exp.column("bin")], order) - 1
@@ -133,7 +133,7 @@ def _build_order(by: Sequence[Expression]) -> exp.Order:
 
 
 def order_nulls_last(by: Sequence[Expression]) -> list[exp.Ordered]:
-    """Rising, what is missing last."""
+    """Order by expressions, rising, missing values last."""
     return [exp.Ordered(this=expression.copy(), nulls_first=False) for expression in by]
 
 

@@ -55,7 +55,7 @@ class LookupTable:
 
 
 def build_lookup_tables(schema: Schema) -> tuple[LookupTable, ...]:
-    """The tables that the staged query joins."""
+    """Build the lookup tables that the staged query joins."""
     tables = []
     for i, column in enumerate(schema.columns.values()):
         if column.derived is not None:
@@ -312,12 +312,12 @@ def build_columns(names: Iterable[str]) -> NamedExpressions:
 
 
 def select_expressions(expressions: NamedExpressions) -> exp.Select:
-    """The beginning of a query that gives these."""
+    """Begin a query that gives named expressions."""
     return exp.select(*(exp.alias_(value, name, copy=False) for name, value in expressions.items()), copy=False)
 
 
 def select_from_query(query: exp.Select, expressions: NamedExpressions) -> exp.Select:
-    """These, of what a nested query gives."""
+    """Select expressions from a nested query."""
     return select_expressions(expressions).from_(query.subquery("q", copy=False), copy=False)
 
 
@@ -327,7 +327,7 @@ def _prevent_flattening(query: exp.Select, syntax: EngineSyntax) -> exp.Select:
 
 
 def select_status_counts(schema: Schema, table: exp.Table) -> exp.Select:
-    """Of the staged table: rows, rows without a unit, and of each column the missing, the unreadable, the clipped."""
+    """Count staged rows, those without a unit, and missing, unreadable and clipped values of each column."""
     row_count = exp.Count(this=exp.Star())
     without_unit = exp.convert(0) if schema.unit is None else row_count - exp.Count(this=exp.column("u"))
     statuses = [
@@ -356,7 +356,7 @@ def select_bounded_rows(
 
 
 def select_snapshot_summary(schema: Schema, key: str, table: exp.Table, syntax: EngineSyntax) -> exp.Select:
-    """Of the snapshot: rows, units, and the sum of the first 60 bits of the rows' hashes."""
+    """Count the rows and units of the snapshot, and sum the first 60 bits of the rows' hashes."""
     row_count = exp.Count(this=exp.Star())
     names = exp.select("u").distinct().from_(table).subquery("names")  # a nested query goes to disk where it must
     units = row_count.copy() if schema.unit is None else exp.select(row_count.copy()).from_(names).subquery()

@@ -46,7 +46,7 @@ class RegistrationReport:
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
-    """What reading the rows found, before any of them is left out."""
+    """The counts of a source as it was read, before any row is left out."""
 
     rows: int
     without_unit: int
@@ -54,7 +54,7 @@ class SourceCounts:
 
 
 def parse_source_counts(schema: Schema, counts: Sequence[int]) -> SourceCounts:
-    """From the row of counts an engine gives: rows, rows without a unit, then three of each column."""
+    """Parse the row of counts that an engine gives: rows, rows without a unit, then three of each column."""
     rows, without_unit, *column_counts = map(int, counts)
     triples = zip(*[iter(column_counts)] * 3, strict=True)
     columns = {name: ColumnReport(*triple) for name, triple in zip(schema.columns, triples, strict=True)}
@@ -62,7 +62,7 @@ def parse_source_counts(schema: Schema, counts: Sequence[int]) -> SourceCounts:
 
 
 def build_registration_report(source_counts: SourceCounts, summary: Sequence[int]) -> RegistrationReport:
-    """With the row of totals an engine gives of the snapshot: rows, units, and the sum of the starts of row hashes."""
+    """Build the report from the row of totals that an engine gives: rows, units, and the sum of row hashes."""
     rows_kept, units, hash_sum = map(int, summary)
     return RegistrationReport(
         source_counts.rows, rows_kept, source_counts.without_unit, units, source_counts.columns, f"{hash_sum:x}"
@@ -91,7 +91,7 @@ def _refuse_unstorable_texts(subject: str, texts: Iterable[str]) -> None:
 
 
 def list_required_columns(schema: Schema) -> tuple[str, ...]:
-    """The columns a source must have, the unit's first: all but the derived ones."""
+    """List the columns that a source must have, the unit's first: all but the derived ones."""
     source_columns = [name for name, column in schema.columns.items() if column.derived is None]
     return tuple(dict.fromkeys(([] if schema.unit is None else [schema.unit]) + source_columns))
 

@@ -110,7 +110,7 @@ class SparkWorkspace:
         self.views.append(self.prefix + name)
 
     def run_query(self, query: exp.Select) -> DataFrame:
-        """What a query gives."""
+        """Run a query."""
         return self.session.sql(query.sql("spark"))
 
 

@@ -72,19 +72,19 @@ NormalizedValue = bool | int | float | Decimal | date | str | UnsupportedValue |
 
 @dataclass(frozen=True, slots=True)
 class ParsedValue:
-    """What a raw value became, and how."""
+    """A raw value as it is stored, and how it was read."""
 
     value: Value
     status: Status
 
 
 def parse_raw_value(column: Column, raw: object) -> Value:
-    """The code or the private key of a raw value, or none; whatever comes, never an error."""
+    """Parse a raw value to its code or private key, or to none; it never raises."""
     return parse_with_status(column, raw).value
 
 
 def parse_with_status(column: Column, raw: object) -> ParsedValue:
-    """The same, and whether it was missing, unreadable or moved to a bound."""
+    """Parse a raw value; say whether it was missing, unreadable or moved to a bound."""
     value = normalize_raw_value(raw)
     name = get_value_name(value)
     if value is None or name in column.missing_values:
@@ -98,7 +98,7 @@ def parse_with_status(column: Column, raw: object) -> ParsedValue:
 
 
 def parse_unit_name(raw: object) -> str | None:
-    """The name of a unit; None where there is none."""
+    """Parse the name of a unit; None where there is none."""
     return get_value_name(normalize_raw_value(raw))
 
 
@@ -178,7 +178,7 @@ def compute_double_bounds(column: Column) -> tuple[float, float]:
 
 
 def get_grid_factors(step: Fraction) -> tuple[float, float]:
-    """What a number is multiplied with, and then divided by."""
+    """Return the factor and the divisor that take a number to the grid of codes."""
     return float(step.denominator), float(step.numerator)
 
 
