@@ -148,7 +148,12 @@ def find_or_create_ledger(database: Database) -> str:
     if info is None:
         with database.begin_write() as connection:
             lock_ledger_creation(connection)
-            info = find_ledger_info(connection) or _create_ledger(connection)
+            info = find_ledger_info(connection)
+            if info is None:
+                METADATA.create_all(connection)
+                stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)
+                info = LedgerInfo(SYSTEM.take(16).hex(), FORMAT_VERSION)
+                connection.execute(insert(about), {"one": 1, "id": info.id, "version": info.format})
     return require_format(info).id
 
 
@@ -208,11 +213,3 @@ def require_format(info: LedgerInfo) -> LedgerInfo:
 
 def _build_no_ledger_error(where: str) -> InvalidInput:
     return InvalidInput(f"there is no ledger {where}; name the one the spend is kept in")
-
-
-def _create_ledger(connection: Connection) -> LedgerInfo:
-    METADATA.create_all(connection)
-    stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)
-    ledger_id = SYSTEM.take(16).hex()
-    connection.execute(insert(about), {"one": 1, "id": ledger_id, "version": FORMAT_VERSION})
-    return LedgerInfo(ledger_id, FORMAT_VERSION)

@@ -66,7 +66,9 @@ def resolve_output(expression: QualifiedName | FunctionCall, scope: Scope) -> li
     if expression.function == "BIN":
         return [_resolve_bins(expression, scope)]
     if expression.function == "HISTOGRAM":
-        return [_resolve_histogram(expression, scope), ResolvedOutput("COUNT(*)", Aggregate("count"))]
+        column, number = _check_bin_arguments(expression, scope, "HISTOGRAM(x, bins)")
+        width = -(-column.size // as_int(number, "the number of bins"))
+        return [_build_key_output(GroupKey(column.name, width), scope), ResolvedOutput("COUNT(*)", Aggregate("count"))]
     if expression.function not in FUNCTION_SPELLINGS:
         raise build_unknown_function_error(expression.function)
     function = FUNCTION_SPELLINGS[expression.function]
@@ -174,12 +176,6 @@ def _resolve_bins(call: FunctionCall, scope: Scope) -> ResolvedOutput:
         step = "a whole number of days" if column.kind == "date" else f"a multiple of {format_exact(column.step)}"
         raise InvalidInput(f"the width of a bin of {column.name} must be {step} above 0, got {format_exact(number)}")
     return _build_key_output(GroupKey(column.name, min(int(codes), column.size)), scope)
-
-
-def _resolve_histogram(call: FunctionCall, scope: Scope) -> ResolvedOutput:
-    column, number = _check_bin_arguments(call, scope, "HISTOGRAM(x, bins)")
-    bins = as_int(number, "the number of bins")
-    return _build_key_output(GroupKey(column.name, -(-column.size // bins)), scope)
 
 
 def _check_bin_arguments(call: FunctionCall, scope: Scope, usage: str) -> tuple[Column, Fraction]:

@@ -95,18 +95,16 @@ class Scope:
 
     def _explain_unknown_name(self, name: ast.QualifiedName) -> str:
         if name.table and name.table.casefold() not in self.tables:
-            return f"there is no table {name.table[:40]!r} here; {self._describe_tables()}"
+            lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
+            hint = f", and {', '.join(lookups)} can be joined" if lookups else ""
+            known_tables = ", ".join(repr(table[:40]) for table in self.tables)
+            return f"there is no table {name.table[:40]!r} here; this question has {known_tables}{hint}"
         if self.is_unit_column(name):
             unit = self.schema.unit
             return f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
         prefixes = set(self.tables.values())
         column_names = [column for column in self.schema.columns if column[: column.rfind(".") + 1] in prefixes]
         return f"there is no column {str(name)[:40]!r}; there are {', '.join(column_names)}"
-
-    def _describe_tables(self) -> str:
-        joinable_lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
-        join_hint = f", and {', '.join(joinable_lookups)} can be joined" if joinable_lookups else ""
-        return f"this question has {', '.join(repr(table[:40]) for table in self.tables)}{join_hint}"
 
     def _check_key(self, join: ast.Join) -> None:
         """A lookup is joined by its key and nothing else: any other join could repeat rows."""

@@ -89,15 +89,11 @@ def _parse_call(node: exp.Anonymous) -> ast.FunctionCall:
         check_node_parts(first)
         return ast.FunctionCall(function, None, numbers)
     if isinstance(first, exp.Distinct):
-        return _parse_distinct(function, first, numbers)
+        check_node_parts(first, "expressions")
+        if function != "COUNT" or len(first.expressions) != 1:
+            raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
+        function, first = "COUNT_DISTINCT", first.expressions[0]
     return ast.FunctionCall(function, parse_name(strip_brackets(first)), numbers)
-
-
-def _parse_distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, ...]) -> ast.FunctionCall:
-    check_node_parts(node, "expressions")
-    if function != "COUNT" or len(node.expressions) != 1:
-        raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
-    return ast.FunctionCall("COUNT_DISTINCT", parse_name(strip_brackets(node.expressions[0])), numbers)
 
 
 def parse_constant(node: exp.Expression) -> ast.Constant:
@@ -181,8 +177,11 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
         raise InvalidInput(f"a question joins at most {MAX_JOINS} lookups")
     try:
         trees = _SqlParser().parse(converted_tokens, text)
-    except ParseError as error:
-        raise InvalidInput(_explain_parse_error(error)) from None
+    except ParseError as error:  # where the parser stopped; its own words stay inside
+        details = error.errors[0] if error.errors else {}
+        highlight = str(details.get("highlight") or "")
+        where = f" near {highlight[:40]!r}, line {details.get('line')}" if highlight else ""
+        raise InvalidInput(f"the SQL cannot be read{where}; {QUESTION_SHAPE}") from None
     except (SqlglotError, RecursionError):
         raise InvalidInput(f"the SQL cannot be read; {QUESTION_SHAPE}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
@@ -260,14 +259,6 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
         if depth > ast.MAX_NESTING:
             raise InvalidInput(f"brackets, NOT and minus nest at most {ast.MAX_NESTING} deep; flatten the question")
         previous_kind, word = kind, token.text.upper()
-
-
-def _explain_parse_error(error: ParseError) -> str:
-    """Where the parser stopped; its own words stay inside."""
-    first = error.errors[0] if error.errors else {}
-    highlight, line = str(first.get("highlight") or ""), first.get("line")
-    where = f" near {highlight[:40]!r}, line {line}" if highlight else ""
-    return f"the SQL cannot be read{where}; {QUESTION_SHAPE}"
 
 
 COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {

@@ -190,19 +190,15 @@ def read_lookup(name: str, node: yaml.Node, columns: Mapping[str, Column], folde
     """
     subject = f"lookup {name}"
     pairs = yaml.expect_closed_mapping(node, subject, yaml.LOOKUP_KEYS)
-    key = _find_key_column(yaml.expect_text(pairs["key"], f"the key of {subject}"), columns, subject)
+    key_name = yaml.expect_text(pairs["key"], f"the key of {subject}")
+    key = columns.get(key_name)
+    if key is None or not (key.categories or key.kind == "integer") or key.size > MAX_KEYS:
+        requirement = f"a column with categories, or an integer or boolean one, of at most {MAX_KEYS} values"
+        raise InvalidInput(f"the key of {subject} must be {requirement}, got {key_name[:40]!r}")
     header, rows = _parse_table(yaml.read_referenced_file(pairs["file"], f"the file of {subject}", folder), subject)
     matched_rows = _match_rows(rows, key, subject)
     labels = enumerate(header[1:], 1)
     return key.name, [_build_derived_column(f"{name}.{label}", place, matched_rows, key) for place, label in labels]
-
-
-def _find_key_column(name: str, columns: Mapping[str, Column], subject: str) -> Column:
-    key = columns.get(name)
-    if key is None or not (key.categories or key.kind == "integer") or key.size > MAX_KEYS:
-        requirement = f"a column with categories, or an integer or boolean one, of at most {MAX_KEYS} values"
-        raise InvalidInput(f"the key of {subject} must be {requirement}, got {name[:40]!r}")
-    return key
 
 
 def _parse_table(text: str, subject: str) -> tuple[Row, list[Row]]:

@@ -135,12 +135,12 @@ def _get_source_kind(name: str) -> SourceKind:
 
 def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, ColumnOrigin]:
     """Load the needed columns as text before anything is asked of them: a cast moved into the reader would raise."""
-    separator, names = _read_header(schema, path)
+    required_columns = registration_report.list_required_columns(schema)
+    headers = [(separator, _read_first_line(path, separator)) for separator in SEPARATORS]
+    # The separator that finds most of the required columns in the first line.
+    separator, names = max(headers, key=lambda header: (len(set(required_columns) & set(header[1])), len(header[1])))
     registration_report.refuse_columns(schema, names)
-    origins = {
-        name: ColumnOrigin(f"r{names.index(name)}", "text")
-        for name in registration_report.list_required_columns(schema)
-    }
+    origins = {name: ColumnOrigin(f"r{names.index(name)}", "text") for name in required_columns}
     rows = _count_valid_rows(path, separator, len(names))
     loaded = _load_csv(engine, path, separator, len(names), [origin.column for origin in origins.values()])
     if rows != loaded:
@@ -149,13 +149,6 @@ def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[st
             "whole fields only"
         )
     return origins
-
-
-def _read_header(schema: Schema, path: Path) -> tuple[str, list[str]]:
-    """The separator that finds most of the needed columns in the first line, and the names it finds."""
-    candidates = [(separator, _read_first_line(path, separator)) for separator in SEPARATORS]
-    required_columns = set(registration_report.list_required_columns(schema))
-    return max(candidates, key=lambda candidate: (len(required_columns & set(candidate[1])), len(candidate[1])))
 
 
 def _read_first_line(path: Path, separator: str) -> list[str]:

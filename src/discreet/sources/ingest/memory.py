@@ -37,7 +37,10 @@ def register_memory(
     present_columns = list(dict.fromkeys(name for row in rows for name in row))
     required_columns = registration_report.list_required_columns(schema)
     registration_report.refuse_columns(schema, present_columns if rows else required_columns)
-    _refuse_inexact_units(schema, rows)
+    if schema.unit is not None:
+        names = [normalize_raw_value(row.get(schema.unit)) for row in rows]
+        if any(isinstance(name, bool | float | date) or name is UNSUPPORTED for name in names):
+            registration_report.refuse_unit(schema.unit)
     progress("normalising")
     readings = [_parse_row(schema, row) for row in rows]
     units = [None if schema.unit is None else parse_unit_name(row.get(schema.unit)) for row in rows]
@@ -71,13 +74,6 @@ def _hash_part(value: Value) -> str:
 
 def _hash_text(text: str) -> str:
     return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-
-
-def _refuse_inexact_units(schema: Schema, rows: Sequence[Mapping[str, object]]) -> None:
-    if schema.unit is not None:
-        values = [normalize_raw_value(row.get(schema.unit)) for row in rows]
-        if any(isinstance(value, bool | float | date) or value is UNSUPPORTED for value in values):
-            registration_report.refuse_unit(schema.unit)
 
 
 def _parse_row(schema: Schema, row: Mapping[str, object]) -> dict[str, ParsedValue]:

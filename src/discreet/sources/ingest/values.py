@@ -111,8 +111,8 @@ def derive_value(column: Column, key: Column, code: Value) -> ParsedValue:
 
 def normalize_raw_value(raw: object) -> NormalizedValue:
     """A value as one of the few kinds. Its type alone is asked and built-in methods called, so that none can fail."""
-    kind = type(raw)
-    if raw is None or _is_pandas_missing(raw):
+    kind, pandas = type(raw), sys.modules.get("pandas")
+    if raw is None or (pandas is not None and (raw is pandas.NaT or raw is pandas.NA)):
         return None
     if issubclass(kind, np.generic):
         return _normalize_numpy_value(raw)  # type: ignore[arg-type]
@@ -245,11 +245,6 @@ def _convert_to_utc_date(moment: datetime) -> NormalizedValue:
         return (naive_moment - offset if offset else naive_moment).date()
     except (OverflowError, ValueError):
         return UNSUPPORTED
-
-
-def _is_pandas_missing(raw: object) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and (raw is pandas.NaT or raw is pandas.NA)
 
 
 def _normalize_numpy_value(raw: np.generic) -> NormalizedValue:
