@@ -17,20 +17,32 @@ from typing import Any
 
 import numpy as np
 
+from discreet import formatting
 from discreet.errors import InvalidInput, Unavailable, Unsupported
-from discreet.formatting import (
-    MAX_PLAIN_NUMBER,
-    VALUE_DIGITS,
-    format_day,
-    format_day_ends,
-    format_decimals,
-    format_estimate,
-    format_number,
-    format_percent,
-)
 from discreet.priors.posterior import Array, Posterior
 
-BAR_COLOR, INTERVAL_COLOR = "#0a5fb4", "#111827"
+GRAY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
+WIDTH, HEIGHT = 640, 280
+MARK_HEIGHT = 32  # the height of a label with its interval, above the curves
+MAX_LEVEL_LABELS, MAX_CATEGORIES = 7, 16  # categories whose names stand level; categories that have room at all
+NOISE_LABEL = "noise about the raw answer"
+# Told apart by dash and fill as well as by colour, for eyes and printers without it.
+STYLES: Mapping[str, Mapping[str, Any]] = {
+    "prior": {"line": GRAY, "dash": [1, 0], "stroke": 1.5, "fill": 0.2, "bar": "#c3c8d0"},
+    NOISE_LABEL: {"line": ORANGE, "dash": [6, 4], "stroke": 1.8, "fill": 0, "bar": "#f2a36b"},
+    "posterior": {"line": BLUE, "dash": [1, 0], "stroke": 2.4, "fill": 0.35, "bar": BLUE},
+}
+CONFIG = {
+    "view": {"stroke": None},
+    "axis": {"grid": False, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "legend": {"labelFontSize": 12, "labelColor": INK},
+}
+NO_SPEC = "this is no picture of an answer; draw what picture_spec gives"
+MISSING_PACKAGES = "pictures need packages that are not installed here; run pip install '.[pictures]'"
+
+Layer = dict[str, Any]
+Spec = dict[str, Any]
+NumberRange = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -53,69 +65,26 @@ class HistogramChart:
 
     def build_layers(self) -> list[dict[str, Any]]:
         """The bars, and a line from end to end of each interval, in Vega-Lite."""
-        ends = zip(self.edges, self.edges[1:], self.counts, self.intervals, strict=False)
+        bars = zip(self.edges, self.edges[1:], self.counts, self.intervals, strict=False)
         rows = [
             {"from": low, "to": high, "middle": (low + high) / 2, "count": count, "low": least, "high": most}
-            for low, high, count, (least, most) in ends
+            for low, high, count, (least, most) in bars
         ]
-        domain = [self.edges[0], self.edges[-1]]
-        axis: dict[str, Any] = {"tickCount": 8, "titlePadding": 8}
-        if self.dates:
-            axis |= {"tickCount": 5, "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
-        x_axis = {
-            "type": "quantitative",
-            "title": self.axis_title[:90],
-            "scale": {"domain": domain, "nice": False},
-            "axis": axis,
-        }
-        y_axis = {"type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": ",~r"}}
-        data = {"values": rows}
-        bar_layer = {
-            "mark": {"type": "rect", "color": BAR_COLOR, "opacity": 0.45, "stroke": BAR_COLOR, "strokeWidth": 0.5},
-            "encoding": {
-                "x": x_axis | {"field": "from"},
-                "x2": {"field": "to"},
-                "y": y_axis | {"field": "count"},
-                "y2": {"datum": 0},
-            },
-        }
-        interval_layer = {
-            "mark": {"type": "rule", "color": INTERVAL_COLOR, "strokeWidth": 1},
-            "encoding": {"x": x_axis | {"field": "middle"}, "y": y_axis | {"field": "low"}, "y2": {"field": "high"}},
-        }
-        return [{"data": data} | bar_layer, {"data": data} | interval_layer]
-
-
-GRAY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
-WIDTH, HEIGHT = 640, 280
-MARK_HEIGHT = 32  # the height of a label with its interval, above the curves
-MAX_LEVEL_LABELS, MAX_CATEGORIES = 7, 16  # categories whose names stand level; categories that have room at all
-NOISE_LABEL = "noise about the raw answer"
-# Told apart by dash and fill as well as by colour, for eyes and printers without it.
-STYLES: Mapping[str, Mapping[str, Any]] = {
-    "prior": {"line": GRAY, "dash": [1, 0], "stroke": 1.5, "fill": 0.2, "bar": "#c3c8d0"},
-    NOISE_LABEL: {"line": ORANGE, "dash": [6, 4], "stroke": 1.8, "fill": 0, "bar": "#f2a36b"},
-    "posterior": {"line": BLUE, "dash": [1, 0], "stroke": 2.4, "fill": 0.35, "bar": BLUE},
-}
-CONFIG = {
-    "view": {"stroke": None},
-    "axis": {"grid": False, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
-    "legend": {"labelFontSize": 12, "labelColor": INK},
-}
-
-NO_SPEC = "this is no picture of an answer; draw what picture_spec gives"
-MISSING_PACKAGES = "pictures need packages that are not installed here; run pip install '.[pictures]'"
-
-Layer = dict[str, Any]
-Spec = dict[str, Any]
-NumberRange = tuple[float, float]
+        x: dict[str, Any] = {"type": "quantitative", "title": self.axis_title[:90]}
+        x |= {"scale": {"domain": [self.edges[0], self.edges[-1]], "nice": False}, "axis": _build_axis(self.dates)}
+        y: dict[str, Any] = {"type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": ",~r"}}
+        bar = {"type": "rect", "color": BLUE, "opacity": 0.45, "stroke": BLUE, "strokeWidth": 0.5}
+        ends = {"x": x | {"field": "from"}, "x2": {"field": "to"}, "y": y | {"field": "count"}, "y2": {"datum": 0}}
+        rule = {"type": "rule", "color": INK, "strokeWidth": 1}
+        interval = {"x": x | {"field": "middle"}, "y": y | {"field": "low"}, "y2": {"field": "high"}}
+        return [_build_layer(rows, bar, **ends), _build_layer(rows, rule, **interval)]
 
 
 @dataclass(frozen=True)
 class DistributionChart:
-    """What a picture shows: laws over the same line or the same names, and the raw answer with its 95 % interval.
+    """Distributions over the same line or the same names, and the raw answer with its 95 % interval.
 
-    `noise` is the noise law about the raw answer, as a law over values of the answer.
+    `noise` is the distribution of the noise about the raw answer, over values of the answer.
     """
 
     title: str
@@ -130,7 +99,7 @@ class DistributionChart:
     """Whether the numbers are days since 1970-01-01, to be told as dates."""
 
     def __post_init__(self) -> None:
-        """At least one law, all of one kind, and a finite raw answer of that kind."""
+        """At least one distribution, all of one kind, and a finite raw answer of that kind."""
         names = {distribution.names for distribution in self.distributions.values()}
         if len(names) != 1:
             raise InvalidInput("a picture shows at least one law, and all its laws are over numbers or the same names")
@@ -145,7 +114,7 @@ class DistributionChart:
 
     @property
     def distributions(self) -> dict[str, Posterior]:
-        """The laws there are, by what the legend calls them."""
+        """The distributions there are, by their names in the legend."""
         pairs = zip(STYLES, (self.prior, self.noise, self.posterior), strict=True)
         return {name: distribution for name, distribution in pairs if distribution is not None}
 
@@ -177,7 +146,7 @@ def save_spec(spec: object, path: str | Path) -> Path:
 
 
 def check_picture_path(path: str | Path) -> Path:
-    """Where a picture goes, refused at once where none could be drawn there."""
+    """Refuse a path where no picture could be drawn."""
     target = Path(path)
     if target.suffix.lower() not in RENDERERS:
         raise InvalidInput(f"a picture's name ends in .svg, .png or .html; {target.name[:40]!r} does not")
@@ -190,7 +159,7 @@ def check_picture_path(path: str | Path) -> Path:
 
 
 def check_writable(target: Path, what: str) -> None:
-    """Refuse a place where `write_whole` would fail, before anything is paid for what it is to write."""
+    """Refuse a place where `write_atomically` would fail, before anything is paid for what it is to write."""
     try:
         tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent).cleanup()
     except OSError:
@@ -204,7 +173,7 @@ def _build_write_error(target: Path, what: str) -> Unavailable:
 
 
 def write_atomically(target: Path, content: bytes, what: str) -> None:
-    """A file that is there whole or not at all."""
+    """Write a file whole or not at all."""
     try:
         with tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent) as name:
             temporary_file = Path(name) / what
@@ -239,13 +208,10 @@ def load_vega_script() -> str:
 def _render_html(spec: Spec) -> bytes:
     # vl_convert's own page would let a title that holds </script> end the script.
     spec_json = json.dumps(spec).replace("<", "\\u003c")
-    title, sentence = (
-        escape(_clean_text(_get_spec_text(spec, "title", "text"), 90)),
-        escape(_clean_text(_get_spec_text(spec, "description"), 600)),
-    )
-    return HTML_PAGE.format(
-        title=title, sentence=sentence, ink=INK, library=load_vega_script(), spec=spec_json
-    ).encode()
+    title = escape(_clean_text(_get_spec_text(spec, "title", "text"), 90))
+    sentence = escape(_clean_text(_get_spec_text(spec, "description"), 600))
+    library = load_vega_script()
+    return HTML_PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=spec_json).encode()
 
 
 def _get_spec_text(spec: Spec, *path: str) -> str:
@@ -283,18 +249,11 @@ def build_picture_spec(chart: DistributionChart | HistogramChart) -> Spec:
     """The picture in Vega-Lite; the sentence that goes with it is its description."""
     title = {"text": _clean_text(chart.title, 90), "anchor": "start", "frame": "group", "fontSize": 15, "limit": WIDTH}
     spec = {"title": title, "description": _clean_text(chart.sentence, 600), "config": CONFIG, "padding": 14}
-    spec |= {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "usermeta": {"labels": "level" if len(chart.names) <= MAX_LEVEL_LABELS else "slanted"},
-    }
-    return spec | {"layer": _build_layers(chart)}
-
-
-def _build_layers(chart: DistributionChart | HistogramChart) -> list[Layer]:
+    labels = "level" if len(chart.names) <= MAX_LEVEL_LABELS else "slanted"
+    spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": labels}}
     if isinstance(chart, HistogramChart):
-        return chart.build_layers()
-    return _build_bar_layers(chart) if chart.names else _build_curve_layers(chart)
+        return spec | {"layer": chart.build_layers()}
+    return spec | {"layer": _build_bar_layers(chart) if chart.names else _build_curve_layers(chart)}
 
 
 def _add_caption(spec: Spec) -> Spec:
@@ -314,63 +273,48 @@ def _build_field(name: str, kind: str, **options: object) -> dict[str, Any]:
     return {"field": name, "type": kind, **options}
 
 
+def _build_axis(dates: bool) -> dict[str, Any]:
+    """The level axis, of numbers or of days since 1970-01-01."""
+    axis: dict[str, Any] = {"tickCount": 8, "titlePadding": 8}
+    return axis | {"tickCount": 5, "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"} if dates else axis
+
+
 def _build_style_encoding(chart: DistributionChart, style_key: str) -> dict[str, Any]:
-    """One look of each law, such as its dash; all looks share the legend on top."""
+    """One look of each distribution, such as its dash; all looks share the legend on top."""
     legend = {"orient": "top", "symbolSize": 250, "symbolStrokeWidth": 2, "labelLimit": 300, "offset": 6}
-    scale = {
-        "domain": list(chart.distributions),
-        "range": [STYLES[distribution_name][style_key] for distribution_name in chart.distributions],
-    }
+    names = list(chart.distributions)
+    scale = {"domain": names, "range": [STYLES[name][style_key] for name in names]}
     return _build_field("law", "nominal", title=None, scale=scale, legend=legend | {"columnPadding": 24})
 
 
 def _build_probability_axis(name: str, top: float, top_margin: int) -> dict[str, Any]:
-    """The upright axis, with room above it."""
     scale = {"domain": [0, top], "range": [HEIGHT, top_margin], "nice": 5}
     axis = {"tickCount": 5, "labelExpr": "format(100 * datum.value, '.3~r') + ' %'"}
     return _build_field(name, "quantitative", title="probability", scale=scale, axis=axis)
 
 
 def _build_curve_layers(chart: DistributionChart) -> list[Layer]:
-    """The laws along one line, and above them the raw answer and the posterior mean with their intervals."""
+    """The distributions along one line, and above them the raw answer and the posterior mean with their intervals."""
     visible_range, unit, marks = _find_visible_range(chart), _find_common_width(chart), _list_marks(chart)
-    lines = {
-        name: _compute_line(distribution, visible_range, unit or 1.0)
-        for name, distribution in chart.distributions.items()
-    }
+    distributions = chart.distributions.items()
+    lines = {name: _compute_line(distribution, visible_range, unit or 1.0) for name, distribution in distributions}
     top = max(float(heights.max()) for _, heights, _ in lines.values())
-    axis: dict[str, Any] = {"tickCount": 8, "titlePadding": 8}
-    if chart.dates:
-        axis |= {"tickCount": 5, "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
-    elif max(map(abs, visible_range)) >= 1e12:
+    axis, scale = _build_axis(chart.dates), {"domain": visible_range, "nice": False}
+    if not chart.dates and max(map(abs, visible_range)) >= 1e12:
         axis["format"] = ".6~e"
-    x = _build_field(
-        "x",
-        "quantitative",
-        title=_clean_text(chart.axis_title, 90),
-        scale={"domain": visible_range, "nice": False},
-        axis=axis,
-    )
+    x = _build_field("x", "quantitative", title=_clean_text(chart.axis_title, 90), scale=scale, axis=axis)
     y = _build_probability_axis("y", top, MARK_HEIGHT * len(marks) + 6)
     if unit is None:  # a density is in units of one over the axis, which nobody reads
         y |= {"title": "probability density", "axis": {"labels": False, "ticks": False}}
-    places = {
-        "x": x,
-        "y": y,
-        "color": _build_style_encoding(chart, "line"),
-        "strokeDash": _build_style_encoding(chart, "dash"),
-    }
+    color, dash = _build_style_encoding(chart, "line"), _build_style_encoding(chart, "dash")
+    places = {"x": x, "y": y, "color": color, "strokeDash": dash}
     # Dashes go on top of plain lines, so that both are seen where they agree.
     order = sorted(lines, key=NOISE_LABEL.__eq__)
-    curves = [
-        layer for name in order for layer in _build_curve(name, *_trim_flat_ends(*lines[name], top / HEIGHT), places)
-    ]
+    trimmed_lines = {name: _trim_flat_ends(*lines[name], top / HEIGHT) for name in order}
+    curves = [layer for name in order for layer in _build_curve(name, *trimmed_lines[name], places)]
     rules = [mark.build_rule(MARK_HEIGHT * row) for row, mark in reversed(list(enumerate(marks)))]
-    return (
-        curves
-        + rules
-        + [layer for row, mark in enumerate(marks) for layer in mark.build_bar(MARK_HEIGHT * row, visible_range)]
-    )
+    bars = [layer for row, mark in enumerate(marks) for layer in mark.build_bar(MARK_HEIGHT * row, visible_range)]
+    return curves + rules + bars
 
 
 def _trim_flat_ends(points: Array, heights: Array, interpolation: str, min_height: float) -> tuple[Array, Array, str]:
@@ -381,7 +325,7 @@ def _trim_flat_ends(points: Array, heights: Array, interpolation: str, min_heigh
 
 
 def _build_curve(name: str, points: Array, heights: Array, interpolation: str, places: dict[str, Any]) -> list[Layer]:
-    """One law as a line, filled where its look says so."""
+    """One distribution as a line, filled where its look says so."""
     style = STYLES[name]
     rows = [{"x": x, "y": y, "law": name} for x, y in zip(points.tolist(), heights.tolist(), strict=True)]
     line = _build_layer(rows, {"type": "line", "interpolate": interpolation, "strokeWidth": style["stroke"]}, **places)
@@ -402,34 +346,23 @@ class _Mark:
     def build_rule(self, down: int) -> Layer:
         """The line down from the value."""
         rule = {"type": "rule", "color": self.style["line"], "strokeDash": self.style["dash"], "strokeWidth": 1.5}
-        return _build_layer(
-            [{"x": self.value}], rule, x=_build_field("x", "quantitative"), y={"value": down + 22}, y2={"value": HEIGHT}
-        )
+        ends = {"y": {"value": down + 22}, "y2": {"value": HEIGHT}}
+        return _build_layer([{"x": self.value}], rule, x=_build_field("x", "quantitative"), **ends)
 
     def build_bar(self, down: int, visible_range: NumberRange) -> list[Layer]:
         """The interval as a bar, the value as a dot on it, and both in words above."""
         low, high = self.interval or (self.value, self.value)
         row, color = [{"x": self.value, "low": low, "high": high}], {"color": self.style["line"]}
         x, y = _build_field("x", "quantitative"), {"value": down + 22}
-        words = {
-            "type": "text",
-            "text": self.format_label(visible_range),
-            "align": self.choose_alignment(visible_range),
-            "dy": -12,
-            "fontSize": 12,
-        }
-        words |= {"fontWeight": "bold"}
+        label, alignment = self.format_label(visible_range), self.choose_alignment(visible_range)
+        words = {"type": "text", "text": label, "align": alignment, "dy": -12, "fontSize": 12, "fontWeight": "bold"}
         # White about the words, where the line of the mark above passes behind them.
         halo = words | {"color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
         bar = color | {"type": "rule", "strokeWidth": 5, "opacity": 0.55}
         dot = color | {"type": "point", "filled": True, "size": 60, "opacity": 1}
-        ends = _build_layer(row, bar, x=x | {"field": "low"}, x2={"field": "high"}, y=y)
-        return [
-            _build_layer(row, halo, x=x, y=y),
-            _build_layer(row, words | color, x=x, y=y),
-            ends,
-            _build_layer(row, dot, x=x, y=y),
-        ]
+        bar_layer = _build_layer(row, bar, x=x | {"field": "low"}, x2={"field": "high"}, y=y)
+        halo_layer, text_layer, dot_layer = (_build_layer(row, mark, x=x, y=y) for mark in (halo, words | color, dot))
+        return [halo_layer, text_layer, bar_layer, dot_layer]
 
     def choose_alignment(self, visible_range: NumberRange) -> str:
         """Away from the nearer end of the line."""
@@ -440,11 +373,12 @@ class _Mark:
         """The value and its interval, rounded outwards; alone, to about a thousandth of what is shown."""
         if self.interval is None:
             digits = max(0, math.ceil(2.5 - math.log10(visible_range[1] - visible_range[0])))
-            return f"{self.name} {format_day(self.value) if self.dates else _format_value(self.value, digits)}"
+            text = formatting.format_day(self.value) if self.dates else _format_value(self.value, digits)
+            return f"{self.name} {text}"
         if self.dates:
-            value, (low, high) = format_day(self.value), format_day_ends(*self.interval)
+            value, (low, high) = formatting.format_day(self.value), formatting.format_day_ends(*self.interval)
         else:
-            value, low, high = map(_use_minus_sign, format_estimate(self.value, *self.interval))
+            value, low, high = map(_use_minus_sign, formatting.format_estimate(self.value, *self.interval))
         return f"{self.name} {value} (95 %: {low} to {high})"
 
 
@@ -462,7 +396,7 @@ def _find_visible_range(chart: DistributionChart) -> NumberRange:
     """The part of the line where something happens."""
     points = [point for mark in _list_marks(chart) for point in (mark.value, *(mark.interval or ()))]
     max_width = (max(points) - min(points)) * 30 if points else 0
-    # A law far wider than the answer is flat about it; all of it would make the answer a needle.
+    # A distribution far wider than the answer is flat about it; all of it would make the answer a needle.
     busy_ranges = [_find_busy_range(distribution) for distribution in chart.distributions.values()]
     shown_ranges = [ends for ends in busy_ranges if ends[1] - ends[0] <= max_width] or busy_ranges
     ends = [*points, *(end for pair in shown_ranges for end in pair)]
@@ -471,7 +405,7 @@ def _find_visible_range(chart: DistributionChart) -> NumberRange:
 
 
 def _find_busy_range(distribution: Posterior) -> NumberRange:
-    """Where a law has more than a hundredth of its peak, and its central nine tenths."""
+    """Where a distribution has more than a hundredth of its peak, and its central nine tenths."""
     edges = _get_edges(distribution)
     density, sums = distribution.mass / np.diff(edges), np.cumsum(distribution.mass)
     cells = np.flatnonzero((density > density.max() / 100) | ((sums > 0.05) & (sums - distribution.mass < 0.95)))
@@ -479,13 +413,13 @@ def _find_busy_range(distribution: Posterior) -> NumberRange:
 
 
 def _find_common_width(chart: DistributionChart) -> float | None:
-    """The width of every cell of every law, where they are alike: a height is then the probability of a cell."""
+    """The width of all cells, where they are alike: a height is then the probability of a cell."""
     widths = np.concatenate([np.diff(_get_edges(distribution)) for distribution in chart.distributions.values()])
     return float(widths[0]) if np.allclose(widths, widths[0], rtol=1e-6, atol=0) else None
 
 
 def _compute_line(distribution: Posterior, visible_range: NumberRange, unit: float) -> tuple[Array, Array, str]:
-    """Points along a law, its heights there per unit, and how to join them: in steps where each cell can be seen."""
+    """Points along a distribution, its heights per unit, and how to join them: in steps where each cell can be seen."""
     edges, pixel = _get_edges(distribution), (visible_range[1] - visible_range[0]) / WIDTH
     inside = (edges[(edges > visible_range[0]) & (edges < visible_range[1])] - visible_range[0]) / pixel
     grid = visible_range[0] + pixel * _snap_to_pixels(np.round(np.concatenate([[0.0], inside, [WIDTH]]), 6))
@@ -493,20 +427,16 @@ def _compute_line(distribution: Posterior, visible_range: NumberRange, unit: flo
     heights = np.diff(below) / np.diff(grid) * unit
     if np.diff(inside).min(initial=np.inf) >= 8:
         return grid, np.append(heights, heights[-1]), "step-after"
-    return (
-        np.concatenate([visible_range[:1], (grid[1:] + grid[:-1]) / 2, visible_range[1:]]),
-        np.pad(heights, 1, mode="edge"),
-        "linear",
-    )
+    points = np.concatenate([visible_range[:1], (grid[1:] + grid[:-1]) / 2, visible_range[1:]])
+    return points, np.pad(heights, 1, mode="edge"), "linear"
 
 
 def _snap_to_pixels(edges: Array) -> Array:
     """Edges in pixels, those of cells thinner than a pixel moved out to whole ones: a thin peak keeps its area."""
     thin = np.diff(edges) < 1
     is_thin_edge = np.append(thin, False) | np.append(False, thin)
-    return np.unique(
-        np.concatenate([edges[~is_thin_edge], np.floor(edges[is_thin_edge]), np.ceil(edges[is_thin_edge])])
-    )
+    thin_edges = edges[is_thin_edge]
+    return np.unique(np.concatenate([edges[~is_thin_edge], np.floor(thin_edges), np.ceil(thin_edges)]))
 
 
 def _get_edges(distribution: Posterior) -> Array:
@@ -516,39 +446,22 @@ def _get_edges(distribution: Posterior) -> Array:
 
 
 def _build_bar_layers(chart: DistributionChart) -> list[Layer]:
-    """Each law's probability of every category, side by side, and the raw answer marked."""
+    """Each distribution's probability of every category, side by side, and the raw answer marked."""
     groups, has_few_names = _group_categories(chart), len(chart.names) <= MAX_LEVEL_LABELS
-    rows = [
-        {"name": label, "law": distribution_name, "p": p, "told": _format_share(p)}
-        for label, cells in groups.items()
-        for distribution_name, p in (
-            (distribution_name, float(distribution.mass[cells].sum()))
-            for distribution_name, distribution in chart.distributions.items()
-        )
-    ]
-    axis = {
-        "labelAngle": 0 if has_few_names else -40,
-        "labelLimit": WIDTH // MAX_LEVEL_LABELS if has_few_names else 120,
-        "labelPadding": 6,
-    }
-    x = _build_field(
-        "name", "nominal", title=_clean_text(chart.axis_title, 90), sort=list(groups), axis=axis | {"ticks": False}
-    )
+    rows: list[dict[str, Any]] = []
+    for label, cells in groups.items():
+        for name, distribution in chart.distributions.items():
+            p = float(distribution.mass[cells].sum())
+            rows.append({"name": label, "law": name, "p": p, "told": formatting.format_percent(p, 3)})
+    angle, limit = (0, WIDTH // MAX_LEVEL_LABELS) if has_few_names else (-40, 120)
+    axis = {"labelAngle": angle, "labelLimit": limit, "labelPadding": 6, "ticks": False}
+    x = _build_field("name", "nominal", title=_clean_text(chart.axis_title, 90), sort=list(groups), axis=axis)
     x |= {"scale": {"paddingInner": 0.3, "paddingOuter": 0.2}}
-    y = _build_probability_axis(
-        "p",
-        max(
-            float(distribution.mass[cells].sum())
-            for distribution in chart.distributions.values()
-            for cells in groups.values()
-        ),
-        52,
-    )
+    y = _build_probability_axis("p", max(row["p"] for row in rows), 52)
     places = {"x": x, "xOffset": _build_field("law", "nominal", sort=list(chart.distributions)), "y": y}
     bars = _build_layer(rows, {"type": "bar"}, **places, color=_build_style_encoding(chart, "bar"))
-    shares = _build_layer(
-        rows, {"type": "text", "dy": -7, "fontSize": 12, "color": INK}, **places, text={"field": "told"}
-    )
+    words = {"type": "text", "dy": -7, "fontSize": 12, "color": INK}
+    shares = _build_layer(rows, words, **places, text={"field": "told"})
     return [bars, *([shares] if has_few_names else []), *_mark_raw_category(chart, groups)]
 
 
@@ -558,9 +471,8 @@ def _mark_raw_category(chart: DistributionChart, groups: Mapping[str, list[int]]
     x = _build_field("name", "nominal", sort=list(groups))
     arrow = {"type": "point", "shape": "triangle-down", "filled": True, "color": ORANGE, "size": 110, "opacity": 1}
     words = {"type": "text", "text": "raw answer", "fontWeight": "bold", "fontSize": 12, "color": ORANGE}
-    return (
-        [_build_layer(row, arrow, x=x, y={"value": 26}), _build_layer(row, words, x=x, y={"value": 10})] if row else []
-    )
+    layers = [_build_layer(row, arrow, x=x, y={"value": 26}), _build_layer(row, words, x=x, y={"value": 10})]
+    return layers if row else []
 
 
 def _group_categories(chart: DistributionChart) -> dict[str, list[int]]:
@@ -575,13 +487,12 @@ def _group_categories(chart: DistributionChart) -> dict[str, list[int]]:
     return groups | ({f"{len(order) - room:,} others": order[room:]} if room < len(order) else {})
 
 
-def _format_share(share: float) -> str:
-    return format_percent(share, 3)
-
-
 def _format_value(value: float, digits: int) -> str:
-    """A number as people write it: 1,234.5."""
-    text = format_decimals(value, digits) if abs(value) < MAX_PLAIN_NUMBER else format_number(value, VALUE_DIGITS)
+    text = (
+        formatting.format_decimals(value, digits)
+        if abs(value) < formatting.MAX_PLAIN_NUMBER
+        else formatting.format_number(value, formatting.VALUE_DIGITS)
+    )
     return _use_minus_sign(text)
 
 

@@ -20,7 +20,7 @@ class DiscreetError(Exception):
 
     exit_code = 1
     stored_name = "DiscreetError"
-    """What it is called in documents, which may be kept: never changed, whatever the class is called."""
+    """The name in stored documents: never changed, whatever the class is called."""
 
 
 class InvalidInput(DiscreetError, ValueError):

@@ -8,7 +8,7 @@ A printed number is a claim, so it is rounded to the side on which the claim sti
 - `format_number`, `format_value` and `format_percent` round to the nearest digit, and are for numbers that promise
   nothing: estimates, expected errors, the noisy values themselves.
 
-All arithmetic is exact. A float stands for its shortest decimal text, as in `exact.rational` and in JSON: 0.1 is 1/10.
+All arithmetic is exact. A float stands for its shortest decimal text, as in `as_rational` and in JSON: 0.1 is 1/10.
 Whatever is printed reads back as a number on the right side of the one that was handed in.
 """
 
@@ -21,13 +21,12 @@ from datetime import date, timedelta
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 
-from discreet.numeric import exp_above
+from discreet.numeric import EPOCH, exp_above
 
 Number = int | float | Fraction | Decimal
 Rounding = Callable[[Fraction], int]
 IntervalEnd = Number | date | str
 
-EPOCH = date(1970, 1, 1)
 VALUE_DIGITS = 6
 """Significant digits of a value in a reply."""
 BOUND_DIGITS = 4
@@ -135,11 +134,7 @@ def format_ends(low: IntervalEnd, high: IntervalEnd) -> tuple[str, str]:
 
 def format_estimate(value: Number, low: Number, high: Number) -> tuple[str, str, str]:
     """Format an estimate and the two ends of its interval, all three with the same number of decimals."""
-    exact, ends = _to_fraction(value), format_ends(low, high)
-    return (
-        _format_nonfinite(value) if exact is None else _format_decimal(exact, _count_places(low, high), _round_nearest),
-        *ends,
-    )
+    return format_decimals(value, _count_places(low, high)), *format_ends(low, high)
 
 
 def format_day(days: Number) -> str:
@@ -193,11 +188,8 @@ def round_down(value: Number, digits: int) -> Fraction:
 def widen_interval(low: float, high: float, places: int) -> tuple[float, float]:
     """Round the two ends of an interval outwards to so many decimals."""
     scale = 10**places
-    ends = (
-        Fraction(math.floor(_require_finite(low) * scale), scale),
-        Fraction(math.ceil(_require_finite(high) * scale), scale),
-    )
-    return float(ends[0]), float(ends[1])
+    first, last = math.floor(_require_finite(low) * scale), math.ceil(_require_finite(high) * scale)
+    return float(Fraction(first, scale)), float(Fraction(last, scale))
 
 
 def _format_rounded_percent(share: Number, digits: int, rounding: Rounding) -> str:
@@ -278,7 +270,6 @@ def _count_places(low: Number, high: Number) -> int:
 
 
 def _compute_outer_width(low: Fraction, high: Fraction, places: int) -> Fraction:
-    """How wide an interval is when it is rounded outwards."""
     unit = Fraction(10) ** -places
     return (math.ceil(high / unit) - math.floor(low / unit)) * unit
 

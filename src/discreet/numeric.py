@@ -18,15 +18,19 @@ from discreet.errors import InvalidInput
 from discreet.untrusted import copy_fraction, copy_int, copy_text, has_type
 
 EPOCH = date(1970, 1, 1)
+MAX_EXPONENT = 300
+"""A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
+MAX_NEGATIVE_EXPONENT = 400
+MAX_NUMBER = 10**MAX_EXPONENT
 
 
 def date_from_days(number: float) -> date:
-    """The date so many days, rounded, after 1970-01-01."""
+    """Return the date that is so many days, rounded, after 1970-01-01."""
     return EPOCH + timedelta(days=round(number))
 
 
 def parse_days(text: str, subject: str) -> int:
-    """The days from 1970-01-01 to a date written like 2024-02-29."""
+    """Parse a date such as 2024-02-29 to the days since 1970-01-01."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -34,12 +38,6 @@ def parse_days(text: str, subject: str) -> int:
     if day is None or day.isoformat() != text:
         raise InvalidInput(f"{subject} is a date such as 2024-02-29, got {text[:40]!r}")
     return (day - EPOCH).days
-
-
-MAX_EXPONENT = 300
-"""A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
-MAX_NEGATIVE_EXPONENT = 400
-MAX_NUMBER = 10**MAX_EXPONENT
 
 
 def as_rational(number: object, name: str = "the number") -> Fraction:
@@ -65,13 +63,11 @@ def _rational_from_decimal(number: object, name: str) -> Fraction:
     text = Decimal.__str__(number) if is_decimal else repr(float(number))  # type: ignore[arg-type]
     if not math.isfinite(float(text)):
         raise InvalidInput(f"{name} must be a finite number, got {text[:40]}")
-    if is_decimal:
-        return parse_rational(text, name)
-    return Fraction(text)
+    return parse_rational(text, name) if is_decimal else Fraction(text)
 
 
 def read_clamped(value: object, low: Fraction, high: Fraction) -> Fraction | None:
-    """A secret value as a number, clamped; None where it is not a number. It never raises, whatever comes.
+    """Read a secret value as a number, clamped; None where it is not a number. It never raises, whatever comes.
 
     Truth values are 0 and 1; text is not a number here. What is beyond a bound is compared, not computed.
     """
@@ -97,7 +93,7 @@ def is_hashable(value: object) -> TypeGuard[Hashable]:
 
 
 def read_clamped_binary(value: object, low: Fraction, high: Fraction) -> Fraction | None:
-    """The same for what a sensitivity is stated of: a float is exactly the binary number it is, not its decimal text.
+    """Read a secret value that a sensitivity is stated of: a float is exactly its binary number, not its decimal text.
 
     Read by their text, two floats that differ by one step could come to differ by two.
     """
@@ -111,11 +107,8 @@ def _rational_between_bounds(value: object) -> Fraction:
     """A number between readable bounds; a decimal in full unless it is too small to be told from 0."""
     if isinstance(value, Decimal):
         return Fraction(value) if value and value.adjusted() > -MAX_NEGATIVE_EXPONENT else Fraction(0)
-    return as_rational(int(value) if _is_boolean(value) else value)  # type: ignore[call-overload]
-
-
-def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+    is_boolean = isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+    return as_rational(int(value) if is_boolean else value)  # type: ignore[call-overload]
 
 
 def parse_rational(text: str, name: str = "the number") -> Fraction:
@@ -127,13 +120,13 @@ def parse_rational(text: str, name: str = "the number") -> Fraction:
         value = Fraction(stripped_text) if fits and mantissa else None
     except (ValueError, ZeroDivisionError):
         value = None
-    if value is None or abs(value) > 10**MAX_EXPONENT:
+    if value is None or abs(value) > MAX_NUMBER:
         raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {stripped_text[:40]!r}")
     return value
 
 
 def as_positive(number: object, name: str) -> Fraction:
-    """A rational above 0."""
+    """Read a rational above 0."""
     value = as_rational(number, name)
     if value <= 0:
         raise InvalidInput(f"{name} must be above 0, got {format_exact(value)}")
@@ -141,7 +134,7 @@ def as_positive(number: object, name: str) -> Fraction:
 
 
 def as_number_between(number: object, low: int, high: int, name: str) -> Fraction:
-    """A rational strictly between two whole numbers."""
+    """Read a rational strictly between two whole numbers."""
     value = as_rational(number, name)
     if not low < value < high:
         raise InvalidInput(f"{name} must be between {low} and {high}, both excluded, got {format_exact(value)}")
@@ -149,7 +142,7 @@ def as_number_between(number: object, low: int, high: int, name: str) -> Fractio
 
 
 def as_int(number: object, name: str, minimum: int = 1) -> int:
-    """A whole number of at least `least`."""
+    """Read a whole number of at least `minimum`."""
     value = as_rational(number, name)
     if value.denominator != 1 or value < minimum:
         raise InvalidInput(f"{name} must be a whole number of at least {minimum}, got {format_exact(value)}")
@@ -157,7 +150,7 @@ def as_int(number: object, name: str, minimum: int = 1) -> int:
 
 
 def format_exact(value: Fraction) -> str:
-    """A rational as people write it: 0.1 rather than 1/10 where the decimal is short."""
+    """Format a rational as people write it: 0.1 rather than 1/10 where the decimal is short."""
     if value.denominator == 1 and abs(value) < 10**12:
         return str(value.numerator)
     return f"{float(value):.12g}" if abs(value) < 10**300 else "a very large number"
@@ -270,5 +263,5 @@ def _refine_bounds(bounds: Callable[[int], tuple[int, int]], bits: int, *, upper
 
 
 def approximate_root(square: Fraction) -> Fraction:
-    """About the root, above 0: it only says which of two answers is the more accurate."""
+    """Approximate the root, above 0: it only says which of two answers is the more accurate."""
     return Fraction(max(1, math.isqrt(int(square * 10**24))), 10**12)

@@ -6,7 +6,7 @@ what it is given before anything is charged or read. There are two rules:
 
 - An instance of a subclass of a builtin type, such as `numpy.str_` or a member of an `IntEnum`, is copied as that
   builtin type. The copy is made by methods of the builtin type itself, which a subclass cannot override.
-- An instance of a subclass of one of our own classes is refused: see `require_own`.
+- An instance of a subclass of one of our own classes is refused: see `require_exact_class`.
 
 A copy shares nothing that can be changed with the original: what a caller does to a list, a dictionary or an array
 after handing it in has no effect.
@@ -43,7 +43,7 @@ def has_exact_type(value: object, *kinds: type) -> bool:
 
 
 def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], refusal: str) -> Own:
-    """The value, if it is of exactly this class of ours; a subclass could be told the truth, and is refused."""
+    """Return a value of exactly this class of ours; refuse a subclass, which could receive the truth."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if not has_exact_type(value, *kinds):
         actual_type = "a subclass of it" if has_type(value, kinds) else type(value).__name__
@@ -52,14 +52,14 @@ def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], 
 
 
 def copy_text(value: object, subject: str) -> str:
-    """A text as exactly `str`."""
+    """Copy a text as exactly `str`."""
     if not has_type(value, str):
         raise InvalidInput(f"{subject} must be text, got {type(value).__name__}")
     return str.__str__(value)
 
 
 def copy_fraction(value: Fraction) -> Fraction:
-    """A new fraction of two exact ints: those of a Fraction can be assigned to at any time, and of any type."""
+    """Copy a fraction as one of two exact ints: those of a Fraction can be assigned to at any time, and of any type."""
     numerator, denominator = GET_NUMERATOR(value), GET_DENOMINATOR(value)
     if not (has_type(numerator, int) and has_type(denominator, int)) or not int.__int__(denominator):
         raise InvalidInput("a fraction must have a whole numerator, and a whole denominator other than 0")
@@ -67,7 +67,7 @@ def copy_fraction(value: Fraction) -> Fraction:
 
 
 def copy_exact_number(value: object, subject: str) -> Fraction:
-    """An int or a fraction, of any size, as a new fraction."""
+    """Copy an int or a fraction, of any size, as a new fraction."""
     if has_type(value, Fraction):
         return copy_fraction(value)  # type: ignore[arg-type]
     if not has_type(value, int) or has_type(value, bool):
@@ -78,12 +78,12 @@ def copy_exact_number(value: object, subject: str) -> Fraction:
 
 
 def copy_int(value: object) -> int:
-    """An int, or what stands for one by its `__index__`, as exactly `int`."""
+    """Copy an int, or what stands for one by its `__index__`, as exactly `int`."""
     return int.__int__(value if has_type(value, int) else type(value).__index__(value))  # type: ignore[attr-defined, arg-type]
 
 
 def copy_value(value: object, subject: str, depth: int = 0) -> Any:
-    """A single value, such as a category, or a tuple of such, made of exact builtin types alone."""
+    """Copy a single value, such as a category, or a tuple of such, as exact builtin types alone."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or kind is float or value is None:
         return value
@@ -125,7 +125,7 @@ def _copy_datetime(value: datetime, subject: str) -> datetime:
 
 
 def copy_items(mapping: object, subject: str) -> list[tuple[Any, Any]]:
-    """The pairs of a mapping as they are now, keys copied as plain values; the mapping itself is not kept."""
+    """Copy the pairs of a mapping as they are now, keys as plain values; the mapping itself is not kept."""
     if has_type(mapping, dict):
         pairs: list[tuple[Any, Any]] = list(dict.items(cast("dict[Any, Any]", mapping)))
     elif isinstance(mapping, Mapping):
@@ -136,7 +136,7 @@ def copy_items(mapping: object, subject: str) -> list[tuple[Any, Any]]:
 
 
 def copy_list(iterable: object, subject: str) -> list[Any]:
-    """What a list, a tuple, a set or another iterable has now; of text its letters."""
+    """Copy the present members of a list, a tuple, a set or another iterable; of text its letters."""
     if not isinstance(iterable, Iterable):
         raise InvalidInput(f"{subject} must be a list, such as [...], got {type(iterable).__name__}")
     for kind in (list, tuple, str):
@@ -146,7 +146,7 @@ def copy_list(iterable: object, subject: str) -> list[Any]:
 
 
 def copy_tree(tree: object, subject: str, depth: int = 0) -> Any:
-    """Mappings, lists and values within one another, as dictionaries, lists and plain values."""
+    """Copy mappings, lists and values within one another as dictionaries, lists and plain values."""
     if depth > MAX_DEPTH:
         raise InvalidInput(f"{subject} nests at most {MAX_DEPTH} deep")
     if isinstance(tree, Mapping):

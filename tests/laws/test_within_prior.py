@@ -36,7 +36,7 @@ from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
 from discreet.schema.column import Value
-from discreet.sources.memory import UNIT, MemorySource
+from discreet.sources.memory import UNIT_KEY, MemorySource
 from support.small_tables import schema
 
 COLUMNS = (
@@ -57,7 +57,7 @@ def declared(number: int, neighbors: str = "replace-one") -> Schema:
 
 def rows(chance: random.Random, number: int) -> list[dict[str, int | str | None]]:
     return [
-        {UNIT: f"p{at}"} | {column.name: chance.randint(column.lower, column.upper) for column in COLUMNS}
+        {UNIT_KEY: f"p{at}"} | {column.name: chance.randint(column.lower, column.upper) for column in COLUMNS}
         for at in range(number)
     ]
 
@@ -79,7 +79,7 @@ def test_answers_about_one_person_stay_within_a_uniform_prior() -> None:
     own = declared(10)
     planned = plan(own, parse_sql("SELECT age FROM t FOR UNIT 'p1'", own), 1, None, "uniform(20, 30)")
     for age in (18, 25, 90, None):
-        source = MemorySource(own, [] if age is None else [{UNIT: "p1", "age": age}])
+        source = MemorySource(own, [] if age is None else [{UNIT_KEY: "p1", "age": age}])
         assert all(20 <= value <= 30 for value in draws(planned, source, 150))  # type: ignore[operator]
 
 
@@ -421,7 +421,7 @@ def test_a_single_possible_value_is_always_the_answer() -> None:
 def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
     """The answer is wrong then, and within the prior."""
     planned = asked_of_one("uniform(20, 30)")
-    source = MemorySource(declared(10), [{UNIT: "p1", "age": 90}])
+    source = MemorySource(declared(10), [{UNIT_KEY: "p1", "age": 90}])
     found = np.array([float(number_of(value)) for value in draws(planned, source, 400)])
     assert found.max() <= 30
 
@@ -430,7 +430,7 @@ def coverage(planned: Plan, own: Schema, column: str, truths: list[int]) -> floa
     """How often the 95 % interval of a draw holds the truth it was drawn for."""
     held = 0
     for truth in truths:
-        source = MemorySource(own, [{UNIT: "p1", column: truth}])
+        source = MemorySource(own, [{UNIT_KEY: "p1", column: truth}])
         cells, reader = planned.list_cells(), Decoder(planned)
         secret = read_exact_inputs(planned, source, cells, planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
@@ -488,7 +488,7 @@ def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
     assert [measured.find_truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
     for truth, end in ((0, 20), (1_000_000, 30)):
         sure = plan(own, planned.query, 50, None, "uniform(20, 30)")
-        assert set(draws(sure, MemorySource(own, [{UNIT: "p1", "income": truth}]), 20)) == {end}
+        assert set(draws(sure, MemorySource(own, [{UNIT_KEY: "p1", "income": truth}]), 20)) == {end}
     assert planned.build_question_key() != asked_of_one("uniform(20, 31)", column="income").build_question_key()
 
 
@@ -531,7 +531,7 @@ def errors_and_hits(planned: Plan, own: Schema, truths: list[int]) -> tuple[np.n
     for truth in truths:
         cells = planned.list_cells()
         secret = read_exact_inputs(
-            planned, MemorySource(own, [{UNIT: "p1", "income": truth}]), cells, planned.query.where
+            planned, MemorySource(own, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
         )
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
         assert law is not None

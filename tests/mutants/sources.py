@@ -166,10 +166,8 @@ FAULTS = (
         "In SQL a count of units is a count of rows.",
         "Someone with several rows moves it by as many, and the noise is for one.",
         "sources/sql.py",
-        """return exp.Count(
-                this=exp.Distinct(expressions=[_restrict_to_measure(layout.get_unit_column(), measure, layout)])
-            )""",
-        "return exp.Count(this=_restrict_to_measure(layout.get_unit_column(), measure, layout))",
+        "return exp.Count(this=exp.Distinct(expressions=[unit]))",
+        "return exp.Count(this=unit)",
         ("engines/test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
     ),
     Fault(

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import inspect, select
 
-from discreet.ledger import Caps, Charge, Ledger, Receipt, budget_check, storage
+from discreet.ledger import Caps, Charge, Ledger, Receipt, accounts, budget_check, storage
 from discreet.ledger.accounts import Terms
 from discreet.ledger.charge import Model
 from discreet.ledger.connect import open_database
@@ -74,7 +74,7 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: opened(cap)))
     monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
     monkeypatch.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
-    monkeypatch.setattr(budget_check, "find_enforced_models", lambda _: ())
+    monkeypatch.setattr(accounts, "find_enforced_models", lambda _: ())
     return monkeypatch
 
 

@@ -1,13 +1,11 @@
-"""Accounts: the terms of a cap, what was spent, and whether one more charge fits.
+"""Accounts: the terms of a cap, what was spent, and whether one more charge fits. Proofs are in accounts.md.
 
-They also have what a promise in advance rests on: in which models the account was held against its cap at every charge.
+An account has one component for each rule, a whole number of units. A `dp` charge debits all three models, since a pure
+promise keeps the two weaker ones as well; an `approx-dp` or `individual-dp` charge debits its own model alone.
+
 The orders that an approx-dp account is held against, and their shares of delta, are chosen from the first cap on a
-public grid. They never follow the cap, so that it may be raised at any time and by any rule (accounts.md).
-
-Whether one more charge fits under a cap. All sums are whole amounts; the rules are proven in accounts.md.
-
-An account has one component for each rule. A `dp` charge debits all three models, since a pure promise keeps the two
-weaker ones as well; an `approx-dp` or `individual-dp` charge debits its own model alone.
+public grid. They never follow the cap, so that it may be raised at any time and by any rule. The terms also have what
+a promise in advance rests on: in which models the account was held against its cap at every charge.
 """
 
 from __future__ import annotations
@@ -44,8 +42,6 @@ PRESUMES_FIXED_CAPS = (
 NO_EPSILON_PROMISED = "no epsilon that was fixed in advance is promised"
 UNRECORDED_CAPS = f"{NO_EPSILON_PROMISED}, because answers were given under caps that this ledger has no record of"
 SPENT_ABOVE_CAP = f"{NO_EPSILON_PROMISED}, because more may have been spent than any cap in force allowed"
-GIVEN_EARLIER_ANSWERS = "each given all that was answered before it"
-ONE_UNIT_CHANGED = "with one unit's data changed"
 WEAKER_ANSWERS = (
     "answers or files under promises that this account does not count were given too; it bounds what its own answers "
     "add to them"
@@ -63,10 +59,10 @@ class Terms:
     """The cap in force, and what was fixed when the account was opened.
 
     `ceiling` is the highest epsilon that the first cap declared possible and `delta` the first delta above 0, which is
-    never exceeded later. `highest` is the highest epsilon that was ever in force. `late` accounts have losses under
-    caps that were not recorded, by an older discreet or for what a restored ledger had forgotten; those with a
-    `late_delta` had losses before they had a delta. `models` are those in force, None where an older discreet did not
-    record them, and `held` those in which the account was within its cap at every charge, whatever was answered.
+    never exceeded later. `highest` is the highest epsilon that was ever in force. With `has_unrecorded_caps` there are
+    losses under caps that an older discreet did not record, or that a restored ledger had forgotten; with
+    `has_late_delta` there were losses before there was a delta. `models` are those in force, None where an older
+    discreet did not record them, and `enforced_models` those in which the account was within its cap at every charge.
     `forgotten` and `forgotten_delta` bound what this account may have lost that a restored ledger has no entry of.
     """
 
@@ -98,14 +94,12 @@ class Terms:
         return replace(first, models=sort_models(models), enforced_models=_select_enforced_models(MODELS, (), models))
 
     def with_earlier_spend(self, charged: bool, forgotten: Fraction, forgotten_delta: Fraction) -> Terms:
-        """The same for an account that was charged before, or that a restored ledger may have forgotten losses of."""
-        has_unrecorded_caps = self.has_unrecorded_caps or charged or bool(forgotten or forgotten_delta)
-        return replace(
-            self, has_unrecorded_caps=has_unrecorded_caps, forgotten=forgotten, forgotten_delta=forgotten_delta
-        )
+        """Note that the account was charged before, or that a restored ledger may have forgotten losses of it."""
+        unrecorded = self.has_unrecorded_caps or charged or bool(forgotten or forgotten_delta)
+        return replace(self, has_unrecorded_caps=unrecorded, forgotten=forgotten, forgotten_delta=forgotten_delta)
 
     def with_cap(self, cap: Budget, owner: str = "", models: Collection[str] | None = None) -> Terms:
-        """The same account under another cap: any epsilon, and a delta that is not above the first one.
+        """Put the account under another cap: any epsilon, and a delta that is not above the first one.
 
         `models` are those that are allowed from now on; without them, the same. The owner, an analyst or the data set
         where it is empty, is named where a delta is refused.
@@ -122,9 +116,8 @@ class Terms:
             return self
         enforced_models = self.enforced_models
         if allowed is not None:  # where no models are recorded, none is known to have been left out so far
-            enforced_models = _select_enforced_models(
-                enforced_models, MODELS if self.models is None else self.models, allowed
-            )
+            before = MODELS if self.models is None else self.models
+            enforced_models = _select_enforced_models(enforced_models, before, allowed)
         has_late_delta = self.has_late_delta or (not self.delta and cap.delta > 0)
         highest = max(self.highest, cap.epsilon)
         changed = replace(self, cap=cap, delta=self.delta or cap.delta, highest=highest, has_late_delta=has_late_delta)
@@ -156,7 +149,7 @@ class Terms:
         """The terms that an entry has; ValueError where they are none."""
         ceiling, delta, highest = (_parse_fraction(fields[name]) for name in ("ceiling", "delta", "highest"))
         orders = tuple((_parse_fraction(order), _parse_fraction(share)) for order, share in fields["orders"])
-        cap = _cap(fields["cap"])
+        cap = _parse_cap(fields["cap"])
         terms = Terms(cap, ceiling, delta, highest, orders, fields["late"] is True, fields["late_delta"] is True)
         forgotten, forgotten_delta = (
             _parse_fraction(fields.get(name, "0")) for name in ("forgotten", "forgotten_delta")
@@ -170,19 +163,13 @@ class Terms:
     def is_unchanged(self) -> bool:
         """Whether the cap in force is the first one, and all that was fixed follows from it."""
         is_same_cap = (self.ceiling, self.delta, self.highest) == (self.cap.ceiling, self.cap.delta, self.cap.epsilon)
-        is_same_models = self.enforced_models == (
-            () if self.models is None else _select_enforced_models(MODELS, (), self.models)
-        )
-        return is_same_cap and is_same_models and not self.has_late_delta
+        enforced_models = () if self.models is None else _select_enforced_models(MODELS, (), self.models)
+        return is_same_cap and self.enforced_models == enforced_models and not self.has_late_delta
 
     def describe_promise(
-        self,
-        model: str,
-        spent: Fraction | None = Fraction(0),
-        delta: Fraction = Fraction(0),
-        too_much: bool = False,
+        self, model: str, spent: Fraction | None = Fraction(0), delta: Fraction = Fraction(0), too_much: bool = False
     ) -> str:
-        """What holds for all answers of the account together.
+        """Describe the promise that all answers of the account together keep.
 
         `spent` and `delta` bound what any unit has lost, in whichever snapshot; no epsilon does where `spent` is None.
         `too_much` says that some unit may have lost more than the highest cap.
@@ -201,7 +188,7 @@ def read_terms(text: str) -> Terms:
         raise Unavailable(DAMAGED_AMOUNT) from None
 
 
-def _cap(document: Mapping[str, str]) -> Budget:
+def _parse_cap(document: Mapping[str, str]) -> Budget:
     """A cap by the names that a budget declares its numbers by."""
     numbers = {name: _parse_fraction(value) for name, value in document.items()}
     if not set(numbers) <= {"epsilon", "delta", "max_epsilon"}:
@@ -247,7 +234,7 @@ def qualify_promise(analyst: str | None, promise: str) -> str:
 
 
 def describe_cap_change(owner: str, before: Terms, after: Terms) -> str:
-    """How a cap or the models that it holds for were changed, for people."""
+    """Describe how a cap or the models that it holds for were changed, for people."""
     whose = f"the budget of {owner}" if owner else "the data set's budget"
     olds, news = before.cap.list_amounts(), after.cap.list_amounts()
     changes = [
@@ -313,8 +300,8 @@ def _describe_pure_promise(terms: Terms, model: str, spent: Fraction, too_much: 
     kind = "differential privacy" if model == "dp" else "individual DP, which is weaker than differential privacy,"
     factor = f"e^{format_cost(max(terms.highest, spent))}"
     so_far = (
-        f"the answers of this account so far, {GIVEN_EARLIER_ANSWERS}, are together at most {factor} "
-        f"times as likely as {ONE_UNIT_CHANGED}"
+        "the answers of this account so far, each given all that was answered before it, are together at most "
+        f"{factor} times as likely as with one unit's data changed"
     )
     reason = _explain_unbounded(terms, model, too_much) or _explain_undeclared(terms)
     if reason:
@@ -338,18 +325,14 @@ def _describe_approximate_promise(terms: Terms, spent: Fraction | None, delta: F
     so_far = f"for the cap of {format_cost(terms.highest)} reached so far only {AFTER_THE_FACT}"
     if terms.highest > terms.ceiling:
         return f"{_explain_undeclared(terms)}; {so_far}, with delta {first_delta}{presumption}"
-    total_promise = (
-        f"approximate differential privacy with epsilon {format_cost(terms.ceiling)} and delta {first_delta}"
-    )
+    guarantee = f"approximate differential privacy with epsilon {format_cost(terms.ceiling)} and delta {first_delta}"
+    total_promise = f"all answers of this account together satisfy {guarantee}, {describe_condition('approx-dp')}"
     suffix = "" if terms.ceiling == terms.highest else f"; this epsilon is {HIGHEST_DECLARED_CAP}, and {so_far}"
-    return (
-        f"all answers of this account together satisfy {total_promise}, "
-        f"{describe_condition('approx-dp')}{suffix}{presumption}"
-    )
+    return f"{total_promise}{suffix}{presumption}"
 
 
 def describe_condition(model: str) -> str:
-    """What must be so of every transcript, for a promise in advance to hold."""
+    """Describe the condition on every transcript under which a promise in advance holds."""
     return f"as long as none is given under a higher cap or while {model} is not among the models"
 
 
@@ -358,10 +341,8 @@ def _explain_unbounded(terms: Terms, model: str, too_much: bool) -> str:
     if terms.has_unrecorded_caps:
         return UNRECORDED_CAPS
     if model not in terms.enforced_models:
-        return (
-            f"{NO_EPSILON_PROMISED}, because this ledger does not show that {model} was "
-            "among the models at every answer"
-        )
+        cause = f"this ledger does not show that {model} was among the models at every answer"
+        return f"{NO_EPSILON_PROMISED}, because {cause}"
     return SPENT_ABOVE_CAP if too_much else ""
 
 
@@ -369,15 +350,12 @@ def _explain_undeclared(terms: Terms) -> str:
     """Why no epsilon is promised where the cap was raised too far; empty where it was not."""
     if terms.highest <= terms.ceiling:
         return ""
-    declared_epsilon = format_cost(terms.ceiling)
-    return (
-        f"{NO_EPSILON_PROMISED}, because the cap was raised to {format_cost(terms.highest)}, above "
-        f"{declared_epsilon}, {HIGHEST_DECLARED_CAP}"
-    )
+    raised = f"the cap was raised to {format_cost(terms.highest)}, above {format_cost(terms.ceiling)}"
+    return f"{NO_EPSILON_PROMISED}, because {raised}, {HIGHEST_DECLARED_CAP}"
 
 
 class Account(NamedTuple):
-    """What was spent, in units: epsilon for dp; epsilon, rho, other, delta for approx-dp; epsilon for individual-dp."""
+    """Spent units: epsilon for dp; epsilon, rho, other, delta for approx-dp; epsilon for individual-dp."""
 
     dp: int = 0
     epsilon: int = 0
@@ -409,7 +387,7 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
 
 
 def compute_debit(model: Model, spend: PrivacyCost) -> Account:
-    """What a charge adds to an account, every component rounded up."""
+    """Compute the amounts that a charge adds to an account, every component rounded up."""
     epsilon, rho, other, delta = map(round_up_to_units, (spend.epsilon, spend.rho, spend.gaussian_rho, spend.delta))
     if model == "dp":
         return Account(dp=epsilon, epsilon=epsilon, rho=rho, individual=epsilon)
@@ -427,7 +405,8 @@ def list_debited_models(model: Model) -> tuple[Model, ...]:
 class AccountPosition:
     """An owner's accounts as far as a charge on `part` needs them: the root, that part, and the largest others.
 
-    `others` has for each kind and component the largest amounts of the accounts beside the part, `reach` of them.
+    `others` has for each kind and component the largest amounts of the accounts beside the part: as many as one unit
+    touches of the kind, `max_accounts`.
     """
 
     root: Account
@@ -442,13 +421,15 @@ class AccountPosition:
         return self.root if self.part is None else self.part_account
 
     def compute_total(self, debit: Account) -> Account:
-        """The root and, of each kind, the `reach` largest parts, component by component, after one more cost."""
+        """The root and, of each kind, the largest parts of one unit, component by component, after one more cost."""
         root = self.root if self.part else self.root.plus(debit)
-        part_account = self.part_account.plus(debit)
-        return Account(*map(self._sum_component, AMOUNTS, root, part_account))
-
-    def _sum_component(self, name: str, root: int, part_amount: int) -> int:
-        return root + sum(self._sum_largest(kind, name, part_amount) for kind in ACCOUNT_KINDS)
+        components = zip(AMOUNTS, root, self.part_account.plus(debit), strict=True)
+        return Account(
+            *(
+                amount + sum(self._sum_largest(kind, name, part_amount) for kind in ACCOUNT_KINDS)
+                for name, amount, part_amount in components
+            )
+        )
 
     def _sum_largest(self, kind: AccountKind, name: str, part_amount: int) -> int:
         amounts = self.others.get((kind, name), [])
@@ -490,28 +471,18 @@ def find_enforced_models(largest: Account) -> tuple[Model, ...]:
 
 
 def describe_account_promise(largest: Account, model: Model, terms: Terms, raised: bool) -> str:
-    """What holds for all answers of an account together, given its largest totals over all epochs.
+    """Describe the promise of all answers of an account, given its largest totals over all epochs.
 
-    They are taken component by component: in approx-dp they may be above the cap where no epoch was. Where no reach was
-    ever `raised`, none was (accounts.md).
+    They are taken component by component: in approx-dp they may be above the cap where no epoch was. Where no bound on
+    the parts of one unit was ever `raised`, none was (accounts.md). What a restored ledger has no entry of is added as
+    one pure loss and a chance that it was none.
     """
     first_terms = replace(terms, cap=replace(terms.cap, delta=terms.delta))
-    total_spent = largest.plus(_compute_forgotten_debit(terms))
+    forgotten = compute_debit("dp", PrivacyCost(terms.forgotten, terms.forgotten**2 / 2))
+    spent = largest.plus(forgotten).plus(Account(delta=round_up_to_units(terms.forgotten_delta)))
+    epsilon, delta = compute_spent_epsilon(spent, model, first_terms), compute_spent_delta(spent, model, first_terms)
     too_much = exceeds_highest_cap(largest, model, terms) and (raised or model != "approx-dp")
-    return terms.describe_promise(
-        model,
-        compute_spent_epsilon(total_spent, model, first_terms),
-        compute_spent_delta(total_spent, model, first_terms),
-        too_much,
-    )
-
-
-def _compute_forgotten_debit(terms: Terms) -> Account:
-    """What a restored ledger has no entry of, as one pure loss and a chance that it was none."""
-    epsilon = terms.forgotten
-    return compute_debit("dp", PrivacyCost(epsilon, epsilon**2 / 2)).plus(
-        Account(delta=round_up_to_units(terms.forgotten_delta))
-    )
+    return terms.describe_promise(model, epsilon, delta, too_much)
 
 
 def is_under_cap(account: Account, model: Model, terms: Terms) -> bool:

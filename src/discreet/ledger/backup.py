@@ -25,15 +25,19 @@ from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger import chain, connect, storage, verify
 from discreet.ledger.accounts import compute_debit
 from discreet.ledger.budget_check import DATASET_OWNER
-from discreet.ledger.chain import FORGOTTEN_QUERY as WHAT
-from discreet.ledger.chain import RESTORER as WHO
-from discreet.ledger.chain import Body, Head
+from discreet.ledger.chain import FORGOTTEN_QUERY, RESTORER, Body, Head
 from discreet.ledger.charge import Charge, LedgerRestore, LedgerVerification
 from discreet.ledger.database import Database, translate_database_errors
 from discreet.ledger.sqlite import SQLite, open_immutable, sync_to_disk
 from discreet.ledger.storage import FIRST_FORMATS, METADATA, MIGRATIONS_DIR, VERSION_TABLE, entries, heads
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.privacy.cost import PrivacyCost, require_amount
+
+LOCK_TIMEOUT = 10.0
+COPY_BATCH = 1000
+LEFTOVER_SUFFIXES = ("-wal", "-journal")
+"""What SQLite keeps beside a file while it is open, and would take for the newest part of another file put there."""
+StageCallback = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def _build_charges(head: Head, forgotten: ForgottenSpend) -> Iterator[Charge]:
 
     Whatever is (epsilon, delta)-private can be drawn from those two (Kairouz, Oh and Viswanath 2015).
     """
-    epsilon, request = forgotten.epsilon, (head.dataset, head.snapshot, WHO, WHAT, WHAT)
+    epsilon, request = forgotten.epsilon, (head.dataset, head.snapshot, RESTORER, FORGOTTEN_QUERY, FORGOTTEN_QUERY)
     yield Charge(*request, "dp", PrivacyCost(epsilon, epsilon**2 / 2), epsilon)
     if forgotten.delta:
         yield Charge(*request, "approx-dp", PrivacyCost(delta=forgotten.delta), epsilon)
@@ -105,12 +109,12 @@ def _append_charge(connection: Connection, head: Head, charge: Charge) -> Head:
     The caps that it was admitted under are not known, and its entries say so. The charge names the restore, so that two
     restores of one back-up differ.
     """
-    others = sorted(set(storage.list_owners(connection, head)) - {DATASET_OWNER, WHO})
+    others = sorted(set(storage.list_owners(connection, head)) - {DATASET_OWNER, RESTORER})
     head = head.with_charge(charge.model, charge.part)
     body = chain.build_charge_entry(head, charge) | chain.UNRECORDED_MARK | {"restore": SYSTEM.take(16).hex()}
-    head = _append_entry(connection, head, body, DATASET_OWNER, WHO)
-    storage.add_answer(connection, head.dataset, head.seq, WHAT)
-    head = _append_entry(connection, head, chain.build_answer_entry(head, body, WHAT))
+    head = _append_entry(connection, head, body, DATASET_OWNER, RESTORER)
+    storage.add_answer(connection, head.dataset, head.seq, FORGOTTEN_QUERY)
+    head = storage.append_entry(connection, head, chain.build_answer_entry(head, body, FORGOTTEN_QUERY))
     for analyst in others:
         reuse = chain.build_reuse(head, replace(charge, analyst=analyst), body) | chain.UNRECORDED_MARK
         head = _append_entry(connection, head, reuse, analyst)
@@ -118,22 +122,14 @@ def _append_charge(connection: Connection, head: Head, charge: Charge) -> Head:
 
 
 def _append_entry(connection: Connection, head: Head, body: Body, *owners: str) -> Head:
+    debit = compute_debit(body["model"], chain.parse_spend(body))
     for owner in owners:
         before = storage.read_position(connection, head, owner, None, ()).root
-        storage.save_account(
-            connection, head, owner, None, before.plus(compute_debit(body["model"], chain.parse_spend(body)))
-        )
+        storage.save_account(connection, head, owner, None, before.plus(debit))
         terms = storage.find_terms(connection, head.dataset, owner)
         if terms is not None:
             storage.save_terms(connection, head.dataset, owner, replace(terms, has_unrecorded_caps=True))
     return storage.append_entry(connection, head, body)
-
-
-LOCK_TIMEOUT = 10.0
-COPY_BATCH = 1000
-LEFTOVER_SUFFIXES = ("-wal", "-journal")
-"""What SQLite keeps beside a file while it is open, and would take for the newest part of another file put there."""
-StageCallback = Callable[[str], None]
 
 
 def write_backup(where: str | Path, file: str | Path, force: bool, stage: StageCallback) -> LedgerVerification:
@@ -176,8 +172,11 @@ def _restore_to_database(
         with (
             _open_restored_copy(source, source.parent, forgotten, stage, new) as (copy, result),
             copy.begin_read() as copy_connection,
+            database.begin_write() as target,
         ):
-            _fill_database(database, copy_connection, stage)
+            connect.lock_ledger_creation(target)
+            _require_no_ledger(target)
+            _copy_tables(copy_connection, target, stage)
     return result
 
 
@@ -235,14 +234,6 @@ def _open_copy(source: AbstractContextManager[Connection], folder: Path, stage: 
         yield copy
 
 
-def _fill_database(database: Database, source: Connection, stage: StageCallback) -> None:
-    """Copy a ledger into a database, in one transaction."""
-    with database.begin_write() as target:
-        connect.lock_ledger_creation(target)
-        _require_no_ledger(target)
-        _copy_tables(source, target, stage)
-
-
 def _copy_tables(source: Connection, target: Connection, stage: StageCallback) -> None:
     """Make the tables as the source has them, and copy every row."""
     info = connect.read_ledger_info(source)
@@ -293,7 +284,6 @@ def _link_new_file(source: Path, target: Path) -> None:
 
 
 def _require_folder(path: Path) -> Path:
-    """A path whose folder is there."""
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
     return path.absolute()
@@ -375,6 +365,5 @@ def _find_backup(file: str | Path) -> Path:
 
 
 def _build_exists_error(target: Path) -> InvalidInput:
-    return InvalidInput(
-        f"{target.name[:40]!r} is there already; name another, or replace an earlier back-up by --force"
-    )
+    advice = "name another, or replace an earlier back-up by --force"
+    return InvalidInput(f"{target.name[:40]!r} is there already; {advice}")

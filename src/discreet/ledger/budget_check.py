@@ -7,25 +7,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import mul
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, bindparam, select
 
 from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
 from discreet.formatting import format_budget_left, format_cost
-from discreet.ledger import chain, storage
-from discreet.ledger.accounts import (
-    COMPONENTS,
-    EMPTY_ACCOUNT,
-    Account,
-    AccountPosition,
-    Terms,
-    compute_debit,
-    exceeds_highest_cap,
-    find_enforced_models,
-    is_under_all_caps,
-    list_debited_models,
-)
+from discreet.ledger import accounts, chain, storage
+from discreet.ledger.accounts import COMPONENTS, EMPTY_ACCOUNT, Account, AccountPosition, Terms
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
     MODELS,
@@ -39,7 +29,6 @@ from discreet.ledger.charge import (
 )
 from discreet.ledger.storage import entries, find_body, find_last_restore, find_last_void, read_answer_text
 from discreet.privacy.cost import ACCOUNT_KINDS, EPSILON_DECIMALS, MIN_DELTA, PrivacyCost, SubAccount
-from discreet.schema import Budget
 
 EPSILON_DIGITS = 6
 MAX_AFFORDABLE = 10**6
@@ -52,14 +41,17 @@ TOO_MANY_PARTS = (
 )
 FILE_QUERY_PREFIX = "file "
 """How the query of a charge for a file begins."""
+DATASET_OWNER = ""
+"""The owner of the data set's own accounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
     """The data set ("") or an analyst, who pays for a charge: where its account stands, and under what terms.
 
-    `recorded` are the terms that the ledger has of it, if it has any: others are recorded with the charge. Nothing fits
-    an account that is `closed` to the charge, since it names a reach at which parts charged before would be too much.
+    `recorded_terms` are those that the ledger has of it, if it has any: others are recorded with the charge. Nothing
+    fits an account that `is_closed` to the charge, since one unit touches more parts by it than was said before, and
+    what was charged on parts would then be too much.
     """
 
     name: str
@@ -71,19 +63,21 @@ class Owner:
 
     def can_afford(self, debit: Account) -> bool:
         """Whether one more cost fits."""
-        return not self.is_closed and is_under_all_caps(self.position.compute_total(debit), self.models, self.terms)
+        return not self.is_closed and accounts.is_under_all_caps(
+            self.position.compute_total(debit), self.models, self.terms
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A charge that does not fit; `stored` is the epsilon of the answer it would have reused, if any."""
+    """A charge that does not fit; `stored_epsilon` is that of the answer it would have reused, if any."""
 
     charge: Charge
     owners: tuple[Owner, ...]
     stored_epsilon: Fraction | None = None
 
     def build_error(self) -> BudgetExceeded:
-        """What was asked, what is left, what would fit."""
+        """Build the error: the cost asked for, what is left, and what would fit."""
         if self.stored_epsilon is not None:
             return BudgetExceeded(self._explain_reuse(self.stored_epsilon))
         if self.charge.part is not None and any(owner.is_closed for owner in self.owners):
@@ -110,21 +104,19 @@ class Refusal:
         return NOTHING_MORE if self.charge.fresh else NOTHING_NEW
 
     def _explain_delta(self, left: Fraction) -> str:
-        advice = (
-            f"ask with a delta of at most {format_budget_left(left)}" if left >= MIN_DELTA else self._no_room_advice
-        )
+        left_text, asked = format_budget_left(left), format_cost(self.charge.spend.delta)
+        advice = f"ask with a delta of at most {left_text}" if left >= MIN_DELTA else self._no_room_advice
         return (
-            f"delta {format_cost(self.charge.spend.delta)} was asked; half of a budget's delta is for answers that may "
-            f"fail, and {format_budget_left(left)} of that half is left; {advice}"
+            f"delta {asked} was asked; half of a budget's delta is for answers that may fail, and {left_text} of that "
+            f"half is left; {advice}"
         )
 
     def _explain_reuse(self, stored_epsilon: Fraction) -> str:
         least = min(find_affordable_epsilon(self.charge, owner) for owner in self.owners)
         advice = f'ask without reuse="any" (--reuse any), with epsilon at most {format_budget_left(least)}'
         return (
-            f"the answer of epsilon {format_cost(stored_epsilon)} that is stored for this question costs more "
-            "than the analyst "
-            f"has left; {advice if least else self._no_room_advice}"
+            f"the answer of epsilon {format_cost(stored_epsilon)} that is stored for this question costs more than the "
+            f"analyst has left; {advice if least else self._no_room_advice}"
         )
 
 
@@ -132,20 +124,21 @@ def _compute_delta_left(owner: Owner) -> Fraction:
     """The delta that one more answer may have, as far as all parts together allow."""
     if "approx-dp" not in owner.models:
         return Fraction(1)
-    return max(
-        Fraction(0), owner.terms.cap.delta / 2 - units_to_fraction(owner.position.compute_total(EMPTY_ACCOUNT).delta)
-    )
+    spent = units_to_fraction(owner.position.compute_total(EMPTY_ACCOUNT).delta)
+    return max(Fraction(0), owner.terms.cap.delta / 2 - spent)
 
 
 def find_affordable_epsilon(charge: Charge, owner: Owner) -> Fraction:
     """The greatest epsilon, to six digits, at which the same question would fit: 0 where none that may be asked does.
 
-    A pure loss is in proportion to the epsilon asked for, a concentrated one to its square.
+    A pure loss is in proportion to the epsilon asked for, a concentrated one to its square; a delta stays.
     """
-    base = compute_debit(charge.model, charge.spend)
+    base = accounts.compute_debit(charge.model, charge.spend)
 
     def too_much(epsilon: Fraction) -> bool:
-        return not owner.can_afford(_scale_debit(base, epsilon / charge.epsilon))
+        scale = epsilon / charge.epsilon
+        factors = (scale, scale, scale**2, scale**2, 1, scale)
+        return not owner.can_afford(Account(*map(math.ceil, map(mul, base, factors))))
 
     powers = range(-EPSILON_DECIMALS, 10)
     power = bisect_left(powers, True, key=lambda exponent: too_much(Fraction(10) ** exponent))
@@ -157,8 +150,8 @@ def find_affordable_epsilon(charge: Charge, owner: Owner) -> Fraction:
 
 
 def count_affordable_charges(charge: Charge, owners: Iterable[Owner]) -> int:
-    """How many more answers of this cost fit, all payers agreeing; at most a million are told."""
-    base, payers = compute_debit(charge.model, charge.spend), tuple(owners)
+    """Count the answers of this cost that still fit, all payers agreeing; up to a million."""
+    base, payers = accounts.compute_debit(charge.model, charge.spend), tuple(owners)
     if base == EMPTY_ACCOUNT:
         return MAX_AFFORDABLE
 
@@ -170,28 +163,16 @@ def count_affordable_charges(charge: Charge, owners: Iterable[Owner]) -> int:
 
 
 def build_unspent_owners(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
-    """Who would pay where nothing was spent yet."""
+    """Build the payers of a charge where nothing was spent yet."""
     max_accounts = dict.fromkeys(ACCOUNT_KINDS, 1 if charge.part is None else charge.part.max_accounts)
     position = AccountPosition(EMPTY_ACCOUNT, max_accounts, {}, charge.part)
-    models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
+    models = tuple(model for model in accounts.list_debited_models(charge.model) if model in caps.models)
     dataset_terms, analyst_terms = Terms.from_first_cap(caps.dataset), Terms.from_first_cap(caps.analyst)
     return Owner("", position, dataset_terms, models), Owner(charge.analyst, position, analyst_terms, models)
 
 
-def _scale_debit(base: Account, scale: Fraction) -> Account:
-    return Account(
-        dp=math.ceil(base.dp * scale),
-        epsilon=math.ceil(base.epsilon * scale),
-        rho=math.ceil(base.rho * scale**2),
-        other=math.ceil(base.other * scale**2),
-        delta=base.delta,
-        individual=math.ceil(base.individual * scale),
-    )
-
-
-SELECT_BY_KEY = select(entries.c.body).where(
-    *(entries.c[name] == bindparam(name) for name in ("dataset", "analyst", "key")),
-)
+ENTRY_KEY = ("dataset", "analyst", "key")
+SELECT_BY_KEY = select(entries.c.body).where(*(entries.c[name] == bindparam(name) for name in ENTRY_KEY))
 SELECT_ACCURATE = select(entries.c.seq, entries.c.source).where(
     entries.c.dataset == bindparam("dataset"),
     entries.c.epsilon >= bindparam("epsilon"),
@@ -224,7 +205,7 @@ Of a draw from before a restore nobody knows that: what the analyst was told of 
 
 
 def find_retry_receipt(connection: Connection, charge: Charge) -> Receipt | None:
-    """The receipt that the analyst's key already has, if it has one."""
+    """Find the receipt that the analyst's key already has, if it has one."""
     if charge.key is None:
         return None
     parameters = {"dataset": charge.dataset, "analyst": charge.analyst, "key": charge.key}
@@ -242,14 +223,8 @@ def find_retry_receipt(connection: Connection, charge: Charge) -> Receipt | None
     return build_receipt(connection, body)
 
 
-def find_own_receipt(connection: Connection, charge: Charge) -> Receipt | None:
-    """The most accurate stored answer that this analyst has paid for."""
-    body = _find_own_entry(connection, charge)
-    return None if body is None else build_receipt(connection, body)
-
-
 def _find_own_entry(connection: Connection, charge: Charge) -> Body | None:
-    """The entry by which this analyst paid for it."""
+    """The entry by which this analyst paid for the most accurate stored answer that is the analyst's own."""
     parameters = {"analyst": charge.analyst, "degraded": chain.build_degraded_key(chain.build_lookup_key(charge))}
     row = connection.execute(SELECT_SAME_ANALYST, _build_parameters(charge) | parameters).one_or_none()
     if row is None:
@@ -259,14 +234,14 @@ def _find_own_entry(connection: Connection, charge: Charge) -> Body | None:
 
 
 def find_shared_entry(connection: Connection, charge: Charge) -> Body | None:
-    """The charge whose stored answer serves this one as it is: the cheapest one, at a price that was agreed to."""
+    """Find the charge whose stored answer serves this one as it is: the cheapest one, at a price that was agreed to."""
     body = _find_source(connection, SELECT_ANY_ANALYST, charge)
     is_agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))
     return body if is_agreed else None
 
 
 def find_degradable_entry(connection: Connection, charge: Charge) -> Body | None:
-    """The charge whose stored answer serves this one once noise is added to it."""
+    """Find the charge whose stored answer serves this one once noise is added to it."""
     if not charge.degradable or _find_source(connection, SELECT_ANY_ANALYST, charge) is None:
         return None
     restored = find_last_restore(connection, charge.dataset)
@@ -284,7 +259,7 @@ def _find_source(
 class Offer:
     """A stored answer: the epsilon that the analyst would be told it with, and what it would cost the analyst now.
 
-    `kind`: one's own, another analyst's as it is, or another's with noise added.
+    `kind` is the analyst's own, another analyst's as it is ("shared"), or another's with noise added ("degraded").
     """
 
     epsilon: Fraction
@@ -293,7 +268,7 @@ class Offer:
 
 
 def find_stored_offer(connection: Connection, charge: Charge) -> Offer | None:
-    """The stored answer that a charge would get, nothing being charged."""
+    """Find the stored answer that a charge would get, nothing being charged."""
     own_entry = _find_own_entry(connection, charge)
     if own_entry is not None:
         return Offer(chain.parse_stored_epsilon(own_entry), PrivacyCost())
@@ -306,7 +281,7 @@ def find_stored_offer(connection: Connection, charge: Charge) -> Offer | None:
 
 
 def build_receipt(connection: Connection, body: Body) -> Receipt:
-    """The receipt of an entry that someone paid for before."""
+    """Build the receipt of an entry that was paid for before."""
     seq = body["source"] if body["kind"] == "reuse" else body["seq"]
     answer, degrades = read_answer_text(connection, body["dataset"], seq), None
     if answer is None:
@@ -334,19 +309,13 @@ def _build_parameters(charge: Charge) -> dict[str, str]:
     }
 
 
-DATASET_OWNER = ""
-"""The owner of the data set's own accounts."""
-
-
 def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing.
 
     Nobody pays more than was offered, unless by consent: a dearer stored answer is degraded to the offer, or left.
     """
-    if chain.FORGOTTEN_QUERY in {charge.question, charge.query}:
-        raise InvalidInput(
-            f"{chain.FORGOTTEN_QUERY!r} is what a restored ledger was charged; name the question otherwise"
-        )
+    if (reserved := chain.FORGOTTEN_QUERY) in {charge.question, charge.query}:
+        raise InvalidInput(f"{reserved!r} is what a restored ledger was charged; name the question otherwise")
     head = storage.require_head(storage.lock_head(connection, charge.dataset), charge.dataset)
     retry_receipt = find_retry_receipt(connection, charge)
     if retry_receipt is not None:
@@ -355,9 +324,9 @@ def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | 
         raise Unavailable(f"{charge.dataset[:40]!r} has another snapshot by now; ask again")
     if charge.fresh:
         return _charge_new_answer(connection, head, charge, caps)
-    own_receipt = find_own_receipt(connection, charge)
-    if own_receipt is not None:
-        return own_receipt
+    own_entry = _find_own_entry(connection, charge)
+    if own_entry is not None:
+        return build_receipt(connection, own_entry)
     source = find_shared_entry(connection, charge)
     if source is not None:
         return _charge_reuse(connection, head, charge, caps, source)
@@ -370,7 +339,7 @@ def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | 
 def _charge_new_answer(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A new answer: the data set pays, and so does the analyst."""
     owners = find_payers(connection, head, charge, caps)
-    debit = compute_debit(charge.model, charge.spend)
+    debit = accounts.compute_debit(charge.model, charge.spend)
     if not all(owner.can_afford(debit) for owner in owners):
         return Refusal(charge, owners)
     head = head.with_charge(charge.model, charge.part)
@@ -379,10 +348,10 @@ def _charge_new_answer(connection: Connection, head: Head, charge: Charge, caps:
 
 
 def find_payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
-    """Who pays for a new answer: the data set and the analyst. Given the head as it is before."""
+    """Find the payers of a new answer, the data set and the analyst, given the head before it."""
     head_after = head.with_charge(charge.model, charge.part)
-    dataset_owner = _read_owner(connection, head_after, charge, charge.part, DATASET_OWNER, caps.dataset, caps)
-    analyst_owner = _read_owner(connection, head_after, charge, charge.part, charge.analyst, caps.analyst, caps)
+    dataset_owner = _read_owner(connection, head_after, charge, charge.part, DATASET_OWNER, caps)
+    analyst_owner = _read_owner(connection, head_after, charge, charge.part, charge.analyst, caps)
     if head.raises_max_accounts(charge.part) and not _raise_fits(
         connection, head_after, (dataset_owner, analyst_owner)
     ):
@@ -402,43 +371,33 @@ def _raise_fits(connection: Connection, head: Head, payers: tuple[Owner, ...]) -
             continue
         promised_terms = terms.get(name) or complete_terms(connection, head, name, recorded)
         total = storage.read_position(connection, head, name, None, COMPONENTS).compute_total(EMPTY_ACCOUNT)
-        if any(
-            model in promised_terms.enforced_models and exceeds_highest_cap(total, model, promised_terms)
-            for model in MODELS
-        ):
+        models = [model for model in MODELS if model in promised_terms.enforced_models]
+        if any(accounts.exceeds_highest_cap(total, model, promised_terms) for model in models):
             return False
     return True
 
 
 def _charge_reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
     """Another analyst's answer: nothing new is disclosed of the data set, but the analyst pays what it cost."""
-    part = chain.parse_part(source)
-    owner = _read_owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
-    debit = compute_debit(charge.model, chain.parse_spend(source))
+    owner = _read_owner(connection, head, charge, chain.parse_part(source), charge.analyst, caps)
+    debit = accounts.compute_debit(charge.model, chain.parse_spend(source))
     if not owner.can_afford(debit):
-        payers = _find_payers_for_less(connection, head, charge, caps, owner)
+        left = find_affordable_epsilon(charge, owner)
+        is_degradable = left and find_degradable_entry(connection, replace(charge, epsilon=left)) is not None
+        # The analyst alone pays for what is left of a stored answer; for a new draw, the data set does as well.
+        payers = (owner,) if is_degradable else find_payers(connection, head, charge, caps)
         return Refusal(charge, payers, chain.parse_asked_epsilon(source) if charge.any_price else None)
     head, opens = _record_terms(connection, head, (owner,), debit)
     receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)
     return replace(receipt, answer=storage.read_answer_text(connection, charge.dataset, source["seq"]))
 
 
-def _find_payers_for_less(
-    connection: Connection, head: Head, charge: Charge, caps: Caps, owner: Owner
-) -> tuple[Owner] | tuple[Owner, Owner]:
-    """Who pays for the largest epsilon that the analyst has left: for a new draw, the data set as well."""
-    left = find_affordable_epsilon(charge, owner)
-    if left and find_degradable_entry(connection, replace(charge, epsilon=left)) is not None:
-        return (owner,)
-    return find_payers(connection, head, charge, caps)
-
-
 def _charge_degradation(
     connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body
 ) -> Receipt | Refusal:
     """Another analyst's answer with noise added: the data set pays nothing, the analyst what was offered."""
-    owner = _read_owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps)
-    debit = compute_debit(charge.model, charge.spend)
+    owner = _read_owner(connection, head, charge, charge.part, charge.analyst, caps)
+    debit = accounts.compute_debit(charge.model, charge.spend)
     if not owner.can_afford(debit):
         return Refusal(charge, (owner,))
     head, opens = _record_terms(connection, head, (owner,), debit)
@@ -447,9 +406,10 @@ def _charge_degradation(
 
 
 def _read_owner(
-    connection: Connection, head: Head, charge: Charge, part: SubAccount | None, name: str, cap: Budget, caps: Caps
+    connection: Connection, head: Head, charge: Charge, part: SubAccount | None, name: str, caps: Caps
 ) -> Owner:
-    models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
+    cap = caps.dataset if name == DATASET_OWNER else caps.analyst
+    models = tuple(model for model in accounts.list_debited_models(charge.model) if model in caps.models)
     recorded = storage.find_terms(connection, head.dataset, name)
     if recorded is None:
         terms = Terms.from_first_cap(cap, caps.models)
@@ -468,9 +428,11 @@ def complete_terms(connection: Connection, head: Head, owner: str, terms: Terms,
 
 
 def complete_terms_from_totals(terms: Terms, largest: Account, forgotten: PrivacyCost, opening: bool) -> Terms:
-    """The same, given what any unit lost before, and what was forgotten beside it."""
+    """Complete terms from what any unit lost before, and what was forgotten beside it."""
     completed_terms = terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, forgotten.epsilon, forgotten.delta)
-    return completed_terms if opening else replace(completed_terms, enforced_models=find_enforced_models(largest))
+    if opening:
+        return completed_terms
+    return replace(completed_terms, enforced_models=accounts.find_enforced_models(largest))
 
 
 def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...], debit: Account) -> tuple[Head, Body]:
@@ -496,7 +458,6 @@ def _append_payment(
 ) -> Receipt:
     after = storage.append_entry(connection, head, body)
     for owner in owners:
-        storage.save_account(
-            connection, after, owner.name, owner.position.part, owner.position.debited_account.plus(debit)
-        )
+        spent = owner.position.debited_account.plus(debit)
+        storage.save_account(connection, after, owner.name, owner.position.part, spent)
     return Receipt(after.seq, None, chain.parse_spend(body), charged=True)

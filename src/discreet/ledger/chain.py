@@ -57,21 +57,18 @@ class Head:
         """Whether a charge on the part says that one unit touches more parts of its kind than was said before."""
         return part is not None and 0 < self.max_accounts[part.kind] < part.max_accounts
 
-    def _with_max_accounts(self, part: SubAccount | None) -> Head:
-        """The largest reach ever named counts."""
-        if part is None or part.max_accounts <= self.max_accounts[part.kind]:
-            return self
-        if part.kind == "partition":
-            return replace(self, partition_reach=part.max_accounts)
-        return replace(self, individual_reach=part.max_accounts)
-
     def with_snapshot(self, snapshot: str) -> Head:
         """The head under a new snapshot, in a new epoch: who was in which part may have changed."""
         return replace(self, snapshot=snapshot, epoch=self.epoch + 1, partition_reach=0, individual_reach=0)
 
     def with_charge(self, model: str, part: SubAccount | None) -> Head:
-        """The head once an answer is drawn in a model, on a part."""
-        return replace(self._with_max_accounts(part), weaker=self.weaker or model != "dp")
+        """The head once an answer is drawn in a model, on a part: the most parts of one unit ever named count."""
+        head = replace(self, weaker=self.weaker or model != "dp")
+        if part is None or part.max_accounts <= self.max_accounts[part.kind]:
+            return head
+        if part.kind == "partition":
+            return replace(head, partition_reach=part.max_accounts)
+        return replace(head, individual_reach=part.max_accounts)
 
     def with_release(self) -> Head:
         """The head once a file was released under a promise that no account counts."""
@@ -83,22 +80,21 @@ class Head:
 
 
 def hash_entry(previous: str, body: str) -> str:
-    """The hash of an entry."""
+    """Hash an entry, with the hash before it."""
     return _sha256(previous + body)
 
 
 def hash_texts(*texts: str) -> str:
-    """One name for several texts; no two lists of texts share it."""
+    """Hash a list of texts; no two lists share a hash."""
     return _sha256(json.dumps(texts))
 
 
 def parse_hash(text: str) -> str:
-    """A hash as somebody kept it."""
+    """Parse a hash as people keep it."""
     hex_digits = text.strip().lower()
     if not HASH_PATTERN.fullmatch(hex_digits):
-        raise InvalidInput(
-            f"a head is 64 digits and letters a to f, as discreet ledger verify prints it, got {text[:40]!r}"
-        )
+        expected = "64 digits and letters a to f, as discreet ledger verify prints it"
+        raise InvalidInput(f"a head is {expected}, got {text[:40]!r}")
     return hex_digits
 
 
@@ -108,24 +104,24 @@ def _sha256(text: str) -> str:
 
 
 RELEASE_KEY = hash_texts("release")
-"""What every release is found by."""
+"""The lookup key of every release."""
 VOID_KEY = hash_texts("void")
-"""What every entry that voids others is found by."""
+"""The lookup key of every entry that voids others."""
 RESTORER = "custodian"
 FORGOTTEN_QUERY = "spend since the back-up that was restored"
 """In whose name a restored ledger is charged what it may have forgotten, and as which query."""
 VOID_QUERY = "charges without an answer in the back-up that was restored are void"
 UNRECORDED_MARK: Body = {"unrecorded": True}
-"""What the entry of a loss has that was admitted under caps that the ledger does not know."""
+"""Marks the entry of a loss that was admitted under caps that the ledger does not know."""
 
 
 def encode_canonical(body: Mapping[str, Any]) -> str:
-    """A body as it is kept."""
+    """Encode a body as it is stored."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
 
 
 def parse_body(body: str) -> Body:
-    """A body as it was meant."""
+    """Parse a stored body; refuse one that is damaged."""
     try:
         parsed_body = json.loads(body)
     except ValueError:
@@ -136,12 +132,11 @@ def parse_body(body: str) -> Body:
 
 
 def extract_columns(body: Body) -> dict[str, Any]:
-    """What is copied out of a body, to be found by."""
+    """Extract the columns that an entry is found by from its body."""
     names = ("dataset", "seq", "kind", "analyst", "key", "finds", "source")
     epsilon = body.get("stored_epsilon")
-    return {name: body.get(name) for name in names} | {
-        "epsilon": None if epsilon is None else format_stored_amount(parse_amount(epsilon))
-    }
+    stored_epsilon = None if epsilon is None else format_stored_amount(parse_amount(epsilon))
+    return {name: body.get(name) for name in names} | {"epsilon": stored_epsilon}
 
 
 def build_registration(head: Head, ledger: str, disjoint: bool) -> Body:
@@ -177,30 +172,20 @@ def build_account_openings(accounts: Mapping[str, Terms]) -> Body:
 
 def build_charge_entry(head: Head, charge: Charge) -> Body:
     """The body of a charge; it can be found once it has an answer."""
-    return (
-        _build_body("charge", head) | _build_request_fields(charge) | _build_payment_fields(charge.spend, charge.part)
-    )
+    return _build_body("charge", head) | _build_request_fields(charge) | _build_payment_fields(charge)
 
 
 def build_reuse(head: Head, charge: Charge, source: Body) -> Body:
     """The body of a charge that another analyst's answer serves."""
-    payment = {name: source[name] for name in ("spend", "part")}
-    source_fields = {
-        "source": source["seq"],
-        "finds": build_lookup_key(charge),
-        "stored_epsilon": source["asked_epsilon"],
-    }
-    return _build_body("reuse", head) | _build_request_fields(charge) | payment | source_fields
+    payment = {"spend": source["spend"], "part": source["part"]}
+    answer = {"source": source["seq"], "finds": build_lookup_key(charge), "stored_epsilon": source["asked_epsilon"]}
+    return _build_body("reuse", head) | _build_request_fields(charge) | payment | answer
 
 
 def build_degradation(head: Head, charge: Charge, source: Body) -> Body:
     """The body of a charge that another analyst's answer serves once noise is added; found once that has an answer."""
-    return (
-        _build_body("degrade", head)
-        | _build_request_fields(charge)
-        | _build_payment_fields(charge.spend, charge.part)
-        | {"source": source["seq"]}
-    )
+    request = _build_request_fields(charge) | _build_payment_fields(charge)
+    return _build_body("degrade", head) | request | {"source": source["seq"]}
 
 
 def build_answer_entry(head: Head, source: Body, answer: str) -> Body:
@@ -216,32 +201,26 @@ def build_answer_entry(head: Head, source: Body, answer: str) -> Body:
 
 
 def build_lookup_key(charge: Charge) -> str:
-    """What the same question about the same snapshot is found by."""
+    """Build the lookup key of a question about a snapshot."""
     return hash_texts(charge.snapshot, charge.model, charge.question)
 
 
 def build_degraded_key(question: str) -> str:
-    """What a degraded answer to a question is found by: by its own analyst alone."""
+    """Build the lookup key of a degraded answer, which only its own analyst finds."""
     return hash_texts("degraded", question)
 
 
 def hash_request(charge: Charge) -> str:
-    """One name for all that a retry must repeat."""
+    """Hash all that a retry must repeat."""
     part = ("", "", "") if charge.part is None else (charge.part.kind, charge.part.name, str(charge.part.max_accounts))
     spend = [format_amount(count) for count in _spend_to_units(charge.spend)]
     consent = ("any price",) if charge.any_price else ()
-    return hash_texts(
-        build_lookup_key(charge),
-        format_amount(round_up_to_units(charge.epsilon)),
-        *spend,
-        *part,
-        str(charge.fresh),
-        *consent,
-    )
+    epsilon = format_amount(round_up_to_units(charge.epsilon))
+    return hash_texts(build_lookup_key(charge), epsilon, *spend, *part, str(charge.fresh), *consent)
 
 
 def parse_spend(body: Body) -> PrivacyCost:
-    """What an entry paid."""
+    """Parse the cost that an entry paid."""
     amounts = {name: units_to_fraction(parse_amount(text)) for name, text in body["spend"].items()}
     if not set(amounts) <= set(SPEND_COMPONENTS):
         raise ValueError
@@ -256,7 +235,7 @@ def costs_at_most(body: Body, offer: PrivacyCost) -> bool:
 
 
 def parse_part(body: Body) -> SubAccount | None:
-    """The part that an entry is on."""
+    """Parse the part that an entry is charged on."""
     document = body["part"]
     if document is None:
         return None
@@ -271,12 +250,12 @@ def is_forgotten(body: Body) -> bool:
 
 
 def sum_forgotten(bodies: Iterable[Body]) -> PrivacyCost:
-    """What several such entries charge together."""
+    """Sum the costs of all entries that charge forgotten spend."""
     return sum(map(parse_spend, filter(is_forgotten, bodies)), PrivacyCost())
 
 
 def parse_asked_epsilon(body: Body) -> Fraction:
-    """The epsilon that an entry asked for."""
+    """Parse the epsilon that an entry asked for."""
     return units_to_fraction(parse_amount(body["asked_epsilon"]))
 
 
@@ -303,10 +282,10 @@ def _build_request_fields(charge: Charge) -> Body:
     }
 
 
-def _build_payment_fields(spend: PrivacyCost, part: SubAccount | None) -> Body:
-    amounts = dict(zip(SPEND_COMPONENTS, map(format_amount, _spend_to_units(spend)), strict=True))
+def _build_payment_fields(charge: Charge) -> Body:
+    amounts, part = map(format_amount, _spend_to_units(charge.spend)), charge.part
     part_fields = None if part is None else {"kind": part.kind, "name": part.name, "reach": part.max_accounts}
-    return {"spend": amounts, "part": part_fields}
+    return {"spend": dict(zip(SPEND_COMPONENTS, amounts, strict=True)), "part": part_fields}
 
 
 def _spend_to_units(spend: PrivacyCost) -> tuple[int, ...]:

@@ -31,29 +31,29 @@ def round_up_to_units(value: Fraction) -> int:
 
 
 def units_to_fraction(count: int) -> Fraction:
-    """What a number of units is worth."""
+    """Convert a number of units to a fraction."""
     return Fraction(count, UNITS_PER_ONE)
 
 
 def format_stored_amount(count: int) -> str:
-    """Units as the database keeps them."""
+    """Format units as the database stores them."""
     return f"{count:0{STORED_WIDTH}d}"
 
 
 def parse_stored_amount(text: object) -> int:
-    """Units from what the database kept."""
+    """Parse units as the database stores them."""
     if not isinstance(text, str) or len(text) != STORED_WIDTH:
         raise Unavailable(DAMAGED_AMOUNT)
     return _parse_digits(text)
 
 
 def format_amount(count: int) -> str:
-    """Units as people write a decimal: 0.25."""
+    """Format units as a plain decimal, such as 0.25."""
     return f"{count // UNITS_PER_ONE}.{count % UNITS_PER_ONE:0{DECIMAL_PLACES}d}".rstrip("0").rstrip(".")
 
 
 def parse_amount(text: str) -> int:
-    """Units from their plain decimal."""
+    """Parse units from a plain decimal."""
     integer_digits, _, decimal_digits = text.partition(".")
     if len(integer_digits) > STORED_WIDTH or len(decimal_digits) > DECIMAL_PLACES:
         raise Unavailable(DAMAGED_AMOUNT)
@@ -132,9 +132,6 @@ class Charge:
             object.__setattr__(self, name, bool(getattr(self, name)))
         if not self.epsilon:
             raise InvalidInput("the epsilon asked for must be above 0")
-        self._check_spend()
-
-    def _check_spend(self) -> None:
         spend = self.spend
         if self.model != "approx-dp" and (spend.gaussian_rho or spend.delta):
             raise InvalidInput(f"{self.model} is charged in epsilon alone; a loss with delta is approx-dp")
@@ -144,10 +141,10 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a charge: the entry that paid, what it paid, and whether this very call paid it.
+    """The outcome of a charge: the entry that paid, what it paid, and whether this very call paid it.
 
     `answer` is the stored answer; where there is none, whoever holds the receipt makes one and stores it: from
-    `degrades`, the stored answer of a larger epsilon that noise is added to, or else by a new draw.
+    `answer_to_degrade`, a stored answer of a larger epsilon that noise is added to, or else by a new draw.
     """
 
     entry: int
@@ -197,7 +194,8 @@ class Entry:
 class LedgerVerification:
     """How many entries were recomputed, and the hash that stands for all of them.
 
-    Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find` finds them later.
+    Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find_head_entry` finds
+    them later.
     """
 
     entries: int

@@ -26,8 +26,9 @@ from discreet.mechanisms.entropy import SYSTEM
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-
 LATEST_REVISION = "head"
+POSTGRES_PREFIXES = ("postgresql://", "postgres://", "postgresql+psycopg://")
+CREATION_LOCK = 0x64697363  # any number that others of the same database do not use
 
 _migration_lock = threading.Lock()  # a version finds its connection in a global of Alembic's
 
@@ -76,20 +77,16 @@ def _refuse_unknown_revision(table: str) -> Iterator[None]:
         raise InvalidInput(f"{table} names a version that this discreet does not know; update discreet") from None
 
 
-POSTGRES_PREFIXES = ("postgresql://", "postgres://", "postgresql+psycopg://")
-CREATION_LOCK = 0x64697363  # any number that others of the same database do not use
-
-
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """What a ledger says of itself."""
+    """The identity and the format that a ledger states."""
 
     id: str
     format: int
 
 
 def open_database(where: str | Path, timeout: float, lasting: bool = True, make: bool = True) -> Database:
-    """The database that an address names: a file's path, sqlite:///path or postgresql://...
+    """Open the database that an address names: a file's path, sqlite:///path or postgresql://...
 
     Without `lasting` a commit may be lost with the power: for what can be asked for again. Without `make` no file is
     made where there is none.
@@ -101,13 +98,13 @@ def open_database(where: str | Path, timeout: float, lasting: bool = True, make:
 
 
 def open_ledger_database(where: str | Path, timeout: float, make: bool = True) -> Database:
-    """The same for a ledger."""
+    """Open the database of a ledger; errors name its file."""
     with name_damaged_file(parse_ledger_path(where)):
         return open_database(where, timeout, make=make)
 
 
 def open_existing_database(where: str | Path, timeout: float) -> Database:
-    """The same, where there is one: no file is made, nor is an empty one filled."""
+    """Open the database of a ledger that exists: no file is made, nor is an empty one filled."""
     path = parse_ledger_path(where)
     if path is not None and not (path.is_file() and path.stat().st_size):
         raise _build_no_ledger_error(f"{path.name[:40]!r} there")
@@ -134,7 +131,7 @@ def name_damaged_file(path: Path | None) -> Iterator[None]:
 
 
 def parse_ledger_path(where: str | Path) -> Path | None:
-    """The file that an address names; None of a database in PostgreSQL."""
+    """Return the file that an address names; None of a database in PostgreSQL."""
     address = str(where)
     if isinstance(where, str) and address.startswith(POSTGRES_PREFIXES):
         return None
@@ -145,25 +142,29 @@ def parse_ledger_path(where: str | Path) -> Path | None:
 
 
 def find_or_create_ledger(database: Database) -> str:
-    """The id of the ledger that a database holds; it is made where there is none."""
+    """Return the id of the ledger in a database; make one where there is none."""
     with database.begin_read() as connection:
         info = find_ledger_info(connection)
     if info is None:
         with database.begin_write() as connection:
             lock_ledger_creation(connection)
-            info = find_ledger_info(connection) or _create_ledger(connection)
+            info = find_ledger_info(connection)
+            if info is None:
+                METADATA.create_all(connection)
+                stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)
+                info = LedgerInfo(SYSTEM.take(16).hex(), FORMAT_VERSION)
+                connection.execute(insert(about), {"one": 1, "id": info.id, "version": info.format})
     return require_format(info).id
 
 
 def find_existing_ledger(database: Database) -> str:
-    """The id of the ledger that a database holds; none is made."""
+    """Return the id of the ledger in a database; none is made."""
     with database.begin_read() as connection:
         return require_format(read_ledger_info(connection)).id
 
 
 def upgrade_format(database: Database) -> int:
     """Give a ledger the present format, or leave it as it is; the format it had. Entries and hashes stay."""
-
     with database.begin_write() as connection:
         read_ledger_info(connection)
         connection.execute(select(about).with_for_update())  # no other upgrade now, and no registration
@@ -181,7 +182,7 @@ def lock_ledger_creation(connection: Connection) -> None:
 
 
 def read_ledger_info(connection: Connection) -> LedgerInfo:
-    """What the ledger that is there says of itself."""
+    """Read the identity and the format of a ledger that exists."""
     info = find_ledger_info(connection)
     if info is None:
         raise _build_no_ledger_error("in that database")
@@ -189,7 +190,7 @@ def read_ledger_info(connection: Connection) -> LedgerInfo:
 
 
 def find_ledger_info(connection: Connection) -> LedgerInfo | None:
-    """The same; None where there is no ledger. One of a newer discreet is not touched."""
+    """Find the identity and the format of a ledger, or None; refuse a ledger of a newer discreet."""
     if not inspect(connection).has_table(about.name):
         return None
     row = connection.execute(select(about)).one()
@@ -204,21 +205,11 @@ def require_format(info: LedgerInfo) -> LedgerInfo:
     """A ledger of the present format; to change an older one is the custodian's act."""
     if info.format < FORMAT_VERSION:
         raise InvalidInput(
-            f"the ledger has format {info.format}, this discreet needs {FORMAT_VERSION}; copy it (discreet "
-            "ledger backup) "
-            "and run: discreet ledger upgrade"
+            f"the ledger has format {info.format}, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger "
+            "backup) and run: discreet ledger upgrade"
         )
     return info
 
 
 def _build_no_ledger_error(where: str) -> InvalidInput:
     return InvalidInput(f"there is no ledger {where}; name the one the spend is kept in")
-
-
-def _create_ledger(connection: Connection) -> LedgerInfo:
-
-    METADATA.create_all(connection)
-    stamp_revision(connection, MIGRATIONS_DIR, VERSION_TABLE)
-    ledger_id = SYSTEM.take(16).hex()
-    connection.execute(insert(about), {"one": 1, "id": ledger_id, "version": FORMAT_VERSION})
-    return LedgerInfo(ledger_id, FORMAT_VERSION)

@@ -73,12 +73,7 @@ def translate_database_errors() -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, OSError) as error:
-        raise _build_unavailable(error) from None
-
-
-def _build_unavailable(error: Exception) -> Unavailable:
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    code = getattr(cause, "sqlite_errorcode", None)
-    return Unavailable(
-        MESSAGES_BY_CODE.get(getattr(cause, "sqlstate", None) if code is None else code & 0xFF, LEDGER_UNREACHABLE)
-    )
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        sqlite_code = getattr(cause, "sqlite_errorcode", None)
+        code = getattr(cause, "sqlstate", None) if sqlite_code is None else sqlite_code & 0xFF
+        raise Unavailable(MESSAGES_BY_CODE.get(code, LEDGER_UNREACHABLE)) from None

@@ -17,31 +17,9 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import Connection, or_, select
 
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
-from discreet.ledger import chain, storage, verify
-from discreet.ledger.accounts import (
-    EMPTY_ACCOUNT,
-    WEAKER_ANSWERS,
-    Account,
-    Terms,
-    compute_spent_delta,
-    compute_spent_epsilon,
-    describe_account_promise,
-    describe_cap_change,
-    exceeds_highest_cap,
-    qualify_promise,
-)
-from discreet.ledger.budget_check import (
-    DATASET_OWNER,
-    SELECT_BY_KEY,
-    Offer,
-    complete_terms,
-    count_affordable_charges,
-    find_payers,
-    find_retry_receipt,
-    find_stored_offer,
-    pay_charge,
-    require_not_void,
-)
+from discreet.ledger import accounts, budget_check, chain, connect, storage, verify
+from discreet.ledger.accounts import EMPTY_ACCOUNT, WEAKER_ANSWERS, Account, Terms
+from discreet.ledger.budget_check import DATASET_OWNER, Offer
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
     MAX_QUERY_LENGTH,
@@ -57,13 +35,6 @@ from discreet.ledger.charge import (
     Receipt,
     format_stored_amount,
     round_up_to_units,
-)
-from discreet.ledger.connect import (
-    find_existing_ledger,
-    find_or_create_ledger,
-    open_existing_database,
-    open_ledger_database,
-    upgrade_format,
 )
 from discreet.ledger.database import Database
 from discreet.ledger.storage import IS_NOT_ANSWER, about, entries
@@ -102,18 +73,20 @@ class Ledger:
 
         Who has not got through to it after `timeout` seconds is told that it is unavailable.
         """
-        return Ledger(open_ledger_database(where, float(as_positive(timeout, "the timeout"))), find_or_create_ledger)
+        database = connect.open_ledger_database(where, float(as_positive(timeout, "the timeout")))
+        return Ledger(database, connect.find_or_create_ledger)
 
     @staticmethod
     def existing(where: str | Path, timeout: float = 10) -> Ledger:
         """Open a ledger that is there; none is made."""
-        return Ledger(open_existing_database(where, float(as_positive(timeout, "the timeout"))), find_existing_ledger)
+        database = connect.open_existing_database(where, float(as_positive(timeout, "the timeout")))
+        return Ledger(database, connect.find_existing_ledger)
 
     @staticmethod
     def upgrade(where: str | Path, timeout: float = 10) -> int:
         """Give a ledger that an older discreet made the present format; the format it had. No entry changes."""
-        with closing(open_existing_database(where, float(as_positive(timeout, "the timeout")))) as database:
-            return upgrade_format(database)
+        with closing(connect.open_existing_database(where, float(as_positive(timeout, "the timeout")))) as database:
+            return connect.upgrade_format(database)
 
     @staticmethod
     def backup(
@@ -146,13 +119,11 @@ class Ledger:
         from discreet.ledger import backup
         from discreet.ledger.backup import ForgottenSpend
 
-        forgotten_spend = ForgottenSpend(
-            as_rational(forgotten, "forgotten"), as_rational(forgotten_delta, "forgotten_delta")
-        )
-        return backup.restore_backup(file, where, forgotten_spend, progress or _ignore_progress, new)
+        epsilon, delta = as_rational(forgotten, "forgotten"), as_rational(forgotten_delta, "forgotten_delta")
+        return backup.restore_backup(file, where, ForgottenSpend(epsilon, delta), progress or _ignore_progress, new)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         self._database.close()
 
     def get_identity(self) -> str:
@@ -199,9 +170,8 @@ class Ledger:
                 verify.require_recorded_head(connection, self.id, dataset, head)
             yield connection
             after = storage.find_head(connection, dataset)
-            is_record_lost = any(
-                record is not None and (head is None or head.ledger is None) for record, head in known_heads
-            )
+            recorded_heads = [head for record, head in known_heads if record is not None]
+            is_record_lost = any(head is None or head.ledger is None for head in recorded_heads)
             restore_hashes = verify.list_restore_hashes(connection, dataset) if is_record_lost else ()
         if after is not None:
             self._last_heads[dataset] = RecordedHead(self.id, after.seq, after.hash)
@@ -264,7 +234,7 @@ class Ledger:
                 f"{instead}, or add {charge.model} to the models of the schema"
             )
         with self._begin_write(charge.dataset) as connection:
-            outcome = pay_charge(connection, charge, caps)
+            outcome = budget_check.pay_charge(connection, charge, caps)
         if isinstance(outcome, Receipt):
             return outcome
         raise outcome.build_error()
@@ -279,7 +249,7 @@ class Ledger:
                 raise InvalidInput("an answer is stored for the entry of a charge; this entry is none")
             first = storage.read_answer_text(connection, dataset, entry)
             if first is None:
-                require_not_void(connection, body)
+                budget_check.require_not_void(connection, body)
                 storage.add_answer(connection, dataset, entry, answer)
                 storage.append_entry(connection, head, chain.build_answer_entry(head, body, answer))
         return answer if first is None else first
@@ -295,7 +265,7 @@ class Ledger:
             return storage.append_entry(connection, head, chain.build_release(head, what, manifest)).seq
 
     def balance(self, dataset: str, caps: Caps, analyst: str | None = None) -> tuple[Balance, ...]:
-        """What the data set, or one analyst on it, has spent of each allowed model and has left."""
+        """Return what the data set, or one analyst on it, has spent in each allowed model and has left."""
         cap = caps.dataset if analyst is None else caps.analyst
         with self._database.begin_read() as connection:
             head = storage.require_head(storage.find_head(connection, dataset), dataset)
@@ -305,33 +275,32 @@ class Ledger:
             largest = storage.compute_largest_totals(connection, head, owner)
             recorded_terms = storage.find_terms(connection, dataset, owner)
             opened_terms = Terms.from_first_cap(cap, caps.models) if recorded_terms is None else recorded_terms
-            opened_terms = complete_terms(connection, head, owner, opened_terms, opening=recorded_terms is None)
+            is_new = recorded_terms is None
+            opened_terms = budget_check.complete_terms(connection, head, owner, opened_terms, opening=is_new)
             terms, refusal_flags = _apply_cap(opened_terms, cap, owner, caps.models)
-            above = "approx-dp" in terms.enforced_models and exceeds_highest_cap(largest, "approx-dp", terms)
+            above = "approx-dp" in terms.enforced_models and accounts.exceeds_highest_cap(largest, "approx-dp", terms)
             raised = above and storage.has_raised_max_accounts(connection, dataset)
         models = [model for model in MODELS if model in caps.models]
         flags = {model: ((WEAKER_FLAG,) if model in uncounted else ()) + refusal_flags for model in models}
-        promises = {model: describe_account_promise(largest, model, terms, raised) for model in models}
+        promises = {model: accounts.describe_account_promise(largest, model, terms, raised) for model in models}
         return tuple(_build_balance(total, model, analyst, terms, flags[model], promises[model]) for model in models)
 
     def find_offer(self, charge: Charge) -> Offer | None:
-        """What the charge would get without paying for a draw: under its key, or stored; else None."""
+        """Find the answer that the charge would get without a new draw: under its key, or stored; else None."""
         with self._database.begin_read() as connection:
-            if find_retry_receipt(connection, charge) is not None:
+            if budget_check.find_retry_receipt(connection, charge) is not None:
                 return Offer(charge.epsilon, PrivacyCost())
-            return None if charge.fresh else find_stored_offer(connection, charge)
+            return None if charge.fresh else budget_check.find_stored_offer(connection, charge)
 
     def count_affordable(self, charge: Charge, caps: Caps, analyst_only: bool = False) -> int:
-        """How many more answers of this cost fit now; it reserves nothing. At most a million are told.
+        """Count the answers of this cost that fit now, up to a million; it reserves nothing.
 
-        For an answer that is stored already the analyst pays `alone`.
+        For an answer that is stored already the analyst alone pays: `analyst_only`.
         """
         with self._database.begin_read() as connection:
             head = storage.require_head(storage.find_head(connection, charge.dataset), charge.dataset)
-            dataset_owner, analyst_owner = find_payers(connection, head, charge, caps)
-            return count_affordable_charges(
-                charge, (analyst_owner,) if analyst_only else (dataset_owner, analyst_owner)
-            )
+            payers = budget_check.find_payers(connection, head, charge, caps)
+            return budget_check.count_affordable_charges(charge, payers[1:] if analyst_only else payers)
 
     def history(
         self, dataset: str, analyst: str | None = None, limit: int = 100, before: int | None = None
@@ -352,14 +321,14 @@ class Ledger:
         return [_parse_entry(chain.parse_body(body)) for body in bodies]
 
     def find_by_key(self, dataset: str, analyst: str, key: str) -> Entry | None:
-        """The entry that an analyst's key was used for."""
+        """Find the entry that an analyst's key was used for."""
         with self._database.begin_read() as connection:
             parameters = {"dataset": dataset, "analyst": analyst, "key": key}
-            body = connection.execute(SELECT_BY_KEY, parameters).scalar_one_or_none()
+            body = connection.execute(budget_check.SELECT_BY_KEY, parameters).scalar_one_or_none()
         return None if body is None else _parse_entry(chain.parse_body(body))
 
     def notable_entries(self, dataset: str) -> list[Entry]:
-        """Every release, and every charge that was answered with epsilon above 5, however long ago; newest first."""
+        """List every release, and every charge answered with epsilon above 5, however long ago; newest first."""
         large = select(entries.c.source).where(
             entries.c.dataset == dataset,
             entries.c.kind == "answer",
@@ -382,16 +351,15 @@ class Ledger:
         return verify.verify_ledger(self._database, self.id, dataset, progress or _ignore_progress)
 
     def find_head_entry(self, head: str) -> HeadEntry:
-        """The entry that the head of a data set was kept at; ClaimFailed where there is none. Verify first."""
+        """Find the entry that the head of a data set was kept at; ClaimFailed where there is none. Verify first."""
         head_hash = chain.parse_hash(head)
         with self._database.begin_read() as connection:
             statement = select(entries.c.dataset, entries.c.seq).where(entries.c.hash == head_hash).limit(1)
             row = connection.execute(statement).one_or_none()
         if row is None:
             raise ClaimFailed(
-                f"no entry has the head {head_hash[:40]!r}: it is of another ledger, or this one was replaced "
-                "or set back "
-                "since; the head of a data set is found for good, that of the whole ledger until the next entry"
+                f"no entry has the head {head_hash[:40]!r}: it is of another ledger, or this one was replaced or set "
+                "back since; the head of a data set is found for good, that of the whole ledger until the next entry"
             )
         return HeadEntry(row.dataset, row.seq)
 
@@ -428,28 +396,22 @@ def _apply_cap(recorded: Terms, cap: Budget, owner: str, models: tuple[str, ...]
 
 
 def _build_balance(
-    total: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...], promise_text: str
+    total: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...], promise: str
 ) -> Balance:
-    epsilon, cap = compute_spent_epsilon(total, model, terms), terms.cap
-    left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    full_promise = promise_text + (f"; {WEAKER_ANSWERS}" if WEAKER_FLAG in flags else "")
-    return Balance(
-        model,
-        analyst,
-        epsilon,
-        compute_spent_delta(total, model, terms),
-        cap,
-        left,
-        flags,
-        qualify_promise(analyst, full_promise),
-    )
+    epsilon = accounts.compute_spent_epsilon(total, model, terms)
+    delta = accounts.compute_spent_delta(total, model, terms)
+    left = Fraction(0) if epsilon is None else max(Fraction(0), terms.cap.epsilon - epsilon)
+    addition = f"; {WEAKER_ANSWERS}" if WEAKER_FLAG in flags else ""
+    qualified_promise = accounts.qualify_promise(analyst, promise + addition)
+    return Balance(model, analyst, epsilon, delta, terms.cap, left, flags, qualified_promise)
 
 
 def _parse_entry(body: Body) -> Entry:
     entry = Entry(body["seq"], body["kind"], body["at"], body["snapshot"])
     if body["kind"] == "cap":
         before, after = (Terms.from_json(body[name]) for name in ("before", "terms"))
-        return replace(entry, analyst=body["analyst"], query=describe_cap_change(body["analyst"] or "", before, after))
+        change = accounts.describe_cap_change(body["analyst"] or "", before, after)
+        return replace(entry, analyst=body["analyst"], query=change)
     if body["kind"] in {"register", "release", "void"}:
         return replace(entry, query=body.get("query"))
     return replace(

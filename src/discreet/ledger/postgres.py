@@ -97,19 +97,18 @@ class Postgres:
     def _connect(self) -> Any:
         import psycopg
 
-        connection = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
+        connection: Any = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
         try:
-            self._require_database((_read_system_identifier(connection), _read_database_number(connection)))
+            server_id = _read_system_identifier(connection)
+            database_id = server_id, int(connection.execute(SELECT_DATABASE_NUMBER).fetchone()[0])
+            connection.rollback()
+            if self._database_id not in (None, database_id):  # whatever their names
+                raise Unavailable(DATABASE_REPLACED)
+            self._database_id = database_id
         except (psycopg.Error, Unavailable):
             connection.close()
             raise
         return connection
-
-    def _require_database(self, database_id: tuple[int | None, int]) -> None:
-        """Refuse another server or another database than was opened first, whatever their names."""
-        if self._database_id not in (None, database_id):
-            raise Unavailable(DATABASE_REPLACED)
-        self._database_id = database_id
 
 
 def _read_system_identifier(connection: Any) -> int | None:
@@ -122,12 +121,6 @@ def _read_system_identifier(connection: Any) -> int | None:
         return None
     finally:
         connection.rollback()
-
-
-def _read_database_number(connection: Any) -> int:
-    number = int(connection.execute(SELECT_DATABASE_NUMBER).fetchone()[0])
-    connection.rollback()
-    return number
 
 
 def _after_fork() -> None:

@@ -45,8 +45,19 @@ FIRST_TICKET_BYTE = 2**32
 """The byte of ticket 0, away from the counter's own."""
 MAX_TICKETS = 2**48
 PAUSE, MAX_PAUSE = 0.0003, 0.02
+IMMUTABLE_MODE = "ro&immutable=1"
+"""Without locks, and with nothing made beside the file."""
+WAL_SUFFIXES = ("-wal", "-shm")
+"""What SQLite keeps beside a file; both stay as long as anybody has the file open."""
+MAX_OPENINGS = 3
+"""How often a file that changes while it is opened is opened again: some file systems copy it on the first opening."""
+NO_FILE = "no file"
+"""The identity of a file that is not there."""
+Inode = tuple[int, int]
+"""Device and inode, which no other file has as long as this one is open."""
 
 _descriptors: set[int] = set()
+_databases: WeakSet[SQLite] = WeakSet()
 
 
 @contextmanager
@@ -54,7 +65,9 @@ def wait_by_ticket(path: Path, deadline: float) -> Iterator[None]:
     """Wait for one's turn, until the deadline on the monotonic clock, and hold it."""
     with _open_lock_file(path) as descriptor:
         try:
-            _await_ticket(descriptor, _take_ticket(descriptor, deadline), deadline)
+            ticket = _take_ticket(descriptor, deadline)
+            while (first := _find_first_ticket(descriptor, ticket)) is not None:
+                _pause(min(PAUSE * (ticket - first), MAX_PAUSE), deadline)  # the farther from the front, the longer
             yield
         finally:
             _call_ofd(descriptor, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0, 0)
@@ -62,7 +75,7 @@ def wait_by_ticket(path: Path, deadline: float) -> Iterator[None]:
 
 @contextmanager
 def wait_by_flock(path: Path, deadline: float) -> Iterator[None]:
-    """The same without order, by one lock on the whole file."""
+    """Wait for one's turn without an order, by one lock on the whole file."""
     with _open_lock_file(path) as descriptor:
         while not _try_flock(descriptor):
             _pause(PAUSE, deadline)
@@ -88,7 +101,6 @@ def _open_lock_file(path: Path) -> Iterator[int]:
 
 
 def _take_ticket(descriptor: int, deadline: float) -> int:
-    """Draw the next number, and hold its byte."""
     while not _try_lock(descriptor, 0, COUNTER_BYTES):
         _pause(PAUSE, deadline)
     ticket = int.from_bytes(os.pread(descriptor, COUNTER_BYTES, 0)) % MAX_TICKETS
@@ -97,12 +109,6 @@ def _take_ticket(descriptor: int, deadline: float) -> int:
     os.pwrite(descriptor, (ticket + 1).to_bytes(COUNTER_BYTES), 0)
     _call_ofd(descriptor, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0, COUNTER_BYTES)
     return ticket
-
-
-def _await_ticket(descriptor: int, ticket: int, deadline: float) -> None:
-    """Wait until no lower number is held; the farther from the front, the longer between two looks."""
-    while (first := _find_first_ticket(descriptor, ticket)) is not None:
-        _pause(min(PAUSE * (ticket - first), MAX_PAUSE), deadline)
 
 
 def _find_first_ticket(descriptor: int, ticket: int) -> int | None:
@@ -138,7 +144,7 @@ def _call_ofd(descriptor: int, command: int, kind: int, start: int, length: int)
 
 def _pause(seconds: float, deadline: float) -> None:
     if time.monotonic() > deadline:
-        raise Unavailable("the ledger stays locked: someone is holding it; try again later")
+        raise Unavailable(LEDGER_LOCKED)
     time.sleep(seconds)
 
 
@@ -150,21 +156,6 @@ def _close_descriptors() -> None:
 
 
 os.register_at_fork(after_in_child=_close_descriptors)
-
-
-IMMUTABLE_MODE = "ro&immutable=1"
-"""Without locks, and with nothing made beside the file."""
-
-WAL_SUFFIXES = ("-wal", "-shm")
-"""What SQLite keeps beside a file; both stay as long as anybody has the file open."""
-MAX_OPENINGS = 3
-"""How often a file that changes while it is opened is opened again: some file systems copy it on the first opening."""
-NO_FILE = "no file"
-"""The identity of a file that is not there."""
-Inode = tuple[int, int]
-"""Device and inode, which no other file has as long as this one is open."""
-
-_databases: WeakSet[SQLite] = WeakSet()
 
 
 class SingleConnection:
@@ -250,17 +241,13 @@ class SQLite:
             self._queue_path = self.path.with_name(self.path.name + ".queue")
             self._timeout, self._lasting = timeout, lasting
             # Who reads waits for nobody's disk.
-            self._writer, self._reader = (
-                SingleConnection(self.path, self._connect),
-                SingleConnection(self.path, self._connect),
-            )
+            self._writer, self._reader = (SingleConnection(self.path, self._connect) for _ in range(2))
             if make:
                 _create_file(self.path)
             if not _is_sqlite(self.path, timeout):  # before anything is put beside a file that is another's
                 raise Unavailable(LEDGER_DAMAGED)
-            with wait_for_turn(
-                self._queue_path, time.monotonic() + timeout
-            ):  # two may not switch to write-ahead mode at once
+            deadline = time.monotonic() + timeout
+            with wait_for_turn(self._queue_path, deadline):  # two may not switch to write-ahead mode at once
                 self._writer.engine.connect().close()
             self._reader.expect_file(self._writer.file)
         _databases.add(self)
@@ -281,10 +268,8 @@ class SQLite:
     @contextmanager
     def begin_read(self) -> Iterator[Connection]:
         """Readers wait for nobody but the other readers of their process."""
-        with (
-            translate_database_errors(),
-            self._reader.transaction("BEGIN", time.monotonic() + self._timeout) as connection,
-        ):
+        deadline = time.monotonic() + self._timeout
+        with translate_database_errors(), self._reader.transaction("BEGIN", deadline) as connection:
             yield connection
 
     def get_identity(self) -> str:
@@ -325,9 +310,8 @@ class SQLite:
 @contextmanager
 def open_immutable(path: Path, timeout: float) -> Iterator[Connection]:
     """Read a file that nobody has open, whatever it is; nothing changes, in it or beside it."""
-    engine = create_engine(
-        "sqlite://", creator=lambda: _connect_file(path.resolve(), IMMUTABLE_MODE, timeout), poolclass=NullPool
-    )
+    connect = partial(_connect_file, path.resolve(), IMMUTABLE_MODE, timeout)
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     with translate_database_errors(), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")
         yield connection
@@ -372,7 +356,7 @@ def find_inode(path: Path | str) -> Inode | None:
 
 
 def format_file_identity(file: Inode | None) -> str:
-    """The same as text."""
+    """The identity of a file as text."""
     return NO_FILE if file is None else f"file {file[0]}:{file[1]}"
 
 

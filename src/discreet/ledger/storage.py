@@ -8,30 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    Index,
-    Integer,
-    MetaData,
-    Row,
-    Select,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    insert,
-    literal,
-    literal_column,
-    or_,
-    select,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import Connection, Row
 
 from discreet.errors import InvalidInput
 from discreet.ledger import chain
@@ -54,187 +32,170 @@ FORMAT_VERSION = 6
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 VERSION_TABLE = "ledger_version"
 """Where Alembic keeps which of the versions a ledger has."""
-METADATA = MetaData()
+METADATA = sa.MetaData()
 
-about = Table(
+about = sa.Table(
     "ledger_about",
     METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
-    Column("id", Text, nullable=False),
-    Column("version", Integer, nullable=False),
+    sa.Column("one", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
 )
 
 # One row for each data set. Whoever writes holds it, so that charges come one after another.
-heads = Table(
+heads = sa.Table(
     "ledger_heads",
     METADATA,
-    *(
-        Column("dataset", Text, primary_key=True),
-        Column("identity", Text, nullable=False),
-        Column("snapshot", Text, nullable=False),
-        Column("epoch", Integer, nullable=False),
-        Column("seq", BigInteger, nullable=False),
-        Column("hash", Text, nullable=False),
-        Column("partition_reach", BigInteger, nullable=False),
-        Column("individual_reach", BigInteger, nullable=False),
-        Column("weaker", Boolean, nullable=False),
-    ),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("identity", sa.Text, nullable=False),
+    sa.Column("snapshot", sa.Text, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("partition_reach", sa.BigInteger, nullable=False),
+    sa.Column("individual_reach", sa.BigInteger, nullable=False),
+    sa.Column("weaker", sa.Boolean, nullable=False),
 )
 
 # All columns but the hash are copied from the body, to be found by.
-entries = Table(
+entries = sa.Table(
     "ledger_entries",
     METADATA,
-    *(
-        Column("dataset", Text, primary_key=True),
-        Column("seq", BigInteger, primary_key=True, autoincrement=False),
-        Column("kind", Text, nullable=False),
-        Column("analyst", Text),
-        Column("key", Text),
-        Column("finds", Text),
-        Column("epsilon", Text),
-        Column("source", BigInteger),
-        Column("body", Text, nullable=False),
-        Column("hash", Text, nullable=False),
-    ),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    *(sa.Column(name, sa.Text) for name in ("analyst", "key", "finds", "epsilon")),
+    sa.Column("source", sa.BigInteger),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
 )
 
-answers = Table(
+answers = sa.Table(
     "ledger_answers",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("answer", Text, nullable=False),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("answer", sa.Text, nullable=False),
 )
 
-
-def _build_amount_columns() -> list[Column[str]]:
-    return [Column(name, Text, nullable=False) for name in AMOUNTS]
-
-
 # The owner is an analyst, or "" for the data set itself.
-accounts = Table(
+accounts = sa.Table(
     "ledger_accounts",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("epoch", Integer, primary_key=True, autoincrement=False),
-    Column("owner", Text, primary_key=True),
-    *_build_amount_columns(),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.Text, primary_key=True),
+    *(sa.Column(name, sa.Text, nullable=False) for name in AMOUNTS),
 )
 
 # The terms of every account that was charged, as the last entry about them has them.
-caps = Table(
+caps = sa.Table(
     "ledger_caps",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("owner", Text, primary_key=True),
-    Column("terms", Text, nullable=False),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, primary_key=True),
+    sa.Column("terms", sa.Text, nullable=False),
 )
 
-parts = Table(
+parts = sa.Table(
     "ledger_parts",
     METADATA,
-    Column("dataset", Text, primary_key=True),
-    Column("epoch", Integer, primary_key=True, autoincrement=False),
-    Column("owner", Text, primary_key=True),
-    Column("kind", Text, primary_key=True),
-    Column("part", Text, primary_key=True),
-    *_build_amount_columns(),
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, primary_key=True) for name in ("owner", "kind", "part")),
+    *(sa.Column(name, sa.Text, nullable=False) for name in AMOUNTS),
 )
-
 
 FIRST_FORMATS = {caps.name: 3}
 """The first format that has a table, where that is not the first of all."""
 
-IS_NOT_ANSWER = entries.c.kind != literal_column("'answer'")
+IS_NOT_ANSWER = entries.c.kind != sa.literal_column("'answer'")
 """All but answers. No parameter: a plan that is made once for all values could not use a partial index."""
 
 
-def _where(condition: ColumnElement[bool]) -> dict[str, Any]:
-    return {"sqlite_where": condition, "postgresql_where": condition}
-
-
-def _where_present(column: str) -> dict[str, Any]:
-    return _where(entries.c[column].is_not(None))
+def _index_entries(name: str, columns: str, condition: sa.ColumnElement[bool], unique: bool = False) -> sa.Index:
+    """A partial index of entries, on columns that are separated by spaces."""
+    indexed_columns = [entries.c[column] for column in columns.split()]
+    return sa.Index(name, *indexed_columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 INDICES = (
-    Index("ledger_key", entries.c.dataset, entries.c.analyst, entries.c.key, unique=True, **_where_present("key")),
-    Index("ledger_history", entries.c.dataset, entries.c.analyst, entries.c.seq, **_where_present("analyst")),
-    Index(
-        "ledger_own", *(entries.c[at] for at in ("dataset", "finds", "analyst", "epsilon")), **_where_present("finds")
-    ),
-    Index("ledger_any", entries.c.dataset, entries.c.finds, entries.c.epsilon, **_where_present("finds")),
-    Index("ledger_log", entries.c.dataset, entries.c.seq, **_where(IS_NOT_ANSWER)),
+    _index_entries("ledger_key", "dataset analyst key", entries.c.key.is_not(None), unique=True),
+    _index_entries("ledger_history", "dataset analyst seq", entries.c.analyst.is_not(None)),
+    _index_entries("ledger_own", "dataset finds analyst epsilon", entries.c.finds.is_not(None)),
+    _index_entries("ledger_any", "dataset finds epsilon", entries.c.finds.is_not(None)),
+    _index_entries("ledger_log", "dataset seq", IS_NOT_ANSWER),
     *(
-        Index(f"ledger_most_{name}", *(parts.c[at] for at in ("dataset", "epoch", "owner", "kind", name)))
+        sa.Index(f"ledger_most_{name}", *(parts.c[column] for column in ("dataset", "epoch", "owner", "kind", name)))
         for name in AMOUNTS
     ),
 )
 
 
-def _match_parameters(table: Table, *names: str) -> list[Any]:
-    return [table.c[name] == bindparam(f"by_{name}") for name in names]
+def match_parameters(table: sa.Table, *names: str) -> list[Any]:
+    """The conditions that columns of a table equal the parameters `by_` and their names."""
+    return [table.c[name] == sa.bindparam(f"by_{name}") for name in names]
 
 
-def _select_dataset_accounts(table: Table, *any_of: ColumnElement[bool]) -> Select[Any]:
-    return select(table.c.epoch).where(*_match_parameters(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
+def _select_dataset_accounts(table: sa.Table, *any_of: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return (
+        sa.select(table.c.epoch)
+        .where(*match_parameters(table, "dataset"), table.c.owner == "", sa.or_(*any_of))
+        .limit(1)
+    )
 
 
 # Written once: to build a statement takes longer than to run it.
-SELECT_HEAD = select(heads).where(*_match_parameters(heads, "dataset"))
+SELECT_HEAD = sa.select(heads).where(*match_parameters(heads, "dataset"))
 SELECT_HEAD_FOR_UPDATE = SELECT_HEAD.with_for_update()
-UPDATE_HEAD = update(heads).where(*_match_parameters(heads, "dataset"))
-SELECT_BODY = select(entries.c.body).where(*_match_parameters(entries, "dataset", "seq"))
-SELECT_ANSWER = select(answers.c.answer).where(*_match_parameters(answers, "dataset", "seq"))
-INSERT_ENTRY, INSERT_ANSWER, INSERT_HEAD = insert(entries), insert(answers), insert(heads)
+UPDATE_HEAD = sa.update(heads).where(*match_parameters(heads, "dataset"))
+SELECT_BODY = sa.select(entries.c.body).where(*match_parameters(entries, "dataset", "seq"))
+SELECT_ANSWER = sa.select(answers.c.answer).where(*match_parameters(answers, "dataset", "seq"))
+INSERT_ENTRY, INSERT_ANSWER, INSERT_HEAD = sa.insert(entries), sa.insert(answers), sa.insert(heads)
+HEAD_COLUMNS: tuple[str, ...] = tuple(heads.c.keys())
+"""The columns of a head, which its fields are called like."""
 ACCOUNT_KEY = ("dataset", "epoch", "owner")
 PART_KEY = (*ACCOUNT_KEY, "kind", "part")
-SELECT_ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*_match_parameters(accounts, *ACCOUNT_KEY))
-SELECT_PART = select(*(parts.c[name] for name in AMOUNTS)).where(*_match_parameters(parts, *PART_KEY))
-UPDATE_ACCOUNT = update(accounts).where(*_match_parameters(accounts, *ACCOUNT_KEY))
-UPDATE_PART = update(parts).where(*_match_parameters(parts, *PART_KEY))
-SELECT_TERMS = select(caps.c.terms).where(*_match_parameters(caps, "dataset", "owner"))
-SELECT_FORGOTTEN = select(entries.c.body).where(
-    *_match_parameters(entries, "dataset", "analyst"),
+SELECT_ACCOUNT = sa.select(*(accounts.c[name] for name in AMOUNTS)).where(*match_parameters(accounts, *ACCOUNT_KEY))
+SELECT_PART = sa.select(*(parts.c[name] for name in AMOUNTS)).where(*match_parameters(parts, *PART_KEY))
+UPDATE_ACCOUNT = sa.update(accounts).where(*match_parameters(accounts, *ACCOUNT_KEY))
+UPDATE_PART = sa.update(parts).where(*match_parameters(parts, *PART_KEY))
+SELECT_TERMS = sa.select(caps.c.terms).where(*match_parameters(caps, "dataset", "owner"))
+SELECT_FORGOTTEN = sa.select(entries.c.body).where(
+    *match_parameters(entries, "dataset", "analyst"),
     entries.c.kind == "charge",
     entries.c.body.contains(chain.encode_canonical({"query": chain.FORGOTTEN_QUERY})[1:-1]),
 )
-SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(
-    entries.c.seq
-)
-SELECT_VOIDS = select(entries.c.seq).where(*_match_parameters(entries, "dataset", "finds"))
+SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body)
+SELECT_RESTORES = SELECT_RESTORES.order_by(entries.c.seq)
+SELECT_VOIDS = sa.select(entries.c.seq).where(*match_parameters(entries, "dataset", "finds"))
 """Not the largest of them: for that SQLite looks through all entries from the last on."""
 SELECT_UNANSWERED = (
-    select(entries.c.seq)
-    .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
-    .where(
-        *_match_parameters(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")), entries.c.key.is_not(None)
-    )
-    .where(answers.c.seq.is_(None))
+    sa.select(entries.c.seq)
+    .outerjoin(answers, sa.and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
+    .where(*match_parameters(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")))
+    .where(entries.c.key.is_not(None), answers.c.seq.is_(None))
     .order_by(entries.c.seq)
 )
-SELECT_REUSES = select(entries.c.source).where(
-    *_match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
+SELECT_REUSES = sa.select(entries.c.source).where(
+    *match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
 )
-SELECT_NOT_DP: Mapping[Model, list[Select[Any]]] = {
+NOTHING = format_stored_amount(0)
+SELECT_NOT_DP: Mapping[Model, list[sa.Select[Any]]] = {
     "approx-dp": [
         _select_dataset_accounts(
-            table,
-            table.c.epsilon != table.c.dp,
-            table.c.other != format_stored_amount(0),
-            table.c.delta != format_stored_amount(0),
+            table, table.c.epsilon != table.c.dp, table.c.other != NOTHING, table.c.delta != NOTHING
         )
         for table in (accounts, parts)
     ],
     "individual-dp": [_select_dataset_accounts(table, table.c.individual != table.c.dp) for table in (accounts, parts)],
 }
 SELECT_PART_CHARGES = (
-    select(entries.c.body)
-    .where(*_match_parameters(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
+    sa.select(entries.c.body)
+    .where(*match_parameters(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
     .order_by(entries.c.seq)
 )
-UPDATE_TERMS = update(caps).where(*_match_parameters(caps, "dataset", "owner"))
+UPDATE_TERMS = sa.update(caps).where(*match_parameters(caps, "dataset", "owner"))
 
 
 def find_head(connection: Connection, dataset: str) -> Head | None:
@@ -255,38 +216,16 @@ def lock_head(connection: Connection, dataset: str) -> Head | None:
 
 
 def _parse_head(row: Row[Any] | None) -> Head | None:
-    if row is None:
-        return None
-    return Head(
-        dataset=row.dataset,
-        identity=row.identity,
-        snapshot=row.snapshot,
-        epoch=row.epoch,
-        seq=row.seq,
-        hash=row.hash,
-        partition_reach=row.partition_reach,
-        individual_reach=row.individual_reach,
-        weaker=row.weaker,
-    )
+    return None if row is None else Head(**{name: getattr(row, name) for name in HEAD_COLUMNS})
 
 
-def _columns(head: Head) -> dict[str, Any]:
-    return {
-        "dataset": head.dataset,
-        "identity": head.identity,
-        "snapshot": head.snapshot,
-        "epoch": head.epoch,
-        "seq": head.seq,
-        "hash": head.hash,
-        "partition_reach": head.partition_reach,
-        "individual_reach": head.individual_reach,
-        "weaker": head.weaker,
-    }
+def _extract_head_columns(head: Head) -> dict[str, Any]:
+    return {name: getattr(head, name) for name in HEAD_COLUMNS}
 
 
 def add_head(connection: Connection, head: Head) -> None:
     """Make the row of a new data set."""
-    connection.execute(INSERT_HEAD, _columns(head))
+    connection.execute(INSERT_HEAD, _extract_head_columns(head))
 
 
 def append_entry(connection: Connection, head: Head, body: Body) -> Head:
@@ -294,7 +233,7 @@ def append_entry(connection: Connection, head: Head, body: Body) -> Head:
     text = chain.encode_canonical(body)
     after = head.with_entry(text)
     connection.execute(INSERT_ENTRY, chain.extract_columns(body) | {"body": text, "hash": after.hash})
-    connection.execute(UPDATE_HEAD, {"by_dataset": head.dataset, **_columns(after)})
+    connection.execute(UPDATE_HEAD, {"by_dataset": head.dataset, **_extract_head_columns(after)})
     return after
 
 
@@ -319,13 +258,12 @@ def read_position(
 ) -> AccountPosition:
     """Where an owner stands, as far as a charge on the part needs to know in these models."""
     root = _read_account(connection, SELECT_ACCOUNT, _build_account_key(head, owner))
-    part_account = (
-        EMPTY_ACCOUNT if part is None else _read_account(connection, SELECT_PART, _build_part_key(head, owner, part))
-    )
+    part_account = EMPTY_ACCOUNT
+    if part is not None:
+        part_account = _read_account(connection, SELECT_PART, _build_part_key(head, owner, part))
     names = [name for model in models for name in COMPONENTS[model]]
-    return AccountPosition(
-        root, head.max_accounts, _read_other_parts(connection, head, owner, part, names), part, part_account
-    )
+    others = _read_other_parts(connection, head, owner, part, names)
+    return AccountPosition(root, head.max_accounts, others, part, part_account)
 
 
 def save_account(connection: Connection, head: Head, owner: str, part: SubAccount | None, account: Account) -> None:
@@ -334,7 +272,7 @@ def save_account(connection: Connection, head: Head, owner: str, part: SubAccoun
     key = _build_account_key(head, owner) if part is None else _build_part_key(head, owner, part)
     amounts = dict(zip(AMOUNTS, map(format_stored_amount, account), strict=True))
     if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
-        connection.execute(insert(table), key | amounts)
+        connection.execute(sa.insert(table), key | amounts)
 
 
 def find_terms(connection: Connection, dataset: str, owner: str) -> Terms | None:
@@ -347,7 +285,7 @@ def save_terms(connection: Connection, dataset: str, owner: str, terms: Terms) -
     """Write the terms of an owner's account."""
     text = chain.encode_canonical(terms.to_json())
     if not connection.execute(UPDATE_TERMS, {"by_dataset": dataset, "by_owner": owner, "terms": text}).rowcount:
-        connection.execute(insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
+        connection.execute(sa.insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
 
 
 def compute_largest_totals(connection: Connection, head: Head, owner: str) -> Account:
@@ -372,15 +310,16 @@ def has_raised_max_accounts(connection: Connection, dataset: str) -> bool:
 
 def find_models_beside_dp(connection: Connection, dataset: str) -> set[Model]:
     """The models, but dp, in which answers were drawn that cost anything: in some account they differ from dp."""
-    models: set[Model] = set()
-    for model, statements in SELECT_NOT_DP.items():
-        if any(connection.execute(statement, {"by_dataset": dataset}).first() is not None for statement in statements):
-            models.add(model)
-    return models
+    parameters = {"by_dataset": dataset}
+    return {
+        model
+        for model, statements in SELECT_NOT_DP.items()
+        if any(connection.execute(statement, parameters).first() is not None for statement in statements)
+    }
 
 
 def find_forgotten(connection: Connection, dataset: str, owner: str) -> PrivacyCost:
-    """What a restored ledger may have forgotten of an owner, and has not charged to it."""
+    """Sum the losses of an owner that a restored ledger may have forgotten and has not charged."""
     if owner in {"", chain.RESTORER}:  # were charged all of it
         return PrivacyCost()
     parameters = {"by_dataset": dataset, "by_analyst": chain.RESTORER}
@@ -404,9 +343,8 @@ def find_last_restore(connection: Connection, dataset: str) -> int:
 
 def find_last_void(connection: Connection, dataset: str) -> int:
     """The last entry that voids the charges before it which have no answer; 0 where there is none."""
-    voids: list[int] = [
-        *connection.execute(SELECT_VOIDS, {"by_dataset": dataset, "by_finds": chain.VOID_KEY}).scalars()
-    ]
+    parameters = {"by_dataset": dataset, "by_finds": chain.VOID_KEY}
+    voids: list[int] = [*connection.execute(SELECT_VOIDS, parameters).scalars()]
     return max([*voids, find_last_restore(connection, dataset)])
 
 
@@ -431,16 +369,12 @@ def list_owners(connection: Connection, head: Head) -> list[str]:
     """All who have an account in an epoch, or had one before."""
     names: set[str] = set()
     for table in (accounts, parts):
-        statement = (
-            select(table.c.owner)
-            .distinct()
-            .where(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
-        )
-        names |= set(connection.execute(statement).scalars())
+        condition = sa.and_(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
+        names |= set(connection.execute(sa.select(table.c.owner).distinct().where(condition)).scalars())
     return sorted(names)
 
 
-def _read_account(connection: Connection, statement: Select[Any], key: Mapping[str, Any]) -> Account:
+def _read_account(connection: Connection, statement: sa.Select[Any], key: Mapping[str, Any]) -> Account:
     row = connection.execute(statement, {f"by_{name}": value for name, value in key.items()}).one_or_none()
     return EMPTY_ACCOUNT if row is None else Account(*map(parse_stored_amount, row))
 
@@ -464,25 +398,24 @@ def _read_other_parts(
     for kind in ACCOUNT_KINDS:
         excluded_part = part.name if part is not None and part.kind == kind else ""
         parameters |= {f"beside_{kind}": excluded_part, f"reach_{kind}": head.max_accounts[kind]}
-    amounts: dict[tuple[AccountKind, str], list[int]] = {which: [] for which in components}
+    amounts: dict[tuple[AccountKind, str], list[int]] = {component: [] for component in components}
     for kind, name, text in connection.execute(_select_largest(components), parameters):
         amounts[kind, name].append(parse_stored_amount(text))
     return amounts
 
 
 @cache
-def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> CompoundSelect[Any]:
-    return union_all(*(_select_largest_parts(kind, name) for kind, name in components))
+def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> sa.CompoundSelect[Any]:
+    return sa.union_all(*(_select_largest_parts(kind, name) for kind, name in components))
 
 
-def _select_largest_parts(kind: AccountKind, name: str) -> Select[Any]:
+def _select_largest_parts(kind: AccountKind, name: str) -> sa.Select[Any]:
+    is_other = sa.and_(parts.c.kind == kind, parts.c.part != sa.bindparam(f"beside_{kind}"))
     ordered = (
-        select(parts.c[name].label("amount"))
-        .where(
-            *_match_parameters(parts, *ACCOUNT_KEY), parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}")
-        )
+        sa.select(parts.c[name].label("amount"))
+        .where(*match_parameters(parts, *ACCOUNT_KEY), is_other)
         .order_by(parts.c[name].desc())
-        .limit(bindparam(f"reach_{kind}"))
+        .limit(sa.bindparam(f"reach_{kind}"))
         .subquery()
     )
-    return select(literal(kind), literal(name), ordered.c.amount)
+    return sa.select(sa.literal(kind), sa.literal(name), ordered.c.amount)

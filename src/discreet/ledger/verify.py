@@ -8,7 +8,7 @@ A head is recorded only after it is durable in the ledger, and it is read before
 A record may therefore be behind the ledger, as after a crash, and is never ahead of it: many processes that charge at
 once, and one that is killed at any moment, raise no false alarm.
 
-A back-up that was restored with what was spent since has entries that say so (`forgetting`). They are the way out: a
+A back-up that was restored with what was spent since has entries that say so (`backup`). They are the way out: a
 ledger that lacks a recorded head is accepted when its data set is next opened if it has such an entry that the record
 has not seen before. An older copy of the same ledger has none.
 
@@ -36,7 +36,7 @@ from discreet.ledger.database import RESTORE_COMMAND, Database
 from discreet.ledger.storage import accounts, answers, caps, entries, heads, parts
 from discreet.privacy.cost import PrivacyCost
 
-SELECT_HASH = select(entries.c.hash, entries.c.kind).where(*storage._match_parameters(entries, "dataset", "seq"))
+SELECT_HASH = select(entries.c.hash, entries.c.kind).where(*storage.match_parameters(entries, "dataset", "seq"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class HeadComparison:
     """A ledger that has all that a record knows of, or that was restored since."""
 
     head: RecordedHead | None
-    """What the record should say now; None where the ledger does not know the data set yet."""
+    """The head to record now; None where the ledger does not know the data set yet."""
     restored_at: int | None
     """The first entry of a restore that the record has not seen and that it must accept; else None."""
 
@@ -176,34 +176,23 @@ class ChainReplay:
         self._snapshots.add(body["snapshot"])
         if first:
             self.head = Head(self.head.dataset, body["identity"], body["snapshot"])
-        else:
-            self._carry_over(body["disjoint"])
-            self.head = self.head.with_snapshot(body["snapshot"])
-
-    def _carry_over(self, disjoint: bool) -> None:
+            return
         epoch = self.head.epoch
         for owner in {key[1] for key in self.spent if key[0] in (PAST_EPOCHS, epoch)}:
             totals = self.spent.get((PAST_EPOCHS, owner, "", ""), EMPTY_ACCOUNT).maximum(self._compute_total(owner))
             self.spent[PAST_EPOCHS, owner, "", ""] = totals
-            if not disjoint:
+            if not body["disjoint"]:
                 self.spent[epoch + 1, owner, "", ""] = totals
+        self.head = self.head.with_snapshot(body["snapshot"])
 
     def _compute_total(self, owner: str) -> Account:
-        """The root and, of each kind and component, the `reach` largest parts, in the present epoch."""
-        owner_accounts = {
-            key[2:]: account for key, account in self.spent.items() if key[:2] == (self.head.epoch, owner)
-        }
-        total = owner_accounts.get(("", ""), EMPTY_ACCOUNT)
+        """The root and, of each kind and component, the largest parts of one unit, in the present epoch."""
+        total = self.spent.get((self.head.epoch, owner, "", ""), EMPTY_ACCOUNT)
         for kind, max_accounts in self.head.max_accounts.items():
-            part_accounts = [account for (part_kind, _), account in owner_accounts.items() if part_kind == kind]
-            total = total.plus(
-                Account(
-                    *(
-                        sum(sorted(column)[-max_accounts:]) if max_accounts else 0
-                        for column in zip(*part_accounts, strict=True)
-                    )
-                )
-            )
+            part_key = (self.head.epoch, owner, kind)
+            amounts = zip(*(account for key, account in self.spent.items() if key[:3] == part_key), strict=True)
+            if max_accounts:
+                total = total.plus(Account(*(sum(sorted(column)[-max_accounts:]) for column in amounts)))
         return total
 
     def _charge(self, body: Body) -> None:
@@ -262,12 +251,11 @@ class ChainReplay:
         return reduce(Account.plus, (spent for key, spent in self.spent.items() if key[1] == owner), EMPTY_ACCOUNT)
 
     def _sum_uncharged(self, owner: str) -> PrivacyCost:
-        """What a restored ledger may have forgotten of an owner, and has not charged to it."""
+        """The losses of an owner that a restored ledger may have forgotten and has not charged."""
         if owner in {DATASET_OWNER, chain.RESTORER}:
             return PrivacyCost()
-        return chain.sum_forgotten(
-            body for seq, body in self._forgotten_charges.items() if (owner, seq) not in self._reuses
-        )
+        charges = self._forgotten_charges.items()
+        return chain.sum_forgotten(body for seq, body in charges if (owner, seq) not in self._reuses)
 
     def _change_cap(self, body: Body) -> None:
         owner, terms = body["analyst"] or DATASET_OWNER, Terms.from_json(body["terms"])
@@ -275,18 +263,14 @@ class ChainReplay:
         _require(Terms.from_json(body["before"]) == before != terms)
         known = before
         if before.models is None and terms.models is not None:
-            known = complete_terms_from_totals(
-                before, self._sum_charges(owner), self._sum_uncharged(owner), opening=False
-            )
+            spent, uncharged = self._sum_charges(owner), self._sum_uncharged(owner)
+            known = complete_terms_from_totals(before, spent, uncharged, opening=False)
         _require(terms == known.with_cap(terms.cap, models=terms.models))
         self.terms[owner] = terms
 
     def _answer(self, body: Body, source: Body, answer: str | None) -> None:
-        _require(
-            source["kind"] in {"charge", "degrade"}
-            and source["seq"] not in self.answered_entries
-            and answer is not None
-        )
+        _require(source["kind"] in {"charge", "degrade"} and source["seq"] not in self.answered_entries)
+        _require(answer is not None)
         _require(source["seq"] >= self._last_void)
         expected = chain.build_answer_entry(self.head, source, answer or "")
         _require(body == expected | {"at": body["at"]})
@@ -318,11 +302,8 @@ def verify_ledger(database: Database, ledger: str, dataset: str | None, progress
         _check_no_orphans(connection)
     results = {name: _verify_dataset(database, ChainReplay(ledger, name), progress) for name in names}
     dataset_heads = {name: verification.head for name, verification in results.items()}
-    return LedgerVerification(
-        sum(verification.entries for verification in results.values()),
-        chain.hash_texts(*dataset_heads.values()),
-        dataset_heads,
-    )
+    entry_count = sum(verification.entries for verification in results.values())
+    return LedgerVerification(entry_count, chain.hash_texts(*dataset_heads.values()), dataset_heads)
 
 
 def _verify_dataset(database: Database, replay: ChainReplay, progress: Progress) -> LedgerVerification:
@@ -330,17 +311,13 @@ def _verify_dataset(database: Database, replay: ChainReplay, progress: Progress)
     while True:
         with database.begin_read() as connection:
             head = storage.require_head(storage.find_head(connection, name), name)
-            batch = _read_next_entries(connection, replay.head)
+            after = select(entries).where(entries.c.dataset == name, entries.c.seq > replay.head.seq)
+            batch = list(connection.execute(after.order_by(entries.c.seq).limit(VERIFY_BATCH)))
             if not batch:
                 _check_end(connection, head, replay)
                 return LedgerVerification(head.seq, head.hash)
             _replay_batch(connection, batch, replay)
         progress(replay.head.seq, max(replay.head.seq, head.seq))
-
-
-def _read_next_entries(connection: Connection, head: Head) -> list[Row[Any]]:
-    after = select(entries).where(entries.c.dataset == head.dataset, entries.c.seq > head.seq)
-    return list(connection.execute(after.order_by(entries.c.seq).limit(VERIFY_BATCH)))
 
 
 def _replay_batch(connection: Connection, batch: list[Row[Any]], replay: ChainReplay) -> None:
@@ -376,10 +353,8 @@ def _parse_entry_body(row: Row[Any]) -> Body | None:
         copies = chain.extract_columns(body)
     except (DiscreetError, AttributeError):
         return None
-    is_canonical = chain.encode_canonical(body) == row.body and all(
-        getattr(row, name) == copy for name, copy in copies.items()
-    )
-    return body if is_canonical else None
+    are_copies = all(getattr(row, name) == copy for name, copy in copies.items())
+    return body if are_copies and chain.encode_canonical(body) == row.body else None
 
 
 def _check_end(connection: Connection, head: Head, replay: ChainReplay) -> None:
@@ -401,7 +376,10 @@ def _check_end(connection: Connection, head: Head, replay: ChainReplay) -> None:
     if spent:
         raise _build_account_error(head, min(spent))
     expected = {owner: chain.encode_canonical(terms.to_json()) for owner, terms in replay.terms.items()}
-    recorded = _read_recorded_terms(connection, head.dataset)
+    recorded: dict[str, str] = {}
+    if inspect(connection).has_table(caps.name):  # which a back-up of an older format has not
+        statement = select(caps.c.owner, caps.c.terms).where(caps.c.dataset == head.dataset)
+        recorded = dict(map(tuple, connection.execute(statement)))
     wrong = min((owner for owner, _ in expected.items() ^ recorded.items()), default=None)
     if wrong is not None:
         raise ClaimFailed(
@@ -409,21 +387,11 @@ def _check_end(connection: Connection, head: Head, replay: ChainReplay) -> None:
         )
 
 
-def _read_recorded_terms(connection: Connection, dataset: str) -> dict[str, str]:
-    if not inspect(connection).has_table(caps.name):  # a back-up of an older format
-        return {}
-    return dict(map(tuple, connection.execute(select(caps.c.owner, caps.c.terms).where(caps.c.dataset == dataset))))
-
-
 def _read_amounts(connection: Connection, dataset: str) -> Iterator[tuple[AccountKey, tuple[str, ...]]]:
-    for row in connection.execute(select(accounts).where(accounts.c.dataset == dataset)):
-        yield (row.epoch, row.owner, "", ""), _extract_amounts(row)
-    for row in connection.execute(select(parts).where(parts.c.dataset == dataset)):
-        yield (row.epoch, row.owner, row.kind, row.part), _extract_amounts(row)
-
-
-def _extract_amounts(row: Row[Any]) -> tuple[str, ...]:
-    return tuple(getattr(row, name) for name in AMOUNTS)
+    for table in (accounts, parts):
+        for row in connection.execute(select(table).where(table.c.dataset == dataset)):
+            part = ("", "") if table is accounts else (row.kind, row.part)
+            yield (row.epoch, row.owner, *part), tuple(getattr(row, name) for name in AMOUNTS)
 
 
 def _check_no_orphans(connection: Connection) -> None:
@@ -435,17 +403,15 @@ def _check_no_orphans(connection: Connection) -> None:
             raise ClaimFailed(f"the ledger was changed: it has rows of {str(name)[:40]!r}, which has no head")
 
 
-def _build_entry_error(before: Head, why: str) -> ClaimFailed:
-    return ClaimFailed(f"entry {before.seq + 1} of {_format_dataset(before)} is not what was written: {why}")
+def _build_entry_error(before: Head, reason: str) -> ClaimFailed:
+    return ClaimFailed(f"entry {before.seq + 1} of {_format_dataset(before)} is not what was written: {reason}")
 
 
 def _build_account_error(head: Head, key: AccountKey) -> ClaimFailed:
     epoch, owner, kind, part = key
-    whose = _describe_owner(owner)
-    which = f" on {kind} {part[:40]!r}" if kind else ""
-    return ClaimFailed(
-        f"{_format_dataset(head)}: the account of {whose}{which}, epoch {epoch}, does not follow from the entries"
-    )
+    account = f"{_describe_owner(owner)} on {kind} {part[:40]!r}" if kind else _describe_owner(owner)
+    subject = f"the account of {account}, epoch {epoch},"
+    return ClaimFailed(f"{_format_dataset(head)}: {subject} does not follow from the entries")
 
 
 def _describe_owner(owner: str) -> str:

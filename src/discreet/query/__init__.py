@@ -1,4 +1,4 @@
-"""What is asked of a table."""
+"""Questions: from SQL text to a resolved query, its canonical form, and the scans that a source is asked for."""
 
 from discreet.query.resolve import parse_sql as parse_sql
 from discreet.query.to_sql import to_sql as to_sql

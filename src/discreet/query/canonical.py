@@ -9,27 +9,16 @@ from fractions import Fraction
 from functools import partial
 from itertools import zip_longest
 
-from discreet.query.predicates import (
-    FALSE,
-    TRUE,
-    AllOf,
-    AnyOf,
-    ColumnCondition,
-    InRanges,
-    InTexts,
-    Predicate,
-    build_whole_domain,
-    complement_condition,
-    intersect_conditions,
-    is_empty_condition,
-    unite_conditions,
-)
+from discreet.query import predicates
+from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, ColumnCondition, InRanges, InTexts, Predicate
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
+_JoinConditions = Callable[[ColumnCondition, ColumnCondition], ColumnCondition]
+
 
 def format_canonical_query(query: Query) -> str:
-    """All of a question but its presentation, as JSON text."""
+    """Format all of a question but its presentation as JSON text."""
     payload = {
         "table": query.table,
         "aggregates": [_describe_aggregate(aggregate) for aggregate in query.aggregates],
@@ -49,22 +38,17 @@ def _describe_aggregate(aggregate: Aggregate) -> list[object]:
 
 
 def sort_aggregates(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
-    """By function, column, filter and orders; first without a filter."""
+    """Sort aggregates by function, column, filter and orders; first those without a filter."""
     return tuple(sorted(aggregates, key=_build_aggregate_sort_key))
 
 
 def _build_aggregate_sort_key(aggregate: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
-    return (
-        aggregate.function,
-        aggregate.column or "",
-        aggregate.where != TRUE,
-        _build_predicate_sort_key(aggregate.where),
-        aggregate.orders,
-    )
+    where = aggregate.where
+    return aggregate.function, aggregate.column or "", where != TRUE, _build_predicate_sort_key(where), aggregate.orders
 
 
 def simplify_predicate(predicate: Predicate, schema: Schema) -> Predicate:
-    """The same rows, said in one way: sorted, each part once, nothing that follows from the rest.
+    """Simplify a predicate to one form for the same rows: sorted, each part once, nothing that follows from the rest.
 
     A part is held only against the values that its neighbours leave open: both in age >= 18 AND (age <= 30 OR smoker)
     and in age < 18 OR (age <= 30 AND smoker) the inner part is 18 to 30. Each step leaves fewer parts or smaller sets,
@@ -75,7 +59,7 @@ def simplify_predicate(predicate: Predicate, schema: Schema) -> Predicate:
 
 
 def simplify_within(predicate: Predicate, where: Predicate, schema: Schema) -> Predicate:
-    """What a condition says of the rows of which another, in canonical form, is true already: TRUE where that is all.
+    """Simplify a condition within the rows of another, which is in canonical form: TRUE where it holds in all of them.
 
     Equal conditions on one column have one form here too, and parts that the other says itself are left out.
     """
@@ -109,81 +93,46 @@ class _OpenValues:
     conditions: Mapping[str, ColumnCondition]
 
     def get_condition(self, column: str) -> ColumnCondition:
-        return self.conditions.get(column) or build_whole_domain(self.schema.column(column))
+        return self.conditions.get(column) or predicates.build_whole_domain(self.schema.column(column))
 
     def narrow_to(self, condition: ColumnCondition) -> _OpenValues:
-        return _OpenValues(
-            self.schema,
-            {
-                **self.conditions,
-                condition.column: intersect_conditions(self.get_condition(condition.column), condition),
-            },
-        )
+        narrowed = predicates.intersect_conditions(self.get_condition(condition.column), condition)
+        return _OpenValues(self.schema, {**self.conditions, condition.column: narrowed})
 
     def exclude(self, condition: ColumnCondition) -> _OpenValues:
-        return self.narrow_to(complement_condition(condition, self.schema.column(condition.column)))
+        return self.narrow_to(predicates.complement_condition(condition, self.schema.column(condition.column)))
 
 
 def _narrow_predicate(predicate: Predicate, open_values: _OpenValues) -> Predicate:
     """One pass: what is known from outside is used inside."""
-    match predicate:
-        case AllOf(parts):
-            return _narrow_all(parts, open_values)
-        case AnyOf(parts):
-            return _narrow_any(parts, open_values)
-        case _:
-            open_condition = open_values.get_condition(predicate.column)
-            common = intersect_conditions(predicate, open_condition)
-            return FALSE if is_empty_condition(common) else TRUE if common == open_condition else common
+    if isinstance(predicate, AllOf | AnyOf):
+        return _narrow_parts(predicate, open_values)
+    open_condition = open_values.get_condition(predicate.column)
+    common = predicates.intersect_conditions(predicate, open_condition)
+    return FALSE if predicates.is_empty_condition(common) else TRUE if common == open_condition else common
 
 
-def _narrow_all(parts: tuple[Predicate, ...], open_values: _OpenValues) -> Predicate:
-    narrowed_conditions = [
-        _narrow_predicate(_fold_pairs(column_conditions, intersect_conditions), open_values)
-        for column_conditions in _group_by_column(parts)
-    ]
-    for part in _filter_column_conditions(narrowed_conditions):
-        open_values = open_values.narrow_to(part)
-    return _join_parts(
-        AllOf,
-        [
-            *narrowed_conditions,
-            *(_narrow_predicate(part, open_values) for part in parts if isinstance(part, AllOf | AnyOf)),
-        ],
+def _narrow_parts(predicate: AllOf | AnyOf, open_values: _OpenValues) -> Predicate:
+    """The conditions on each column joined to one; then the mixtures of columns, within what those leave open."""
+    is_all = isinstance(predicate, AllOf)
+    join: _JoinConditions = (
+        predicates.intersect_conditions if is_all else partial(predicates.unite_conditions, schema=open_values.schema)
     )
-
-
-def _narrow_any(parts: tuple[Predicate, ...], open_values: _OpenValues) -> Predicate:
-    union = partial(unite_conditions, schema=open_values.schema)
-    narrowed_conditions = [
-        _narrow_predicate(_fold_pairs(column_conditions, union), open_values)
-        for column_conditions in _group_by_column(parts)
-    ]
-    for part in _filter_column_conditions(narrowed_conditions):
-        open_values = open_values.exclude(part)
-    return _join_parts(
-        AnyOf,
-        [
-            *narrowed_conditions,
-            *(_narrow_predicate(part, open_values) for part in parts if isinstance(part, AllOf | AnyOf)),
-        ],
-    )
+    conditions_by_column: dict[str, list[ColumnCondition]] = {}
+    for condition in _filter_column_conditions(predicate.parts):
+        conditions_by_column.setdefault(condition.column, []).append(condition)
+    conditions = [_narrow_predicate(_fold_pairs(group, join), open_values) for group in conditions_by_column.values()]
+    for condition in _filter_column_conditions(conditions):
+        open_values = open_values.narrow_to(condition) if is_all else open_values.exclude(condition)
+    mixtures = [_narrow_predicate(part, open_values) for part in predicate.parts if isinstance(part, AllOf | AnyOf)]
+    return _join_parts(type(predicate), [*conditions, *mixtures])
 
 
 def _filter_column_conditions(parts: Iterable[Predicate]) -> Iterator[ColumnCondition]:
     return (part for part in parts if isinstance(part, InRanges | InTexts))
 
 
-def _group_by_column(parts: Iterable[Predicate]) -> Iterable[list[ColumnCondition]]:
-    groups: dict[str, list[ColumnCondition]] = {}
-    for part in _filter_column_conditions(parts):
-        groups.setdefault(part.column, []).append(part)
-    return groups.values()
-
-
-def _fold_pairs(
-    conditions: list[ColumnCondition], join: Callable[[ColumnCondition, ColumnCondition], ColumnCondition]
-) -> ColumnCondition:
+def _fold_pairs(conditions: list[ColumnCondition], join: _JoinConditions) -> ColumnCondition:
     """All joined into one, two by two, so that a long list is not walked for each of its members."""
     while len(conditions) > 1:
         pairs = zip_longest(conditions[::2], conditions[1::2])
@@ -209,9 +158,8 @@ def _absorb_parts(predicate: Predicate) -> Predicate:
         return predicate
     parts = [_absorb_parts(part) for part in predicate.parts]
     members_of_part = {part: frozenset(part.parts) for part in parts if isinstance(part, AllOf | AnyOf)}
-    needless = {
-        part for part, members in members_of_part.items() if any(other < members for other in members_of_part.values())
-    }
+    smaller = members_of_part.values()
+    needless = {part for part, members in members_of_part.items() if any(other < members for other in smaller)}
     return _join_parts(type(predicate), (part for part in parts if part not in needless))
 
 

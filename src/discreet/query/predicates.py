@@ -7,7 +7,7 @@ value satisfies only a condition that says so. So a predicate is true or false o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from discreet.errors import Internal, InvalidInput
@@ -99,6 +99,15 @@ def is_satisfied(predicate: Predicate, row: Mapping[str, int | str | None]) -> b
 ColumnCondition = InRanges | InTexts
 
 
+def iterate_conditions(predicate: Predicate) -> Iterator[ColumnCondition]:
+    """The conditions on single columns that a predicate is made of, from left to right."""
+    if isinstance(predicate, AllOf | AnyOf):
+        for part in predicate.parts:
+            yield from iterate_conditions(part)
+    else:
+        yield predicate
+
+
 def build_whole_domain(column: Column) -> ColumnCondition:
     """All values, and the missing one where there may be one: true of every row."""
     if column.private_keys:
@@ -138,21 +147,17 @@ def complement_condition(condition: ColumnCondition, column: Column) -> ColumnCo
 def unite_conditions(condition: ColumnCondition, other: ColumnCondition, schema: Schema) -> ColumnCondition:
     """The values of either; of the same column."""
     column = schema.column(condition.column)
-    return complement_condition(
-        intersect_conditions(complement_condition(condition, column), complement_condition(other, column)), column
-    )
+    neither = intersect_conditions(complement_condition(condition, column), complement_condition(other, column))
+    return complement_condition(neither, column)
 
 
 def find_code_gaps(ranges: Codes, column: Column) -> Codes:
     """The codes of the column that are in none of the ranges."""
-    gap_ranges, start = [], column.lower
-    for low, high in ranges:
-        if start < low:
-            gap_ranges.append((start, min(low - 1, column.upper)))
+    gaps, start = [], column.lower
+    for low, high in (*ranges, (column.upper + 1, column.upper + 1)):
+        gaps.append((start, min(low - 1, column.upper)))
         start = max(start, high + 1)
-    if start <= column.upper:
-        gap_ranges.append((start, column.upper))
-    return tuple((low, high) for low, high in gap_ranges if low <= high)
+    return tuple((low, high) for low, high in gaps if low <= high)
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Codes:
@@ -175,13 +180,10 @@ def _intersect_ranges(first: Codes, second: Codes) -> Codes:
     """The intersection, in one walk over both."""
     common_ranges, first_index, second_index = [], 0, 0
     while first_index < len(first) and second_index < len(second):
-        low, high = (
-            max(first[first_index][0], second[second_index][0]),
-            min(first[first_index][1], second[second_index][1]),
-        )
-        if low <= high:
-            common_ranges.append((low, high))
-        if first[first_index][1] < second[second_index][1]:
+        (low, high), (other_low, other_high) = first[first_index], second[second_index]
+        if max(low, other_low) <= min(high, other_high):
+            common_ranges.append((max(low, other_low), min(high, other_high)))
+        if high < other_high:
             first_index += 1
         else:
             second_index += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -123,14 +123,10 @@ class Presentation:
 
     def __post_init__(self) -> None:
         """Require tuples of outputs and of what is said of them."""
+        has_valid_parts = _is_tuple_of(self.outputs, OutputColumn) and _is_tuple_of(self.having, HavingCondition)
         has_valid_order = _is_tuple_of(self.order, tuple) and all(map(_is_direction, self.order))
         has_valid_limit = self.limit is None or (_is_index(self.limit) and self.limit > 0)
-        if not (
-            _is_tuple_of(self.outputs, OutputColumn)
-            and _is_tuple_of(self.having, HavingCondition)
-            and has_valid_order
-            and has_valid_limit
-        ):
+        if not (has_valid_parts and has_valid_order and has_valid_limit):
             raise InvalidInput("a presentation has outputs, comparisons, places to sort by and a limit of at least 1")
 
 
@@ -159,11 +155,8 @@ class Query:
         if not all(type(name) is str for name in names) or (self.unit is None) != (self.column is None):
             raise InvalidInput("a query names its table, and if it is about one unit that unit and a column")
         has_valid_parts = _is_tuple_of(self.aggregates, Aggregate) and _is_tuple_of(self.keys, GroupKey)
-        if (
-            not has_valid_parts
-            or type(self.presentation) is not Presentation
-            or not has_exact_type(self.where, *PREDICATES)
-        ):
+        has_valid_layout = type(self.presentation) is Presentation
+        if not (has_valid_parts and has_valid_layout and has_exact_type(self.where, *PREDICATES)):
             raise InvalidInput("a query has tuples of aggregates and keys, a presentation and a predicate")
         if not _is_one_of(self.nesting, NESTINGS):
             raise InvalidInput(f"the nesting of a query is one of {', '.join(map(repr, NESTINGS))}")
@@ -210,10 +203,21 @@ FUNCTION_SPELLINGS: Mapping[str, AggregateFunction] = {
 """The names a function goes by; the first of several is the usual one."""
 
 
-def format_key_label(key: GroupKey, schema: Schema) -> str:
-    """The column, or its bins with their width in the column's units."""
+def format_key_label(key: GroupKey, schema: Schema, format_column: Callable[[str], str] = str) -> str:
+    """Format a group key: the column, or its bins with their width in the column's units."""
     width = key.width * schema.column(key.column).step
-    return key.column if key.width == 1 else f"BIN({key.column}, {format_full_number(width)})"
+    name = format_column(key.column)
+    return name if key.width == 1 else f"BIN({name}, {format_full_number(width)})"
+
+
+def count_bins(key: GroupKey, schema: Schema) -> int:
+    """Count the bins of a group key; a missing value is in none of them."""
+    return -(-schema.column(key.column).size // key.width)
+
+
+def count_key_cells(keys: Iterable[GroupKey], schema: Schema) -> list[int]:
+    """Count the cells of each group key: its bins, and one where a value can be missing."""
+    return [count_bins(key, schema) + schema.column(key.column).is_nullable for key in keys]
 
 
 def format_aggregate_label(spelling: str, argument: str, order: Fraction | None = None) -> str:

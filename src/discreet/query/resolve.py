@@ -23,6 +23,8 @@ from discreet.query.query import (
     OutputColumn,
     Presentation,
     Query,
+    count_bins,
+    count_key_cells,
     format_aggregate_label,
     format_full_number,
     format_key_label,
@@ -34,13 +36,8 @@ from discreet.untrusted import copy_text
 
 NUMBER_FUNCTIONS = ("sum", "avg", "var", "stddev", "trimmed_mean")
 RANK_FUNCTIONS = ("quantile", "min", "max", "second_max")
-FUNCTION_REPLACEMENTS = {
-    "PERCENTILE_CONT": "QUANTILE(x, 0.5)",
-    "PERCENTILE_DISC": "QUANTILE(x, 0.5)",
-    "PERCENTILE": "QUANTILE(x, 0.5)",
-    "QUANTILE_CONT": "QUANTILE(x, 0.5)",
-    "QUANTILE_DISC": "QUANTILE(x, 0.5)",
-    "APPROX_QUANTILE": "QUANTILE(x, 0.5)",
+OTHER_QUANTILES = "PERCENTILE_CONT PERCENTILE_DISC PERCENTILE QUANTILE_CONT QUANTILE_DISC APPROX_QUANTILE"
+FUNCTION_REPLACEMENTS = dict.fromkeys(OTHER_QUANTILES.split(), "QUANTILE(x, 0.5)") | {
     "MEAN": "AVG(x)",
     "TRIM_MEAN": "TRIMMED_MEAN(x, 0.1)",
     "WIDTH_BUCKET": "BIN(x, width)",
@@ -49,7 +46,7 @@ FUNCTION_REPLACEMENTS = {
 }
 CALLABLE_FUNCTIONS = frozenset({*FUNCTION_SPELLINGS, "BIN", "HISTOGRAM"})
 MAX_ORDER_DENOMINATOR = 10**6
-ONE_HALF = Fraction(1, 2)
+MAX_CELLS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class ResolvedOutput:
 
 
 def resolve_output(expression: QualifiedName | FunctionCall, scope: Scope) -> list[ResolvedOutput]:
-    """One column of the reply, or several for several quantiles and for a histogram."""
+    """Resolve an entry to one column of the reply, or to several for several quantiles and for a histogram."""
     if isinstance(expression, QualifiedName):
         return [_build_key_output(GroupKey(scope.find_column(expression).name), scope)]
     if expression.where is not True:
@@ -69,7 +66,9 @@ def resolve_output(expression: QualifiedName | FunctionCall, scope: Scope) -> li
     if expression.function == "BIN":
         return [_resolve_bins(expression, scope)]
     if expression.function == "HISTOGRAM":
-        return [_resolve_histogram(expression, scope), ResolvedOutput("COUNT(*)", Aggregate("count"))]
+        column, number = _check_bin_arguments(expression, scope, "HISTOGRAM(x, bins)")
+        width = -(-column.size // as_int(number, "the number of bins"))
+        return [_build_key_output(GroupKey(column.name, width), scope), ResolvedOutput("COUNT(*)", Aggregate("count"))]
     if expression.function not in FUNCTION_SPELLINGS:
         raise build_unknown_function_error(expression.function)
     function = FUNCTION_SPELLINGS[expression.function]
@@ -93,13 +92,11 @@ def _resolve_filtered_count(call: FunctionCall, scope: Scope) -> ResolvedOutput:
     if function == "count" and isinstance(where, InRanges | InTexts):
         filter_column = scope.schema.column(where.column)
         if filter_column.is_nullable and where == resolve_filter(True, filter_column, scope):
-            return ResolvedOutput(
-                format_aggregate_label("COUNT", filter_column.name), Aggregate("count", filter_column.name)
-            )
+            name = filter_column.name
+            return ResolvedOutput(format_aggregate_label("COUNT", name), Aggregate("count", name))
     label = "COUNT(*)" if column is not None and column.is_nullable else unfiltered_output.label
-    return ResolvedOutput(
-        label + format_filter(where, scope.schema, quote_column_name), Aggregate(function, where=where)
-    )
+    label += format_filter(where, scope.schema, quote_column_name)
+    return ResolvedOutput(label, Aggregate(function, where=where))
 
 
 def _resolve_column_function(call: FunctionCall, function: AggregateFunction, column: Column) -> list[ResolvedOutput]:
@@ -110,9 +107,8 @@ def _resolve_column_function(call: FunctionCall, function: AggregateFunction, co
         return [_resolve_trimmed_mean(call, column)]
     _refuse_numbers(call, f"{call.function}(x)")
     label = format_aggregate_label(call.function, column.name)
-    if function == "count" and not column.is_nullable:
-        return [ResolvedOutput(label, Aggregate("count"))]
-    return [ResolvedOutput(label, Aggregate(function, column.name))]
+    counts_all = function == "count" and not column.is_nullable
+    return [ResolvedOutput(label, Aggregate(function, None if counts_all else column.name))]
 
 
 def _check_column_kind(spelling: str, function: AggregateFunction, column: Column) -> None:
@@ -135,19 +131,16 @@ def _resolve_quantiles(call: FunctionCall, column: Column) -> list[ResolvedOutpu
     elif not call.numbers:
         raise InvalidInput("QUANTILE needs an order, such as QUANTILE(x, 0.25)")
     orders = [_check_order(number) for number in call.numbers] or [Fraction(1, 2)]
-    return [
-        ResolvedOutput(
-            format_aggregate_label(call.function, column.name, order), Aggregate("quantile", column.name, (order,))
-        )
-        for order in orders
-    ]
+    labels = [format_aggregate_label(call.function, column.name, order) for order in orders]
+    aggregates = [Aggregate("quantile", column.name, (order,)) for order in orders]
+    return list(map(ResolvedOutput, labels, aggregates))
 
 
 def _resolve_trimmed_mean(call: FunctionCall, column: Column) -> ResolvedOutput:
     if len(call.numbers) != 1:
         raise InvalidInput("TRIMMED_MEAN is written TRIMMED_MEAN(x, 0.1), with the share left out at either end")
     (share,) = call.numbers
-    if not 0 < share < ONE_HALF or MAX_ORDER_DENOMINATOR % share.denominator:
+    if not 0 < share < Fraction(1, 2) or MAX_ORDER_DENOMINATOR % share.denominator:
         raise InvalidInput(
             "the share of a trimmed mean is above 0 and below 0.5, with at most six digits after the point; "
             f"got {format_full_number(share)[:40]}"
@@ -185,12 +178,6 @@ def _resolve_bins(call: FunctionCall, scope: Scope) -> ResolvedOutput:
     return _build_key_output(GroupKey(column.name, min(int(codes), column.size)), scope)
 
 
-def _resolve_histogram(call: FunctionCall, scope: Scope) -> ResolvedOutput:
-    column, number = _check_bin_arguments(call, scope, "HISTOGRAM(x, bins)")
-    bins = as_int(number, "the number of bins")
-    return _build_key_output(GroupKey(column.name, -(-column.size // bins)), scope)
-
-
 def _check_bin_arguments(call: FunctionCall, scope: Scope, usage: str) -> tuple[Column, Fraction]:
     if call.column is None or len(call.numbers) != 1:
         raise InvalidInput(f"{call.function} is written {usage}, of a column and a number")
@@ -206,15 +193,12 @@ def _build_key_output(key: GroupKey, scope: Scope) -> ResolvedOutput:
 
 def _refuse_numbers(call: FunctionCall, usage: str) -> None:
     if call.numbers:
-        raise InvalidInput(f"{call.function} is written {usage}, without {_format_numbers(call.numbers)}")
-
-
-def _format_numbers(numbers: Sequence[Fraction]) -> str:
-    return ", ".join(format_full_number(number)[:40] for number in numbers[:3])
+        numbers = ", ".join(format_full_number(number)[:40] for number in call.numbers[:3])
+        raise InvalidInput(f"{call.function} is written {usage}, without {numbers}")
 
 
 def build_unknown_function_error(function: str) -> InvalidInput:
-    """What to say of a function that is not one of ours."""
+    """Name the functions there are, or the one to write in the place of a well-known other one."""
     if function in FUNCTION_REPLACEMENTS:
         return InvalidInput(f"there is no {function} here; write {FUNCTION_REPLACEMENTS[function]}")
     return InvalidInput(
@@ -222,11 +206,8 @@ def build_unknown_function_error(function: str) -> InvalidInput:
     )
 
 
-MAX_CELLS = 100_000
-
-
 def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
-    """The question as the planner reads it."""
+    """Resolve a parsed question to the query that the planner reads."""
     scope = Scope.of(question, schema)
     if question.unit is not None:
         return _resolve_unit_query(question, scope)
@@ -238,14 +219,12 @@ def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
         outputs=tuple(_build_output(output, keys, aggregates) for output in selected),
         having=tuple(_build_having(bound, selected, scope) for bound in question.having),
         order=tuple(
-            (_find_output_index(reference, selected, scope), is_descending)
-            for reference, is_descending in question.order
+            (_find_output_index(reference, selected, scope), descending) for reference, descending in question.order
         ),
         limit=None if question.limit is None else as_int(question.limit, "LIMIT"),
     )
-    return Query(
-        schema.name, aggregates, presentation, scope.where, keys, nesting=_resolve_nesting(question, keys, aggregates)
-    )
+    nesting = _resolve_nesting(question, keys, aggregates)
+    return Query(schema.name, aggregates, presentation, scope.where, keys, nesting=nesting)
 
 
 def _resolve_nesting(question: ParsedQuestion, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Nesting:
@@ -262,7 +241,6 @@ def _resolve_nesting(question: ParsedQuestion, keys: Sequence[GroupKey], aggrega
 
 
 def _resolve_unit_query(question: ParsedQuestion, scope: Scope) -> Query:
-    """One column of one unit."""
     schema = scope.schema
     if not schema.individual_queries:
         raise InvalidInput(f"the custodian of {schema.name} has not allowed questions about one unit; ask an aggregate")
@@ -283,9 +261,12 @@ def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOut
         raise InvalidInput("the SELECT list is empty; ask for an aggregate such as COUNT(*)")
     if any(_is_histogram(item) for item in question.items) and (len(question.items) > 1 or question.group):
         raise InvalidInput("HISTOGRAM stands alone in a question; beside others use GROUP BY BIN(x, width)")
-    selected = [
-        output for item in question.items for output in _apply_alias(item, resolve_output(item.expression, scope))
-    ]
+    selected: list[ResolvedOutput] = []
+    for item in question.items:
+        outputs = resolve_output(item.expression, scope)
+        if item.alias and len(outputs) > 1:
+            raise InvalidInput("AS names one column, and this gives several; ask for each by itself to name it")
+        selected += [replace(outputs[0], label=_check_label(item.alias))] if item.alias else outputs
     used_labels: set[str] = set()
     for output in selected:
         if output.label.casefold() in used_labels:
@@ -298,12 +279,6 @@ def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOut
 
 def _is_histogram(item: SelectItem) -> bool:
     return isinstance(item.expression, FunctionCall) and item.expression.function == "HISTOGRAM"
-
-
-def _apply_alias(item: SelectItem, outputs: list[ResolvedOutput]) -> list[ResolvedOutput]:
-    if item.alias and len(outputs) > 1:
-        raise InvalidInput("AS names one column, and this gives several; ask for each by itself to name it")
-    return [replace(output, label=_check_label(item.alias)) if item.alias else output for output in outputs]
 
 
 def _check_label(text: str) -> str:
@@ -319,7 +294,10 @@ def _resolve_keys(question: ParsedQuestion, selected: Sequence[ResolvedOutput], 
         raise InvalidInput("ROLLUP names a key twice; name each once")
     if _is_histogram(question.items[0]):
         group_keys = dict.fromkeys(output.expression for output in selected if isinstance(output.expression, GroupKey))
-        _check_bins(next(iter(group_keys)), scope.schema)
+        (key,) = group_keys
+        max_bins = MAX_CELLS - scope.schema.column(key.column).is_nullable  # a missing value is a cell of its own
+        if count_bins(key, scope.schema) > max_bins:
+            raise InvalidInput(f"this histogram has too many bins; ask for at most {max_bins:,} bins of {key.column}")
     for output in selected:
         if isinstance(output.expression, GroupKey) and output.expression not in group_keys:
             raise InvalidInput(f"{output.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
@@ -344,14 +322,6 @@ def _resolve_key(reference: OutputReference, selected: Sequence[ResolvedOutput],
     return outputs[0].expression
 
 
-def _check_bins(key: GroupKey, schema: Schema) -> None:
-    """A missing value is a cell of its own beside the bins."""
-    column = schema.column(key.column)
-    max_bins = MAX_CELLS - column.is_nullable
-    if -(-column.size // key.width) > max_bins:
-        raise InvalidInput(f"this histogram has too many bins; ask for at most {max_bins:,} bins of {column.name}")
-
-
 def _check_cells(keys: Sequence[GroupKey], schema: Schema) -> None:
     columns = [schema.column(key.column) for key in keys]
     if len({column.name for column in columns}) < len(columns):
@@ -359,23 +329,18 @@ def _check_cells(keys: Sequence[GroupKey], schema: Schema) -> None:
     private_columns = [column.name for column in columns if column.private_keys]
     if private_columns and len(columns) > 1:
         raise InvalidInput(f"the values of {private_columns[0]} are not public, so it must be the only group key")
-    sizes = [-(-column.size // key.width) + column.is_nullable for column, key in zip(columns, keys, strict=True)]
-    if math.prod(sizes) > MAX_CELLS:
-        limit_text = f"more than {MAX_CELLS} cells"
-        raise InvalidInput(f"GROUP BY would make {limit_text}; use fewer keys, or wider ones with BIN(x, width)")
+    if math.prod(count_key_cells(keys, schema)) > MAX_CELLS:
+        advice = "use fewer keys, or wider ones with BIN(x, width)"
+        raise InvalidInput(f"GROUP BY would make more than {MAX_CELLS} cells; {advice}")
 
 
 def _merge_aggregates(selected: Sequence[ResolvedOutput]) -> tuple[Aggregate, ...]:
     """Each aggregate once, in order; the quantiles of one column together."""
-    aggregates_by_base: dict[Aggregate, set[Aggregate]] = {}
-    for entry in selected:
-        if isinstance(entry.expression, Aggregate):
-            aggregates_by_base.setdefault(_drop_orders(entry.expression), set()).add(entry.expression)
-    merged = (
-        replace(base_aggregate, orders=tuple(sorted(order for entry in merged_group for order in entry.orders)))
-        for base_aggregate, merged_group in aggregates_by_base.items()
-    )
-    return sort_aggregates(merged)
+    orders: dict[Aggregate, set[Fraction]] = {}
+    for output in selected:
+        if isinstance(output.expression, Aggregate):
+            orders.setdefault(_drop_orders(output.expression), set()).update(output.expression.orders)
+    return sort_aggregates(replace(base, orders=tuple(sorted(orders[base]))) for base in orders)
 
 
 def _drop_orders(aggregate: Aggregate) -> Aggregate:

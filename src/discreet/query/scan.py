@@ -111,7 +111,7 @@ class RankRuns:
     @staticmethod
     def both_ends(rows: int, k: int) -> RankRuns:
         """Algorithm 7.1: k from both ends while 3k or more are left, then k of the low end while 2k are; the rest."""
-        rounds = max(0, (rows - 3 * k) // (2 * k) + 1) if rows >= 3 * k else 0
+        rounds = max(0, (rows - k) // (2 * k))
         left = rows - 2 * k * rounds
         return RankRuns(rows, k, rounds + (1 if left >= 2 * k else 0), rounds)
 
@@ -185,7 +185,7 @@ ReleasePlan = SwapPlan | AnatomyPlan | TClosenessPlan
 class ReleaseBatch:
     """Some rows: every column's codes, those that were changed (codes, or buckets), and the labels of groups.
 
-    Codes are whole numbers, MISSING where there is none; of columns with private keys texts, or None.
+    Codes are whole numbers, `MISSING_CODE` where there is none; of columns with private keys texts, or None.
     """
 
     original: Mapping[str, NDArray[Any]]

@@ -11,37 +11,18 @@ from typing import TypeVar
 
 from discreet.errors import Internal, InvalidInput
 from discreet.numeric import EPOCH
-from discreet.query.ast import (
-    And,
-    Compare,
-    Condition,
-    Constant,
-    InList,
-    IsCheck,
-    Join,
-    Not,
-    Or,
-    ParsedQuestion,
-    QualifiedName,
-    ResolvedCondition,
-)
+from discreet.query import ast, predicates
 from discreet.query.canonical import simplify_predicate, simplify_within
-from discreet.query.predicates import (
-    FALSE,
-    TRUE,
-    AllOf,
-    AnyOf,
-    Codes,
-    InRanges,
-    InTexts,
-    Predicate,
-    build_ranges,
-    complement_condition,
-    merge_ranges,
-)
+from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate
 from discreet.schema import Column, Schema
 
 CodeIndex = Callable[[Column], Mapping[str, Codes]]
+Part = TypeVar("Part")
+
+MAX_RANGES = 100_000
+"""Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
+MAX_FILTER_RANGES = 1_000
+"""A question may have hundreds of filters, each of which is held against its condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +37,7 @@ class Scope:
     """The rows the question is about, which a FILTER chooses from."""
 
     @staticmethod
-    def of(question: ParsedQuestion, schema: Schema) -> Scope:
+    def of(question: ast.ParsedQuestion, schema: Schema) -> Scope:
         """The tables there are, or a refusal."""
         if question.table.casefold() != schema.name.casefold():
             raise InvalidInput(f"there is no table {question.table[:40]!r}; ask FROM {schema.name}")
@@ -71,7 +52,7 @@ class Scope:
             scope._check_key(join)
         return scope
 
-    def find_column(self, name: QualifiedName) -> Column:
+    def find_column(self, name: ast.QualifiedName) -> Column:
         """The one askable column that a name means."""
         matches = self._find_matches(name)
         if len(matches) > 1:
@@ -83,11 +64,11 @@ class Scope:
             raise InvalidInput(f"{matches[0].name} identifies people, so it cannot be asked about")
         return matches[0]
 
-    def has_column(self, name: QualifiedName) -> bool:
+    def has_column(self, name: ast.QualifiedName) -> bool:
         """Whether a name means a column at all."""
         return bool(self._find_matches(name))
 
-    def is_unit_column(self, name: QualifiedName) -> bool:
+    def is_unit_column(self, name: ast.QualifiedName) -> bool:
         """Whether a name means the column that names the units."""
         is_own_table = not name.table or self.tables.get(name.table.casefold()) == ""
         return is_own_table and name.name.casefold() == (self.schema.unit or "").casefold() != ""
@@ -97,14 +78,14 @@ class Scope:
         ranges = self._get_index(column, _index_categories).get(category)
         if ranges is None:
             ranges = self._get_index(column, _index_concepts).get(category)
-        return build_ranges(column.find_codes(category)) if ranges is None else ranges
+        return predicates.build_ranges(column.find_codes(category)) if ranges is None else ranges
 
     def _get_index(self, column: Column, index: CodeIndex) -> Mapping[str, Codes]:
         if (column.name, index) not in self.indexes:
             self.indexes[column.name, index] = index(column)
         return self.indexes[column.name, index]
 
-    def _find_matches(self, name: QualifiedName) -> list[Column]:
+    def _find_matches(self, name: ast.QualifiedName) -> list[Column]:
         """An exact name first, then one in other letters' case."""
         prefixes = [table_prefix for table, table_prefix in self.tables.items() if name.table.casefold() in ("", table)]
         columns = self.schema.columns
@@ -112,41 +93,33 @@ class Scope:
         folded_names = {(prefix + name.name).casefold() for prefix in prefixes}
         return exact or [column for column in columns.values() if column.name.casefold() in folded_names]
 
-    def _explain_unknown_name(self, name: QualifiedName) -> str:
+    def _explain_unknown_name(self, name: ast.QualifiedName) -> str:
         if name.table and name.table.casefold() not in self.tables:
-            return f"there is no table {name.table[:40]!r} here; {self._describe_tables()}"
+            lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
+            hint = f", and {', '.join(lookups)} can be joined" if lookups else ""
+            known_tables = ", ".join(repr(table[:40]) for table in self.tables)
+            return f"there is no table {name.table[:40]!r} here; this question has {known_tables}{hint}"
         if self.is_unit_column(name):
             unit = self.schema.unit
             return f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
-        column_names = ", ".join(column for column in self.schema.columns if self._is_in_scope(column))
-        return f"there is no column {str(name)[:40]!r}; there are {column_names}"
+        prefixes = set(self.tables.values())
+        column_names = [column for column in self.schema.columns if column[: column.rfind(".") + 1] in prefixes]
+        return f"there is no column {str(name)[:40]!r}; there are {', '.join(column_names)}"
 
-    def _describe_tables(self) -> str:
-        joinable_lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
-        join_hint = f", and {', '.join(joinable_lookups)} can be joined" if joinable_lookups else ""
-        return f"this question has {', '.join(repr(table[:40]) for table in self.tables)}{join_hint}"
-
-    def _is_in_scope(self, column: str) -> bool:
-        prefix, dot, _ = column.rpartition(".")
-        return f"{prefix}{dot}" in self.tables.values()
-
-    def _check_key(self, join: Join) -> None:
+    def _check_key(self, join: ast.Join) -> None:
         """A lookup is joined by its key and nothing else: any other join could repeat rows."""
         lookup = find_lookup(join.lookup, self.schema)
         key = self.schema.lookups[lookup]
-        key_names = [name for name in join.on if self._is_key(name, key)]
+        key_names = [name for name in join.on if [column.name for column in self._find_matches(name)] == [key]]
         entries = [name for name in join.on if name not in key_names]
         table_names = ("", (join.alias or join.lookup).casefold())
         are_entry_names = all(name.table.casefold() in table_names and not self.has_column(name) for name in entries)
         if join.on and not (are_entry_names and len(key_names) == 1):
             raise InvalidInput(f"{lookup} is joined by its key; write JOIN {lookup} ON {key} = {lookup}.key")
 
-    def _is_key(self, name: QualifiedName, key: str) -> bool:
-        return [column.name for column in self._find_matches(name)] == [key]
-
 
 def find_lookup(name: str, schema: Schema) -> str:
-    """A lookup of the schema by its name, in any case."""
+    """Find a lookup of the schema by its name, in any case."""
     for lookup in schema.lookups:
         if lookup.casefold() == name.casefold():
             return lookup
@@ -164,62 +137,50 @@ def _index_concepts(column: Column) -> Mapping[str, Codes]:
     for code, category in enumerate(column.categories):
         for concept in ancestors.get(category, frozenset()) - {category}:
             codes_by_concept.setdefault(concept, []).append(code)
-    return {concept: build_ranges(codes) for concept, codes in codes_by_concept.items()}
+    return {concept: predicates.build_ranges(codes) for concept, codes in codes_by_concept.items()}
 
 
-Part = TypeVar("Part")
-
-MAX_RANGES = 100_000
-"""Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
-MAX_FILTER_RANGES = 1_000
-"""A question may have hundreds of filters, each of which is held against its condition."""
-
-
-def resolve_where(question: ParsedQuestion, scope: Scope) -> Predicate:
-    """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
+def resolve_where(question: ast.ParsedQuestion, scope: Scope) -> Predicate:
+    """Resolve WHERE to a canonical predicate; an inner join keeps the rows whose key has an entry."""
     inner_lookups = (join.lookup for join in question.joins if join.kind == "inner")
     entry_conditions = (_resolve_lookup_entries(lookup, scope.schema) for lookup in inner_lookups)
     return simplify_predicate(AllOf((_resolve_known(question.where, True, scope), *entry_conditions)), scope.schema)
 
 
-def resolve_filter(condition: Condition, column: Column | None, scope: Scope) -> Predicate:
-    """The rows that a FILTER leaves of those a question is about, and of these the ones with a value of a column."""
+def resolve_filter(condition: ast.Condition, column: Column | None, scope: Scope) -> Predicate:
+    """Resolve FILTER to the rows it leaves of those of the question, with a value of the column if one is given."""
     presence_conditions = () if column is None or not column.is_nullable else (_resolve_is_null(column, False),)
     filter_condition = AllOf((_resolve_known(condition, True, scope), *presence_conditions))
     if _count_ranges(filter_condition) + _count_ranges(scope.where) > MAX_FILTER_RANGES:
-        raise InvalidInput(
-            f"with FILTER conditions stand for at most {MAX_FILTER_RANGES} ranges of values; ask for fewer"
-        )
+        limit_text = f"at most {MAX_FILTER_RANGES} ranges of values"
+        raise InvalidInput(f"with FILTER conditions stand for {limit_text}; ask for fewer")
     return simplify_within(filter_condition, scope.where, scope.schema)
 
 
-def _resolve_known(condition: Condition, truth: bool, scope: Scope) -> Predicate:
+def _resolve_known(condition: ast.Condition, truth: bool, scope: Scope) -> Predicate:
     """The rows of which a condition is known to be true, or known to be false; unknown is neither."""
     match condition:
         case None:
             return FALSE
         case bool():
             return TRUE if condition is truth else FALSE
-        case Not(part):
+        case ast.Not(part):
             return _resolve_known(part, not truth, scope)
-        case And(parts) | Or(parts):
-            kind = AllOf if isinstance(condition, And) is truth else AnyOf
+        case ast.And(parts) | ast.Or(parts):
+            kind = AllOf if isinstance(condition, ast.And) is truth else AnyOf
             return kind(tuple(_limit_ranges((_resolve_known(part, truth, scope) for part in parts), _count_ranges)))
-        case IsCheck(name, value):
-            return (
-                _resolve_is_null(scope.find_column(name), truth)
-                if value is None
-                else _resolve_is_boolean(scope.find_column(name), value, truth)
-            )
-        case InList(name, constants):
+        case ast.IsCheck(name, value):
+            column = scope.find_column(name)
+            return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
+        case ast.InList(name, constants):
             return _resolve_in_list(name, constants, truth, scope)
-        case Compare(name, "=", constant):
+        case ast.Compare(name, "=", constant):
             return _resolve_in_list(name, (constant,), truth, scope)
-        case Compare(name, "<>", constant):
+        case ast.Compare(name, "<>", constant):
             return _resolve_in_list(name, (constant,), not truth, scope)
-        case Compare():
+        case ast.Compare():
             return _resolve_comparison(condition, truth, scope)
-        case ResolvedCondition(predicate):
+        case ast.ResolvedCondition(predicate):
             if not truth:
                 raise Internal("a predicate is a whole condition, which nothing negates")
             return next(_limit_ranges([predicate], _count_ranges))
@@ -240,7 +201,9 @@ def _resolve_is_boolean(column: Column, value: bool, truth: bool) -> Predicate:
     return InRanges(column.name, ((code, code),), null=not truth)
 
 
-def _resolve_in_list(name: QualifiedName, constants: Sequence[Constant], truth: bool, scope: Scope) -> Predicate:
+def _resolve_in_list(
+    name: ast.QualifiedName, constants: Sequence[ast.Constant], truth: bool, scope: Scope
+) -> Predicate:
     """IN is true of what it lists; a NULL in the list leaves all else unknown."""
     column = scope.find_column(name)
     known_constants = [constant for constant in constants if constant is not None]
@@ -250,55 +213,53 @@ def _resolve_in_list(name: QualifiedName, constants: Sequence[Constant], truth: 
     return FALSE if len(known_constants) < len(constants) else _negate_condition(membership, column)
 
 
-def _build_membership(constants: Sequence[Constant], column: Column, scope: Scope) -> InRanges | InTexts:
+def _build_membership(constants: Sequence[ast.Constant], column: Column, scope: Scope) -> InRanges | InTexts:
     if column.private_keys:
         return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant in constants})))
     code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope) for constant in constants), len)
-    return InRanges(column.name, merge_ranges(span for codes in code_ranges for span in codes))
+    return InRanges(column.name, predicates.merge_ranges(span for codes in code_ranges for span in codes))
 
 
 def _negate_condition(condition: InRanges | InTexts, column: Column) -> InRanges | InTexts:
     """All other values; a missing one is not among them, since nothing is known of it."""
-    return replace(complement_condition(condition, column), null=False)
+    return replace(predicates.complement_condition(condition, column), null=False)
 
 
-def _find_equal_codes(constant: Constant, column: Column, scope: Scope) -> Codes:
+def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope) -> Codes:
     """The codes that equal a constant: none between two codes or beyond the bounds."""
     if column.categories and column.kind != "boolean":
         return scope.find_codes(column, _require_text(constant, column))
-    place = _find_position(constant, column)
-    is_inside = place.denominator == 1 and column.lower <= place <= column.upper
-    return ((int(place), int(place)),) if is_inside else ()
+    code = column.find_code(_find_position(constant, column))
+    return () if code is None else ((code, code),)
 
 
-def _resolve_comparison(condition: Compare, truth: bool, scope: Scope) -> Predicate:
+def _resolve_comparison(condition: ast.Compare, truth: bool, scope: Scope) -> Predicate:
     column = scope.find_column(condition.column)
     if column.private_keys or not column.is_ordered:
         raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
     if condition.constant is None:
         return FALSE
-    side = InRanges(
-        column.name, _find_side_codes(condition.comparison, _find_position(condition.constant, column), column)
-    )
+    position = _find_position(condition.constant, column)
+    side = InRanges(column.name, _find_side_codes(condition.comparison, position, column))
     return side if truth else _negate_condition(side, column)
 
 
-def _find_side_codes(comparison: str, place: Fraction, column: Column) -> Codes:
-    """The codes on one side of a place, which may lie between two codes."""
+def _find_side_codes(comparison: str, position: Fraction, column: Column) -> Codes:
+    """The codes on one side of a position, which may lie between two codes."""
     low, high = column.lower, column.upper
     match comparison:
         case "<":
-            high = min(high, math.ceil(place) - 1)
+            high = min(high, math.ceil(position) - 1)
         case "<=":
-            high = min(high, math.floor(place))
+            high = min(high, math.floor(position))
         case ">":
-            low = max(low, math.floor(place) + 1)
+            low = max(low, math.floor(position) + 1)
         case _:
-            low = max(low, math.ceil(place))
+            low = max(low, math.ceil(position))
     return ((low, high),) if low <= high else ()
 
 
-def _find_position(constant: Constant, column: Column) -> Fraction:
+def _find_position(constant: ast.Constant, column: Column) -> Fraction:
     """Where a constant stands among the codes of a column of its own kind."""
     if column.is_numeric and isinstance(constant, Fraction):
         return constant / column.step
@@ -311,7 +272,7 @@ def _find_position(constant: Constant, column: Column) -> Fraction:
     raise InvalidInput(_describe_expected_constant(column))
 
 
-def _require_text(constant: Constant, column: Column) -> str:
+def _require_text(constant: ast.Constant, column: Column) -> str:
     if not isinstance(constant, str):
         raise InvalidInput(_describe_expected_constant(column))
     return constant
@@ -333,7 +294,9 @@ def _resolve_lookup_entries(lookup: str, schema: Schema) -> Predicate:
     key = schema.column(schema.lookups[name])
     derived_columns = (column.derived for column in schema.columns.values() if column.name.startswith(f"{name}."))
     entries = (enumerate(derived.codes, key.lower) for derived in derived_columns if derived is not None)
-    return InRanges(key.name, build_ranges(place for codes in entries for place, code in codes if code is not None))
+    return InRanges(
+        key.name, predicates.build_ranges(place for codes in entries for place, code in codes if code is not None)
+    )
 
 
 def _limit_ranges(parts: Iterable[Part], size: Callable[[Part], int]) -> Iterator[Part]:

@@ -18,37 +18,13 @@ from sqlglot.errors import SqlglotError
 
 from discreet.errors import InvalidInput
 from discreet.numeric import EPOCH, as_int, parse_days, parse_rational
-from discreet.query.ast import (
-    MAX_NESTING,
-    MAX_TEXT_LENGTH,
-    MAX_TOKENS,
-    And,
-    Compare,
-    Condition,
-    Constant,
-    FunctionCall,
-    HavingBound,
-    InList,
-    IsCheck,
-    Join,
-    Not,
-    Or,
-    OutputReference,
-    ParsedQuestion,
-    QualifiedName,
-    SelectItem,
-    check_question_text,
-)
+from discreet.query import ast
 from discreet.query.query import Comparison
 from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
 
 NODE_NOUNS: Mapping[type[exp.Expression], str] = {
-    exp.Add: "arithmetic",
-    exp.Sub: "arithmetic",
-    exp.Mul: "arithmetic",
-    exp.Neg: "arithmetic",
-    exp.Select: "a question within a question",
-    exp.Subquery: "a question within a question",
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg), "arithmetic"),
+    **dict.fromkeys((exp.Select, exp.Subquery), "a question within a question"),
     exp.Anonymous: "a function",
     exp.Column: "a column",
     exp.Literal: "a constant",
@@ -64,36 +40,33 @@ def check_node_parts(node: exp.Expression, *parts: str) -> None:
 
 
 def build_node_error(node: object, expected: str) -> InvalidInput:
-    """What to say where another kind of node was wanted."""
+    """Build the error for a node of another kind than expected."""
     noun = NODE_NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
     if isinstance(node, exp.Literal) and node.is_string:
         noun = "a text"
-    hint = (
-        "a text is written in single quotes, like 'F'"
-        if (expected, noun) == ("a constant", "a column")
-        else QUESTION_SHAPE
-    )
+    is_unquoted = (expected, noun) == ("a constant", "a column")
+    hint = "a text is written in single quotes, like 'F'" if is_unquoted else QUESTION_SHAPE
     return InvalidInput(f"{expected} is allowed here, not {noun}; {hint}")
 
 
 def strip_brackets(node: exp.Expression) -> exp.Expression:
-    """Without the brackets around it."""
+    """Strip the brackets around a node."""
     while isinstance(node, exp.Paren):
         check_node_parts(node, "this")
         node = node.this
     return node
 
 
-def parse_name(node: exp.Expression) -> QualifiedName:
-    """A column, with its table or without."""
+def parse_name(node: exp.Expression) -> ast.QualifiedName:
+    """Parse a column, with its table or without."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise build_node_error(node, "a column")
     check_node_parts(node, "this", "table")
-    return QualifiedName(node.name, node.table)
+    return ast.QualifiedName(node.name, node.table)
 
 
-def parse_output(node: exp.Expression) -> QualifiedName | FunctionCall:
-    """What can stand in a SELECT list."""
+def parse_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
+    """Parse an entry of a SELECT list: an aggregate, a column or BIN."""
     node = strip_brackets(node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
         return parse_name(node)
@@ -102,7 +75,7 @@ def parse_output(node: exp.Expression) -> QualifiedName | FunctionCall:
     raise build_node_error(node, "an aggregate, a column or BIN(x, width)")
 
 
-def _parse_call(node: exp.Anonymous) -> FunctionCall:
+def _parse_call(node: exp.Anonymous) -> ast.FunctionCall:
     """A function of a column, or of *, and numbers."""
     check_node_parts(node, "this", "expressions")
     function = str(node.this).upper()
@@ -114,21 +87,17 @@ def _parse_call(node: exp.Anonymous) -> FunctionCall:
     numbers = tuple(parse_number(part) for part in arguments)
     if isinstance(first, exp.Star):
         check_node_parts(first)
-        return FunctionCall(function, None, numbers)
+        return ast.FunctionCall(function, None, numbers)
     if isinstance(first, exp.Distinct):
-        return _parse_distinct(function, first, numbers)
-    return FunctionCall(function, parse_name(strip_brackets(first)), numbers)
+        check_node_parts(first, "expressions")
+        if function != "COUNT" or len(first.expressions) != 1:
+            raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
+        function, first = "COUNT_DISTINCT", first.expressions[0]
+    return ast.FunctionCall(function, parse_name(strip_brackets(first)), numbers)
 
 
-def _parse_distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, ...]) -> FunctionCall:
-    check_node_parts(node, "expressions")
-    if function != "COUNT" or len(node.expressions) != 1:
-        raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
-    return FunctionCall("COUNT_DISTINCT", parse_name(strip_brackets(node.expressions[0])), numbers)
-
-
-def parse_constant(node: exp.Expression) -> Constant:
-    """A number, a text, a date, TRUE, FALSE or NULL."""
+def parse_constant(node: exp.Expression) -> ast.Constant:
+    """Parse a number, a text, a date, TRUE, FALSE or NULL."""
     node = strip_brackets(node)
     if isinstance(node, exp.Null):
         return None
@@ -142,7 +111,6 @@ def parse_constant(node: exp.Expression) -> Constant:
 
 
 def _parse_date(node: exp.Cast) -> date:
-    """DATE '2024-02-29'."""
     check_node_parts(node, "this", "to")
     text = node.this
     if not (node.to.this == exp.DataType.Type.DATE and isinstance(text, exp.Literal) and text.is_string):
@@ -151,7 +119,7 @@ def _parse_date(node: exp.Cast) -> date:
 
 
 def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
-    """A number by its digits, with any signs before it."""
+    """Parse a number by its digits, with any signs before it."""
     sign = 1
     node = strip_brackets(node)
     while isinstance(node, exp.Neg):
@@ -178,6 +146,7 @@ LOGIC_TOKENS = {TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IN, TokenT
 SIGN_TOKENS = {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DASH, TokenType.PLUS}
 GRAMMAR_TOKENS = VALUE_TOKENS | COMPARISON_TOKENS | CLAUSE_TOKENS | LOGIC_TOKENS | SIGN_TOKENS
 FILTER_TOKENS = [TokenType.FILTER, TokenType.L_PAREN, TokenType.WHERE]
+UNIT_TOKENS = [TokenType.FOR, TokenType.VAR, TokenType.STRING]
 END_TOKENS = VALUE_TOKENS | {TokenType.R_PAREN}
 ORDER_TOKENS = {TokenType.ASC, TokenType.DESC}
 OPENING_TOKENS = {TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.DOT}
@@ -196,8 +165,11 @@ class _SqlParser(Parser):
 
 
 def parse_tree(text: str) -> tuple[exp.Select, str | None]:
-    """The tree of one SELECT, and the unit that FOR UNIT names at its end."""
-    tokens, unit = _split_unit(_tokenize(text))
+    """Parse one SELECT to its tree, and the unit that FOR UNIT names at its end."""
+    tokens, unit = _tokenize(text), None
+    kinds = [token.token_type for token in tokens[-3:]]
+    if len(tokens) > 3 and kinds == UNIT_TOKENS and tokens[-2].text.upper() == "UNIT":
+        tokens, unit = tokens[:-3], tokens[-1].text
     converted_tokens = list(_convert_words(tokens))
     _check_commas(converted_tokens)
     _check_nesting(converted_tokens)
@@ -205,8 +177,11 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
         raise InvalidInput(f"a question joins at most {MAX_JOINS} lookups")
     try:
         trees = _SqlParser().parse(converted_tokens, text)
-    except ParseError as error:
-        raise InvalidInput(_explain_parse_error(error)) from None
+    except ParseError as error:  # where the parser stopped; its own words stay inside
+        details = error.errors[0] if error.errors else {}
+        highlight = str(details.get("highlight") or "")
+        where = f" near {highlight[:40]!r}, line {details.get('line')}" if highlight else ""
+        raise InvalidInput(f"the SQL cannot be read{where}; {QUESTION_SHAPE}") from None
     except (SqlglotError, RecursionError):
         raise InvalidInput(f"the SQL cannot be read; {QUESTION_SHAPE}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
@@ -216,32 +191,22 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
 
 def _tokenize(text: str) -> list[Token]:
     """The tokens of one statement that begins with SELECT."""
-    if len(text) > MAX_TEXT_LENGTH:
-        raise InvalidInput(f"a question has at most {MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
-    check_question_text(text)
+    if len(text) > ast.MAX_TEXT_LENGTH:
+        raise InvalidInput(f"a question has at most {ast.MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
+    ast.check_question_text(text)
     try:
         tokens = Tokenizer().tokenize(text)
     except SqlglotError:
         raise InvalidInput("the SQL has a quote or a comment that is not closed; close it") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    if len(tokens) > MAX_TOKENS:
-        raise InvalidInput(f"a question has at most {MAX_TOKENS} words and signs, got {len(tokens)}; shorten it")
+    if len(tokens) > ast.MAX_TOKENS:
+        raise InvalidInput(f"a question has at most {ast.MAX_TOKENS} words and signs, got {len(tokens)}; shorten it")
     if not tokens or tokens[0].token_type != TokenType.SELECT:
         raise InvalidInput(f"a question begins with SELECT; {QUESTION_SHAPE}")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise InvalidInput("there are two statements; ask one question at a time")
     return tokens
-
-
-def _split_unit(tokens: list[Token]) -> tuple[list[Token], str | None]:
-    """FOR UNIT 'name' at the end, taken off."""
-    if len(tokens) > 3:
-        first, second, last = tokens[-3:]
-        kinds = first.token_type, second.token_type, last.token_type
-        if kinds == (TokenType.FOR, TokenType.VAR, TokenType.STRING) and second.text.upper() == "UNIT":
-            return tokens[:-3], last.text
-    return tokens, None
 
 
 def _convert_words(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -266,9 +231,8 @@ def _check_commas(tokens: Sequence[Token]) -> None:
     """A comma stands between two entries; the parser would pass over an entry that is not there."""
     kinds = [token.token_type for token in tokens]
     for previous_kind, kind, next_kind in zip(kinds, kinds[1:], [*kinds[2:], TokenType.FROM], strict=False):
-        if kind == TokenType.COMMA and (
-            previous_kind not in END_TOKENS | ORDER_TOKENS or next_kind not in VALUE_TOKENS | OPENING_TOKENS
-        ):
+        is_between = previous_kind in END_TOKENS | ORDER_TOKENS and next_kind in VALUE_TOKENS | OPENING_TOKENS
+        if kind == TokenType.COMMA and not is_between:
             raise InvalidInput(f"a comma has no entry before or after it; {QUESTION_SHAPE}")
 
 
@@ -279,9 +243,8 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
         kind = token.token_type
         if kind == TokenType.L_PAREN:
             if calls[-1]:
-                raise InvalidInput(
-                    f"a bracket cannot open within a call or a list, at line {token.line}; {QUESTION_SHAPE}"
-                )
+                where = f"at line {token.line}"
+                raise InvalidInput(f"a bracket cannot open within a call or a list, {where}; {QUESTION_SHAPE}")
             depth += 1
             floors.append(depth)
             calls.append(previous_kind in CALL_TOKENS and word != "ROLLUP")
@@ -293,39 +256,24 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
             depth = floors[-1]
         else:
             depth = floors[-1] if kind in VALUE_TOKENS or previous_kind in END_TOKENS else depth + 1
-        if depth > MAX_NESTING:
-            raise InvalidInput(f"brackets, NOT and minus nest at most {MAX_NESTING} deep; flatten the question")
+        if depth > ast.MAX_NESTING:
+            raise InvalidInput(f"brackets, NOT and minus nest at most {ast.MAX_NESTING} deep; flatten the question")
         previous_kind, word = kind, token.text.upper()
 
 
-def _explain_parse_error(error: ParseError) -> str:
-    """Where the parser stopped; its own words stay inside."""
-    first = error.errors[0] if error.errors else {}
-    highlight, line = str(first.get("highlight") or ""), first.get("line")
-    where = f" near {highlight[:40]!r}, line {line}" if highlight else ""
-    return f"the SQL cannot be read{where}; {QUESTION_SHAPE}"
-
-
-COMPARISON_OPERATORS: Mapping[type[exp.Expression], Comparison] = {
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.GTE: ">=",
-    exp.GT: ">",
+COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
+    exp.LT: ("<", ">"),
+    exp.LTE: ("<=", ">="),
+    exp.EQ: ("=", "="),
+    exp.NEQ: ("<>", "<>"),
+    exp.GTE: (">=", "<="),
+    exp.GT: (">", "<"),
 }
-MIRRORED_COMPARISONS: Mapping[Comparison, Comparison] = {
-    "<": ">",
-    "<=": ">=",
-    "=": "=",
-    "<>": "<>",
-    ">=": "<=",
-    ">": "<",
-}
+"""Each comparison as it is written, and with its two sides exchanged."""
 
 
-def parse_select(text: str) -> ParsedQuestion:
-    """A question from SQL text, not yet held against a schema."""
+def parse_select(text: str) -> ast.ParsedQuestion:
+    """Parse a question from SQL text; it is not yet resolved against a schema."""
     tree, unit = parse_tree(text)
     check_node_parts(tree, *SELECT_PARTS)
     source = tree.args.get("from_")
@@ -333,7 +281,7 @@ def parse_select(text: str) -> ParsedQuestion:
         raise InvalidInput(f"the question has no FROM; {QUESTION_SHAPE}")
     check_node_parts(source, "this")
     table, alias = _parse_table(source.this)
-    return ParsedQuestion(
+    return ast.ParsedQuestion(
         table=table,
         alias=alias,
         items=tuple(_parse_item(node) for node in tree.expressions),
@@ -359,26 +307,26 @@ def _parse_table(node: exp.Expression) -> tuple[str, str]:
     return node.this.name, "" if alias is None else alias.name
 
 
-def _parse_item(node: exp.Expression) -> SelectItem:
+def _parse_item(node: exp.Expression) -> ast.SelectItem:
     if not isinstance(node, exp.Alias):
-        return SelectItem(_parse_filtered_output(node))
+        return ast.SelectItem(_parse_filtered_output(node))
     check_node_parts(node, "this", "alias")
-    return SelectItem(_parse_filtered_output(node.this), node.alias)
+    return ast.SelectItem(_parse_filtered_output(node.this), node.alias)
 
 
-def _parse_filtered_output(node: exp.Expression) -> QualifiedName | FunctionCall:
+def _parse_filtered_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
     """What can stand in a SELECT list; a call may have a FILTER (WHERE ...)."""
     node = strip_brackets(node)
     if not isinstance(node, exp.Filter):
         return parse_output(node)
     check_node_parts(node, "this", "expression")
     call = parse_output(node.this)
-    if not isinstance(call, FunctionCall):
+    if not isinstance(call, ast.FunctionCall):
         raise InvalidInput("FILTER (WHERE ...) stands after a count, such as COUNT(*)")
     return replace(call, where=_parse_where(node.expression))
 
 
-def _parse_join(node: exp.Join) -> Join:
+def _parse_join(node: exp.Join) -> ast.Join:
     """[LEFT] JOIN lookup ON one column = another, or USING one column."""
     check_node_parts(node, "this", "side", "kind", "on", "using")
     lookup, alias = _parse_table(node.this)
@@ -386,34 +334,33 @@ def _parse_join(node: exp.Join) -> Join:
     on, using = node.args.get("on"), node.args.get("using") or []
     if shape not in {"", "INNER", "LEFT", "LEFT OUTER"} or (on is None) == (len(using) != 1):
         raise InvalidInput("a lookup is joined with JOIN or LEFT JOIN, and ON registry.key = lookup.key or USING (key)")
-    names = (QualifiedName(using[0].name),) if on is None else _parse_join_sides(strip_brackets(on))
-    return Join(lookup, "left" if "LEFT" in shape else "inner", alias, names)
-
-
-def _parse_join_sides(node: exp.Expression) -> tuple[QualifiedName, ...]:
-    if not isinstance(node, exp.EQ):
+    if on is None:
+        names = [ast.QualifiedName(using[0].name)]
+    elif isinstance(equality := strip_brackets(on), exp.EQ):
+        names = [parse_name(strip_brackets(side)) for side in (equality.this, equality.expression)]
+    else:
         raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key")
-    return parse_name(strip_brackets(node.this)), parse_name(strip_brackets(node.expression))
+    return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names))
 
 
-def _parse_where(node: exp.Expression | None) -> Condition:
+def _parse_where(node: exp.Expression | None) -> ast.Condition:
     if node is None:
         return True
     check_node_parts(node, "this")
     return _parse_condition(node.this)
 
 
-def _parse_condition(node: exp.Expression) -> Condition:
+def _parse_condition(node: exp.Expression) -> ast.Condition:
     """A condition; chains of AND and OR are walked, not descended, so the depth is that of the brackets."""
     node = strip_brackets(node)
     match node:
         case exp.And():
-            return And(tuple(_parse_condition(part) for part in _list_chain(node)))
+            return ast.And(tuple(_parse_condition(part) for part in _list_chain(node)))
         case exp.Or():
-            return Or(tuple(_parse_condition(part) for part in _list_chain(node)))
+            return ast.Or(tuple(_parse_condition(part) for part in _list_chain(node)))
         case exp.Not():
             check_node_parts(node, "this")
-            return Not(_parse_condition(node.this))
+            return ast.Not(_parse_condition(node.this))
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():
@@ -422,16 +369,25 @@ def _parse_condition(node: exp.Expression) -> Condition:
             check_node_parts(node, "this", "low", "high")
             column = parse_name(strip_brackets(node.this))
             low, high = (parse_constant(node.args[end]) for end in ("low", "high"))
-            return And((Compare(column, ">=", low), Compare(column, "<=", high)))
+            return ast.And((ast.Compare(column, ">=", low), ast.Compare(column, "<=", high)))
         case exp.In():
             return _parse_in(node)
         case exp.Is():
             return _parse_is(node)
         case exp.Column():
-            return Compare(parse_name(node), "=", True)
-    if type(node) not in COMPARISON_OPERATORS:
+            return ast.Compare(parse_name(node), "=", True)
+    if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of a column with a constant")
-    return Compare(*_parse_comparison(node))
+    left, right, comparison, mirrored = _split_comparison(node)
+    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+        return ast.Compare(parse_name(right), mirrored, parse_constant(left))
+    return ast.Compare(parse_name(left), comparison, parse_constant(right))
+
+
+def _split_comparison(node: exp.Expression) -> tuple[exp.Expression, exp.Expression, Comparison, Comparison]:
+    """Both sides, and what they are compared by from left to right and from right to left."""
+    check_node_parts(node, "this", "expression")
+    return strip_brackets(node.this), strip_brackets(node.expression), *COMPARISONS[type(node)]
 
 
 def _list_chain(node: exp.Expression) -> list[exp.Expression]:
@@ -444,39 +400,29 @@ def _list_chain(node: exp.Expression) -> list[exp.Expression]:
     return [node, *reversed(parts)]
 
 
-def _parse_in(node: exp.In) -> Condition:
+def _parse_in(node: exp.In) -> ast.Condition:
     check_node_parts(node, "this", "expressions")
     if not node.expressions:
         raise InvalidInput("IN takes a list of at least one constant, such as x IN (1, 2)")
-    return InList(parse_name(strip_brackets(node.this)), tuple(parse_constant(part) for part in node.expressions))
+    return ast.InList(parse_name(strip_brackets(node.this)), tuple(parse_constant(part) for part in node.expressions))
 
 
-def _parse_is(node: exp.Is) -> Condition:
+def _parse_is(node: exp.Is) -> ast.Condition:
     check_node_parts(node, "this", "expression")
     value = node.expression
     if not isinstance(value, exp.Null | exp.Boolean):
         raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them")
-    return IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
+    return ast.IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
 
 
-def _parse_comparison(node: exp.Expression) -> tuple[QualifiedName, Comparison, Constant]:
-    """A column, what it is compared by and with what; a constant on the left is turned round."""
-    check_node_parts(node, "this", "expression")
-    comparison = COMPARISON_OPERATORS[type(node)]
-    left, right = strip_brackets(node.this), strip_brackets(node.expression)
-    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return parse_name(right), MIRRORED_COMPARISONS[comparison], parse_constant(left)
-    return parse_name(left), comparison, parse_constant(right)
-
-
-def _parse_output_reference(node: exp.Expression) -> OutputReference:
+def _parse_output_reference(node: exp.Expression) -> ast.OutputReference:
     """An output, by its place from 1, its name or its expression."""
     if isinstance(node, exp.Literal):
         return as_int(parse_number(node), "a place in the SELECT list")
     return _parse_filtered_output(node)
 
 
-def _parse_group(node: exp.Expression | None) -> tuple[OutputReference, ...]:
+def _parse_group(node: exp.Expression | None) -> tuple[ast.OutputReference, ...]:
     if node is None:
         return ()
     check_node_parts(node, "expressions")
@@ -490,13 +436,12 @@ def _is_rollup(node: exp.Expression | None) -> bool:
     return len(parts) == 1 and isinstance(parts[0], exp.Anonymous) and str(parts[0].this).upper() == "ROLLUP"
 
 
-def _parse_having(node: exp.Expression | None) -> tuple[HavingBound, ...]:
-    """Comparisons of outputs with numbers, joined by AND."""
+def _parse_having(node: exp.Expression | None) -> tuple[ast.HavingBound, ...]:
     if node is None:
         return ()
     check_node_parts(node, "this")
     parts = [strip_brackets(node.this)]
-    having_bounds: list[HavingBound] = []
+    having_bounds: list[ast.HavingBound] = []
     while parts:
         part = parts.pop()
         if isinstance(part, exp.And):
@@ -506,31 +451,28 @@ def _parse_having(node: exp.Expression | None) -> tuple[HavingBound, ...]:
     return tuple(having_bounds)
 
 
-def _parse_bound(node: exp.Expression) -> HavingBound:
-    if type(node) not in COMPARISON_OPERATORS:
+def _parse_bound(node: exp.Expression) -> ast.HavingBound:
+    if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several,")
-    check_node_parts(node, "this", "expression")
-    comparison = COMPARISON_OPERATORS[type(node)]
-    left, right = strip_brackets(node.this), strip_brackets(node.expression)
+    left, right, comparison, mirrored = _split_comparison(node)
     if isinstance(left, exp.Column | exp.Anonymous | exp.Filter):
-        return HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
-    return HavingBound(_parse_filtered_output(right), MIRRORED_COMPARISONS[comparison], parse_number(left))
+        return ast.HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
+    return ast.HavingBound(_parse_filtered_output(right), mirrored, parse_number(left))
 
 
-def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[OutputReference, bool], ...]:
+def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[ast.OutputReference, bool], ...]:
     if node is None:
         return ()
     check_node_parts(node, "expressions")
-    return tuple(_parse_order_item(part) for part in node.expressions)
-
-
-def _parse_order_item(node: exp.Expression) -> tuple[OutputReference, bool]:
-    check_node_parts(node, "this", "desc", "nulls_first")
-    is_descending = bool(node.args.get("desc"))
-    # The parser fills in nulls_first; only what was written otherwise differs from this.
-    if bool(node.args.get("nulls_first")) is is_descending:
-        raise InvalidInput("NULLS FIRST and NULLS LAST have no place in ORDER BY; leave them out")
-    return _parse_output_reference(strip_brackets(node.this)), is_descending
+    order = []
+    for item in node.expressions:
+        check_node_parts(item, "this", "desc", "nulls_first")
+        is_descending = bool(item.args.get("desc"))
+        # The parser fills in nulls_first; only what was written otherwise differs from this.
+        if bool(item.args.get("nulls_first")) is is_descending:
+            raise InvalidInput("NULLS FIRST and NULLS LAST have no place in ORDER BY; leave them out")
+        order.append((_parse_output_reference(strip_brackets(item.this)), is_descending))
+    return tuple(order)
 
 
 def _parse_limit(node: exp.Expression | None) -> Fraction | None:

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
-from discreet.query.predicates import TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate, find_code_gaps
+from discreet.query import predicates
+from discreet.query.predicates import TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate
 from discreet.query.query import (
+    Aggregate,
     GroupKey,
+    HavingCondition,
     OutputColumn,
     Query,
+    count_bins,
     format_aggregate_label,
     format_full_number,
     format_key_label,
@@ -22,51 +26,23 @@ from discreet.schema import Column, Schema
 from discreet.schema.column import Value
 
 PLAIN_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-RESERVED_WORDS = {
-    "select",
-    "distinct",
-    "from",
-    "join",
-    "left",
-    "inner",
-    "outer",
-    "on",
-    "using",
-    "where",
-    "group",
-    "having",
-}
-RESERVED_WORDS |= {
-    "order",
-    "by",
-    "limit",
-    "and",
-    "or",
-    "not",
-    "in",
-    "is",
-    "between",
-    "null",
-    "true",
-    "false",
-    "as",
-    "asc",
-}
-RESERVED_WORDS |= {"desc", "date", "for"}
+CLAUSE_WORDS = "select distinct from join left inner outer on using where group having order by limit as asc desc for"
+CONDITION_WORDS = "and or not in is between null true false date"
+RESERVED_WORDS = {*CLAUSE_WORDS.split(), *CONDITION_WORDS.split()}
 AND, OR = " AND ", " OR "
 FormatColumn = Callable[[str], str]
 """How a column is written: with its table where there are several."""
 
 
 def quote_identifier(name: str) -> str:
-    """A name, in quotes where it needs them."""
+    """Put a name in quotes where it needs them."""
     if PLAIN_IDENTIFIER.fullmatch(name) and name.lower() not in RESERVED_WORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def format_literal(value: Value) -> str:
-    """A constant."""
+    """Format a constant of a column."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, int | Fraction):
@@ -76,18 +52,18 @@ def format_literal(value: Value) -> str:
 
 
 def format_condition(predicate: Predicate, schema: Schema, format_column: FormatColumn) -> str:
-    """A predicate as a condition that is true of the same rows."""
+    """Format a predicate as a condition that is true of the same rows."""
     word, parts = _format_parts(predicate, schema, format_column)
     return word.join(parts) or ("TRUE" if word == AND else "FALSE")
 
 
 def format_filter(where: Predicate, schema: Schema, format_column: FormatColumn) -> str:
-    """What is written after a count that has a condition of its own."""
+    """Format what is written after a count that has a condition of its own."""
     return "" if where == TRUE else f" FILTER (WHERE {format_condition(where, schema, format_column)})"
 
 
 def quote_column_name(column: str) -> str:
-    """A column by its full name."""
+    """Quote a column's full name, part by part."""
     return ".".join(map(quote_identifier, column.split(".")))
 
 
@@ -113,12 +89,12 @@ def _format_texts(condition: InTexts, name: str) -> list[str]:
     values = [format_literal(text) for text in condition.texts]
     if not values:
         return [f"{name} IS NOT NULL"] if condition.outside else []
-    return [_format_not_in(name, values) if condition.outside else _format_in(name, values)]
+    return [_format_in(name, values, negated=condition.outside)]
 
 
 def _format_ranges(ranges: Codes, column: Column, name: str) -> list[str]:
     """Values one by one where they have no order, else spans; what is left out, where that is shorter."""
-    others = find_code_gaps(ranges, column)
+    others = predicates.find_code_gaps(ranges, column)
     if ranges and not others:
         return [f"{name} IS NOT NULL"]
     if column.is_ordered:
@@ -128,18 +104,14 @@ def _format_ranges(ranges: Codes, column: Column, name: str) -> list[str]:
         ranges, others = _split_into_codes(ranges), _split_into_codes(others)
         is_negation_shorter = len(others) < len(ranges)
     if is_negation_shorter:
-        return [_format_not_in(name, _format_code_values(others, column))]
-    values = _format_code_values([span for span in ranges if span[0] == span[1]], column)
+        return [_format_in(name, [format_literal(column.decode(code)) for code, _ in others], negated=True)]
+    values = [format_literal(column.decode(low)) for low, high in ranges if low == high]
     spans = [_format_code_range(low, high, column, name) for low, high in ranges if low < high]
     return [*spans, _format_in(name, values)] if values else spans
 
 
 def _split_into_codes(ranges: Codes) -> Codes:
     return tuple((code, code) for low, high in ranges for code in range(low, high + 1))
-
-
-def _format_code_values(singles: Sequence[tuple[int, int]], column: Column) -> list[str]:
-    return [format_literal(column.decode(code)) for code, _ in singles]
 
 
 def _format_code_range(low: int, high: int, column: Column, name: str) -> str:
@@ -149,36 +121,33 @@ def _format_code_range(low: int, high: int, column: Column, name: str) -> str:
     return f"{name} >= {first}" if high == column.upper else f"{name} BETWEEN {first} AND {last}"
 
 
-def _format_in(name: str, values: Sequence[str]) -> str:
-    return f"{name} = {values[0]}" if len(values) == 1 else f"{name} IN ({', '.join(values)})"
+def _format_in(name: str, values: Sequence[str], *, negated: bool = False) -> str:
+    if len(values) == 1:
+        return f"{name} {'<>' if negated else '='} {values[0]}"
+    return f"{name} {'NOT IN' if negated else 'IN'} ({', '.join(values)})"
 
 
-def _format_not_in(name: str, values: Sequence[str]) -> str:
-    return f"{name} <> {values[0]}" if len(values) == 1 else f"{name} NOT IN ({', '.join(values)})"
+def choose_spelling(aggregate: Aggregate, order: Fraction | None, label: str, schema: Schema) -> tuple[str, str, str]:
+    """Choose how an aggregate is written: as its label shows, else as usual; a function, its argument and the label."""
+    suffix = format_filter(aggregate.where, schema, quote_column_name)
+    spellings = [
+        (function, argument, format_aggregate_label(function, argument, order) + suffix)
+        for function, argument in list_spellings(aggregate, schema)
+        if function != "MEDIAN" or order == Fraction(1, 2)
+    ]
+    return next((spelling for spelling in spellings if spelling[2] == label), spellings[0])
 
 
 def to_sql(query: Query, schema: Schema) -> str:
-    """A text for history; `parse_sql` reads the same question from it, unless it is too long or a number has no end."""
+    """Write a question as `parse_sql` reads it again, unless it is too long or a number in it has no end."""
     return _SqlWriter(query, schema, _find_lookups(query)).write_query()
 
 
 def _find_lookups(query: Query) -> tuple[str, ...]:
-    """The lookups whose columns are used."""
-    used_columns = {
-        *_iterate_columns(query.where),
-        *(key.column for key in query.keys),
-        *(aggregate.column for aggregate in query.aggregates),
-    }
-    used_columns |= {column for aggregate in query.aggregates for column in _iterate_columns(aggregate.where)}
-    return tuple(sorted({column.partition(".")[0] for column in used_columns if column and "." in column}))
-
-
-def _iterate_columns(predicate: Predicate) -> Iterator[str]:
-    if isinstance(predicate, AllOf | AnyOf):
-        for part in predicate.parts:
-            yield from _iterate_columns(part)
-    else:
-        yield predicate.column
+    conditions = [query.where, *(aggregate.where for aggregate in query.aggregates)]
+    used_columns = {condition.column for where in conditions for condition in predicates.iterate_conditions(where)}
+    used_columns |= {key.column for key in query.keys} | {aggregate.column or "" for aggregate in query.aggregates}
+    return tuple(sorted({column.partition(".")[0] for column in used_columns if "." in column}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +177,14 @@ class _SqlWriter:
         return quote_column_name(full)
 
     def write_key(self, key: GroupKey) -> str:
-        width = format_full_number(key.width * self.schema.column(key.column).step)
-        return self.write_name(key.column) if key.width == 1 else f"BIN({self.write_name(key.column)}, {width})"
+        return format_key_label(key, self.schema, self.write_name)
 
     def write_histogram(self) -> str:
         """HISTOGRAM(x, bins), where that was asked; with so many bins the width is the same again."""
         if self.query.nesting != "ranges":
             return ""
         (key,) = self.query.keys
-        return f"HISTOGRAM({self.write_name(key.column)}, {-(-self.schema.column(key.column).size // key.width)})"
+        return f"HISTOGRAM({self.write_name(key.column)}, {count_bins(key, self.schema)})"
 
     def write_output(self, output: OutputColumn) -> str:
         """An output, and its name where that is not what it is called anyway."""
@@ -230,45 +198,25 @@ class _SqlWriter:
             return self.write_key(key), format_key_label(key, self.schema)
         if output.aggregate is None:
             return self.write_name(self.query.column or ""), self.query.column or ""
-        return self.write_aggregate(output.aggregate, output)
-
-    def write_aggregate(self, position: int, output: OutputColumn) -> tuple[str, str]:
-        """Spelt as it was asked, where the label shows how."""
-        aggregate = self.query.aggregates[position]
+        aggregate = self.query.aggregates[output.aggregate]
         order = aggregate.orders[output.order] if aggregate.orders else None
-        spellings = list_spellings(aggregate, self.schema)
-        spellings = [way for way in spellings if way[0] != "MEDIAN" or order == Fraction(1, 2)]
-        label_suffix, filter_suffix = (
-            format_filter(aggregate.where, self.schema, name) for name in (quote_column_name, self.write_name)
-        )
-        label_matches = [way for way in spellings if format_aggregate_label(*way, order) + label_suffix == output.label]
-        spelling, argument = (label_matches or spellings)[0]
-        written_argument = argument if argument == "*" else self.write_name(argument)
-        return format_aggregate_label(spelling, written_argument, order) + filter_suffix, format_aggregate_label(
-            spelling, argument, order
-        ) + label_suffix
+        function, argument, label = choose_spelling(aggregate, order, output.label, self.schema)
+        text = format_aggregate_label(function, argument if argument == "*" else self.write_name(argument), order)
+        return text + format_filter(aggregate.where, self.schema, self.write_name), label
 
     def write_layout(self) -> Iterator[str]:
         """HAVING, ORDER BY and LIMIT."""
         layout = self.query.presentation
         if layout.having:
-            labeled_conditions = (
-                (self.write_label(layout.outputs[condition.output]), condition) for condition in layout.having
-            )
-            bounds = (
-                f"{name} {condition.comparison} {format_full_number(condition.constant)}"
-                for name, condition in labeled_conditions
-            )
-            yield f"HAVING {' AND '.join(bounds)}"
+            yield f"HAVING {AND.join(map(self.write_bound, layout.having))}"
         if layout.order:
-            order_terms = (
-                f"{position + 1} DESC" if is_descending else str(position + 1)
-                for position, is_descending in layout.order
-            )
-            yield f"ORDER BY {', '.join(order_terms)}"
+            terms = (f"{position + 1}{' DESC' if descending else ''}" for position, descending in layout.order)
+            yield f"ORDER BY {', '.join(terms)}"
         if layout.limit is not None:
             yield f"LIMIT {layout.limit}"
 
-    def write_label(self, output: OutputColumn) -> str:
+    def write_bound(self, bound: HavingCondition) -> str:
+        output = self.query.presentation.outputs[bound.output]
         text, label = self.write_expression(output)
-        return text if label == output.label else quote_identifier(output.label)
+        name = text if label == output.label else quote_identifier(output.label)
+        return f"{name} {bound.comparison} {format_full_number(bound.constant)}"

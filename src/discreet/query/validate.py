@@ -10,27 +10,14 @@ the exception: they are resolved already, so their columns, codes and texts are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import fields
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.query import parse_sql
-from discreet.query.ast import (
-    MAX_TOKENS,
-    FunctionCall,
-    HavingBound,
-    Join,
-    OutputReference,
-    ParsedQuestion,
-    QualifiedName,
-    ResolvedCondition,
-    SelectItem,
-    check_question_text,
-)
-from discreet.query.predicates import PREDICATES, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query import ast, parse_sql
+from discreet.query.predicates import PREDICATES, TRUE, InTexts, Predicate, iterate_conditions
 from discreet.query.query import (
     Aggregate,
     GroupKey,
@@ -38,12 +25,12 @@ from discreet.query.query import (
     OutputColumn,
     Presentation,
     Query,
-    format_aggregate_label,
+    count_bins,
+    count_key_cells,
     format_key_label,
-    list_spellings,
 )
 from discreet.query.resolve import resolve_question
-from discreet.query.to_sql import format_filter, quote_column_name
+from discreet.query.to_sql import choose_spelling
 from discreet.schema import Schema
 from discreet.untrusted import copy_fraction, copy_text, has_exact_type, has_type, require_exact_class
 
@@ -85,9 +72,9 @@ def _copy_part(value: Any, depth: int) -> Any:
 
 def _check_conditions(where: Predicate, schema: Schema) -> None:
     """Columns can be asked about, and the values of each condition are its column's own, in order and apart."""
-    conditions = list(_iterate_conditions(where))
-    if len(conditions) > 2 * MAX_TOKENS:  # a BETWEEN is two
-        raise InvalidInput(f"a question has at most {2 * MAX_TOKENS} conditions; ask a simpler one")
+    conditions = list(iterate_conditions(where))
+    if len(conditions) > 2 * ast.MAX_TOKENS:  # a BETWEEN is two
+        raise InvalidInput(f"a question has at most {2 * ast.MAX_TOKENS} conditions; ask a simpler one")
     for condition in conditions:
         column = schema.column(condition.column)
         if column.role == "identifier":
@@ -95,24 +82,13 @@ def _check_conditions(where: Predicate, schema: Schema) -> None:
         if column.private_keys != isinstance(condition, InTexts):
             raise InvalidInput(f"the values of {column.name} are {'texts' if column.private_keys else 'codes'}")
         if isinstance(condition, InTexts):
-            _check_texts(condition)
+            texts = condition.texts
+            if not all(type(text) is str for text in texts) or list(texts) != sorted(set(texts)):
+                raise InvalidInput(f"a condition on {column.name} has a list of texts, in order, each once")
+            for text in texts:
+                ast.check_question_text(text)
         elif not _are_ranges_valid(condition.ranges, column.lower, column.upper):
             raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
-
-
-def _iterate_conditions(where: Predicate) -> Iterator[InRanges | InTexts]:
-    if isinstance(where, AllOf | AnyOf):
-        for part in where.parts:
-            yield from _iterate_conditions(part)
-    else:
-        yield where
-
-
-def _check_texts(condition: InTexts) -> None:
-    if not all(type(text) is str for text in condition.texts) or list(condition.texts) != sorted(set(condition.texts)):
-        raise InvalidInput(f"a condition on {condition.column} has a list of texts, in order, each once")
-    for text in condition.texts:
-        check_question_text(text)
 
 
 def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
@@ -123,26 +99,31 @@ def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
     return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
 
 
-def _build_question(query: Query, schema: Schema) -> ParsedQuestion:
+def _build_question(query: Query, schema: Schema) -> ast.ParsedQuestion:
     """The question that asks for a query; places that are not there are refused here."""
     if query.table != schema.name:
         raise InvalidInput(f"there is no table {query.table[:40]!r}; ask FROM {schema.name}")
     layout = query.presentation
     if query.unit is not None:
-        check_question_text(query.unit)
-        items = tuple(SelectItem(_qualify_name(query.column or "", schema), entry.label) for entry in layout.outputs)
-        return ParsedQuestion(query.table, items, unit=query.unit)
+        ast.check_question_text(query.unit)
+        name = _qualify_name(query.column or "", schema)
+        items = tuple(ast.SelectItem(name, output.label) for output in layout.outputs)
+        return ast.ParsedQuestion(query.table, items, unit=query.unit)
     builder = _QuestionBuilder(query, schema)
     histogram = query.nesting == "ranges"
-    return ParsedQuestion(
+    return ast.ParsedQuestion(
         table=query.table,
-        items=(SelectItem(builder.build_histogram()),) if histogram else tuple(map(builder.build_item, layout.outputs)),
-        joins=tuple(Join(lookup, "left") for lookup in schema.lookups),
-        where=ResolvedCondition(query.where),
+        items=(ast.SelectItem(builder.build_histogram()),)
+        if histogram
+        else tuple(map(builder.build_item, layout.outputs)),
+        joins=tuple(ast.Join(lookup, "left") for lookup in schema.lookups),
+        where=ast.ResolvedCondition(query.where),
         group=() if histogram else tuple(map(builder.build_key, query.keys)),
         rollup=query.nesting == "rollup",
         having=tuple(
-            HavingBound(QualifiedName(_get_part(layout.outputs, entry.output).label), entry.comparison, entry.constant)
+            ast.HavingBound(
+                ast.QualifiedName(_get_part(layout.outputs, entry.output).label), entry.comparison, entry.constant
+            )
             for entry in layout.having
         ),
         order=tuple((position + 1, is_descending) for position, is_descending in layout.order),
@@ -150,10 +131,9 @@ def _build_question(query: Query, schema: Schema) -> ParsedQuestion:
     )
 
 
-def _qualify_name(column: str, schema: Schema) -> QualifiedName:
-    """A column with its table."""
+def _qualify_name(column: str, schema: Schema) -> ast.QualifiedName:
     lookup, dot, name = column.rpartition(".")
-    return QualifiedName(name, lookup) if dot else QualifiedName(column, schema.name)
+    return ast.QualifiedName(name, lookup) if dot else ast.QualifiedName(column, schema.name)
 
 
 def _get_part(parts: tuple[Any, ...], position: int) -> Any:
@@ -168,19 +148,18 @@ class _QuestionBuilder:
     def __init__(self, query: Query, schema: Schema) -> None:
         self.query, self.schema = query, schema
 
-    def build_key(self, key: GroupKey) -> OutputReference:
+    def build_key(self, key: GroupKey) -> ast.OutputReference:
         """A column, or its bins by their width in the column's own units."""
-        column = self.schema.column(key.column)
-        name = _qualify_name(key.column, self.schema)
-        return name if key.width == 1 else FunctionCall("BIN", name, (key.width * column.step,))
+        name, step = _qualify_name(key.column, self.schema), self.schema.column(key.column).step
+        return name if key.width == 1 else ast.FunctionCall("BIN", name, (key.width * step,))
 
-    def build_histogram(self) -> FunctionCall:
+    def build_histogram(self) -> ast.FunctionCall:
         """HISTOGRAM of the one key, by its number of bins."""
         (key,) = self.query.keys
-        bins = -(-self.schema.column(key.column).size // key.width)
-        return FunctionCall("HISTOGRAM", _qualify_name(key.column, self.schema), (Fraction(bins),))
+        bins = Fraction(count_bins(key, self.schema))
+        return ast.FunctionCall("HISTOGRAM", _qualify_name(key.column, self.schema), (bins,))
 
-    def build_item(self, output: OutputColumn) -> SelectItem:
+    def build_item(self, output: OutputColumn) -> ast.SelectItem:
         """An output, by a name of its own where that is not what it is called anyway."""
         if output.key is not None:
             key = _get_part(self.query.keys, output.key)
@@ -191,24 +170,16 @@ class _QuestionBuilder:
             raise InvalidInput(f"a column of the reply is a key or an aggregate; {NOT_A_SQL_QUERY}")
         if isinstance(expression, int):
             raise InvalidInput(NOT_A_SQL_QUERY)
-        return SelectItem(expression, "" if label == output.label else output.label)
+        return ast.SelectItem(expression, "" if label == output.label else output.label)
 
-    def build_aggregate(self, aggregate: Aggregate, output: OutputColumn) -> tuple[FunctionCall, str]:
+    def build_aggregate(self, aggregate: Aggregate, output: OutputColumn) -> tuple[ast.FunctionCall, str]:
         """A function as its label spells it, if one of its spellings is the label; else as it is usually spelt."""
         order = _get_part(aggregate.orders, output.order) if aggregate.orders else None
-        filter_suffix = format_filter(aggregate.where, self.schema, quote_column_name)
-        candidates = [
-            (spelling, argument, format_aggregate_label(spelling, argument, order) + filter_suffix)
-            for spelling, argument in list_spellings(aggregate, self.schema)
-            if spelling != "MEDIAN" or order == Fraction(1, 2)
-        ]
-        function, argument, label = next(
-            (candidate for candidate in candidates if candidate[2] == output.label), candidates[0]
-        )
+        function, argument, label = choose_spelling(aggregate, order, output.label, self.schema)
         column = None if argument == "*" else _qualify_name(argument, self.schema)
         numbers = () if order is None or function == "MEDIAN" else (order,)
-        where = True if aggregate.where == TRUE else ResolvedCondition(aggregate.where)
-        return FunctionCall(function, column, numbers, where), label
+        where = True if aggregate.where == TRUE else ast.ResolvedCondition(aggregate.where)
+        return ast.FunctionCall(function, column, numbers, where), label
 
 
 Question = str | Query
@@ -225,8 +196,7 @@ def parse_question(question: Question, schema: Schema) -> Query:
 
 def count_answer_numbers(query: Query, schema: Schema) -> int:
     """How many numbers the reply has at most, over all its rows, from public facts."""
-    columns = [(schema.column(key.column), key.width) for key in query.keys]
-    sizes = [-(-column.size // width) + column.is_nullable for column, width in columns]
+    sizes = count_key_cells(query.keys, schema)
     totals = range(len(sizes)) if query.nesting == "rollup" else ()
     rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
     aggregate_numbers = sum(max(1, len(item.orders)) for item in query.aggregates)

@@ -87,17 +87,14 @@ class Column:
         object.__setattr__(self, "step", copy_exact_number(self.step, "the step of a column"))
         names: tuple[object, ...] = (self.name, self.kind, self.role)
         has_names = all(type(name) is str for name in names) and {self.kind, self.role} <= KINDS_AND_ROLES
-        has_codes = all(type(code) is int for code in (self.lower, self.upper)) and has_exact_type(
-            self.missing, int, NoneType
-        )
+        has_codes = type(self.lower) is type(self.upper) is int and has_exact_type(self.missing, int, NoneType)
         lists = (self.categories, self.missing_values)
         has_texts = all(type(entries) is tuple and all(type(text) is str for text in entries) for entries in lists)
         flags: tuple[object, ...] = (self.private_keys, self.counts)
         if not (has_names and has_codes and has_texts and type(flags[0]) is bool and flags[1] in TRENDS):
             raise InvalidInput(f"the column {str(self.name)[:40]!r} must be declared with plain text and whole numbers")
-        if not (
-            has_exact_type(self.taxonomy, Taxonomy, NoneType) and has_exact_type(self.derived, DerivedCodes, NoneType)
-        ):
+        has_taxonomy = has_exact_type(self.taxonomy, Taxonomy, NoneType)
+        if not (has_taxonomy and has_exact_type(self.derived, DerivedCodes, NoneType)):
             raise InvalidInput(
                 f"the taxonomy of {self.name[:40]!r} must be a Taxonomy, and what it is derived from Derived"
             )
@@ -123,7 +120,7 @@ class Column:
         return self.upper - self.lower + 1
 
     def decode(self, code: int) -> Value:
-        """What a code stands for."""
+        """Return the value that a code stands for."""
         if self.categories:
             return self.categories[code] if self.kind != "boolean" else bool(code)
         if self.kind == "date":
@@ -146,9 +143,12 @@ class Column:
         if self.taxonomy is not None and text not in self.categories and text in self.taxonomy.ancestors:
             ancestors = self.taxonomy.ancestors
             return tuple(code for code, leaf in enumerate(self.categories) if text in ancestors[leaf])
-        place = self.find_position(text)
-        inside = place.denominator == 1 and self.lower <= place <= self.upper
-        return (int(place),) if inside else ()
+        code = self.find_code(self.find_position(text))
+        return () if code is None else (code,)
+
+    def find_code(self, position: Fraction) -> int | None:
+        """The code at a position; None between two codes and beyond the bounds."""
+        return int(position) if position.denominator == 1 and self.lower <= position <= self.upper else None
 
     def _find_category(self, text: str) -> int:
         if text not in self.categories:
@@ -158,7 +158,7 @@ class Column:
 
 
 def encode_bounds(lower: Fraction, upper: Fraction, step: Fraction, name: str) -> tuple[int, int]:
-    """The codes of two declared bounds: both multiples of the step, in order, not too far from 0."""
+    """Encode two declared bounds: both multiples of the step, in order, not too far from 0."""
     low, high = lower / step, upper / step
     if low > high:
         raise InvalidInput(

@@ -1,6 +1,6 @@
-"""Read a schema from its YAML file: columns, lookups and taxonomies.
+"""Read a schema from its YAML file, and the taxonomies (JSON) and lookup tables (CSV) that it names.
 
-The file is JSON: {"parents": {"nurse": "health worker", "health worker": ["worker"], "worker": []}, "mapping": {...}}.
+A taxonomy is {"parents": {"nurse": "health worker", "health worker": ["worker"], "worker": []}, "mapping": {...}}.
 `parents` gives each concept its parent or a list of parents, none for the root. `mapping`, where there is one, lists
 values as the data write them, each with the concept it means, as text or as the "synset" of an object; such a value
 becomes a leaf under its concept. `attribute`, `source` and `n_concepts` are remarks.
@@ -20,41 +20,42 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast, get_args
 
-from discreet import numeric
 from discreet.errors import InvalidInput
-from discreet.numeric import as_positive, format_exact, parse_days
+from discreet.numeric import as_int, as_positive, format_exact, parse_days
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import parse_neighbor_relation
 from discreet.schema import yaml
 from discreet.schema.column import Column, DerivedCodes, Kind, Role, Trend, encode_bounds
 from discreet.schema.schema import Budget, PublishedStatistic, Schema, SourceAddress
-from discreet.schema.yaml import (
-    COLUMN_KEYS,
-    KIND_KEYS,
-    LOOKUP_KEYS,
-    MAX_CHARACTERS,
-    TAXONOMY_KEYS,
-    MappingKeys,
-    Node,
-    check_decided,
-    list_kind_keys,
-    read_document,
-    trim_text,
-)
+
+MAX_CATEGORIES = 100_000
+MAX_KEYS = 100_000
+MAX_TERM = 2**53
+"""Beyond it not every whole number is a double, and engines would not agree on what a step is."""
+INTEGER_TEXT = re.compile(r"-?(0|[1-9][0-9]{0,14})")
+"""A text with leading zeros is a name, not a number."""
+TABLE_SUFFIXES = (".csv", ".parquet")
+TRENDS = get_args(Trend)
+Pairs = Mapping[str, yaml.Node]
+Row = list[str]
+Read = TypeVar("Read")
 
 
-def read_taxonomy(node: Node, subject: str, folder: Path) -> Taxonomy:
-    """A taxonomy from the file that is named, beside the schema."""
-    pairs = yaml.expect_closed_mapping(
-        _parse_json(yaml.read_referenced_file(node, subject, folder), subject), subject, TAXONOMY_KEYS
-    )
+def read_taxonomy(node: yaml.Node, subject: str, folder: Path) -> Taxonomy:
+    """Read a taxonomy from the file that is named, beside the schema."""
+    document = _parse_json(yaml.read_referenced_file(node, subject, folder), subject)
+    pairs = yaml.expect_closed_mapping(document, subject, yaml.TAXONOMY_KEYS)
     tree = yaml.expect_mapping(pairs["parents"], f"parents in {subject}", '{"child": "parent"}')
-    parents = {
-        child: _parse_parents(above, f"the parents of {child[:40]!r} in {subject}") for child, above in tree.items()
-    }
+    parents = {}
+    for child, names in tree.items():
+        place = f"the parents of {child[:40]!r} in {subject}"
+        listed_names = names if isinstance(names, list) else [names]
+        parents[child] = tuple(yaml.trim_text(yaml.expect_text(name, place), place) for name in listed_names)
     values = yaml.expect_mapping(pairs.get("mapping", {}), f"mapping in {subject}", '{"value": "concept"}')
     for value, meaning in values.items():
-        concept = _parse_concept(meaning, f"the concept of {value[:40]!r} in {subject}")
+        place = f"the concept of {value[:40]!r} in {subject}"
+        concept_node = meaning.get("synset", "") if isinstance(meaning, dict) else meaning
+        concept = yaml.trim_text(yaml.expect_text(concept_node, place), place)
         if value != concept and value in parents:
             raise InvalidInput(
                 f"{value[:40]!r} in {subject} is a concept and also mapped to another; rename one of them"
@@ -66,17 +67,17 @@ def read_taxonomy(node: Node, subject: str, folder: Path) -> Taxonomy:
         raise InvalidInput(f"{subject} is refused: {error}") from None
 
 
-def _parse_json(text: str, subject: str) -> Node:
+def _parse_json(text: str, subject: str) -> yaml.Node:
     """JSON with every scalar as text and every key once."""
 
-    def build_mapping(pairs: list[tuple[str, Node]]) -> dict[str, Node]:
-        keys = [trim_text(key, subject) for key, _ in pairs]
+    def build_mapping(pairs: list[tuple[str, yaml.Node]]) -> dict[str, yaml.Node]:
+        keys = [yaml.trim_text(key, subject) for key, _ in pairs]
         if len(set(keys)) < len(keys) or "" in keys:
             raise InvalidInput(f"{subject} has a key that is empty or given twice; give every key once")
         return dict(zip(keys, (value for _, value in pairs), strict=True))
 
     try:
-        document: Node = json.loads(
+        document: yaml.Node = json.loads(
             text, object_pairs_hook=build_mapping, parse_int=str, parse_float=str, parse_constant=str
         )
     except (json.JSONDecodeError, RecursionError):
@@ -84,35 +85,19 @@ def _parse_json(text: str, subject: str) -> Node:
     return document
 
 
-def _parse_parents(parents: Node, subject: str) -> tuple[str, ...]:
-    entries = parents if isinstance(parents, list) else [parents]
-    return tuple(trim_text(yaml.expect_text(name, subject), subject) for name in entries)
-
-
-def _parse_concept(meaning: Node, subject: str) -> str:
-    concept = meaning.get("synset", "") if isinstance(meaning, dict) else meaning
-    return trim_text(yaml.expect_text(concept, subject), subject)
-
-
-Pairs = Mapping[str, Node]
-
-MAX_CATEGORIES = 100_000
-MAX_TERM = 2**53
-"""Beyond it not every whole number is a double, and engines would not agree on what a step is."""
-
-
-def read_column(name: str, node: Node, folder: Path) -> Column | None:
-    """A column as declared; None where it is an identifier, which needs no domain and is never asked about."""
-    pairs = yaml.expect_closed_mapping(node, f"column {name}", MappingKeys(COLUMN_KEYS.allowed))
+def read_column(name: str, node: yaml.Node, folder: Path) -> Column | None:
+    """Read a column; None where it is an identifier, which needs no domain and is never asked about."""
+    pairs = yaml.expect_closed_mapping(node, f"column {name}", yaml.MappingKeys(yaml.COLUMN_KEYS.allowed))
     role = cast(Role, yaml.expect_one_of(pairs.get("role", "other"), f"the role of {name}", get_args(Role)))
     if role == "identifier":
         return None
-    yaml.expect_closed_mapping(node, f"column {name}", COLUMN_KEYS)
+    yaml.expect_closed_mapping(node, f"column {name}", yaml.COLUMN_KEYS)
     kind = cast(Kind, yaml.expect_one_of(pairs["kind"], f"the kind of {name}", get_args(Kind)))
-    yaml.expect_closed_mapping(node, f"column {name} of kind {kind}", list_kind_keys(kind))
+    yaml.expect_closed_mapping(node, f"column {name} of kind {kind}", yaml.list_kind_keys(kind))
     absent = yaml.expect_texts(pairs.get("missing_values", []), f"missing_values of {name}")
     column = _set_domain(Column(name, kind, role=role, missing_values=absent), pairs, folder)
-    column = replace(column, counts=_parse_trend(name, pairs["counts"])) if "counts" in pairs else column
+    if "counts" in pairs:
+        column = replace(column, counts=cast(Trend, yaml.expect_one_of(pairs["counts"], f"counts of {name}", TRENDS)))
     return replace(column, missing=_parse_missing_code(column, pairs["missing"])) if "missing" in pairs else column
 
 
@@ -132,9 +117,9 @@ def _set_domain(column: Column, pairs: Pairs, folder: Path) -> Column:
 
 def _set_number_bounds(column: Column, pairs: Pairs) -> Column:
     subject = f"the step of {column.name}"
-    step = numeric.as_positive(yaml.expect_number(pairs.get("step", "1"), subject), subject)
+    step = as_positive(yaml.expect_number(pairs.get("step", "1"), subject), subject)
     if column.kind == "integer":
-        numeric.as_int(step, subject)
+        as_int(step, subject)
     if max(step.numerator, step.denominator) > MAX_TERM:
         raise InvalidInput(f"{subject} must be a ratio of whole numbers of at most 2^53, such as 0.01")
     lower_bound = yaml.expect_number(pairs["lower"], f"the lower bound of {column.name}")
@@ -144,12 +129,9 @@ def _set_number_bounds(column: Column, pairs: Pairs) -> Column:
 
 
 def _set_date_bounds(column: Column, pairs: Pairs) -> Column:
-    first = yaml.expect_text(pairs["lower"], f"the lower bound of {column.name}")
-    last = yaml.expect_text(pairs["upper"], f"the upper bound of {column.name}")
-    lower, upper = (
-        parse_days(first, f"the lower bound of {column.name}"),
-        parse_days(last, f"the upper bound of {column.name}"),
-    )
+    subjects = f"the lower bound of {column.name}", f"the upper bound of {column.name}"
+    first, last = yaml.expect_text(pairs["lower"], subjects[0]), yaml.expect_text(pairs["upper"], subjects[1])
+    lower, upper = parse_days(first, subjects[0]), parse_days(last, subjects[1])
     if lower > upper:
         raise InvalidInput(f"the bounds of {column.name} are reversed: lower {first}, upper {last}")
     return replace(column, lower=lower, upper=upper)
@@ -157,7 +139,7 @@ def _set_date_bounds(column: Column, pairs: Pairs) -> Column:
 
 def _set_nominal_values(column: Column, pairs: Pairs, folder: Path) -> Column:
     """The values of a nominal column: a public list, the leaves of a taxonomy, or private."""
-    value_keys = [key for key in KIND_KEYS["nominal"] if key in pairs]
+    value_keys = [key for key in yaml.KIND_KEYS["nominal"] if key in pairs]
     if len(value_keys) != 1:
         raise InvalidInput(
             f"column {column.name} needs exactly one of categories, taxonomy and keys: private, for its values"
@@ -171,12 +153,12 @@ def _set_nominal_values(column: Column, pairs: Pairs, folder: Path) -> Column:
     return replace(set_categories(column, taxonomy.leaves), taxonomy=taxonomy)
 
 
-def _set_listed_categories(column: Column, node: Node) -> Column:
+def _set_listed_categories(column: Column, node: yaml.Node) -> Column:
     return set_categories(column, yaml.expect_texts(node, f"the categories of {column.name}"))
 
 
 def set_categories(column: Column, categories: tuple[str, ...]) -> Column:
-    """The column with these values, coded in this order."""
+    """Give a column these values, coded in this order."""
     name = column.name
     if not 1 <= len(categories) <= MAX_CATEGORIES:
         raise InvalidInput(f"{name} must have 1 to {MAX_CATEGORIES} categories, got {len(categories)}")
@@ -189,59 +171,43 @@ def set_categories(column: Column, categories: tuple[str, ...]) -> Column:
     return replace(column, categories=categories, upper=len(categories) - 1)
 
 
-def _parse_trend(name: str, node: Node) -> Trend:
-    return cast(Trend, yaml.expect_one_of(node, f"counts of {name}", get_args(Trend)))
-
-
-def _parse_missing_code(column: Column, node: Node) -> int:
-    """The code that a missing value stands for."""
+def _parse_missing_code(column: Column, node: yaml.Node) -> int:
     subject = f"missing of {column.name}"
     text = yaml.expect_text(node, subject)
     if column.private_keys:
         raise InvalidInput(f"{subject} cannot be declared, since its keys are private; leave it out")
-    place = column.find_position(text)
-    if place.denominator != 1 or not column.lower <= place <= column.upper:
+    code = column.find_code(column.find_position(text))
+    if code is None:
         raise InvalidInput(f"{subject} must be one of its values, within its bounds and on its step, got {text[:40]!r}")
-    return int(place)
+    return code
 
 
-MAX_KEYS = 100_000
-INTEGER_TEXT = re.compile(r"-?(0|[1-9][0-9]{0,14})")
-"""A text with leading zeros is a name, not a number."""
-Row = list[str]
-
-
-def read_lookup(name: str, node: Node, columns: Mapping[str, Column], folder: Path) -> tuple[str, list[Column]]:
+def read_lookup(name: str, node: yaml.Node, columns: Mapping[str, Column], folder: Path) -> tuple[str, list[Column]]:
     """The key column's name, and a derived column for each further column of the table.
 
     The first column of the CSV file is matched with the key's values, at most one row to a value; rows of other values
     are left out. A value without a row, and an empty cell, are missing.
     """
     subject = f"lookup {name}"
-    pairs = yaml.expect_closed_mapping(node, subject, LOOKUP_KEYS)
-    key = _find_key_column(yaml.expect_text(pairs["key"], f"the key of {subject}"), columns, subject)
-    header, rows = _parse_table(yaml.read_referenced_file(pairs["file"], f"the file of {subject}", folder), subject)
-    matched_rows = _match_rows(rows, key, subject)
-    return key.name, [
-        _build_derived_column(f"{name}.{label}", place, matched_rows, key)
-        for place, label in enumerate(header)
-        if place
-    ]
-
-
-def _find_key_column(name: str, columns: Mapping[str, Column], subject: str) -> Column:
-    key = columns.get(name)
+    pairs = yaml.expect_closed_mapping(node, subject, yaml.LOOKUP_KEYS)
+    key_name = yaml.expect_text(pairs["key"], f"the key of {subject}")
+    key = columns.get(key_name)
     if key is None or not (key.categories or key.kind == "integer") or key.size > MAX_KEYS:
         requirement = f"a column with categories, or an integer or boolean one, of at most {MAX_KEYS} values"
-        raise InvalidInput(f"the key of {subject} must be {requirement}, got {name[:40]!r}")
-    return key
+        raise InvalidInput(f"the key of {subject} must be {requirement}, got {key_name[:40]!r}")
+    header, rows = _parse_table(yaml.read_referenced_file(pairs["file"], f"the file of {subject}", folder), subject)
+    matched_rows = _match_rows(rows, key, subject)
+    labels = enumerate(header[1:], 1)
+    return key.name, [_build_derived_column(f"{name}.{label}", place, matched_rows, key) for place, label in labels]
 
 
 def _parse_table(text: str, subject: str) -> tuple[Row, list[Row]]:
     """The header and the rows, which are all as long."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        lines = [[trim_text(cell, f"line {reader.line_num} of {subject}") for cell in line] for line in reader if line]
+        lines = [
+            [yaml.trim_text(cell, f"line {reader.line_num} of {subject}") for cell in line] for line in reader if line
+        ]
     except csv.Error:
         raise InvalidInput(f"line {reader.line_num} of {subject} is not CSV; quote cells that hold a comma") from None
     header, rows = (lines[0], lines[1:]) if lines else ([], [])
@@ -256,7 +222,6 @@ def _parse_table(text: str, subject: str) -> tuple[Row, list[Row]]:
 
 
 def _match_rows(rows: list[Row], key: Column, subject: str) -> dict[int, Row]:
-    """The row of each code."""
     find_code = _build_coder(key)
     matched_rows: dict[int, Row] = {}
     used_keys: set[str] = set()
@@ -278,12 +243,7 @@ def _build_coder(key: Column) -> Callable[[str], int | None]:
         codes = {category: code for code, category in enumerate(key.categories)}
         return (lambda text: codes.get(text.lower())) if key.kind == "boolean" else codes.get
 
-    def find_code(text: str) -> int | None:
-        place = Fraction(int(text)) / key.step if INTEGER_TEXT.fullmatch(text) else None
-        inside = place is not None and place.denominator == 1 and key.lower <= place <= key.upper
-        return int(place) if inside else None  # type: ignore[arg-type]
-
-    return find_code
+    return lambda text: key.find_code(Fraction(int(text)) / key.step) if INTEGER_TEXT.fullmatch(text) else None
 
 
 def _build_derived_column(name: str, place: int, matched_rows: Mapping[int, Row], key: Column) -> Column:
@@ -304,35 +264,32 @@ def _build_derived_column(name: str, place: int, matched_rows: Mapping[int, Row]
     return replace(column, derived=DerivedCodes(key.name, derived))
 
 
-Read = TypeVar("Read")
-TABLE_SUFFIXES = (".csv", ".parquet")
-
-
 def load_schema(path: str | Path) -> Schema:
-    """The schema in a file; the other files it names are beside it."""
+    """Load the schema in a file; the other files it names are beside it."""
     file = Path(path).absolute()
     if file.suffix.lower() in TABLE_SUFFIXES:
         raise InvalidInput(f"{file.name[:40]!r} is a table, not its schema; name that, or draft one by discreet init")
-    return schema_from_text(yaml.read_text_file(file, "the schema", MAX_CHARACTERS), file.parent)
+    return schema_from_text(yaml.read_text_file(file, "the schema", yaml.MAX_CHARACTERS), file.parent)
 
 
 def schema_from_text(text: str, folder: Path) -> Schema:
-    """The schema in a text; the files it names are in `folder`."""
-    document = read_document(text)
-    check_decided(document)
+    """Read the schema in a text; the files it names are in `folder`."""
+    document = yaml.read_document(text)
+    yaml.check_decided(document)
     pairs = yaml.expect_closed_mapping(document, "the schema", yaml.SCHEMA_KEYS)
     name = yaml.expect_name(pairs["name"], "name")
     unit, rows = _read_optional(pairs, "unit", _parse_unit) or (None, 1)
     columns = _read_columns(pairs["columns"], unit, folder)
     lookups = _add_lookups(pairs.get("lookups", {}), name, columns, folder)
     budget = _parse_budget(pairs["budget"], "budget")
+    source = yaml.expect_text(pairs["source"], "source")
+    SourceAddress.of(source)  # refuses what is no address
+    neighbors = yaml.expect_one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))
     return Schema(
         name=name,
-        source=_parse_source(pairs["source"]),
+        source=source,
         folder=folder,
-        neighbors=parse_neighbor_relation(
-            yaml.expect_one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))
-        ),
+        neighbors=parse_neighbor_relation(neighbors),
         columns=MappingProxyType(columns),
         budget=budget,
         analyst_budget=_read_optional(pairs, "analyst_budget", _parse_budget) or budget,
@@ -349,35 +306,25 @@ def schema_from_text(text: str, folder: Path) -> Schema:
     )
 
 
-def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read]) -> Read | None:
-    """What may be left out."""
+def _read_optional(pairs: Mapping[str, yaml.Node], key: str, read: Callable[[yaml.Node, str], Read]) -> Read | None:
     return read(pairs[key], key) if key in pairs else None
 
 
-def _parse_source(node: Node) -> str:
-    text = yaml.expect_text(node, "source")
-    SourceAddress.of(text)
-    return text
-
-
-def _parse_unit(node: Node, subject: str) -> tuple[str, int]:
+def _parse_unit(node: yaml.Node, subject: str) -> tuple[str, int]:
     pairs = yaml.expect_closed_mapping(node, subject, yaml.UNIT_KEYS)
-    return yaml.expect_name(pairs["column"], "the column of unit"), _read_optional(
-        pairs, "rows", yaml.expect_positive_integer
-    ) or 1
+    rows = _read_optional(pairs, "rows", yaml.expect_positive_integer) or 1
+    return yaml.expect_name(pairs["column"], "the column of unit"), rows
 
 
-def _parse_budget(node: Node, subject: str) -> Budget:
+def _parse_budget(node: yaml.Node, subject: str) -> Budget:
     pairs = yaml.expect_closed_mapping(node, subject, yaml.BUDGET_KEYS)
-    epsilon = as_positive(
-        yaml.expect_number(pairs["epsilon"], f"the epsilon of {subject}"), f"the epsilon of {subject}"
-    )
+    name = f"the epsilon of {subject}"
+    epsilon = as_positive(yaml.expect_number(pairs["epsilon"], name), name)
     delta = yaml.expect_number(pairs.get("delta", "0"), f"the delta of {subject}")
     if not 0 <= delta < 1:
         raise InvalidInput(f"the delta of {subject} must be at least 0 and below 1, got {format_exact(delta)}")
-    highest = _read_optional(
-        pairs, "max_epsilon", lambda entry, key: yaml.expect_number(entry, f"the {key} of {subject}")
-    )
+    ceiling = pairs.get("max_epsilon")
+    highest = None if ceiling is None else yaml.expect_number(ceiling, f"the max_epsilon of {subject}")
     if highest is not None and highest < epsilon:
         raise InvalidInput(
             f"the max_epsilon of {subject} must be at least its epsilon, which is "
@@ -386,15 +333,13 @@ def _parse_budget(node: Node, subject: str) -> Budget:
     return Budget(epsilon, delta, highest)
 
 
-def _parse_published(node: Node) -> PublishedStatistic:
+def _parse_published(node: yaml.Node) -> PublishedStatistic:
     pairs = yaml.expect_closed_mapping(node, "an entry of published", yaml.PUBLISHED_KEYS)
-    present_keys = (key for key in yaml.PUBLISHED_KEYS.allowed if key in pairs)
-    return PublishedStatistic(
-        *(yaml.expect_text(pairs[key], f"the {key} of an entry of published") for key in present_keys)
-    )
+    keys = (key for key in yaml.PUBLISHED_KEYS.allowed if key in pairs)
+    return PublishedStatistic(*(yaml.expect_text(pairs[key], f"the {key} of an entry of published") for key in keys))
 
 
-def _read_columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:
+def _read_columns(node: yaml.Node, unit: str | None, folder: Path) -> dict[str, Column]:
     """The columns that may be asked about, in the order of the file."""
     declared = yaml.expect_mapping(node, "columns", "{age: {kind: integer, lower: 0, upper: 120}}")
     names = [yaml.expect_name(name, "a column's name") for name in declared]
@@ -405,22 +350,21 @@ def _read_columns(node: Node, unit: str | None, folder: Path) -> dict[str, Colum
     return columns
 
 
-def _add_lookups(node: Node, table: str, columns: dict[str, Column], folder: Path) -> dict[str, str]:
+def _add_lookups(node: yaml.Node, table: str, columns: dict[str, Column], folder: Path) -> dict[str, str]:
     """The key column of each lookup, by its name; its columns are added to the others."""
     declared = yaml.expect_mapping(node, "lookups", "{icd: {file: icd.csv, key: diagnosis}}")
     names = [yaml.expect_name(name, "a lookup's name") for name in declared]
     _check_distinct_names([table, *names])
-    own_columns, key_of = dict(columns), {}
+    own_columns, keys = dict(columns), {}
     for name in names:
-        key_of[name], derived = read_lookup(name, declared[name], own_columns, folder)
-        columns.update((column.name, column) for column in derived)
-    return key_of
+        keys[name], derived_columns = read_lookup(name, declared[name], own_columns, folder)
+        columns.update((column.name, column) for column in derived_columns)
+    return keys
 
 
 def _check_distinct_names(names: Sequence[str]) -> None:
     """SQL does not tell names apart by case."""
-    name_of_key: dict[str, str] = {}
+    seen: dict[str, str] = {}
     for name in names:
-        if name.lower() in name_of_key:
-            raise InvalidInput(f"the names {name_of_key[name.lower()]} and {name} are the same to SQL; rename one")
-        name_of_key[name.lower()] = name
+        if seen.setdefault(name.lower(), name) is not name:
+            raise InvalidInput(f"the names {seen[name.lower()]} and {name} are the same to SQL; rename one")

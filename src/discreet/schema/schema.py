@@ -22,7 +22,7 @@ TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}"
 
 @dataclass(frozen=True, slots=True)
 class SourceAddress:
-    """`place` is the path of a file or the address of a server; `table` is named within its engine."""
+    """`location` is the path of a file or the address of a server; `table` is named within its engine."""
 
     engine: Literal["csv", "parquet", "postgres", "spark", "memory"]
     location: str = ""
@@ -65,10 +65,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the one now."""
-        object.__setattr__(self, "epsilon", copy_exact_number(self.epsilon, "the epsilon of a budget"))
-        object.__setattr__(self, "delta", copy_exact_number(self.delta, "the delta of a budget"))
-        if self.max_epsilon is not None:
-            object.__setattr__(self, "max_epsilon", copy_exact_number(self.max_epsilon, "the max_epsilon of a budget"))
+        for name, amount in self.list_amounts().items():
+            object.__setattr__(self, name, copy_exact_number(amount, f"the {name} of a budget"))
         if self.epsilon < 0 or not 0 <= self.delta < 1:
             raise InvalidInput("a budget has an epsilon of at least 0 and a delta of at least 0 and below 1")
         if self.max_epsilon is not None and self.max_epsilon < self.epsilon:
@@ -101,11 +99,10 @@ class PublishedStatistic:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What is public about one table.
+    """The public description of one table.
 
-    One table: `unit` is the column that names a privacy unit, `rows` the most rows it keeps of one.
-
-    `units` is their public number under replace-one and None under add-remove.
+    `unit` is the column that names the privacy units, `rows` the most rows that are kept of one, and `units` their
+    public number under replace-one, None under add-remove.
     """
 
     name: str
@@ -151,9 +148,8 @@ class Schema:
         texts = (self.name, self.source, self.individual_dp_reason, self.neighbors)
         column_names = [name for name in (self.unit, self.partition) if name is not None]
         lists = (self.models, self.published, self.impossible)
-        if not all(type(text) is str for text in (*texts, *column_names)) or not all(
-            type(entry) is tuple for entry in lists
-        ):
+        has_texts = all(type(text) is str for text in (*texts, *column_names))
+        if not has_texts or not all(type(entries) is tuple for entries in lists):
             raise InvalidInput("the names of a schema are plain text, and its lists are tuples")
         if not all(type(text) is str for text in (*self.models, *self.impossible)):
             raise InvalidInput("the models of a schema, and what is impossible, are plain text")
@@ -179,9 +175,8 @@ class Schema:
             raise InvalidInput("individual_queries needs a unit column with rows: 1, so that one row answers")
 
     def _check_models(self) -> None:
-        listed = ", ".join(MODELS)
         if not self.models or len(set(self.models)) < len(self.models) or not set(self.models) <= set(MODELS):
-            raise InvalidInput(f"models must list one or more of {listed}, each once")
+            raise InvalidInput(f"models must list one or more of {', '.join(MODELS)}, each once")
         if "approx-dp" in self.models and not (self.budget.delta and self.analyst_budget.delta):
             raise InvalidInput("the model approx-dp needs a delta above 0 in budget and in analyst_budget")
         if "individual-dp" in self.models and not self.individual_dp_reason:
@@ -191,7 +186,7 @@ class Schema:
 
     @property
     def unit_name(self) -> str:
-        """What a guarantee calls the unit of privacy."""
+        """The name of the privacy unit in a guarantee."""
         return "row" if self.unit is None else f"unit ({self.unit})"
 
     def column(self, name: str) -> Column:
@@ -204,7 +199,7 @@ class Schema:
 
 
 def schema_to_public_json(schema: Schema) -> dict[str, object]:
-    """All that is public, ready for JSON, fractions as exact text; not where rows are, nor why a model is allowed."""
+    """Convert to JSON all that analysts may see: not where rows are, nor why a model is allowed; fractions are text."""
     return {
         "name": schema.name,
         "neighbours": schema.neighbors,
@@ -238,10 +233,8 @@ def _describe_column(column: Column) -> dict[str, object]:
     elif column.categories:
         description |= {"categories": [_to_json_value(column.decode(code)) for code in range(column.size)]}
     else:
-        description |= {
-            "lower": _to_json_value(column.decode(column.lower)),
-            "upper": _to_json_value(column.decode(column.upper)),
-        }
+        ends = {"lower": column.lower, "upper": column.upper}
+        description |= {name: _to_json_value(column.decode(code)) for name, code in ends.items()}
     description |= {"step": _to_json_value(column.decode(1))} if column.is_numeric else {}
     description |= {"taxonomy": _list_parents(column.taxonomy)} if column.taxonomy else {}
     description |= {"missing_values": list(column.missing_values)} if column.missing_values else {}

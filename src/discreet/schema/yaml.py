@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MappingKeys:
-    """The keys of one mapping of the file, in the order in which they are told."""
+    """The keys of one mapping of the file, in the order in which errors list them."""
 
     allowed: tuple[str, ...]
     required: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ COLUMN_KEYS = MappingKeys(
 
 
 def list_kind_keys(kind: str) -> MappingKeys:
-    """Those of a column of a kind."""
+    """List the keys that a column of a kind may have, and those that it needs."""
     required = tuple(key for key in KIND_KEYS[kind] if (kind, key) not in OPTIONAL_KIND_KEYS)
     return MappingKeys((*COMMON_COLUMN_KEYS, *KIND_KEYS[kind]), required)
 
@@ -81,7 +81,6 @@ def list_kind_keys(kind: str) -> MappingKeys:
 Node = str | list["Node"] | dict[str, "Node"]
 
 MAX_CHARACTERS = 1_000_000
-"""In characters."""
 MAX_DEPTH = 8
 WHITESPACE = " \t\r\n"
 UNWRITABLE = re.compile("[\0\ud800-\udfff]")
@@ -93,7 +92,7 @@ REQUIRED_CONTENT = {"schema": "declare name, source, neighbours, budget and colu
 
 
 def read_document(text: str, subject: str = "schema") -> Node:
-    """The one document of a YAML text; `what` it is, for who made a mistake in it."""
+    """Read the one document of a YAML text; errors call it by `subject`."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(
             f"a {subject} has at most {MAX_CHARACTERS} characters, this text has {len(text)}; use taxonomy files"
@@ -176,14 +175,14 @@ def _format_line(event: Event, subject: str) -> str:
 
 
 def trim_text(text: str, location: str) -> str:
-    """A text without the space around it, if every engine can write it."""
+    """Strip the space around a text; refuse what some engine cannot write."""
     if UNWRITABLE.search(text):
         raise InvalidInput(f"{location} has a character that cannot be written, such as NUL; remove it")
     return text.strip(WHITESPACE)
 
 
 def check_decided(document: Node) -> None:
-    """Nothing is left as the draft wrote it."""
+    """Refuse a document that still has what the draft left to the custodian."""
     undecided = list(_list_undecided(document, ()))
     if undecided:
         undecided_names = ", ".join(undecided[:MAX_NAMED]) + (", ..." if len(undecided) > MAX_NAMED else "")
@@ -209,10 +208,9 @@ MAX_FILE_BYTES = 16_000_000
 
 
 def expect_closed_mapping(node: Node, subject: str, keys: MappingKeys) -> dict[str, Node]:
-    """A mapping with these keys and no others."""
-    pairs = expect_mapping(
-        node, subject, f"{{{', '.join(f'{key}: ...' for key in (keys.required or keys.allowed[:1]))}}}"
-    )
+    """Require a mapping with these keys and no others."""
+    example = ", ".join(f"{key}: ..." for key in (keys.required or keys.allowed[:1]))
+    pairs = expect_mapping(node, subject, f"{{{example}}}")
     for key in pairs:
         if key not in keys.allowed:
             raise InvalidInput(f"{subject} has no key {key[:40]!r}; it may have {', '.join(keys.allowed)}")
@@ -223,21 +221,21 @@ def expect_closed_mapping(node: Node, subject: str, keys: MappingKeys) -> dict[s
 
 
 def expect_mapping(node: Node, subject: str, example: str) -> dict[str, Node]:
-    """A mapping."""
+    """Require a mapping."""
     if not isinstance(node, dict):
         raise InvalidInput(f"{subject} must be a mapping such as {example}")
     return node
 
 
 def expect_list(node: Node, subject: str) -> list[Node]:
-    """A list."""
+    """Require a list."""
     if not isinstance(node, list):
         raise InvalidInput(f"{subject} must be a list such as [a, b]")
     return node
 
 
 def expect_text(node: Node, subject: str) -> str:
-    """A text that is not empty."""
+    """Require a text that is not empty."""
     if not isinstance(node, str):
         raise InvalidInput(f"{subject} must be a single value, not a list or a mapping")
     if not node:
@@ -246,12 +244,12 @@ def expect_text(node: Node, subject: str) -> str:
 
 
 def expect_texts(node: Node, subject: str) -> tuple[str, ...]:
-    """A list of texts."""
+    """Require a list of texts."""
     return tuple(expect_text(entry, f"an entry of {subject}") for entry in expect_list(node, subject))
 
 
 def expect_name(node: Node, subject: str) -> str:
-    """A name that SQL can use as it is."""
+    """Require a name that SQL can use as it is."""
     value = expect_text(node, subject)
     if not SQL_NAME.fullmatch(value):
         raise InvalidInput(f"{subject} must be 1 to 63 letters, digits and _, no digit first, got {value[:40]!r}")
@@ -259,7 +257,7 @@ def expect_name(node: Node, subject: str) -> str:
 
 
 def expect_one_of(node: Node, subject: str, allowed: Sequence[str]) -> str:
-    """One of a few words."""
+    """Require one of a few words."""
     value = expect_text(node, subject)
     if value not in allowed:
         raise InvalidInput(f"{subject} must be one of {', '.join(allowed)}, got {value[:40]!r}")
@@ -267,27 +265,27 @@ def expect_one_of(node: Node, subject: str, allowed: Sequence[str]) -> str:
 
 
 def expect_number(node: Node, subject: str) -> Fraction:
-    """A finite number, exactly as it is written."""
+    """Require a finite number, and read it exactly as it is written."""
     return numeric.parse_rational(expect_text(node, subject), subject)
 
 
 def expect_positive_integer(node: Node, subject: str) -> int:
-    """A whole number of at least 1."""
+    """Require a whole number of at least 1."""
     return numeric.as_int(expect_number(node, subject), subject)
 
 
 def expect_boolean(node: Node, subject: str) -> bool:
-    """Yes or no, in any case."""
+    """Require yes, no, true or false, in any case."""
     return BOOLEANS[expect_one_of(expect_text(node, subject).lower(), subject, tuple(BOOLEANS))]
 
 
 def read_referenced_file(node: Node, subject: str, folder: Path) -> str:
-    """The text of a file beside the schema."""
+    """Read the text of a file beside the schema."""
     return read_text_file(folder / expect_text(node, subject), subject, MAX_FILE_BYTES)
 
 
 def read_text_file(path: Path, subject: str, max_bytes: int) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark."""
+    """Read the text of a file in UTF-8, with or without a byte order mark."""
     description = f"{subject}, {path.name[:40]!r},"
     try:
         with path.open("rb") as stream:

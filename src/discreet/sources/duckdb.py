@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.scan import HistogramScan, ReleaseBatch
+from discreet.query.scan import MISSING_CODE, HistogramScan, ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources import protocol
 from discreet.sources.protocol import BATCH_SIZE, BatchShape
 from discreet.sources.sql import PlanCompiler, SQLSource
 from discreet.sources.sql_dialects import SqlStatement
@@ -32,9 +31,8 @@ class DuckDBSource(SQLSource):
     """The table `snapshot` of a file. Threads may share it: each question has a cursor of its own."""
 
     def __init__(self, schema: Schema, path: Path) -> None:
-        super().__init__(
-            schema, PlanCompiler(schema, "duckdb", exp.table_(SNAPSHOT_TABLE, db=ATTACHED_DATABASE, quoted=True))
-        )
+        table = exp.table_(SNAPSHOT_TABLE, db=ATTACHED_DATABASE, quoted=True)
+        super().__init__(schema, PlanCompiler(schema, "duckdb", table))
         absolute_path = path.absolute()
         with _hide_engine_errors():
             # An engine of its own: connected to by its path, a file that took the place of one that is still open
@@ -43,9 +41,8 @@ class DuckDBSource(SQLSource):
             self._connection.execute("SET GLOBAL temp_directory = ?", [f"{absolute_path}.tmp"])
             self._connection.execute(f"SET GLOBAL perfect_ht_threshold = {GROUP_BITS}")
             self._connection.execute(f"SET GLOBAL allocator_flush_threshold = '{RETAINED_MEMORY}'")
-            self._connection.execute(
-                f"ATTACH {exp.convert(str(absolute_path)).sql('duckdb')} AS {ATTACHED_DATABASE} (READ_ONLY)"
-            )
+            path_literal = exp.convert(str(absolute_path)).sql("duckdb")
+            self._connection.execute(f"ATTACH {path_literal} AS {ATTACHED_DATABASE} (READ_ONLY)")
         self._fetch_rows(self._compiler.compile_column_check())
 
     def close(self) -> None:
@@ -59,9 +56,8 @@ class DuckDBSource(SQLSource):
     def _fetch_counts(self, _: HistogramScan, statement: SqlStatement) -> list[NDArray[Any]]:
         """Counts and bins fit 64 bits; sums may not, and would come as floats this way."""
         with _hide_engine_errors(), self._connection.cursor() as cursor:
-            return [
-                _fill_missing(column) for column in cursor.execute(statement.sql, statement.texts).fetchnumpy().values()
-            ]
+            reply = cursor.execute(statement.sql, statement.texts).fetchnumpy()
+            return [_fill_missing(column) for column in reply.values()]
 
     def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
         """By way of a table: DuckDB makes arrays of a whole reply only."""
@@ -77,7 +73,7 @@ def _fill_missing(column: NDArray[Any]) -> NDArray[Any]:
     """A column without a mask: None, or the stand-in for a number, where a value is missing."""
     if column.dtype == object:
         return np.array(column.tolist(), dtype=object)
-    return np.ma.filled(column.astype(np.int64), protocol.MISSING_NUMBER)
+    return np.ma.filled(column.astype(np.int64), MISSING_CODE)
 
 
 @contextmanager

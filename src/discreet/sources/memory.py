@@ -10,31 +10,16 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.query import scan
 from discreet.query.predicates import TRUE, Predicate, is_satisfied
-from discreet.query.scan import (
-    Amounts,
-    AnatomyPlan,
-    Cell,
-    CutKey,
-    HistogramScan,
-    ReleaseBatch,
-    ReleasePlan,
-    ScanKey,
-    ScanMeasure,
-    SwapPlan,
-    TClosenessPlan,
-    TextKey,
-    TotalsScan,
-    assign_groups,
-)
 from discreet.schema import Schema
+from discreet.sources.ingest.memory import UNIT_KEY
 from discreet.sources.protocol import BatchShape, require_one_row_each, require_rankable
 
 Value = int | str | None
 SnapshotRow = Mapping[str, Value]
 HashOrder = Callable[[str, Iterable[int]], list[int]]
 """Rows, put in the order of the hash that is for a purpose."""
-UNIT_KEY = "#unit"
 
 
 def sort_snapshot_rows(schema: Schema, rows: Sequence[SnapshotRow]) -> list[SnapshotRow]:
@@ -42,7 +27,9 @@ def sort_snapshot_rows(schema: Schema, rows: Sequence[SnapshotRow]) -> list[Snap
     return sorted(rows, key=lambda row: [_make_sort_key(row[name]) for name in _list_row_keys(schema)])
 
 
-def release_in_memory(plan: ReleasePlan, key: str, schema: Schema, rows: Sequence[SnapshotRow]) -> list[list[Value]]:
+def release_in_memory(
+    plan: scan.ReleasePlan, key: str, schema: Schema, rows: Sequence[SnapshotRow]
+) -> list[list[Value]]:
     """The codes of every row, those that were changed, and the labels of groups, in the order of a hash."""
     sorted_rows = sort_snapshot_rows(schema, rows)
     texts = _encode_rows(sorted_rows, schema)
@@ -50,9 +37,8 @@ def release_in_memory(plan: ReleasePlan, key: str, schema: Schema, rows: Sequenc
     def sort_by_hash(purpose: str, indices: Iterable[int]) -> list[int]:
         return sorted(indices, key=lambda i: sha256(f"{key}|{purpose}|".encode() + texts[i]).digest())
 
-    columns = [[row[name] for row in sorted_rows] for name in schema.columns] + _apply_plan(
-        plan, sorted_rows, schema, sort_by_hash
-    )
+    columns = [[row[name] for row in sorted_rows] for name in schema.columns]
+    columns += _apply_plan(plan, sorted_rows, schema, sort_by_hash)
     return [[column[i] for column in columns] for i in sort_by_hash("order", range(len(sorted_rows)))]
 
 
@@ -74,17 +60,21 @@ def _encode_value(value: Value) -> bytes:
     return b"" if value is None else b"%d" % value
 
 
-def _apply_plan(plan: ReleasePlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder) -> list[list[Value]]:
+def _apply_plan(
+    plan: scan.ReleasePlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder
+) -> list[list[Value]]:
     match plan:
-        case SwapPlan():
+        case scan.SwapPlan():
             return _swap_columns(plan, rows, schema, order)
-        case AnatomyPlan():
+        case scan.AnatomyPlan():
             return [plan.runs.compute_labels(_compute_ranks(rows, plan.column, schema)).tolist()]
-        case TClosenessPlan():
+        case scan.TClosenessPlan():
             return _assign_buckets(plan, rows, schema, order)
 
 
-def _swap_columns(plan: SwapPlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder) -> list[list[Value]]:
+def _swap_columns(
+    plan: scan.SwapPlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder
+) -> list[list[Value]]:
     swapped_columns, labels = [], []
     for name, runs in plan.runs:
         ranks = _compute_ranks(rows, name, schema)
@@ -96,7 +86,7 @@ def _swap_columns(plan: SwapPlan, rows: Sequence[SnapshotRow], schema: Schema, o
 
 
 def _assign_buckets(
-    plan: TClosenessPlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder
+    plan: scan.TClosenessPlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder
 ) -> list[list[Value]]:
     ranks = _compute_ranks(rows, plan.column, schema)
     buckets = [bisect_right(plan.cuts, rank) for rank in ranks.tolist()]
@@ -104,7 +94,7 @@ def _assign_buckets(
     for members in _group_by_label(buckets):
         for place, i in enumerate(order("deal", members)):
             places[i] = place
-    groups = assign_groups(plan.deals, np.array(buckets, np.int64), np.array(places, np.int64)).tolist()
+    groups = scan.assign_groups(plan.deals, np.array(buckets, np.int64), np.array(places, np.int64)).tolist()
     return [_permute_in_groups(buckets, ranks, groups, "swap", order) if plan.hidden else buckets, groups]
 
 
@@ -135,7 +125,6 @@ def _group_by_label(labels: Sequence[int]) -> Iterable[list[int]]:
 
 
 def _make_sort_key(value: Value) -> tuple[bool, int | bytes]:
-    """What a value is sorted by."""
     return value is None, 0 if value is None else _encode_text(value) if isinstance(value, str) else value
 
 
@@ -147,24 +136,18 @@ def _list_row_keys(schema: Schema) -> list[str]:
     return [*([] if schema.unit is None else [UNIT_KEY]), *schema.columns]
 
 
-Row = SnapshotRow
-UNIT = UNIT_KEY
-
-
 class MemorySource:
-    """Rows by column name; the unit's name, where the schema has units, under `#unit`."""
+    """A `Source` of rows by column name; the unit's name, where the schema has units, under `#unit`."""
 
-    def __init__(self, schema: Schema, rows: Sequence[Row]) -> None:
+    def __init__(self, schema: Schema, rows: Sequence[SnapshotRow]) -> None:
         self._schema = schema
         self._rows = rows
 
-    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
-        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
+    def totals(self, plan: scan.TotalsScan) -> Mapping[scan.Cell, scan.Amounts]:
         cells = self._group_rows(plan.keys, plan.where)
         return {cell: tuple(self._amount(measure, rows) for measure in plan.measures) for cell, rows in cells.items()}
 
-    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
-        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
+    def histogram(self, plan: scan.HistogramScan) -> Mapping[scan.Cell, NDArray[np.int64]]:
         histograms = {}
         for cell, rows in self._group_rows(plan.keys, plan.where).items():
             histograms[cell] = counts = np.zeros(plan.count, np.int64)
@@ -175,36 +158,32 @@ class MemorySource:
         return histograms
 
     def individual(self, column: str, unit: str) -> int | None:
-        """The code of one unit's value; None where the unit is absent or has none."""
         require_one_row_each(self._schema)
-        codes = [row[column] for row in self._rows if row[UNIT] == unit]
+        codes = [row[column] for row in self._rows if row[UNIT_KEY] == unit]
         return next((code for code in codes if isinstance(code, int)), None)
 
     def count(self) -> int:
-        """How many rows there are."""
         return len(self._rows)
 
-    def records(self) -> Iterator[ReleaseBatch]:
-        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+    def records(self) -> Iterator[scan.ReleaseBatch]:
         rows = sort_snapshot_rows(self._schema, self._rows)
         value_rows = [[row[name] for name in self._schema.columns] for row in rows]
         return BatchShape.for_records(self._schema).build_batches(iter([value_rows]))
 
-    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
-        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
+    def release_rows(self, plan: scan.ReleasePlan, key: str) -> Iterator[scan.ReleaseBatch]:
         value_rows = release_in_memory(plan, key, self._schema, self._rows)
         return BatchShape.for_release(plan, self._schema).build_batches(iter([value_rows]))
 
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _group_rows(self, keys: Sequence[ScanKey], where: Predicate) -> dict[Cell, list[Row]]:
-        cells: dict[Cell, list[Row]] = {} if keys else {(): []}
+    def _group_rows(self, keys: Sequence[scan.ScanKey], where: Predicate) -> dict[scan.Cell, list[SnapshotRow]]:
+        cells: dict[scan.Cell, list[SnapshotRow]] = {} if keys else {(): []}
         for row in _filter_rows(self._rows, where):
             cells.setdefault(tuple(_compute_key(key, row) for key in keys), []).append(row)
         return cells
 
-    def _amount(self, measure: ScanMeasure, cell_rows: Sequence[Row]) -> int:
+    def _amount(self, measure: scan.ScanMeasure, cell_rows: Sequence[SnapshotRow]) -> int:
         rows = _filter_rows(cell_rows, measure.where)
         values = [row[measure.column] for row in rows] if measure.column else []
         codes = [value - measure.lower for value in values if isinstance(value, int)]
@@ -212,7 +191,8 @@ class MemorySource:
             case "rows":
                 return len(rows)
             case "units":
-                return len({row[UNIT] for row in rows}) if self._schema.rows > 1 and self._schema.unit else len(rows)
+                has_several_rows = self._schema.unit is not None and self._schema.rows > 1
+                return len({row[UNIT_KEY] for row in rows}) if has_several_rows else len(rows)
             case "present":
                 return sum(value is not None for value in values)
             case "sum":
@@ -221,12 +201,12 @@ class MemorySource:
                 return sum(code * code for code in codes)
 
 
-def _filter_rows(rows: Sequence[Row], where: Predicate) -> Sequence[Row]:
+def _filter_rows(rows: Sequence[SnapshotRow], where: Predicate) -> Sequence[SnapshotRow]:
     return rows if where == TRUE else [row for row in rows if is_satisfied(where, row)]
 
 
-def _compute_key(key: ScanKey, row: Row) -> int | str | None:
+def _compute_key(key: scan.ScanKey, row: SnapshotRow) -> int | str | None:
     value = row[key.column]
-    if isinstance(key, TextKey) or not isinstance(value, int):
+    if isinstance(key, scan.TextKey) or not isinstance(value, int):
         return value
-    return sum(cut <= value for cut in key.cuts) if isinstance(key, CutKey) else (value - key.lower) // key.width
+    return sum(cut <= value for cut in key.cuts) if isinstance(key, scan.CutKey) else (value - key.lower) // key.width

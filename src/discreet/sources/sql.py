@@ -1,7 +1,7 @@
 """Scan requests compiled to SQL, and the source that runs them on an engine.
 
 A condition is unknown where a value is missing and nothing says what that means. No "not" stands around a condition, so
-in a WHERE clause unknown does what false does: the row is left out, as `holds` says.
+in a WHERE clause unknown does what false does: the row is left out, as `is_satisfied` says.
 """
 
 from __future__ import annotations
@@ -16,19 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from discreet.query import scan
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
-from discreet.query.scan import (
-    Amounts,
-    Cell,
-    CutKey,
-    HistogramScan,
-    ReleaseBatch,
-    ReleasePlan,
-    ScanKey,
-    ScanMeasure,
-    TextKey,
-    TotalsScan,
-)
 from discreet.schema import Column, Schema
 from discreet.sources import protocol, sql_release
 from discreet.sources.protocol import BatchShape, compute_first_bin, list_unshifted_measures, require_one_row_each
@@ -41,42 +30,42 @@ from discreet.sources.sql_dialects import (
 )
 
 MAX_COMPARED_RANGES = 4
-"""So many ranges are compared with their ends. Of more, and of the gaps between them, those of at most NARROW codes are
-listed code by code: engines look up a code in a list of thousands as fast as they compare it with a few ends."""
+"""So many ranges are compared with their ends. Of more, and of the gaps between them, those of at most MAX_LISTED_CODES
+are listed code by code: engines look up a code in a list of thousands as fast as they compare it with a few ends."""
 MAX_LISTED_CODES = 64
+MAX_SNAPSHOT_ROWS = 2**38
+"""A snapshot has fewer rows, so that no sum overflows."""
+INT32_LIMIT, INT64_LIMIT = 2**31, 2**63
+"""What whole numbers of 32 and of 64 bits stay below."""
+WIDE_TYPES = {"duckdb": "INT128", "postgres": "DECIMAL", "spark": "DECIMAL(14, 0)"}
+"""For codes whose squares may not fit 64 bits; a code has at most 14 digits."""
 
 
 def compile_predicate(predicate: Predicate, layout: SnapshotLayout) -> exp.Expression:
     """A condition that is true of just those rows of which the predicate holds."""
     match predicate:
         case AllOf(parts):
-            return (
-                _join_conditions(exp.And, [compile_predicate(part, layout) for part in parts]) if parts else exp.true()
-            )
+            conditions = [compile_predicate(part, layout) for part in parts]
+            return _join_conditions(exp.And, conditions) if parts else exp.true()
         case AnyOf(parts):
-            return (
-                _join_conditions(exp.Or, [compile_predicate(part, layout) for part in parts]) if parts else exp.false()
-            )
+            conditions = [compile_predicate(part, layout) for part in parts]
+            return _join_conditions(exp.Or, conditions) if parts else exp.false()
         case InRanges():
-            value_condition = _compile_within(predicate, layout)
+            value_condition = _compile_ranges(predicate, layout)
         case InTexts():
-            value_condition = (
-                _compile_none_of(predicate, layout) if predicate.outside else _compile_one_of(predicate, layout)
-            )
+            value_condition = _compile_texts(predicate, layout)
     is_missing = exp.Is(this=layout.get_column(predicate.column), expression=exp.null())
     return _join_conditions(exp.Or, [is_missing, value_condition]) if predicate.null else value_condition
 
 
-def _compile_within(predicate: InRanges, layout: SnapshotLayout) -> exp.Expression:
+def _compile_ranges(predicate: InRanges, layout: SnapshotLayout) -> exp.Expression:
     schema_column, code = layout.get_schema_column(predicate.column), layout.get_column(predicate.column)
     trimmed_ranges = [(max(low, schema_column.lower), min(high, schema_column.upper)) for low, high in predicate.ranges]
     ranges = [(low, high) for low, high in trimmed_ranges if low <= high]
     gaps = [(high + 1, low - 1) for (_, high), (low, _) in pairwise(ranges)]
     max_length = 1 if len(ranges) <= MAX_COMPARED_RANGES else MAX_LISTED_CODES
-    listed_codes, wide_ranges = (
-        _list_codes(ranges, max_length),
-        [(low, high) for low, high in ranges if high - low >= max_length],
-    )
+    listed_codes = _list_codes(ranges, max_length)
+    wide_ranges = [(low, high) for low, high in ranges if high - low >= max_length]
     if wide_ranges and gaps and all(high - low < max_length for low, high in gaps):
         ends = _compare_with_ends(code, ranges[0][0], ranges[-1][1], schema_column)
         return _join_conditions(exp.And, [*ends, layout.build_not_in(code, _list_codes(gaps, max_length))])
@@ -101,19 +90,12 @@ def _compare_with_ends(code: exp.Column, low: int, high: int, column: Column) ->
     return [*lower_comparison, *upper_comparison]
 
 
-def _compile_one_of(predicate: InTexts, layout: SnapshotLayout) -> exp.Expression:
-    texts = _build_text_literals(predicate, layout)
-    return layout.build_in(layout.get_text_column(predicate.column), texts) if texts else exp.false()
-
-
-def _compile_none_of(predicate: InTexts, layout: SnapshotLayout) -> exp.Expression:
-    texts = _build_text_literals(predicate, layout)
+def _compile_texts(predicate: InTexts, layout: SnapshotLayout) -> exp.Expression:
     column = layout.get_text_column(predicate.column)
-    return layout.build_not_in(column, texts) if texts else _is_present(column)
-
-
-def _build_text_literals(predicate: InTexts, layout: SnapshotLayout) -> list[exp.Expression]:
-    return [exp.Literal.string(text) for text in predicate.texts if layout.can_hold_text(text)]
+    texts: list[exp.Expression] = [exp.Literal.string(text) for text in predicate.texts if layout.can_hold_text(text)]
+    if not texts:
+        return _is_present(column) if predicate.outside else exp.false()
+    return layout.build_not_in(column, texts) if predicate.outside else layout.build_in(column, texts)
 
 
 def _is_present(column: exp.Expression) -> exp.Expression:
@@ -129,14 +111,6 @@ def _join_conditions(connector: type[exp.Connector], parts: Sequence[exp.Express
     return exp.paren(connector(this=left, expression=right), copy=False)
 
 
-MAX_SNAPSHOT_ROWS = 2**38
-"""A snapshot has fewer rows, so that no sum overflows."""
-INT32_LIMIT, INT64_LIMIT = 2**31, 2**63
-"""What whole numbers of 32 and of 64 bits stay below."""
-WIDE_TYPES = {"duckdb": "INT128", "postgres": "DECIMAL", "spark": "DECIMAL(14, 0)"}
-"""For codes whose squares may not fit 64 bits; a code has at most 14 digits."""
-
-
 class PlanCompiler:
     """Turns plans into SQL over the table that holds the snapshot of a schema; each plan once."""
 
@@ -147,7 +121,7 @@ class PlanCompiler:
         self.compile_histogram = lru_cache(maxsize=256)(self._compile_histogram)
 
     def compile_column_check(self) -> SqlStatement:
-        """No row, of every column there must be."""
+        """No row, of every column that a snapshot must have."""
         return self._render(exp.select(*self._layout.list_columns()).from_(self._table).limit(0))
 
     def compile_individual(self, column: str, unit: str) -> SqlStatement:
@@ -167,82 +141,69 @@ class PlanCompiler:
         """Every row, in the one order of all rows."""
         return self._render(sql_release.select_records(self._layout, self._table))
 
-    def compile_release(self, plan: ReleasePlan, key: str) -> SqlStatement:
+    def compile_release(self, plan: scan.ReleasePlan, key: str) -> SqlStatement:
         """Every row: its codes, those that were changed, and its groups."""
         return self._render(sql_release.select_released_rows(plan, key, self._layout, self._table))
 
-    def _compile_totals(self, plan: TotalsScan) -> SqlStatement:
+    def _compile_totals(self, plan: scan.TotalsScan) -> SqlStatement:
         """A row for each cell: its keys, then its measures with nothing subtracted."""
         measures = [_compile_measure(measure, self._layout) for measure in list_unshifted_measures(plan.measures)]
         return self._render(self._select_groups(plan.keys, measures, plan.where))
 
-    def _compile_histogram(self, plan: HistogramScan) -> SqlStatement:
+    def _compile_histogram(self, plan: scan.HistogramScan) -> SqlStatement:
         """A row for each bin of each cell: its keys, the bin, how many rows; with keys, one of the missing too."""
         schema_column = self._layout.get_schema_column(plan.bins.column)
         has_value = InRanges(plan.bins.column, ((schema_column.lower, schema_column.upper),))
         where = plan.where if plan.keys else AllOf((plan.where, has_value))
         select = self._select_groups((*plan.keys, plan.bins), [exp.Count(this=exp.Star())], where)
-        return self._render(select.order_by(*self._compile_keys(plan.keys)) if plan.keys else select)
+        keys = [_compile_key(key, self._layout) for key in plan.keys]
+        return self._render(select.order_by(*keys) if keys else select)
 
     def _select_groups(
-        self, keys: Sequence[ScanKey], measures: Sequence[exp.Expression], where: Predicate
+        self, keys: Sequence[scan.ScanKey], measures: Sequence[exp.Expression], where: Predicate
     ) -> exp.Select:
-        key_expressions = self._compile_keys(keys)
+        key_expressions = [_compile_key(key, self._layout) for key in keys]
         select = exp.select(*key_expressions, *measures).from_(self._table).group_by(*key_expressions)
         return select if where == TRUE else select.where(compile_predicate(where, self._layout), copy=False)
-
-    def _compile_keys(self, keys: Sequence[ScanKey]) -> list[exp.Expression]:
-        return [_compile_key(key, self._layout) for key in keys]
 
     def _render(self, select: exp.Select) -> SqlStatement:
         return render_statement(select, self._layout)
 
 
-def _compile_key(key: ScanKey, layout: SnapshotLayout) -> exp.Expression:
-    if isinstance(key, TextKey):
+def _compile_key(key: scan.ScanKey, layout: SnapshotLayout) -> exp.Expression:
+    if isinstance(key, scan.TextKey):
         return layout.get_text_column(key.column)
-    if isinstance(key, CutKey):
-        is_present = exp.Not(this=exp.Is(this=layout.get_column(key.column), expression=exp.null()))
-        return exp.Case(
-            ifs=[exp.If(this=is_present, true=_count_cuts_below(layout.get_column(key.column), key.cuts, 0))]
-        )
+    code: exp.Expression = layout.get_column(key.column)
+    if isinstance(key, scan.CutKey):
+        return exp.Case(ifs=[exp.If(this=_is_present(code), true=_count_cuts_below(code, key.cuts, 0))])
     if key.width == 1:
-        return layout.get_column(key.column)
+        return code
     schema_column = layout.get_schema_column(key.column)
     first = compute_first_bin(key, schema_column)
-    code = (
-        _cast_term(layout.get_column(key.column), "BIGINT")
-        if schema_column.upper - first >= INT32_LIMIT
-        else layout.get_column(key.column)
-    )
+    code = _cast_term(code, "BIGINT") if schema_column.upper - first >= INT32_LIMIT else code
     return build_integer_division(exp.Sub(this=code, expression=exp.Literal.number(first)), key.width, layout.dialect)
 
 
 def _count_cuts_below(code: exp.Expression, cuts: Sequence[int], offset: int) -> exp.Expression:
-    """How many of the cuts are at or below the code, and of `before` others: by halves, which Spark plans quickly."""
+    """How many of the cuts are at or below the code, and `offset` more: by halves, which Spark plans quickly."""
     if not cuts:
         return exp.Literal.number(offset)
     half = len(cuts) // 2
     is_below = exp.LT(this=code.copy(), expression=exp.Literal.number(cuts[half]))
-    low, high = (
-        _count_cuts_below(code, cuts[:half], offset),
-        _count_cuts_below(code, cuts[half + 1 :], offset + half + 1),
-    )
+    low = _count_cuts_below(code, cuts[:half], offset)
+    high = _count_cuts_below(code, cuts[half + 1 :], offset + half + 1)
     return exp.Case(ifs=[exp.If(this=is_below, true=low)], default=high)
 
 
-def _compile_measure(measure: ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
+def _compile_measure(measure: scan.ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
     """Aggregates pass over what is missing, and a value that the measure's own condition leaves out is made so."""
     match measure.what:
         case "units" if layout.schema.unit and layout.schema.rows > 1:
-            return exp.Count(
-                this=exp.Distinct(expressions=[_restrict_to_measure(layout.get_unit_column(), measure, layout)])
-            )
+            unit = _restrict_to_measure(layout.get_unit_column(), measure, layout)
+            return exp.Count(this=exp.Distinct(expressions=[unit]))
         case "rows" | "units":
-            counted_value = (
-                exp.Star() if measure.where == TRUE else _restrict_to_measure(exp.Literal.number(1), measure, layout)
-            )
-            return exp.Count(this=counted_value)
+            value = exp.Star() if measure.where == TRUE else exp.Literal.number(1)
+            return exp.Count(this=_restrict_to_measure(value, measure, layout))
         case "present":
             return exp.Count(this=_restrict_to_measure(layout.get_column(measure.column), measure, layout))
         case "sum":
@@ -255,7 +216,7 @@ def _compile_measure(measure: ScanMeasure, layout: SnapshotLayout) -> exp.Expres
             return _build_sum(_restrict_to_measure(product, measure, layout), square, layout.dialect)
 
 
-def _restrict_to_measure(value: exp.Expression, measure: ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
+def _restrict_to_measure(value: exp.Expression, measure: scan.ScanMeasure, layout: SnapshotLayout) -> exp.Expression:
     """The value in the rows of the measure; in others none. In CASE, as in WHERE, unknown does what false does."""
     if measure.where == TRUE:
         return value
@@ -274,7 +235,7 @@ def _widen_factor(code: exp.Expression, square: int, dialect: Dialect) -> exp.Ex
 
 
 def _build_sum(term: exp.Expression, max_magnitude: int, dialect: Dialect) -> exp.Expression:
-    """A sum of terms at most so far from 0, in a type that holds it for MOST_ROWS rows.
+    """A sum of terms at most so far from 0, in a type that holds it for MAX_SNAPSHOT_ROWS rows.
 
     DuckDB sums in 128 bits; PostgreSQL sums 32 bits in 64, and 64 bits in decimals; Spark sums both in 64.
     """
@@ -290,40 +251,32 @@ def _cast_term(term: exp.Expression, kind: str) -> exp.Expression:
 
 
 class SQLSource(ABC):
-    """A table with a row for every row of the snapshot; how statements are run is the engine's own."""
+    """A `Source` on a table with a row for every row of the snapshot; how statements are run is the engine's own."""
 
     def __init__(self, schema: Schema, compiler: PlanCompiler) -> None:
         self._schema, self._compiler = schema, compiler
 
-    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
-        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
+    def totals(self, plan: scan.TotalsScan) -> Mapping[scan.Cell, scan.Amounts]:
         return protocol.decode_totals(plan, self._schema, self._fetch_rows(self._compiler.compile_totals(plan)))
 
-    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
-        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
-        return protocol.decode_histograms(
-            plan, self._schema, self._fetch_counts(plan, self._compiler.compile_histogram(plan))
-        )
+    def histogram(self, plan: scan.HistogramScan) -> Mapping[scan.Cell, NDArray[np.int64]]:
+        columns = self._fetch_counts(plan, self._compiler.compile_histogram(plan))
+        return protocol.decode_histograms(plan, self._schema, columns)
 
     def individual(self, column: str, unit: str) -> int | None:
-        """The code of one unit's value; None where the unit is absent or has none."""
         return protocol.get_single_number(self._fetch_rows(self._compiler.compile_individual(column, unit)))
 
     def count(self) -> int:
-        """How many rows there are."""
         return int(self._fetch_rows(self._compiler.compile_count())[0][0])
 
-    def records(self) -> Iterator[ReleaseBatch]:
-        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+    def records(self) -> Iterator[scan.ReleaseBatch]:
         return self._fetch_batches(BatchShape.for_records(self._schema), self._compiler.compile_records())
 
-    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
-        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
-        return self._fetch_batches(
-            BatchShape.for_release(plan, self._schema), self._compiler.compile_release(plan, key)
-        )
+    def release_rows(self, plan: scan.ReleasePlan, key: str) -> Iterator[scan.ReleaseBatch]:
+        shape = BatchShape.for_release(plan, self._schema)
+        return self._fetch_batches(shape, self._compiler.compile_release(plan, key))
 
-    def _fetch_counts(self, plan: HistogramScan, statement: SqlStatement) -> Sequence[NDArray[Any]]:
+    def _fetch_counts(self, plan: scan.HistogramScan, statement: SqlStatement) -> Sequence[NDArray[Any]]:
         return protocol.transpose_histogram_rows(plan, self._fetch_rows(statement))
 
     @abstractmethod
@@ -331,5 +284,5 @@ class SQLSource(ABC):
         """All rows of a reply."""
 
     @abstractmethod
-    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
+    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[scan.ReleaseBatch]:
         """The rows of a reply, some at a time."""

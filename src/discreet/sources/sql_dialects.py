@@ -1,13 +1,14 @@
 """What DuckDB, PostgreSQL and Spark say differently, as SQL expressions and statements.
 
-They are c0, c1, ... in the order of the schema, and u, the name of the unit, where the schema has units.
+The columns of a snapshot are c0, c1, ... in the order of the schema, and u, the name of the unit, where the schema has
+units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 from sqlglot import exp
@@ -17,9 +18,13 @@ from discreet.schema import Column, Schema
 SourceKind = Literal["text", "integer", "decimal", "float", "boolean", "date", "timestamp", "instant", "other"]
 """What a column of the source holds; a timestamp is as written, an instant has its place in UTC."""
 
+Dialect = Literal["duckdb", "postgres", "spark"]
 Expression = exp.Expr
 MICROSECONDS_PER_DAY = 86_400_000_000
-"""In microseconds."""
+MAX_INLINE_CONSTANTS = 16
+"""DuckDB may compare a value with a list's members one by one; in a longer list, made a table, it looks values up."""
+MAX_CALL_ARGUMENTS = 50
+"""The most arguments of one call; PostgreSQL takes at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +64,21 @@ def build_call(name: str, *arguments: Expression | str | int) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=[exp.convert(argument) for argument in arguments])
 
 
+def build_nested_call(name: str, parts: Sequence[Expression], *leading: str) -> exp.Anonymous:
+    """A function of many texts, which `leading` ones come before, as calls within calls where one takes too many."""
+    while len(parts) > MAX_CALL_ARGUMENTS:
+        starts = range(0, len(parts), MAX_CALL_ARGUMENTS)
+        parts = [build_call(name, *leading, *parts[start : start + MAX_CALL_ARGUMENTS]) for start in starts]
+    return build_call(name, *leading, *parts)
+
+
 def build_cast(value: Expression, kind: str) -> Expression:
-    """Where it cannot fail. `exp.cast` would parse the kind each time."""
+    """Cast a value where that cannot fail. `exp.cast` would parse the kind each time."""
     return exp.Cast(this=value.copy(), to=_get_data_type(kind).copy())
 
 
 def build_try_cast(value: Expression, kind: str) -> Expression:
-    """NULL where it would fail; PostgreSQL knows only the plain cast, so the value must be guarded by a CASE."""
+    """Cast to NULL where a cast would fail; PostgreSQL has only the plain one, so guard the value by a CASE."""
     return exp.TryCast(this=value, to=_get_data_type(kind).copy(), safe=True)
 
 
@@ -87,10 +100,6 @@ def build_case(*cases: tuple[Expression, Expression], otherwise: Expression | No
 
 def _build_whitespace() -> Expression:
     return build_call("CONCAT", " ", build_call("CHR", 9), build_call("CHR", 10), build_call("CHR", 13))
-
-
-def _collate_bytewise(value: Expression) -> Expression:
-    return exp.Collate(this=exp.paren(build_cast(value, "text")), expression=exp.column("C", quoted=True))
 
 
 def _cast_to_double(value: Expression) -> Expression:
@@ -127,25 +136,18 @@ DUCKDB_SYNTAX = EngineSyntax(
         "timestamp": _build_duckdb_days,
         "instant": lambda value: _build_duckdb_days(build_try_cast(value, "timestamp")),
     },
-    parse_hash_prefix=lambda mark: build_cast(build_call("CONCAT", "0x", build_call("LEFT", mark, 15)), "bigint"),
+    parse_hash_prefix=lambda text: build_cast(build_call("CONCAT", "0x", build_call("LEFT", text, 15)), "bigint"),
 )
 
 
-def _build_postgres_days(value: Expression) -> Expression:
-    return build_case((build_call("ISFINITE", value), build_cast(value, "date") - _build_epoch()))
-
-
-def _build_postgres_instant(value: Expression) -> Expression:
-    utc = exp.AtTimeZone(this=value, zone=exp.Literal.string("UTC"))
-    return build_case((build_call("ISFINITE", value), build_cast(exp.paren(utc), "date") - _build_epoch()))
+def _build_postgres_days(value: Expression, zone: str = "") -> Expression:
+    local = exp.paren(exp.AtTimeZone(this=value, zone=exp.Literal.string(zone))) if zone else value
+    return build_case((build_call("ISFINITE", value), build_cast(local, "date") - _build_epoch()))
 
 
 def _convert_postgres_decimal(value: Expression) -> Expression:
     """PostgreSQL raises on a decimal that is too large or too small for a double."""
-    max_decimal, min_decimal = (
-        build_cast(exp.Literal.string("1e300"), "decimal"),
-        build_cast(exp.Literal.string("1e-200"), "decimal"),
-    )
+    max_decimal, min_decimal = (build_cast(exp.Literal.string(text), "decimal") for text in ("1e300", "1e-200"))
     return build_case(
         (value > max_decimal, build_double(float("inf"))),
         (value < exp.Neg(this=max_decimal), build_double(float("-inf"))),
@@ -156,7 +158,9 @@ def _convert_postgres_decimal(value: Expression) -> Expression:
 
 POSTGRES_SYNTAX = EngineSyntax(
     to_literal=exp.Literal.string,
-    as_text=_collate_bytewise,
+    as_text=lambda value: exp.Collate(
+        this=exp.paren(build_cast(value, "text")), expression=exp.column("C", quoted=True)
+    ),
     trim=lambda value: build_call("BTRIM", value, _build_whitespace()),
     matches=lambda value, pattern: exp.RegexpLike(this=value, expression=exp.Literal.string(f"^({pattern})$")),
     double_converters={
@@ -168,10 +172,10 @@ POSTGRES_SYNTAX = EngineSyntax(
     day_converters={
         "date": _build_postgres_days,
         "timestamp": _build_postgres_days,
-        "instant": _build_postgres_instant,
+        "instant": partial(_build_postgres_days, zone="UTC"),
     },
-    parse_hash_prefix=lambda mark: build_cast(
-        build_cast(build_call("CONCAT", "x0", build_call("LEFT", mark, 15)), "bit(64)"), "bigint"
+    parse_hash_prefix=lambda text: build_cast(
+        build_cast(build_call("CONCAT", "x0", build_call("LEFT", text, 15)), "bit(64)"), "bigint"
     ),
     has_unbounded_decimals=True,
     flattens_subqueries=True,
@@ -203,17 +207,11 @@ SPARK_SYNTAX = EngineSyntax(
         "timestamp": lambda value: build_call("UNIX_DATE", build_cast(value, "date")),
         "instant": _build_spark_instant,
     },
-    parse_hash_prefix=lambda mark: build_cast(
-        build_call("CONV", build_call("LEFT", mark, 15), 16, 10), "decimal(38, 0)"
+    parse_hash_prefix=lambda text: build_cast(
+        build_call("CONV", build_call("LEFT", text, 15), 16, 10), "decimal(38, 0)"
     ),
     is_unicode=lambda value: build_call("IS_VALID_UTF8", value),
 )
-
-
-Dialect = Literal["duckdb", "postgres", "spark"]
-
-MAX_INLINE_CONSTANTS = 16
-"""DuckDB may compare a value with a list's members one by one; in a longer list, made a table, it looks values up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +222,7 @@ class SnapshotLayout:
     dialect: Dialect
 
     def get_schema_column(self, name: str) -> Column:
-        """What is public about a column."""
+        """Return the public description of a column."""
         return self.schema.column(name)
 
     def get_column_index(self, name: str) -> int:

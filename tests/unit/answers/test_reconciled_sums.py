@@ -19,7 +19,7 @@ from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.sources.memory import UNIT, MemorySource
+from discreet.sources.memory import UNIT_KEY, MemorySource
 from support.command_line import done
 from support.inprocess_service import HOME, config_in, served
 from support.small_tables import schema
@@ -41,7 +41,7 @@ def source(own: Schema, sparse: bool, rows: int = 900) -> MemorySource:
     """All in one bin and one ward, or spread evenly."""
     places = [0] * rows if sparse else range(rows)
     people = [{"pay": at * 7 % 480, "ward": at % 6, "sex": 0} for at in places]
-    return MemorySource(own, [{UNIT: f"p{at}"} | one for at, one in enumerate(people)])
+    return MemorySource(own, [{UNIT_KEY: f"p{at}"} | one for at, one in enumerate(people)])
 
 
 def answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:

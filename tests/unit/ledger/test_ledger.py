@@ -307,7 +307,7 @@ def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=1)
     with Ledger.existing(tmp_path / "restored.db") as restored:
         restored.verify()
-        monkeypatch.setattr("discreet.ledger.ledger.require_not_void", lambda *_: None)
+        monkeypatch.setattr("discreet.ledger.budget_check.require_not_void", lambda *_: None)
         restored.store(DATASET, receipt.entry, "the second")
         with pytest.raises(ClaimFailed, match="entry"):
             restored.verify()

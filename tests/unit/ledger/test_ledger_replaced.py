@@ -22,7 +22,7 @@ from sqlalchemy import delete, insert, select
 
 from discreet import Custodian, Ledger, Unavailable
 from discreet.datasets.dataset_dir import HEAD_FILE
-from discreet.ledger import ledger as paid
+from discreet.ledger import budget_check
 from discreet.ledger.connect import open_database
 from discreet.ledger.storage import METADATA, entries
 from discreet.ledger.verify import RecordedHead
@@ -86,8 +86,8 @@ def test_a_file_that_is_replaced_during_a_charge_is_noticed_before_anything_is_t
         (tmp_path / "copy.db").replace(tmp_path / "ledger.db")
         return real(*given)
 
-    real = paid.pay_charge
-    with patch.object(paid, "pay_charge", pay), pytest.raises(Unavailable, match="moved or replaced"):
+    real = budget_check.pay_charge
+    with patch.object(budget_check, "pay_charge", pay), pytest.raises(Unavailable, match="moved or replaced"):
         opened.charge(ask(2), LIMITS)
 
 

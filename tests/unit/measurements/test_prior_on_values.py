@@ -27,7 +27,7 @@ from discreet.priors.syntax import parse_shapes
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.sources.memory import UNIT, MemorySource
+from discreet.sources.memory import UNIT_KEY, MemorySource
 from support.small_tables import schema
 
 MOST = 1_000_000
@@ -114,7 +114,7 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
     reader, held = Decoder(planned), 0
     for _ in range(count):
         values = rows(drawn_from(prior, chance) / share)
-        source = MemorySource(own, [{UNIT: f"p{at}", "income": value} for at, value in enumerate(values)])
+        source = MemorySource(own, [{UNIT_KEY: f"p{at}", "income": value} for at, value in enumerate(values)])
         cells = planned.list_cells()
         drawn = sample_noisy_outputs(
             planned, read_exact_inputs(planned, source, cells, planned.query.where), [0] * len(cells)
@@ -135,7 +135,7 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
     for _ in range(count):
         whole = round(chance.gauss(38, 3) * many)
         ages = [whole // many + (at < whole % many) for at in range(many)]
-        source = MemorySource(own, [{UNIT: f"p{at}", "age": age} for at, age in enumerate(ages)])
+        source = MemorySource(own, [{UNIT_KEY: f"p{at}", "age": age} for at, age in enumerate(ages)])
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None

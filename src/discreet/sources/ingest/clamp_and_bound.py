@@ -6,7 +6,7 @@ The source becomes a staged table: the code `c0`, `c1`, ... and the status `s0`,
     labelled   l: the value's name   p: whether there is a value   v: typed numbers as doubles, typed dates as days
     parsed     v: numbers in text    p: less what is listed as missing   y, m, d: the parts of a date in text
     found      t: double, days, code or private key; NULL where the value is not of its kind
-    placed     c: the code on the grid, clipped, or what stands for a missing one   s: 0 where read, else MISSING, ...
+    placed     c: the code on the grid, clipped, or what stands for a missing one   s: the status; 0 where it was read
     derived    c and s of the columns of public lookups
 
 No cast can fail: each is of what a CASE has let through, and gives NULL where the engine has a word for that.
@@ -15,7 +15,7 @@ No cast can fail: each is of what a CASE has let through, and gives NULL where t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +32,7 @@ from discreet.sources.sql_dialects import (
     build_case,
     build_cast,
     build_double,
+    build_nested_call,
     build_try_cast,
 )
 
@@ -54,16 +55,15 @@ class LookupTable:
 
 
 def build_lookup_tables(schema: Schema) -> tuple[LookupTable, ...]:
-    """The tables that the staged query joins."""
+    """Build the lookup tables that the staged query joins."""
     tables = []
     for i, column in enumerate(schema.columns.values()):
         if column.derived is not None:
             codes = enumerate(column.derived.codes, schema.columns[column.derived.key].lower)
             tables.append(LookupTable(f"k{i}", tuple((key, code) for key, code in codes if code is not None), False))
         elif _has_category_lookup(column):
-            tables.append(
-                LookupTable(f"k{i}", tuple((text, code) for code, text in enumerate(column.categories)), True)
-            )
+            pairs = tuple((text, code) for code, text in enumerate(column.categories))
+            tables.append(LookupTable(f"k{i}", pairs, True))
     return tuple(tables)
 
 
@@ -94,7 +94,6 @@ def _has_category_lookup(column: Column) -> bool:
 
 
 def _choose_parse_rule(column: Column, origin: ColumnOrigin) -> ParseRule:
-    """How a column is read from what the source holds."""
     if column.private_keys:
         return "key"
     if column.is_numeric:
@@ -141,9 +140,8 @@ def _build_label(origin: ColumnOrigin, syntax: EngineSyntax) -> Expression:
             return syntax.as_text(value)
         case "decimal":
             if syntax.has_unbounded_decimals:
-                is_integer = exp.and_(
-                    is_integer, build_call("ABS", value) < build_cast(exp.convert(str(values.MAX_INTEGER)), "decimal")
-                )
+                max_integer = build_cast(exp.convert(str(values.MAX_INTEGER)), "decimal")
+                is_integer = exp.and_(is_integer, build_call("ABS", value) < max_integer)
             return build_case((is_integer, syntax.as_text(build_call("FLOOR", value))))
         case "float":
             is_exact = build_call("ABS", value) <= values.MAX_EXACT_FLOAT
@@ -177,14 +175,11 @@ def _is_short(label: Expression) -> Expression:
 
 def _build_date_parts(i: int, label: Expression, syntax: EngineSyntax) -> NamedExpressions:
     has_valid_suffix = build_call("SUBSTR", label, 11, 1).isin("", "T", " ")
-    is_readable = exp.and_(
-        _is_short(label), syntax.matches(build_call("SUBSTR", label, 1, 10), values.DATE_PATTERN), has_valid_suffix
-    )
+    is_date = syntax.matches(build_call("SUBSTR", label, 1, 10), values.DATE_PATTERN)
+    is_readable = exp.and_(_is_short(label), is_date, has_valid_suffix)
     places = {f"y{i}": (1, 4), f"m{i}": (6, 2), f"d{i}": (9, 2)}
-    return {
-        name: build_case((is_readable, build_try_cast(build_call("SUBSTR", label, *place), "double")))
-        for name, place in places.items()
-    }
+    parts = {name: build_try_cast(build_call("SUBSTR", label, *place), "double") for name, place in places.items()}
+    return {name: build_case((is_readable, part)) for name, part in parts.items()}
 
 
 def _build_typed_columns(i: int, rule: ParseRule) -> NamedExpressions:
@@ -197,9 +192,9 @@ def _build_typed_columns(i: int, rule: ParseRule) -> NamedExpressions:
         case "date in text":
             typed_value = _build_day_number(exp.column(f"y{i}"), exp.column(f"m{i}"), exp.column(f"d{i}"))
         case "truth":
-            typed_value = build_case(
-                *((build_call("LOWER", label).isin(*_list_boolean_texts(code)), exp.convert(code)) for code in (0, 1))
-            )
+            texts = [[text for text, truth in values.BOOLEAN_TEXTS.items() if truth == code] for code in (0, 1)]
+            lower_label = build_call("LOWER", label)
+            typed_value = build_case(*((lower_label.isin(*texts[code]), exp.convert(code)) for code in (0, 1)))
         case "category":
             typed_value = exp.column("code", table=f"k{i}")
         case "key":
@@ -209,30 +204,20 @@ def _build_typed_columns(i: int, rule: ParseRule) -> NamedExpressions:
     return {f"p{i}": exp.column(f"p{i}"), f"t{i}": typed_value}
 
 
-def _list_boolean_texts(code: int) -> list[str]:
-    return [text for text, truth in values.BOOLEAN_TEXTS.items() if truth == code]
-
-
 def _build_day_number(year: Expression, month: Expression, day: Expression) -> Expression:
     """Days since 1970-01-01 of a real calendar date; in doubles, which are exact for these numbers."""
     leap_day = exp.paren(_count_leap_years(year) - _count_leap_years(exp.paren(year - 1)))
     months = [(month.eq(number), exp.convert(days)) for number, days in enumerate(DAYS_BEFORE_MONTH, 1)]
-    month_length = build_case(
-        (month.eq(2), leap_day + 28), (month.isin(4, 6, 9, 11), exp.convert(30)), otherwise=exp.convert(31)
-    )
+    month_cases = [(month.eq(2), leap_day + 28), (month.isin(4, 6, 9, 11), exp.convert(30))]
+    month_length = build_case(*month_cases, otherwise=exp.convert(31))
     is_real_date = exp.and_(year >= 1, month.between(1, 12), day >= 1, day <= month_length)
     days_before_year = exp.paren(year - 1) * 365 + _count_leap_years(exp.paren(year - 1))
     extra_day = build_case((month > 2, leap_day), otherwise=exp.convert(0))
-    return build_case(
-        (
-            is_real_date,
-            build_try_cast(days_before_year + build_case(*months) + extra_day + day - 1 + FIRST_DAY, "bigint"),
-        )
-    )
+    day_number = days_before_year + build_case(*months) + extra_day + day - 1 + FIRST_DAY
+    return build_case((is_real_date, build_try_cast(day_number, "bigint")))
 
 
 def _count_leap_years(year: Expression) -> Expression:
-    """How many there are up to a year."""
     return exp.paren(build_call("FLOOR", year / 4) - build_call("FLOOR", year / 100) + build_call("FLOOR", year / 400))
 
 
@@ -300,9 +285,8 @@ def _add_derived_columns(query: exp.Select, schema: Schema, prefix: str) -> exp.
         if column.derived is not None:
             joins.append((f"k{i}", places[column.derived.key]))
             code: Expression = exp.column("code", table=f"k{i}")
-            expressions[f"s{i}"] = build_case(
-                (code.is_(exp.null()), exp.convert(MISSING_STATUS)), otherwise=exp.convert(0)
-            )
+            missing_case = (code.is_(exp.null()), exp.convert(MISSING_STATUS))
+            expressions[f"s{i}"] = build_case(missing_case, otherwise=exp.convert(0))
             code = code if column.missing is None else build_call("COALESCE", code, column.missing)
             expressions[f"c{i}"] = build_cast(code, get_snapshot_type(column))
     unit = build_columns(["u"] if schema.unit is not None else [])
@@ -328,12 +312,12 @@ def build_columns(names: Iterable[str]) -> NamedExpressions:
 
 
 def select_expressions(expressions: NamedExpressions) -> exp.Select:
-    """The beginning of a query that gives these."""
+    """Begin a query that gives named expressions."""
     return exp.select(*(exp.alias_(value, name, copy=False) for name, value in expressions.items()), copy=False)
 
 
 def select_from_query(query: exp.Select, expressions: NamedExpressions) -> exp.Select:
-    """These, of what a nested query gives."""
+    """Select expressions from a nested query."""
     return select_expressions(expressions).from_(query.subquery("q", copy=False), copy=False)
 
 
@@ -342,12 +326,8 @@ def _prevent_flattening(query: exp.Select, syntax: EngineSyntax) -> exp.Select:
     return query.offset(0, copy=False) if syntax.flattens_subqueries else query
 
 
-MAX_CALL_ARGUMENTS = 50
-"""Of one call; PostgreSQL takes at most 100."""
-
-
 def select_status_counts(schema: Schema, table: exp.Table) -> exp.Select:
-    """Of the staged table: rows, rows without a unit, and of each column the missing, the unreadable, the clipped."""
+    """Count staged rows, those without a unit, and missing, unreadable and clipped values of each column."""
     row_count = exp.Count(this=exp.Star())
     without_unit = exp.convert(0) if schema.unit is None else row_count - exp.Count(this=exp.column("u"))
     statuses = [
@@ -361,9 +341,9 @@ def select_status_counts(schema: Schema, table: exp.Table) -> exp.Select:
 def select_bounded_rows(
     schema: Schema, key: str, table: exp.Table, syntax: EngineSyntax, unit_condition: Expression | None = None
 ) -> exp.Select:
-    """The rows of the staged table that are kept: of each unit those of the least marks, as many as it may have.
+    """The rows of the staged table that are kept: of each unit those of the least hashes, as many as it may have.
 
-    `among` is a condition on units, to go through them a part at a time.
+    `unit_condition` is a condition on units, to go through them a part at a time.
     """
     codes = [f"c{i}" for i in range(len(schema.columns))]
     if schema.unit is None:
@@ -376,29 +356,20 @@ def select_bounded_rows(
 
 
 def select_snapshot_summary(schema: Schema, key: str, table: exp.Table, syntax: EngineSyntax) -> exp.Select:
-    """Of the snapshot: rows, units, and the sum of the first 60 bits of the rows' marks."""
+    """Count the rows and units of the snapshot, and sum the first 60 bits of the rows' hashes."""
     row_count = exp.Count(this=exp.Star())
     names = exp.select("u").distinct().from_(table).subquery("names")  # a nested query goes to disk where it must
     units = row_count.copy() if schema.unit is None else exp.select(row_count.copy()).from_(names).subquery()
-    return exp.select(
-        row_count, units, exp.Sum(this=syntax.parse_hash_prefix(_build_row_hash(schema, key, syntax)))
-    ).from_(table)
+    hash_sum = exp.Sum(this=syntax.parse_hash_prefix(_build_row_hash(schema, key, syntax)))
+    return exp.select(row_count, units, hash_sum).from_(table)
 
 
 def _build_row_hash(schema: Schema, key: str, syntax: EngineSyntax) -> Expression:
-    """The hash of the key, the unit and the row: see `memory.mark`."""
+    """The hash of the key, the unit and the row: see `memory.hash_row`."""
     parts = [syntax.to_literal(key)] + ([] if schema.unit is None else [build_call("MD5", exp.column("u"))])
     for i, column in enumerate(schema.columns.values()):
         code = exp.column(f"c{i}")
         text = build_call("MD5", code) if column.private_keys else build_cast(code, "text")
         parts.append(build_call("COALESCE", text, ""))
-    return build_call(
-        "MD5", _concatenate_texts([operand for part in parts for operand in (exp.convert("|"), part)][1:])
-    )
-
-
-def _concatenate_texts(parts: Sequence[Expression]) -> Expression:
-    while len(parts) > MAX_CALL_ARGUMENTS:
-        groups = range(0, len(parts), MAX_CALL_ARGUMENTS)
-        parts = [build_call("CONCAT", *parts[first : first + MAX_CALL_ARGUMENTS]) for first in groups]
-    return build_call("CONCAT", *parts)
+    separated_parts = [operand for part in parts for operand in (exp.convert("|"), part)][1:]
+    return build_call("MD5", build_nested_call("CONCAT", separated_parts))

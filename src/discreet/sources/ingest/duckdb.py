@@ -21,27 +21,8 @@ from sqlglot import exp
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
-from discreet.sources.ingest.clamp_and_bound import (
-    build_lookup_tables,
-    build_staging_query,
-    select_bounded_rows,
-    select_snapshot_summary,
-    select_status_counts,
-)
-from discreet.sources.ingest.registration_report import (
-    Progress,
-    RegistrationReport,
-    SourceCounts,
-    build_registration_report,
-    ignore_registration_stage,
-    list_required_columns,
-    parse_source_counts,
-    refuse_columns,
-    refuse_existing,
-    refuse_kinds,
-    refuse_schema,
-    refuse_unusable_rows,
-)
+from discreet.sources.ingest import clamp_and_bound, registration_report
+from discreet.sources.ingest.registration_report import Progress, RegistrationReport, SourceCounts
 from discreet.sources.ingest.values import WHITESPACE
 from discreet.sources.sql_dialects import DUCKDB_SYNTAX, ColumnOrigin, SourceKind, build_call
 
@@ -49,6 +30,11 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+MEMORY_LIMIT = "2GB"
+"""What DuckDB may use before it goes to disk."""
+MAX_VALUES_PER_PART = 20_000_000
+"""How many values DuckDB ranks at a time: it keeps those in memory, in under a gigabyte."""
+STAGED_TABLE = exp.table_("staged")
 SEPARATORS = ",;\t|"
 KIND_BY_TYPE: dict[str, SourceKind] = {
     "BOOLEAN": "boolean",
@@ -113,9 +99,9 @@ def _infer_object_types(schema: Schema, table: object) -> dict[str, str]:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(table, pandas.DataFrame):
         return {}
-    refuse_columns(schema, [str(name) for name in table.columns])
+    registration_report.refuse_columns(schema, [str(name) for name in table.columns])
     kinds = {}
-    for name in list_required_columns(schema):
+    for name in registration_report.list_required_columns(schema):
         values = table[name]
         if isinstance(values.dtype, pandas.CategoricalDtype):
             kinds[name] = f"category of {pandas.api.types.infer_dtype(values.cat.categories)}"
@@ -137,8 +123,8 @@ def _open_parquet(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dic
 
 def _describe_columns(engine: DuckDBPyConnection, schema: Schema) -> dict[str, ColumnOrigin]:
     kinds = {name: _get_source_kind(str(kind)) for name, kind, *_ in engine.execute("DESCRIBE raw").fetchall()}
-    refuse_columns(schema, list(kinds))
-    return {name: ColumnOrigin(name, kinds[name]) for name in list_required_columns(schema)}
+    registration_report.refuse_columns(schema, list(kinds))
+    return {name: ColumnOrigin(name, kinds[name]) for name in registration_report.list_required_columns(schema)}
 
 
 def _get_source_kind(name: str) -> SourceKind:
@@ -149,9 +135,12 @@ def _get_source_kind(name: str) -> SourceKind:
 
 def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, ColumnOrigin]:
     """Load the needed columns as text before anything is asked of them: a cast moved into the reader would raise."""
-    separator, names = _read_header(schema, path)
-    refuse_columns(schema, names)
-    origins = {name: ColumnOrigin(f"r{names.index(name)}", "text") for name in list_required_columns(schema)}
+    required_columns = registration_report.list_required_columns(schema)
+    headers = [(separator, _read_first_line(path, separator)) for separator in SEPARATORS]
+    # The separator that finds most of the required columns in the first line.
+    separator, names = max(headers, key=lambda header: (len(set(required_columns) & set(header[1])), len(header[1])))
+    registration_report.refuse_columns(schema, names)
+    origins = {name: ColumnOrigin(f"r{names.index(name)}", "text") for name in required_columns}
     rows = _count_valid_rows(path, separator, len(names))
     loaded = _load_csv(engine, path, separator, len(names), [origin.column for origin in origins.values()])
     if rows != loaded:
@@ -160,15 +149,6 @@ def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[st
             "whole fields only"
         )
     return origins
-
-
-def _read_header(schema: Schema, path: Path) -> tuple[str, list[str]]:
-    """The separator that finds most of the needed columns in the first line, and the names it finds."""
-    candidates = [(separator, _read_first_line(path, separator)) for separator in SEPARATORS]
-    return max(
-        candidates,
-        key=lambda candidate: (len(set(list_required_columns(schema)) & set(candidate[1])), len(candidate[1])),
-    )
 
 
 def _read_first_line(path: Path, separator: str) -> list[str]:
@@ -216,20 +196,13 @@ def _load_csv(
 
     columns = "{" + ", ".join(f"'r{i}': 'VARCHAR'" for i in range(fields)) + "}"
     csv_options = "delim = ?, quote = '\"', escape = '\"', header = true, auto_detect = false, strict_mode = true"
-    rows_sql = (
-        f"SELECT {', '.join(column_names)} FROM read_csv(?, columns = {columns}, {csv_options}, parallel = false)"
-    )
+    rows_sql = f"FROM read_csv(?, columns = {columns}, {csv_options}, parallel = false)"
     try:
-        engine.execute(f"CREATE TABLE raw AS {rows_sql}", [glob.escape(str(path)), separator])
+        select_sql = f"SELECT {', '.join(column_names)} {rows_sql}"
+        engine.execute(f"CREATE TABLE raw AS {select_sql}", [glob.escape(str(path)), separator])
     except duckdb.InvalidInputException:
         return None
     return int(engine.execute("SELECT count(*) FROM raw").fetchall()[0][0])
-
-
-MEMORY_LIMIT = "2GB"
-"""What DuckDB may use before it goes to disk."""
-MAX_VALUES_PER_PART = 20_000_000
-"""How many values DuckDB ranks at a time: it keeps those in memory, in under a gigabyte."""
 
 
 def register_duckdb(
@@ -237,14 +210,14 @@ def register_duckdb(
     raw: object,
     target: Path,
     key: str,
-    progress: Progress = ignore_registration_stage,
+    progress: Progress = registration_report.ignore_registration_stage,
     max_values: int = MAX_VALUES_PER_PART,
 ) -> RegistrationReport:
     """Write the snapshot of a CSV or Parquet file, or of a pandas, Polars or Arrow table, to a new DuckDB file."""
     import duckdb
 
-    refuse_schema(schema, key)
-    refuse_existing(target)
+    registration_report.refuse_schema(schema, key)
+    registration_report.refuse_existing(target)
     try:
         with (
             tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent) as folder_name,
@@ -252,10 +225,10 @@ def register_duckdb(
         ):
             progress("reading")
             origins = open_raw_table(engine, schema, raw)
-            refuse_kinds(schema, origins)
+            registration_report.refuse_kinds(schema, origins)
             progress("normalising")
             source_counts = _stage_rows(engine, schema, origins)
-            refuse_unusable_rows(schema, source_counts)
+            registration_report.refuse_unusable_rows(schema, source_counts)
             progress("bounding")
             values = source_counts.rows * (len(schema.columns) + 1)
             snapshot_file = _write_snapshot(engine, schema, key, Path(folder_name), part_count=1 + values // max_values)
@@ -263,7 +236,7 @@ def register_duckdb(
             snapshot_summary = _finish_snapshot(engine, schema, key)
             snapshot_file.chmod(0o600)
             os.rename(snapshot_file, target)
-            return build_registration_report(source_counts, snapshot_summary)
+            return registration_report.build_registration_report(source_counts, snapshot_summary)
     except (duckdb.Error, OSError):
         raise Unavailable("the snapshot was not made; check that disk and memory have room, and try again") from None
 
@@ -285,23 +258,22 @@ def _open_engine(folder: Path) -> Iterator[DuckDBPyConnection]:
 def _stage_rows(engine: DuckDBPyConnection, schema: Schema, origins: dict[str, ColumnOrigin]) -> SourceCounts:
     import duckdb
 
-    for lookup in build_lookup_tables(schema):
+    for lookup in clamp_and_bound.build_lookup_tables(schema):
         kind = "VARCHAR" if lookup.has_text_labels else "BIGINT"
         columns = f"unnest(?::{kind}[]) AS label, unnest(?::BIGINT[]) AS code"
         pairs = [[label for label, _ in lookup.pairs], [code for _, code in lookup.pairs]]
         engine.execute(f"CREATE TABLE {lookup.name} AS SELECT {columns}", pairs)
     try:
-        staging_query = build_staging_query(schema, origins, exp.table_("raw"), DUCKDB_SYNTAX).ctas(
-            "staged", copy=False
-        )
-        engine.execute(staging_query.sql("duckdb", copy=False))
+        query = clamp_and_bound.build_staging_query(schema, origins, exp.table_("raw"), DUCKDB_SYNTAX)
+        engine.execute(query.ctas("staged", copy=False).sql("duckdb", copy=False))
     except (duckdb.DataError, duckdb.InvalidInputException, duckdb.InternalException):
         # Not by our casts: the file is damaged, a text is not UTF-8, or pandas mixes kinds of values in a column.
         raise InvalidInput(
             "the source cannot be read to its end; check that the file is whole and its text is UTF-8, "
             "and convert columns of mixed types to text"
         ) from None
-    return parse_source_counts(schema, _fetch_row(engine, select_status_counts(schema, exp.table_("staged"))))
+    counts = _fetch_row(engine, clamp_and_bound.select_status_counts(schema, STAGED_TABLE))
+    return registration_report.parse_source_counts(schema, counts)
 
 
 def _write_snapshot(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path, part_count: int) -> Path:
@@ -310,18 +282,17 @@ def _write_snapshot(engine: DuckDBPyConnection, schema: Schema, key: str, folder
     engine.execute(f"ATTACH {exp.convert(str(file)).sql('duckdb')} AS made")
     for part in range(1 if schema.unit is None else part_count):
         unit_condition = (build_call("HASH", exp.column("u")) % part_count).eq(part)
-        rows_sql = select_bounded_rows(schema, key, exp.table_("staged"), DUCKDB_SYNTAX, unit_condition).sql(
-            "duckdb", copy=False
-        )
+        rows = clamp_and_bound.select_bounded_rows(schema, key, STAGED_TABLE, DUCKDB_SYNTAX, unit_condition)
+        rows_sql = rows.sql("duckdb", copy=False)
         engine.execute(f"INSERT INTO made.snapshot {rows_sql}" if part else f"CREATE TABLE made.snapshot AS {rows_sql}")
     return file
 
 
 def _finish_snapshot(engine: DuckDBPyConnection, schema: Schema, key: str) -> Sequence[int]:
     """The totals of the snapshot, once its file is whole and let go of."""
-    snapshot_summary = _fetch_row(
-        engine, select_snapshot_summary(schema, key, exp.table_("snapshot", db="made"), DUCKDB_SYNTAX)
-    )
+    snapshot_table = exp.table_("snapshot", db="made")
+    query = clamp_and_bound.select_snapshot_summary(schema, key, snapshot_table, DUCKDB_SYNTAX)
+    snapshot_summary = _fetch_row(engine, query)
     engine.execute("CHECKPOINT made")
     engine.execute("DETACH made")
     return snapshot_summary

@@ -9,18 +9,8 @@ from hashlib import md5
 from types import MappingProxyType
 
 from discreet.schema.schema import Schema
-from discreet.sources.ingest.registration_report import (
-    ColumnReport,
-    Progress,
-    RegistrationReport,
-    SourceCounts,
-    ignore_registration_stage,
-    list_required_columns,
-    refuse_columns,
-    refuse_schema,
-    refuse_unit,
-    refuse_unusable_rows,
-)
+from discreet.sources.ingest import registration_report
+from discreet.sources.ingest.registration_report import ColumnReport, Progress, RegistrationReport, SourceCounts
 from discreet.sources.ingest.values import (
     UNSUPPORTED,
     ParsedValue,
@@ -36,34 +26,34 @@ RegisteredRow = dict[str, Value]
 
 
 def register_memory(
-    schema: Schema, rows: Sequence[Mapping[str, object]], key: str, progress: Progress = ignore_registration_stage
+    schema: Schema,
+    rows: Sequence[Mapping[str, object]],
+    key: str,
+    progress: Progress = registration_report.ignore_registration_stage,
 ) -> tuple[list[RegisteredRow], RegistrationReport]:
     """The snapshot of some rows, by column name and with the unit under "#unit", and what was found."""
-    refuse_schema(schema, key)
+    registration_report.refuse_schema(schema, key)
     progress("reading")
-    refuse_columns(
-        schema, list(dict.fromkeys(name for row in rows for name in row)) if rows else list_required_columns(schema)
-    )
-    _refuse_inexact_units(schema, rows)
+    present_columns = list(dict.fromkeys(name for row in rows for name in row))
+    required_columns = registration_report.list_required_columns(schema)
+    registration_report.refuse_columns(schema, present_columns if rows else required_columns)
+    if schema.unit is not None:
+        names = [normalize_raw_value(row.get(schema.unit)) for row in rows]
+        if any(isinstance(name, bool | float | date) or name is UNSUPPORTED for name in names):
+            registration_report.refuse_unit(schema.unit)
     progress("normalising")
     readings = [_parse_row(schema, row) for row in rows]
     units = [None if schema.unit is None else parse_unit_name(row.get(schema.unit)) for row in rows]
     source_counts = _count_statuses(schema, readings, units)
-    refuse_unusable_rows(schema, source_counts)
+    registration_report.refuse_unusable_rows(schema, source_counts)
     progress("bounding")
     values = [{name: reading.value for name, reading in row.items()} for row in readings]
     kept_rows = values if schema.unit is None else _bound_contributions(schema, key, values, units)
     progress("writing")
     hash_sum = sum(int(hash_row(key, row)[:15], 16) for row in kept_rows)
     unit_count = len(kept_rows) if schema.unit is None else len({row[UNIT_KEY] for row in kept_rows})
-    return kept_rows, RegistrationReport(
-        source_counts.rows,
-        len(kept_rows),
-        source_counts.without_unit,
-        unit_count,
-        source_counts.columns,
-        f"{hash_sum:x}",
-    )
+    summary = (len(kept_rows), unit_count, hash_sum)
+    return kept_rows, registration_report.build_registration_report(source_counts, summary)
 
 
 def hash_row(key: str, row: RegisteredRow) -> str:
@@ -72,9 +62,8 @@ def hash_row(key: str, row: RegisteredRow) -> str:
     Texts are hashed before they are joined, so that different rows have different joined texts.
     """
     unit_hash = [_hash_text(str(row[UNIT_KEY]))] if UNIT_KEY in row else []
-    return _hash_text(
-        "|".join([key, *unit_hash, *(_hash_part(value) for name, value in row.items() if name != UNIT_KEY)])
-    )
+    parts = (_hash_part(value) for name, value in row.items() if name != UNIT_KEY)
+    return _hash_text("|".join([key, *unit_hash, *parts]))
 
 
 def _hash_part(value: Value) -> str:
@@ -85,13 +74,6 @@ def _hash_part(value: Value) -> str:
 
 def _hash_text(text: str) -> str:
     return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-
-
-def _refuse_inexact_units(schema: Schema, rows: Sequence[Mapping[str, object]]) -> None:
-    if schema.unit is not None:
-        values = [normalize_raw_value(row.get(schema.unit)) for row in rows]
-        if any(isinstance(value, bool | float | date) or value is UNSUPPORTED for value in values):
-            refuse_unit(schema.unit)
 
 
 def _parse_row(schema: Schema, row: Mapping[str, object]) -> dict[str, ParsedValue]:
@@ -119,7 +101,7 @@ def _count_statuses(schema: Schema, readings: list[dict[str, ParsedValue]], unit
 def _bound_contributions(
     schema: Schema, key: str, values: list[RegisteredRow], units: list[str | None]
 ) -> list[RegisteredRow]:
-    """Of each unit the rows of the least marks. Which they are depends on that unit's rows and the key alone."""
+    """Of each unit the rows of the least hashes. Which they are depends on that unit's rows and the key alone."""
     rows_by_unit: dict[str, list[RegisteredRow]] = defaultdict(list)
     for row, unit in zip(values, units, strict=True):
         if unit is not None:

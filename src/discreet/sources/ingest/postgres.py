@@ -10,26 +10,8 @@ from sqlglot import exp
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
-from discreet.sources.ingest.clamp_and_bound import (
-    build_lookup_tables,
-    build_staging_query,
-    select_bounded_rows,
-    select_snapshot_summary,
-    select_status_counts,
-)
-from discreet.sources.ingest.registration_report import (
-    Progress,
-    RegistrationReport,
-    SourceCounts,
-    build_registration_report,
-    ignore_registration_stage,
-    list_required_columns,
-    parse_source_counts,
-    refuse_columns,
-    refuse_kinds,
-    refuse_schema,
-    refuse_unusable_rows,
-)
+from discreet.sources.ingest import clamp_and_bound, registration_report
+from discreet.sources.ingest.registration_report import Progress, RegistrationReport, SourceCounts
 from discreet.sources.sql_dialects import POSTGRES_SYNTAX, ColumnOrigin, SourceKind
 
 if TYPE_CHECKING:
@@ -40,6 +22,7 @@ SCHEMA_NAME = "discreet"
 """The schema of our tables."""
 TEMPORARY_PREFIX = "discreet_"
 """Before the names of our temporary tables, which hide the custodian's tables of the same name."""
+STAGED_TABLE = exp.table_(f"{TEMPORARY_PREFIX}staged")
 KIND_BY_TYPE: dict[str, SourceKind] = {
     "bool": "boolean",
     "date": "date",
@@ -55,12 +38,17 @@ KIND_BY_TYPE_CATEGORY: dict[str, SourceKind] = {"S": "text", "E": "text"}
 
 
 def register_postgres(
-    schema: Schema, dsn: str, table: str, target: str, key: str, progress: Progress = ignore_registration_stage
+    schema: Schema,
+    dsn: str,
+    table: str,
+    target: str,
+    key: str,
+    progress: Progress = registration_report.ignore_registration_stage,
 ) -> RegistrationReport:
     """Write the snapshot of a table, "name" or "schema.name", to the new table `target` in the schema discreet."""
     import psycopg
 
-    refuse_schema(schema, key)
+    registration_report.refuse_schema(schema, key)
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_.-]{0,62}", target):
         raise InvalidInput(
             f"a snapshot's table is named with at most 63 letters, digits, _ . or -, got {target[:40]!r}"
@@ -88,23 +76,21 @@ def _register_table(
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     _prepare_transaction(connection, target)
     progress("reading")
-    raw_table = _parse_table_name(table)
+    schema_name, dot, name = table.rpartition(".")
+    raw_table = exp.table_(name, db=schema_name if dot else None, quoted=True)
     origins = _find_origins(connection, schema, raw_table)
-    refuse_kinds(schema, origins)
+    registration_report.refuse_kinds(schema, origins)
     progress("normalising")
     source_counts = _stage_rows(connection, schema, origins, raw_table)
-    refuse_unusable_rows(schema, source_counts)
+    registration_report.refuse_unusable_rows(schema, source_counts)
     progress("bounding")
     snapshot_table = exp.table_(target, db=SCHEMA_NAME, quoted=True)
-    _run_query(
-        connection,
-        select_bounded_rows(schema, key, exp.table_(f"{TEMPORARY_PREFIX}staged"), POSTGRES_SYNTAX).ctas(snapshot_table),
-    )
+    bounded_rows = clamp_and_bound.select_bounded_rows(schema, key, STAGED_TABLE, POSTGRES_SYNTAX)
+    _run_query(connection, bounded_rows.ctas(snapshot_table))
     progress("writing")
     connection.execute(f"ANALYZE {snapshot_table.sql('postgres')}".encode())
-    return build_registration_report(
-        source_counts, _fetch_row(connection, select_snapshot_summary(schema, key, snapshot_table, POSTGRES_SYNTAX))
-    )
+    summary_query = clamp_and_bound.select_snapshot_summary(schema, key, snapshot_table, POSTGRES_SYNTAX)
+    return registration_report.build_registration_report(source_counts, _fetch_row(connection, summary_query))
 
 
 def _prepare_transaction(connection: Connection[TupleRow], target: str) -> None:
@@ -124,11 +110,6 @@ def _prepare_transaction(connection: Connection[TupleRow], target: str) -> None:
         )
 
 
-def _parse_table_name(table: str) -> exp.Table:
-    schema_name, dot, name = table.rpartition(".")
-    return exp.table_(name, db=schema_name if dot else None, quoted=True)
-
-
 def _find_origins(connection: Connection[TupleRow], schema: Schema, raw_table: exp.Table) -> dict[str, ColumnOrigin]:
     from psycopg import errors
 
@@ -139,7 +120,7 @@ def _find_origins(connection: Connection[TupleRow], schema: Schema, raw_table: e
             f"there is no table {raw_table.name[:40]!r} in the database; name it as schema.table"
         ) from None
     columns = empty_result.description or []
-    refuse_columns(schema, [column.name for column in columns])
+    registration_report.refuse_columns(schema, [column.name for column in columns])
     types_query = "SELECT oid, typname, typcategory FROM pg_type WHERE oid = ANY(%s)"
     codes = [column.type_code for column in columns]
     kinds = {
@@ -147,24 +128,24 @@ def _find_origins(connection: Connection[TupleRow], schema: Schema, raw_table: e
         for oid, name, group in connection.execute(types_query, [codes])
     }
     column_kinds = {column.name: kinds[column.type_code] for column in columns}
-    return {name: ColumnOrigin(name, column_kinds[name]) for name in list_required_columns(schema)}
+    return {name: ColumnOrigin(name, column_kinds[name]) for name in registration_report.list_required_columns(schema)}
 
 
 def _stage_rows(
     connection: Connection[TupleRow], schema: Schema, origins: dict[str, ColumnOrigin], raw_table: exp.Table
 ) -> SourceCounts:
-    for lookup in build_lookup_tables(schema):
+    for lookup in clamp_and_bound.build_lookup_tables(schema):
         name, kind = f"{TEMPORARY_PREFIX}{lookup.name}", 'text COLLATE "C"' if lookup.has_text_labels else "bigint"
         connection.execute(f"CREATE TEMP TABLE {name} (label {kind}, code bigint) ON COMMIT DROP".encode())
         with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
             for pair in lookup.pairs:
                 copy.write_row(pair)
         connection.execute(f"ANALYZE {name}".encode())
-    query = build_staging_query(schema, origins, raw_table, POSTGRES_SYNTAX, TEMPORARY_PREFIX).sql("postgres")
-    connection.execute(f"CREATE TEMP TABLE {TEMPORARY_PREFIX}staged ON COMMIT DROP AS {query}".encode())
-    return parse_source_counts(
-        schema, _fetch_row(connection, select_status_counts(schema, exp.table_(f"{TEMPORARY_PREFIX}staged")))
-    )
+    query = clamp_and_bound.build_staging_query(schema, origins, raw_table, POSTGRES_SYNTAX, TEMPORARY_PREFIX)
+    table = f"CREATE TEMP TABLE {STAGED_TABLE.name} ON COMMIT DROP"
+    connection.execute(f"{table} AS {query.sql('postgres')}".encode())
+    counts = _fetch_row(connection, clamp_and_bound.select_status_counts(schema, STAGED_TABLE))
+    return registration_report.parse_source_counts(schema, counts)
 
 
 def _run_query(connection: Connection[TupleRow], query: exp.Expr) -> Cursor[TupleRow]:

@@ -1,7 +1,4 @@
-"""What a registration reports, and what it refuses.
-
-No sentence quotes a value of a row.
-"""
+"""What a registration reports, and what it refuses. No sentence quotes a value of a row."""
 
 from __future__ import annotations
 
@@ -17,11 +14,13 @@ from discreet.schema.schema import Schema
 from discreet.sources.sql_dialects import ColumnOrigin
 
 Progress = Callable[[str], None]
-"""Told the stages as they begin: reading, normalising, bounding, writing."""
+"""Called with each stage as it begins: reading, normalising, bounding, writing."""
+MAX_STEP_TERM = 10**100
+"""The most that a step's numerator and denominator may be, so that no product overflows or vanishes on any engine."""
 
 
 def ignore_registration_stage(stage: str) -> None:
-    """Tell nobody."""
+    """Report the stages to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class RegistrationReport:
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
-    """What reading the rows found, before any of them is left out."""
+    """The counts of a source as it was read, before any row is left out."""
 
     rows: int
     without_unit: int
@@ -55,7 +54,7 @@ class SourceCounts:
 
 
 def parse_source_counts(schema: Schema, counts: Sequence[int]) -> SourceCounts:
-    """From the row of counts an engine gives: rows, rows without a unit, then three of each column."""
+    """Parse the row of counts that an engine gives: rows, rows without a unit, then three of each column."""
     rows, without_unit, *column_counts = map(int, counts)
     triples = zip(*[iter(column_counts)] * 3, strict=True)
     columns = {name: ColumnReport(*triple) for name, triple in zip(schema.columns, triples, strict=True)}
@@ -63,15 +62,11 @@ def parse_source_counts(schema: Schema, counts: Sequence[int]) -> SourceCounts:
 
 
 def build_registration_report(source_counts: SourceCounts, summary: Sequence[int]) -> RegistrationReport:
-    """With the row of totals an engine gives of the snapshot: rows, units, and the sum of the pieces of their marks."""
+    """Build the report from the row of totals that an engine gives: rows, units, and the sum of row hashes."""
     rows_kept, units, hash_sum = map(int, summary)
     return RegistrationReport(
         source_counts.rows, rows_kept, source_counts.without_unit, units, source_counts.columns, f"{hash_sum:x}"
     )
-
-
-MAX_STEP_TERM = 10**100
-"""The most that a step's numerator and denominator may be, so that no product overflows or vanishes on any engine."""
 
 
 def refuse_schema(schema: Schema, key: str) -> None:
@@ -96,7 +91,7 @@ def _refuse_unstorable_texts(subject: str, texts: Iterable[str]) -> None:
 
 
 def list_required_columns(schema: Schema) -> tuple[str, ...]:
-    """The columns a source must have, the unit's first: all but the derived ones."""
+    """List the columns that a source must have, the unit's first: all but the derived ones."""
     source_columns = [name for name, column in schema.columns.items() if column.derived is None]
     return tuple(dict.fromkeys(([] if schema.unit is None else [schema.unit]) + source_columns))
 
@@ -105,10 +100,9 @@ def refuse_columns(schema: Schema, present_columns: Sequence[str]) -> None:
     """Refuse a source that lacks a column or has one twice."""
     required_columns = list_required_columns(schema)
     if required_columns and not set(required_columns) & set(present_columns):
-        # The names are not told: where a file has no header they are the first row.
-        raise InvalidInput(
-            f"the source has none of the columns {_format_names(required_columns)}; check that it names its columns"
-        )
+        # What the source has is not listed: where a file has no header it is the first row.
+        names = _format_names(required_columns)
+        raise InvalidInput(f"the source has none of the columns {names}; check that it names its columns")
     for name in required_columns:
         if name not in present_columns:
             raise InvalidInput(f"the source has no column {name}; it has {_format_names(present_columns)}")

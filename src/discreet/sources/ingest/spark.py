@@ -20,27 +20,8 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.schema import Schema
-from discreet.sources.ingest.clamp_and_bound import (
-    build_lookup_tables,
-    build_staging_query,
-    select_bounded_rows,
-    select_snapshot_summary,
-    select_status_counts,
-)
-from discreet.sources.ingest.registration_report import (
-    Progress,
-    RegistrationReport,
-    SourceCounts,
-    build_registration_report,
-    ignore_registration_stage,
-    list_required_columns,
-    parse_source_counts,
-    refuse_columns,
-    refuse_existing,
-    refuse_kinds,
-    refuse_schema,
-    refuse_unusable_rows,
-)
+from discreet.sources.ingest import clamp_and_bound, registration_report
+from discreet.sources.ingest.registration_report import Progress, RegistrationReport, SourceCounts
 from discreet.sources.sql_dialects import SPARK_SYNTAX, ColumnOrigin, SourceKind
 
 if TYPE_CHECKING:
@@ -80,33 +61,30 @@ def register_spark(
     raw: str | DataFrame,
     target: Path,
     key: str,
-    progress: Progress = ignore_registration_stage,
+    progress: Progress = registration_report.ignore_registration_stage,
 ) -> RegistrationReport:
     """Write the snapshot of a table, by its name or as a DataFrame, to a new folder. Spark's loggers are silenced."""
-    refuse_schema(schema, key)
-    refuse_existing(target)
+    registration_report.refuse_schema(schema, key)
+    registration_report.refuse_existing(target)
     try:
         silence_spark(session)
         with _open_workspace(session, target.absolute().parent) as workspace:
             progress("reading")
             origins = _open_raw_view(workspace, schema, raw)
-            refuse_kinds(schema, origins)
+            registration_report.refuse_kinds(schema, origins)
             progress("normalising")
             source_counts = _stage_rows(workspace, schema, origins)
-            refuse_unusable_rows(schema, source_counts)
+            registration_report.refuse_unusable_rows(schema, source_counts)
             progress("bounding")
-            snapshot_folder = _write_table(
-                workspace,
-                "snapshot",
-                workspace.run_query(select_bounded_rows(schema, key, workspace.get_table("staged"), SPARK_SYNTAX)),
-            )
+            staged, snapshot = workspace.get_table("staged"), workspace.get_table("snapshot")
+            bounded_rows = clamp_and_bound.select_bounded_rows(schema, key, staged, SPARK_SYNTAX)
+            snapshot_folder = _write_table(workspace, "snapshot", bounded_rows)
             progress("writing")
-            snapshot_summary = _fetch_row(
-                workspace, select_snapshot_summary(schema, key, workspace.get_table("snapshot"), SPARK_SYNTAX)
-            )
+            summary_query = clamp_and_bound.select_snapshot_summary(schema, key, snapshot, SPARK_SYNTAX)
+            snapshot_summary = _fetch_row(workspace, summary_query)
             snapshot_folder.chmod(0o700)
             os.rename(snapshot_folder, target)
-            return build_registration_report(source_counts, snapshot_summary)
+            return registration_report.build_registration_report(source_counts, snapshot_summary)
     except DiscreetError:
         raise
     except Exception:  # the boundary to Spark, which fails in its own ways, its bridge's and its socket's
@@ -132,7 +110,7 @@ class SparkWorkspace:
         self.views.append(self.prefix + name)
 
     def run_query(self, query: exp.Select) -> DataFrame:
-        """What a query gives."""
+        """Run a query."""
         return self.session.sql(query.sql("spark"))
 
 
@@ -157,43 +135,32 @@ def _open_raw_view(workspace: SparkWorkspace, schema: Schema, raw: str | DataFra
     except (AnalysisException, ParseException):
         name = repr(raw[:40]) if isinstance(raw, str) else "of these rows"
         raise InvalidInput(f"there is no table {name} that Spark can read; name it as catalog.schema.table") from None
-    names = [name for name, _ in columns]
-    refuse_columns(schema, names)
-    workspace.create_view("raw", frame.toDF(*(f"r{i}" for i in range(len(names)))))
-    return {
-        name: ColumnOrigin(f"r{names.index(name)}", _get_source_kind(columns[names.index(name)][1]))
-        for name in list_required_columns(schema)
-    }
-
-
-def _get_source_kind(type_name: str) -> SourceKind:
-    """By the first word of a type such as decimal(10,2) or string collate unicode."""
-    return KIND_BY_TYPE.get(re.split("[^a-z_]", type_name, maxsplit=1)[0], "other")
+    registration_report.refuse_columns(schema, [name for name, _ in columns])
+    workspace.create_view("raw", frame.toDF(*(f"r{i}" for i in range(len(columns)))))
+    # The kind follows from the first word of a type such as decimal(10,2) or string collate unicode.
+    words = ((name, re.split("[^a-z_]", type_name, maxsplit=1)[0]) for name, type_name in columns)
+    origins = {name: ColumnOrigin(f"r{i}", KIND_BY_TYPE.get(word, "other")) for i, (name, word) in enumerate(words)}
+    return {name: origins[name] for name in registration_report.list_required_columns(schema)}
 
 
 def _stage_rows(workspace: SparkWorkspace, schema: Schema, origins: dict[str, ColumnOrigin]) -> SourceCounts:
-    for lookup in build_lookup_tables(schema):
+    for lookup in clamp_and_bound.build_lookup_tables(schema):
         lines = (json.dumps({"label": label, "code": code}) + "\n" for label, code in lookup.pairs)
         file = workspace.folder / f"{lookup.name}.json"
         file.write_text("".join(lines), encoding="ascii")
         column_types = f"label {'string' if lookup.has_text_labels else 'bigint'}, code bigint"
         workspace.create_view(lookup.name, workspace.session.read.schema(column_types).json(file.as_uri()))
-    _write_table(
-        workspace,
-        "staged",
-        workspace.run_query(
-            build_staging_query(schema, origins, workspace.get_table("raw"), SPARK_SYNTAX, workspace.prefix)
-        ),
-    )
-    return parse_source_counts(
-        schema, _fetch_row(workspace, select_status_counts(schema, workspace.get_table("staged")))
-    )
+    raw, staged = workspace.get_table("raw"), workspace.get_table("staged")
+    query = clamp_and_bound.build_staging_query(schema, origins, raw, SPARK_SYNTAX, workspace.prefix)
+    _write_table(workspace, "staged", query)
+    counts = _fetch_row(workspace, clamp_and_bound.select_status_counts(schema, staged))
+    return registration_report.parse_source_counts(schema, counts)
 
 
-def _write_table(workspace: SparkWorkspace, name: str, frame: DataFrame) -> Path:
-    """Write Parquet files, and make a view of them, so that nothing is worked out twice."""
+def _write_table(workspace: SparkWorkspace, name: str, query: exp.Select) -> Path:
+    """Write what a query gives to Parquet files, and make a view of them, so that nothing is worked out twice."""
     folder = workspace.folder / name
-    frame.write.parquet(folder.as_uri())
+    workspace.run_query(query).write.parquet(folder.as_uri())
     workspace.create_view(name, workspace.session.read.parquet(folder.as_uri()))
     return folder
 

@@ -72,19 +72,19 @@ NormalizedValue = bool | int | float | Decimal | date | str | UnsupportedValue |
 
 @dataclass(frozen=True, slots=True)
 class ParsedValue:
-    """What a raw value became, and how."""
+    """A raw value as it is stored, and how it was read."""
 
     value: Value
     status: Status
 
 
 def parse_raw_value(column: Column, raw: object) -> Value:
-    """The code or the private key of a raw value, or none; whatever comes, never an error."""
+    """Parse a raw value to its code or private key, or to none; it never raises."""
     return parse_with_status(column, raw).value
 
 
 def parse_with_status(column: Column, raw: object) -> ParsedValue:
-    """The same, and whether it was missing, unreadable or moved to a bound."""
+    """Parse a raw value; say whether it was missing, unreadable or moved to a bound."""
     value = normalize_raw_value(raw)
     name = get_value_name(value)
     if value is None or name in column.missing_values:
@@ -98,22 +98,21 @@ def parse_with_status(column: Column, raw: object) -> ParsedValue:
 
 
 def parse_unit_name(raw: object) -> str | None:
-    """The name of a unit; None where there is none."""
+    """Parse the name of a unit; None where there is none."""
     return get_value_name(normalize_raw_value(raw))
 
 
 def derive_value(column: Column, key: Column, code: Value) -> ParsedValue:
     """A code of a public lookup, from the final code of its key column."""
-    derived_code = (
-        None if column.derived is None or not isinstance(code, int) else column.derived.codes[code - key.lower]
-    )
+    codes = None if column.derived is None else column.derived.codes
+    derived_code = codes[code - key.lower] if codes is not None and isinstance(code, int) else None
     return ParsedValue(column.missing, "missing") if derived_code is None else ParsedValue(derived_code, "read")
 
 
 def normalize_raw_value(raw: object) -> NormalizedValue:
     """A value as one of the few kinds. Its type alone is asked and built-in methods called, so that none can fail."""
-    kind = type(raw)
-    if raw is None or _is_pandas_missing(raw):
+    kind, pandas = type(raw), sys.modules.get("pandas")
+    if raw is None or (pandas is not None and (raw is pandas.NaT or raw is pandas.NA)):
         return None
     if issubclass(kind, np.generic):
         return _normalize_numpy_value(raw)  # type: ignore[arg-type]
@@ -174,14 +173,12 @@ def parse_day_number(value: NormalizedValue) -> int | None:
 def compute_double_bounds(column: Column) -> tuple[float, float]:
     """The doubles nearest to the least and the greatest value of a number column."""
     numerator, denominator = column.step.numerator, column.step.denominator
-    return (
-        column.lower * numerator / denominator,
-        column.upper * numerator / denominator,
-    )  # whole numbers divide to the nearest double
+    # Whole numbers divide to the nearest double.
+    return column.lower * numerator / denominator, column.upper * numerator / denominator
 
 
 def get_grid_factors(step: Fraction) -> tuple[float, float]:
-    """What a number is multiplied with, and then divided by."""
+    """Return the factor and the divisor that take a number to the grid of codes."""
     return float(step.denominator), float(step.numerator)
 
 
@@ -248,11 +245,6 @@ def _convert_to_utc_date(moment: datetime) -> NormalizedValue:
         return (naive_moment - offset if offset else naive_moment).date()
     except (OverflowError, ValueError):
         return UNSUPPORTED
-
-
-def _is_pandas_missing(raw: object) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and (raw is pandas.NaT or raw is pandas.NA)
 
 
 def _normalize_numpy_value(raw: np.generic) -> NormalizedValue:
