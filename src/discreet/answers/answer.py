@@ -79,10 +79,8 @@ def format_posterior(mean: float, median: float, interval: Sequence[float], date
     if dates:
         mean_text, median_text, (low, high) = format_day(mean), format_day(median), format_day_ends(*interval)
     else:
-        (mean_text, low, high), (median_text, _, _) = (
-            format_estimate(mean, *interval),
-            format_estimate(median, *interval),
-        )
+        mean_text, low, high = format_estimate(mean, *interval)
+        median_text, _, _ = format_estimate(median, *interval)
     return f"mean {mean_text}, median {median_text}, 95 % {low} to {high}"
 
 

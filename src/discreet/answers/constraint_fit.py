@@ -336,17 +336,13 @@ def _build_sum_bounds(partition: CountPartition, totals: PartArray | None) -> tu
     from scipy import sparse
 
     rows, ends = sparse.csr_array(np.ones((1, partition.labels.shape[1]))), partition.ends
-    low, high = (
-        np.array([float(ends.min_total)]),
-        np.array([MAX_COUNT if ends.max_total is None else float(ends.max_total)]),
-    )
+    low = np.array([float(ends.min_total)])
+    high = np.array([MAX_COUNT if ends.max_total is None else float(ends.max_total)])
     if totals is not None:
         snapped_totals = _snap_to_integers(totals)
-        rows, low, high = (
-            sparse.vstack([rows, partition.total_matrix]),
-            np.append(low, np.floor(snapped_totals)),
-            np.append(high, np.ceil(snapped_totals)),
-        )
+        rows = sparse.vstack([rows, partition.total_matrix])
+        low = np.append(low, np.floor(snapped_totals))
+        high = np.append(high, np.ceil(snapped_totals))
     return sparse.vstack([rows, -rows]), np.concatenate([high, -low])
 
 

@@ -94,34 +94,28 @@ class Decoder:
     def _compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
         measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
         if isinstance(measurement, AdditiveNoise):
-            return (
-                None if grid_prior is None else self._get_estimator(index, measurement).posterior(grid_prior, outputs)
-            )
-        return (
-            measurement.posterior(outputs)
-            if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery)
-            else None
-        )
+            if grid_prior is None:
+                return None
+            return self._get_estimator(index, measurement).posterior(grid_prior, outputs)
+        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
+            return measurement.posterior(outputs)
+        return None
 
     def get_prior(self, index: int) -> Posterior | None:
         """The prior, as it was stated."""
         measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
         if isinstance(measurement, AdditiveNoise):
             return None if grid_prior is None else grid_prior.build_cells().get_stated_distribution()
-        return (
-            measurement.get_stated_distribution()
-            if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery)
-            else None
-        )
+        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
+            return measurement.get_stated_distribution()
+        return None
 
     def get_noise_distribution(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
         """The noise law about the raw answer."""
         measurement = self.plan.measurements[index]
-        return (
-            self._get_estimator(index, measurement).build_noise_posterior(outputs)
-            if isinstance(measurement, AdditiveNoise)
-            else None
-        )
+        if isinstance(measurement, AdditiveNoise):
+            return self._get_estimator(index, measurement).build_noise_posterior(outputs)
+        return None
 
     def is_plottable(self, index: int) -> bool:
         """Whether there is a law to show."""

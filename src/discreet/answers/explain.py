@@ -45,10 +45,8 @@ def describe_meaning(decoder: Decoder, index: int, outputs: tuple[int, ...], raw
     if interval is None or interval[0] == interval[1]:
         return ""
     low, high = format_ends(*interval)
-    statement, joint_statement = (
-        f"The exact value lies between {low} and {high}",
-        decoder.plan.coverage.format_sentence(0.95),
-    )
+    statement = f"The exact value lies between {low} and {high}"
+    joint_statement = decoder.plan.coverage.format_sentence(0.95)
     if joint_statement:
         return f"{statement}: {joint_statement[:1].lower()}{joint_statement[1:]}"
     return f"{statement} with a probability of at least 95 %."
@@ -119,11 +117,9 @@ def build_distribution_chart(
     decoder: Decoder, index: int, outputs: tuple[int, ...], raw: AnswerValue, title: str, axis_title: str, sentence: str
 ) -> DistributionChart:
     """Prior, noise law and posterior of one number."""
-    prior, noise, posterior = (
-        decoder.get_prior(index),
-        decoder.get_noise_distribution(index, outputs),
-        decoder.compute_posterior(index, outputs),
-    )
+    prior = decoder.get_prior(index)
+    noise = decoder.get_noise_distribution(index, outputs)
+    posterior = decoder.compute_posterior(index, outputs)
     names = None if prior is None else prior.names
     if names is not None:
         return DistributionChart(title, axis_title, prior, None, posterior, _match_category(raw, names), None, sentence)
@@ -272,10 +268,8 @@ def describe_missed_accuracy(
 
 
 def _state_measurement(plan: Plan, measurement: Measurement, confidence: float) -> str:
-    interval_confidence, probability_text = (
-        plan.coverage.adjust_confidence(confidence),
-        plan.coverage.format_probability(confidence),
-    )
+    interval_confidence = plan.coverage.adjust_confidence(confidence)
+    probability_text = plan.coverage.format_probability(confidence)
     if isinstance(measurement, PublicConstant):
         return "exact: the schema makes it public"
     if isinstance(measurement, ThresholdedCount):
@@ -308,10 +302,8 @@ def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | 
 def _state_for_rows(plan: Plan, measurement: AdditiveNoise, confidence: float, probability_text: str) -> str:
     """How it depends on the number of rows: for the number that was stated, or else for a few of them."""
     estimator, expected = plan.build_estimator(measurement), plan.expected_rows
-    condition, probability_text = (
-        _format_row_condition(plan, measurement),
-        f"{probability_text}," if plan.coverage.is_selective else probability_text,
-    )
+    condition = _format_row_condition(plan, measurement)
+    probability_text = f"{probability_text}," if plan.coverage.is_selective else probability_text
     if expected.source == "stated":
         within = format_upper(estimator.half_width(confidence, expected.number))
         return f"within {within} {probability_text} if {condition.format(f'{expected.number:,}')}"
@@ -332,9 +324,9 @@ def _format_row_condition(plan: Plan, measurement: AdditiveNoise) -> str:
     """A condition on the number of rows; rows without a value do not count."""
     columns = (plan.schema.column(measure.column) for measure in measurement.linear_query.measures if measure.column)
     if any(column.is_nullable for column in columns):
-        return (
-            "at least {} rows of a group have a value" if plan.query.keys else "at least {} selected rows have a value"
-        )
+        if plan.query.keys:
+            return "at least {} rows of a group have a value"
+        return "at least {} selected rows have a value"
     return "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
 
 

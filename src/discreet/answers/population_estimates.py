@@ -268,18 +268,14 @@ def estimate_population(
     decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int], confidence: float, size: object
 ) -> tuple[Mapping[str, PopulationEstimate], ...]:
     """For each row of the reply its numbers as estimates for the population."""
-    population_size, population_numbers, coverage = (
-        _check_population_size(decoder.plan, size),
-        _find_population_numbers(decoder.plan),
-        decoder.plan.coverage,
-    )
+    population_size = _check_population_size(decoder.plan, size)
+    population_numbers = _find_population_numbers(decoder.plan)
+    coverage = decoder.plan.coverage
     interval_confidence = coverage.adjust_confidence(confidence)
     if interval_confidence is None:
         raise Unsupported(PRIVATE_KEYS_REFUSED)
-    sample, joint_statement = (
-        SampleEstimator(decoder, interval_confidence, population_size),
-        coverage.format_sentence(confidence),
-    )
+    sample = SampleEstimator(decoder, interval_confidence, population_size)
+    joint_statement = coverage.format_sentence(confidence)
 
     def estimate_number(name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
         estimate = sample.estimate_number(name, index, numbers)
@@ -320,11 +316,9 @@ class SampleEstimator:
         if self.decoder.plan.query.aggregates[index].function == "avg":
             return self._estimate_mean(name, index, value, numbers)
         estimate = self._estimate_count(name, index, value, numbers)
-        return (
-            estimate
-            if self._is_clear_of_threshold(index, numbers[index])
-            else replace(estimate, interval=(0.0, estimate.interval[1]))
-        )
+        if self._is_clear_of_threshold(index, numbers[index]):
+            return estimate
+        return replace(estimate, interval=(0.0, estimate.interval[1]))
 
     def _estimate_all_units(self, name: str) -> PopulationEstimate:
         """A count of every unit: neither noise nor the draw of the sample moves it."""
@@ -333,11 +327,9 @@ class SampleEstimator:
         return PopulationEstimate(name, count, (count, count), self.confidence, 0.0, 0.0, words)
 
     def _estimate_count(self, name: str, index: int, value: float, numbers: CellOutputs) -> PopulationEstimate:
-        units, noise, half_width = (
-            self.decoder.plan.schema.units,
-            self._get_noise_tail(index),
-            self._compute_noise_half_width(index, numbers[index]),
-        )
+        units = self.decoder.plan.schema.units
+        noise = self._get_noise_tail(index)
+        half_width = self._compute_noise_half_width(index, numbers[index])
         if units is None:
             sampled_value = NoisySample(value, compute_poisson, noise, (0.0, math.inf), math.sqrt(max(value, 0.0) + 1))
             words = f"the count to be expected in such a sample; {RANDOM_SAMPLE_NOTE}, their number not being public"
@@ -387,10 +379,8 @@ class SampleEstimator:
         )
         miss = (1 - self.confidence) * (1 - SIDE_MISS_SHARE * ((not is_public) + 2 * math.isfinite(variance)))
         sampled_value = _build_share(share, distribution, noise, width, units)
-        half_width, words = (
-            self._compute_noise_half_width(index, numbers[index]),
-            self._describe_mean(column, is_public, uses_variance),
-        )
+        half_width = self._compute_noise_half_width(index, numbers[index])
+        words = self._describe_mean(column, is_public, uses_variance)
         return self._build_population(name, sampled_value, 1 - miss, (low, width), half_width, words)
 
     def _find_mean_units(self, index: int, value: float, outputs: tuple[int, ...]) -> tuple[int, UpperTail, bool]:

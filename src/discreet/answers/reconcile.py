@@ -149,10 +149,8 @@ def _build_advice(fit: CountFit, noisy_counts: NoisyCounts, labels: Mapping[str,
         variances, ends = noisy_counts.variances[count][possible], fit.rules.structure.limits[count]
         if not len(variances):
             continue
-        raw_total, reconciled_total = (
-            float(noisy_counts.raw_values[count][possible].sum()),
-            float(fit.values[count][possible].sum()),
-        )
+        raw_total = float(noisy_counts.raw_values[count][possible].sum())
+        reconciled_total = float(fit.values[count][possible].sum())
         count_sums = CountSums(
             raw_total, reconciled_total, float(variances.max()), float(variances.sum()), ends.min_total, ends.max_total
         )
@@ -243,11 +241,9 @@ class NoisyCounts:
     @property
     def values(self) -> Array:
         """What is made to fit: posterior means where there is a prior, else the raw counts."""
-        return (
-            self.raw_values
-            if self.posteriors is None
-            else np.array([[posterior.mean() for posterior in self.posteriors]])
-        )
+        if self.posteriors is None:
+            return self.raw_values
+        return np.array([[posterior.mean() for posterior in self.posteriors]])
 
     @property
     def prior_notes(self) -> list[str]:
@@ -265,11 +261,9 @@ class NoisyCounts:
 
     def _get_variance(self, index: int) -> float:
         measurement = self.decoder.plan.measurements[index]
-        return (
-            1.0
-            if not isinstance(measurement, AdditiveNoise)
-            else self.decoder.plan.build_estimator(measurement).build_line_noise().sd ** 2 + INTEGER_NOISE_VARIANCE
-        )
+        if not isinstance(measurement, AdditiveNoise):
+            return 1.0
+        return self.decoder.plan.build_estimator(measurement).build_line_noise().sd ** 2 + INTEGER_NOISE_VARIANCE
 
     def compute_intervals(self, confidence: float) -> tuple[Array, Array]:
         """Where each count lies by itself, from the law of its own noise, or from its posterior."""
@@ -281,11 +275,9 @@ class NoisyCounts:
 
     def _compute_half_width(self, index: int, confidence: float) -> float:
         measurement = self.decoder.plan.measurements[index]
-        return (
-            self.decoder.plan.build_estimator(measurement).half_width(confidence)
-            if isinstance(measurement, AdditiveNoise)
-            else 0.0
-        )
+        if isinstance(measurement, AdditiveNoise):
+            return self.decoder.plan.build_estimator(measurement).half_width(confidence)
+        return 0.0
 
     def has_plain_noise(self, count: int) -> bool:
         """Whether each cell has Laplace or Gaussian noise of its own, which is what a refined interval assumes."""
@@ -312,10 +304,8 @@ def _compute_intervals(fit: CountFit, noisy_counts: NoisyCounts, confidence: flo
         half_widths = compute_worst_quantile(confidence) * np.sqrt(free_fit.variances()) + COUNT_STEP / 2
         narrower_places = places[is_refinable & (2 * half_widths < (high - low).flat[places])]
         indices = np.searchsorted(places, narrower_places)
-        low.flat[narrower_places], high.flat[narrower_places] = (
-            free_fit.center[indices] - half_widths[indices],
-            free_fit.center[indices] + half_widths[indices],
-        )
+        low.flat[narrower_places] = free_fit.center[indices] - half_widths[indices]
+        high.flat[narrower_places] = free_fit.center[indices] + half_widths[indices]
     max_counts = np.array([[np.inf if ends.max_cell is None else ends.max_cell] for ends in fit.rules.structure.limits])
     low, high = np.clip(low, 0, max_counts), np.clip(high, 0, max_counts)
     low, high = np.minimum(low, fit.values), np.maximum(high, fit.values)

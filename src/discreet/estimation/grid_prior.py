@@ -272,11 +272,9 @@ class PointGridPrior(GridPrior):
         resolution: int = FINE_RESOLUTION,
         edges: Array | None = None,
     ) -> PriorCells:
-        values, stated, used = (
-            self.values,
-            self.mass,
-            self.mass_with_tail if self.has_tail(is_sampled=False) else self.mass,
-        )
+        values = self.values
+        stated = self.mass
+        used = self.mass_with_tail if self.has_tail(is_sampled=False) else self.mass
         if resolution < FINE_RESOLUTION and len(values) > MAX_POINTS:
             values, stated, used = self._merge_points(used)
         middle = (values[1:] + values[:-1]) / 2

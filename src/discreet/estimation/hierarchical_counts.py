@@ -483,10 +483,8 @@ def _list_block_sizes(branching: int, count: int) -> tuple[int, ...]:
 def _compute_trace(count: int, size: int) -> float:
     """How much of the squares of all ranges is seen by blocks of a size: tr(QG), G_ij = (min + 1)(count - max)."""
     full_blocks, remainder = divmod(count, size)
-    first, second = (
-        size * full_blocks * (full_blocks - 1) // 2,
-        size**2 * full_blocks * (full_blocks - 1) * (2 * full_blocks - 1) // 6,
-    )
+    first = size * full_blocks * (full_blocks - 1) // 2
+    second = size**2 * full_blocks * (full_blocks - 1) * (2 * full_blocks - 1) // 6
     blocks = full_blocks * _sum_block(count, 0, size) + size**2 * (first * (count - size) - second)
     return (blocks + _sum_block(count, full_blocks * size, remainder)) / size
 

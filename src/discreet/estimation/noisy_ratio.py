@@ -277,11 +277,9 @@ class NoisyVariance:
         part, has_known_rows = (1 - confidence) / 100, self.rows is not None
         main = 1 - 97 * part
         if has_known_rows:
-            count, fewest, square = (
-                cast(float, self.rows),
-                cast(float, self.rows),
-                self._bound_noise_sum((1.0, 0.0), 1 - part),
-            )
+            count = cast(float, self.rows)
+            fewest = cast(float, self.rows)
+            square = self._bound_noise_sum((1.0, 0.0), 1 - part)
         else:
             count, square = rows, self._bound_noise_sum((self.width, 1.0, 0.0), 1 - part)
             fewest = rows - self._bound_noise_sum((1.0, 0.0, 0.0), 1 - 2 * part)

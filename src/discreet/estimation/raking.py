@@ -119,11 +119,9 @@ def _sort_top_down(splits: list[TotalSplit], inside: Places) -> list[TotalSplit]
 def _build_split(constraint_set: ConstraintSet, column: int) -> TotalSplit | None:
     """One equality as a total of parts; None for a cell that is fixed."""
     span = slice(constraint_set.matrix.indptr[column], constraint_set.matrix.indptr[column + 1])
-    cells, weights, constant = (
-        constraint_set.matrix.indices[span],
-        constraint_set.matrix.data[span],
-        float(constraint_set.constants[column]),
-    )
+    cells = constraint_set.matrix.indices[span]
+    weights = constraint_set.matrix.data[span]
+    constant = float(constraint_set.constants[column])
     if (weights > 0).sum() < (weights < 0).sum():
         weights, constant = -weights, -constant
     down = weights < 0

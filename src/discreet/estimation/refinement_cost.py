@@ -53,11 +53,9 @@ def rho(
     small: it is the sum for a v that satisfies the equations to the last digits, and what these leave open is added.
     """
     released_components = _build_components(A, D, noise_scale, constants_change, answers_change, components)
-    return (
-        released_components.compute_apart()
-        if len(released_components.rows) == 1
-        else released_components.compute_together()
-    )
+    if len(released_components.rows) == 1:
+        return released_components.compute_apart()
+    return released_components.compute_together()
 
 
 def compute_rho_apart(A: Any, D: Any, noise_scale: Any, constants_change: Any, answers_change: Any) -> float:  # noqa: N803

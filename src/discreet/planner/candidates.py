@@ -164,11 +164,9 @@ def _find_value_range(
         )
     largest = width**2 / 2
     root = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)
-    return (
-        (Fraction(0), root, root / GRID_STEPS)
-        if aggregate.function == "stddev"
-        else (Fraction(0), largest, largest / GRID_STEPS)
-    )
+    if aggregate.function == "stddev":
+        return (Fraction(0), root, root / GRID_STEPS)
+    return (Fraction(0), largest, largest / GRID_STEPS)
 
 
 def _find_mean_step(aggregate: Aggregate, column: Column, bounds: ContributionBounds, rows: int) -> Fraction:
@@ -246,11 +244,9 @@ def rate_measurements(
 
 
 def _estimate_error(measurement: TotalMeasurement, grid_prior: GridPrior | None, rows: int) -> float:
-    return (
-        measurement.expected_error()
-        if isinstance(measurement, RefinedTotal)
-        else Estimator(measurement, float(rows)).expected_error(grid_prior)
-    )
+    if isinstance(measurement, RefinedTotal):
+        return measurement.expected_error()
+    return Estimator(measurement, float(rows)).expected_error(grid_prior)
 
 
 def select_best_measurement(

@@ -65,10 +65,8 @@ def compare_with_dp(individual_plan: Plan) -> DpComparison | None:
         statistic, [(1.0, _find_noise_floor(statistic))], share
     )
     words = _format_comparison(statistic.candidates.column, individual_plan.epsilon, error, individual_error, by_floor)
-    each_confidence, likely = (
-        individual_plan.coverage.adjust_confidence(individual_plan.confidence),
-        individual_plan.coverage.format_probability(individual_plan.confidence),
-    )
+    each_confidence = individual_plan.coverage.adjust_confidence(individual_plan.confidence)
+    likely = individual_plan.coverage.format_probability(individual_plan.confidence)
     accuracy = NOT_STATED if each_confidence is None else selection.describe_accuracy(each_confidence, likely)
     return DpComparison(dp_plan.mechanism, accuracy, error, individual_error, prefer, words)
 

@@ -95,10 +95,8 @@ def list_hierarchies(
     if [query_aggregate.function for query_aggregate in query.aggregates] != ["count"]:
         raise Internal("nested cells are those of one count of rows")
     aggregate, schema = query.aggregates[0], bounds.schema
-    linear_query, public_count = (
-        build_linear_query(aggregate, schema, bounds),
-        find_public_count(aggregate, schema, replace(bounds, cells=None)),
-    )
+    linear_query = build_linear_query(aggregate, schema, bounds)
+    public_count = find_public_count(aggregate, schema, replace(bounds, cells=None))
     public_total = None if public_count is None else public_count.value
     noise_choices = [LevelNoises(bounds, linear_query, epsilon)]
     rho = Fraction(0) if delta is None else find_rho(epsilon, delta)

@@ -127,11 +127,9 @@ class QueryOptions:
 
 
 def _copy_prior(prior_input: object) -> str | Prior:
-    return (
-        copy_text(prior_input, "a prior")
-        if has_type(prior_input, str)
-        else copy_prior(prior_input, "a prior must be text or a Prior")
-    )
+    if has_type(prior_input, str):
+        return copy_text(prior_input, "a prior")
+    return copy_prior(prior_input, "a prior must be text or a Prior")
 
 
 def _copy_distance(distance_input: object) -> str | Distance:

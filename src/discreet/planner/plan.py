@@ -159,11 +159,9 @@ class Plan:
         measurement = self.measurements[0]
         if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
             return measurement.prior_use
-        return (
-            self.grid_prior.get_use(is_sampled=False)
-            if self.grid_prior is not None and isinstance(measurement, AdditiveNoise)
-            else None
-        )
+        if self.grid_prior is not None and isinstance(measurement, AdditiveNoise):
+            return self.grid_prior.get_use(is_sampled=False)
+        return None
 
     @property
     def prior_description(self) -> str:
@@ -202,11 +200,9 @@ class Plan:
             if isinstance(measurement, CandidateSelection | UnitQuery) and self.prior is not None
             else None
         )
-        return (
-            None
-            if stated_distribution is None or not stated_distribution.numeric
-            else math.sqrt(stated_distribution.variance())
-        )
+        if stated_distribution is None or not stated_distribution.numeric:
+            return None
+        return math.sqrt(stated_distribution.variance())
 
     def build_estimator(self, measurement: AdditiveNoise) -> Estimator:
         """What a noisy measurement of this plan means."""
@@ -333,9 +329,9 @@ def _list_parameters(measurement: Measurement) -> list[object]:
         if linear_query.ranks is not None:
             parameters.append(linear_query.ranks.candidates.width)
         # The places that were drawn count values of the number; they counted other steps once, under the name without.
-        return (
-            parameters if isinstance(measurement, AdditiveNoise) else [*parameters, measurement.distance_name, "values"]
-        )
+        if isinstance(measurement, AdditiveNoise):
+            return parameters
+        return [*parameters, measurement.distance_name, "values"]
     if isinstance(measurement, HierarchicalHistogram):
         levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
         return [

@@ -392,10 +392,8 @@ def _plan_by_noise_scale(schema: Schema, query: Query, bounds: ContributionBound
     if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTAL_FUNCTIONS:
         raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
     aggregate = query.aggregates[0]
-    linear_query, estimate = (
-        build_linear_query(aggregate, schema, bounds),
-        build_linear_query(aggregate, schema, bounds).estimate,
-    )
+    linear_query = build_linear_query(aggregate, schema, bounds)
+    estimate = build_linear_query(aggregate, schema, bounds).estimate
     private_keys = any(schema.column(key.column).private_keys for key in query.keys)
     if not isinstance(estimate, Linear) or private_keys or request.distance is not None:
         raise InvalidInput("a noise scale is of a count or a sum over public keys; ask with an epsilon")
@@ -437,10 +435,8 @@ def _plan_single_noise(
             PlannedMeasurements((public_count,), PrivacyCost(), (free_candidate,)),
             replace(request, delta=None),
         )
-    grid_prior, rows = (
-        _build_request_prior(query.aggregates[0], bounds, request),
-        estimate_rows(bounds, request.expected_rows),
-    )
+    grid_prior = _build_request_prior(query.aggregates[0], bounds, request)
+    rows = estimate_rows(bounds, request.expected_rows)
     error = Estimator(measurement, float(rows.number)).expected_error(grid_prior)
     rho = cost.gaussian_rho
     label = (

@@ -252,11 +252,9 @@ def check_published(schema: Schema) -> None:
 def read_published_count(statistic: PublishedStatistic, schema: Schema) -> tuple[Predicate, int] | None:
     """Which rows a published count is of, and how many there are; None where it is no count of rows."""
     count = _parse_published(statistic, schema)
-    return (
-        None
-        if count is None
-        else (simplify_predicate(count.predicate, schema), _parse_published_value(statistic, schema))
-    )
+    if count is None:
+        return None
+    return (simplify_predicate(count.predicate, schema), _parse_published_value(statistic, schema))
 
 
 def describe_published(

@@ -278,10 +278,8 @@ class SessionBudget:
             worst_case = self._find_worst_case(new_counts)
             if worst_case.value <= self.epsilon:
                 return round_up(new_counts[0].scale, SCALE_DIGITS)
-            earlier_changes, new_changes = (
-                worst_case.changes[: len(self.counts)],
-                sum(worst_case.changes[len(self.counts) :]),
-            )
+            earlier_changes = worst_case.changes[: len(self.counts)]
+            new_changes = sum(worst_case.changes[len(self.counts) :])
             room = self.epsilon - sum(
                 change / count.scale for change, count in zip(earlier_changes, self.counts, strict=True)
             )
