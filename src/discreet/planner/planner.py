@@ -137,11 +137,8 @@ def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
     if model == "approx-dp" and delta is None and request.noise_scale is None and request.rho is None:
         raise InvalidInput("approx-dp needs a delta, such as 1e-9")
     several = len(query.aggregates) > 1
-    for name, value in (
-        ("a prior", request.prior),
-        ("a distance", request.distance),
-        ("an accuracy", request.accuracy),
-    ):
+    single_options = {"a prior": request.prior, "a distance": request.distance, "an accuracy": request.accuracy}
+    for name, value in single_options.items():
         if several and value is not None:
             raise InvalidInput(f"{name} belongs to one aggregate; ask for the others in questions of their own")
     has_noise_size = request.noise_scale is not None or request.rho is not None
