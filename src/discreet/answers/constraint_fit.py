@@ -414,7 +414,7 @@ class CountFit:
         if structure.limits[count].min_total == structure.limits[count].max_total:
             return False
         if structure.parts is not None:
-            return self.noisy.shape[1] >= MIN_CELLS_KEEPING_TOTAL
+            return bool(self.noisy.shape[1] >= MIN_CELLS_KEEPING_TOTAL)
         if count in structure.rising_counts or structure.ordered_pairs or self.rules.constraints:
             return False
         return len(self._find_cells(count)) >= MIN_CELLS_KEEPING_TOTAL
@@ -454,8 +454,8 @@ class CountFit:
         rules = [at_least(0)]
         for count, row in enumerate(positions):
             rules.extend(self._iterate_count_constraints(count, row))
-        for smaller, larger in self.rules.structure.ordered_pairs:
-            both = np.column_stack((positions[smaller], positions[larger]))
+        for count, larger_count in self.rules.structure.ordered_pairs:
+            both = np.column_stack((positions[count], positions[larger_count]))
             rules.extend(increasing(of=pair) for pair in both[(both >= 0).all(axis=1)])
         free_fit, bounded_fit = self._fit_within_ends(
             self.noisy.flat[places], self.variance.flat[places], rules, count_positions, whole=False
@@ -484,9 +484,7 @@ class CountFit:
         ends = structure.limits[count]
         if len(used_positions) and ends.max_total == ends.min_total:
             yield total(ends.min_total, of=used_positions)
-        max_cell = (
-            math.inf if ends.max_total is None else ends.max_total
-        )  # the most of all cells is the most of each, too
+        max_cell = math.inf if ends.max_total is None else ends.max_total  # the most of all is the most of each, too
         if len(used_positions) and ends.max_cell is not None and ends.max_cell < max_cell:
             yield at_most(ends.max_cell, of=used_positions)
         if count in structure.rising_counts:

@@ -114,9 +114,10 @@ class HierarchicalCounts:
         column = self.plan.schema.column(key.column)
         count = round(float(self.counts[-1][first : last + 1].sum()), DECIMALS)
         codes = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
-        ends = (to_answer_value(column.decode(code)) for code in codes)
+        first_value, last_value = (to_answer_value(column.decode(code)) for code in codes)
         interval = self._compute_range_interval(first, last, confidence)
-        return RangeCount((_format_range_end(low), _format_range_end(high)), *ends, count, interval, confidence)
+        asked = _format_range_end(low), _format_range_end(high)
+        return RangeCount(asked, first_value, last_value, count, interval, confidence)
 
     @cached_property
     def integer_counts(self) -> tuple[NDArray[np.int64], ...]:

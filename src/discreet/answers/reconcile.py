@@ -145,9 +145,9 @@ def _build_advice(fit: CountFit, noisy_counts: NoisyCounts, labels: Mapping[str,
         variances, ends = noisy_counts.variances[count][possible], fit.rules.structure.limits[count]
         if not len(variances):
             continue
-        totals = (float(values[count][possible].sum()) for values in (noisy_counts.raw_values, fit.values))
+        raw, fitted = (float(values[count][possible].sum()) for values in (noisy_counts.raw_values, fit.values))
         spread = float(variances.max()), float(variances.sum())
-        advice = CountSums(*totals, *spread, ends.min_total, ends.max_total).advice
+        advice = CountSums(raw, fitted, *spread, ends.min_total, ends.max_total).advice
         sentences.append(f"{label}: {advice}" if advice and len(labels) > 1 else advice)
     return " ".join(filter(None, sentences))
 
