@@ -289,8 +289,9 @@ class PointGridPrior(GridPrior):
     def _merge_points(self, used: Array) -> tuple[Array, Array, Array]:
         """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
         place = np.floor(np.linspace(0, MAX_POINTS, len(self.values), endpoint=False)).astype(np.int64)
-        stated, used_mass, moment = (np.bincount(place, mass) for mass in (self.mass, used, self.values * used))
-        return moment / used_mass, stated, used_mass
+        masses = self.mass, used, self.values * used
+        stated, merged, moment = (np.bincount(place, mass).astype(np.float64) for mass in masses)
+        return moment / merged, stated, merged
 
 
 def _normalize_mass(mass: Array) -> Array:

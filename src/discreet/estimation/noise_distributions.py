@@ -88,7 +88,7 @@ def compute_upper_tail(noise: Noise, units: Array) -> Array:
 
 
 def compute_joint_log_probability(noise: VectorNoise, units: Sequence[Array]) -> Array:
-    """ln P of several noises at once, but for a constant. The arrays are large: no more than two are held at a time."""
+    """Compute ln P of several noises at once, but for a constant; of the large arrays two are held at a time."""
     match noise:
         case IndependentNoises():
             return reduce(np.add, map(compute_log_probability, noise.noises, units))
