@@ -93,7 +93,6 @@ def build_answer(
 def _fill_rows(
     answer: Answer, plan: Plan, noisy_result: NoisyResult, constraints: Sequence[StatedConstraint]
 ) -> Answer:
-    """With a row for every cell."""
     presentation, decoder = plan.query.presentation, Decoder(plan)
     cells = zip(noisy_result.cells, noisy_result.numbers, strict=True)
     rows = [_build_row(decoder, cell, numbers) for cell, numbers in cells]
@@ -125,7 +124,7 @@ def _fill_rows(
 
 
 def _attach_meaning(answer: Answer, decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int]) -> Answer:
-    """Of one number: what it says in a sentence, and as a picture."""
+    """The answer, if it is one number, with what it says in a sentence, and as a picture."""
     if not answer.single or answer.rows[0][answer.numbers[0]] is None:
         return answer
     ((label, index),) = _list_number_labels(decoder.plan)
@@ -169,7 +168,7 @@ def _build_row(decoder: Decoder, cell: Cell, numbers: Sequence[tuple[int, ...]])
 def _map_numbers(
     decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int], compute: Callable[..., Any], *arguments: float
 ) -> tuple[Mapping[str, Any], ...]:
-    """Something computed for each number of each row of the reply, by the names of the numbers."""
+    """A value computed for each number of each row of the reply, by the names of the numbers."""
     labels = _list_number_labels(decoder.plan)
     rows = (noisy_result.numbers[row] for row in order)
     return tuple({label: compute(index, row[index], *arguments) for label, index in labels} for row in rows)

@@ -115,7 +115,6 @@ def require_countable(counts: int, constraints: Sequence[StatedConstraint]) -> N
 
 
 def _add_stated(rules: CountRules, plan: Plan, constraint: StatedConstraint) -> CountRules:
-    """One more thing that was stated."""
     if isinstance(constraint, Constraint):
         return _add_constraint(rules, constraint)
     text = " ".join(constraint.split()).lower()
@@ -146,7 +145,7 @@ def _add_constraint(rules: CountRules, constraint: Constraint) -> CountRules:
 
 
 def _build_monotone_constraint(plan: Plan, direction: str) -> Constraint:
-    """Along the one key, missing values apart."""
+    """An order along the one key, missing values apart."""
     places = [index for index, cell in enumerate(plan.list_cells()) if None not in cell]
     if len(plan.query.keys) != 1:
         raise InvalidInput(
@@ -166,7 +165,7 @@ def _add_cell_bound(rules: CountRules, comparison: str, value: int) -> CountRule
 
 
 def _bound_total(structure: StructuralConstraints, comparison: str, value: int) -> StructuralConstraints:
-    """With what the cells of the one count add up to."""
+    """The structure with a bound on what the cells of the one count add up to."""
     (ends,) = structure.limits
     least = max(ends.min_total, value) if comparison in {"=", ">="} else ends.min_total
     most = ends.max_total
@@ -343,7 +342,7 @@ def _build_sum_bounds(partition: CountPartition, totals: CountArray | None) -> t
 
 
 def _round_parts(partition: CountPartition, values: CountArray) -> CountArray:
-    """Whole parts beside these: first their sum, within its ends, then that of each kind, then each part."""
+    """Whole parts near these: first their sum, within its ends, then that of each kind, then each part."""
     snapped_parts, (_, kind), ends = _snap_to_integers(values), partition.kinds, partition.ends
     sums: CountArray = np.bincount(kind, snapped_parts).astype(np.float64)
     target_sum = max(ends.min_total, round(float(sums.sum())))
@@ -404,7 +403,7 @@ class CountFit:
         return np.where(self.rules.structure.possible, float(nearest), 0.0)
 
     def is_tied(self, count: int) -> bool:
-        """Whether its cells are tied by an equation, so that each tells something of the others."""
+        """Whether its cells are tied by an equation, so that each bears on the others."""
         ends = self.rules.structure.limits[count]
         return ends.min_total == ends.max_total or bool(self.rules.constraints)
 
@@ -430,7 +429,7 @@ class CountFit:
         return np.flatnonzero(self.rules.structure.possible[count] | bool(self.rules.constraints))
 
     def _fit_one_count(self, count: int, noisy: CountArray, below: CountArray | None = None) -> tuple[Refined, Refined]:
-        """One count in whole numbers, in each cell at most what is `below` which it must stay."""
+        """One count in whole numbers, where `below` is given in each cell at most that."""
         cells = self._find_cells(count)
         positions = np.full(self.noisy.shape[1], -1, dtype=np.intp)
         positions[cells] = np.arange(len(cells))

@@ -92,7 +92,6 @@ def describe_prior_distribution(prior: Posterior, decoder: Decoder, index: int) 
 
 
 def _format_likeliest(distribution: Posterior, link: str) -> str:
-    """The likeliest categories, with their probabilities."""
     ranked = sorted(distribution.probabilities().items(), key=lambda entry: -entry[1])[:MAX_NAMES]
     return ", ".join(f"{name} {link}{format_percent(share)}" for name, share in ranked)
 
@@ -267,7 +266,7 @@ def _state_measurement(plan: Plan, measurement: Measurement, confidence: float) 
 
 
 def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | None, probability_text: str) -> str:
-    """How far off the count of a key is that is shown: a small one is shown only where its noise is large."""
+    """The accuracy of the count of a key that is shown: a small one is shown only where its noise is large."""
     statement = (
         f"keys of fewer than about {measurement.threshold.min_count:,} units are rarely shown, "
         "and then with too high a count"
@@ -279,7 +278,7 @@ def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | 
 
 
 def _state_for_rows(plan: Plan, measurement: AdditiveNoise, confidence: float, probability_text: str) -> str:
-    """How it depends on the number of rows: for the number that was stated, or else for a few of them."""
+    """The accuracy by the number of rows: for the number that was stated, or else for a few of them."""
     estimator, expected = plan.build_estimator(measurement), plan.expected_rows
     condition = _format_row_condition(plan, measurement)
     probability_text = f"{probability_text}," if plan.coverage.is_selective else probability_text
@@ -309,14 +308,12 @@ def _format_row_condition(plan: Plan, measurement: AdditiveNoise) -> str:
 
 
 def _list_example_rows(plan: Plan) -> tuple[int, ...]:
-    """Numbers of rows that there can be."""
     units = plan.schema.units
     max_rows = EXAMPLE_ROWS[-1] if units is None else units * plan.schema.rows
     return tuple(rows for rows in EXAMPLE_ROWS if rows <= max_rows) or (max_rows,)
 
 
 def _collect_labels(plan: Plan) -> dict[int, str]:
-    """The label of each measurement in the reply."""
     outputs = (output for output in plan.query.presentation.outputs if output.key is None)
     return {output.aggregate or 0: output.label for output in outputs if output.order == 0}
 

@@ -225,7 +225,6 @@ def attach_ranges(answer: Answer, plan: Plan, noisy_result: NoisyResult) -> Answ
 
 
 def _attach_range_counts(answer: Answer, blocks: HierarchicalCounts) -> Answer:
-    """Of a histogram: any range of it, and its picture."""
     answer = replace(answer, count_range=blocks.count_range)
     return attach_picture(answer, lambda: blocks.build_histogram_chart(answer.question))
 

@@ -329,7 +329,6 @@ class SampleEstimator:
         )
 
     def _get_noise_tail(self, index: int) -> UpperTail:
-        """The noise of a number that is one total."""
         if index not in self._noise_tails:
             measurement = self.decoder.plan.measurements[index]
             if isinstance(measurement, ThresholdedCount):

@@ -138,7 +138,6 @@ def reconcile_answer(
 
 
 def _build_advice(fit: CountFit, noisy_counts: NoisyCounts, labels: Mapping[str, int]) -> str:
-    """Of each count whose reconciled cells add up worse than its raw ones."""
     sentences = []
     for label, count in labels.items():
         possible = fit.rules.structure.possible[count]

@@ -179,7 +179,7 @@ def copy_constraint(constraint: object) -> Constraint:
 
 
 def _copy_argument(argument: Any) -> Any:
-    """A copy of what a rule takes, of builtin types, numpy's arrays and scipy's matrices alone."""
+    """A copy of an argument, of builtin types, numpy's arrays and scipy's matrices alone."""
     kind = type(argument)
     if argument is None or kind is float:
         return argument
@@ -288,7 +288,6 @@ def _parse_places(of: object) -> Places | None:
 
 
 def _parse_distinct_places(of: object, what: str) -> Places:
-    """Distinct places, at least one."""
     try:
         numbers = np.asarray(list(of) if isinstance(of, Iterable) else of)
     except ValueError:  # lists in it of unequal length
@@ -301,7 +300,6 @@ def _parse_distinct_places(of: object, what: str) -> Places:
 
 
 def _resolve_places(places: Places | None, noisy: Array, name: str) -> Places:
-    """The places among so many answers."""
     if places is None:
         return np.arange(len(noisy))
     if int(places.max()) >= len(noisy):

@@ -295,7 +295,6 @@ class PointGridPrior(GridPrior):
 
 
 def _normalize_mass(mass: Array) -> Array:
-    """Probabilities in proportion to the masses."""
     probabilities: Array = mass / mass.sum()
     return probabilities
 

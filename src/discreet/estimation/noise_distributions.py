@@ -470,7 +470,6 @@ def compute_parts_half_width(parts: NoiseParts, confidence: float) -> float:
 
 
 def _group_parts(noise: IndependentNoises, weights: tuple[float, ...]) -> NoiseParts:
-    """The rates and weights there are, and how often each."""
     rates = [float(part.rate) if isinstance(part, DiscreteLaplace) else math.nan for part in noise.noises]
     pairs = Counter((rate, abs(weight)) for rate, weight in zip(rates, weights, strict=True) if weight)
     return tuple((rate, weight, count) for (rate, weight), count in sorted(pairs.items()))

@@ -354,13 +354,12 @@ class NoisyVariance:
         return cells.posterior(np.where(finite, _log_sum_exp(np.maximum(flat, -1e300, out=flat)), -1e300))
 
     def _estimate_sd(self, raw: float, rows: float) -> float:
-        """About how far a raw answer falls from the truth."""
         sds = compute_deviations(self.noise)
         size = sds[-1] / (2 * max(rows, 1.0)) * self.unit**2 / 4
         return size / max(2 * raw, math.sqrt(size)) if self.is_standard_deviation else size
 
     def _list_means(self, first: float, rows: float, sd: float) -> Array:
-        """Means of d that may be: near the one told and, thinner, everywhere."""
+        """Means of d that may be: near the noisy one and, thinner, everywhere."""
         center, size = min(max(first / rows, -self.width), self.width), min(sd / rows, self.width) or self.width
         offsets = size * np.sinh(np.linspace(0, math.asinh(2 * self.width / size), MEAN_POINTS))
         return np.unique(np.clip(np.concatenate((center + offsets, center - offsets)), -self.width, self.width))

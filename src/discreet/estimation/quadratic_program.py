@@ -335,7 +335,7 @@ def project_on_equality(start: Array, variance: Array, constraint_set: Constrain
 
 
 def _pick_between(places: list[float], after: int) -> float:
-    """Somewhere before the place `after` and behind the one before it."""
+    """A value before the place `after` and behind the one before it."""
     if not places:
         return 0.0
     if after == 0:
@@ -344,7 +344,6 @@ def _pick_between(places: list[float], after: int) -> float:
 
 
 def _require_reachable(constraint_set: ConstraintSet, column: int, weights: Array) -> None:
-    """Refuse a total that the bounds do not allow."""
     used_cells, constant = np.flatnonzero(weights), float(constraint_set.constants[column])
     slack = 1e-9 * max(1.0, abs(constant))
     for sign in (-1, 1):

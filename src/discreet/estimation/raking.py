@@ -149,7 +149,6 @@ def _assign_totals(totals: list[TotalSplit], count: int) -> Places:
 
 
 def _iterate_steps(constraint_set: ConstraintSet) -> Iterator[tuple[int, int]]:
-    """The order, one step at a time."""
     for chain in constraint_set.chains:
         yield from pairwise(chain.tolist())
 

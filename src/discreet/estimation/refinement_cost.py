@@ -177,7 +177,6 @@ def _find_shortest(basis: Reals, target: Reals) -> Reals:
 def _build_components(
     matrix: Any, of_constants: Any, noise_scale: Any, constants_change: Any, answers_change: Any, components: Any
 ) -> _ReleasedComponents:
-    """What was given, where it fits together."""
     count, width = _get_shape(matrix, "A")
     chosen = _parse_components(components, count)
     if len(chosen) * width > MAX_ENTRIES:
@@ -213,7 +212,6 @@ def _get_shape(matrix: Any, name: str) -> tuple[int, int]:
 
 
 def _select_rows(matrix: Any, places: NDArray[np.intp], name: str) -> Reals:
-    """These rows, dense."""
     rows = matrix.tocsr()[places].toarray() if hasattr(matrix, "tocsr") else np.asarray(matrix)[places]
     return _parse_finite(rows, name)
 

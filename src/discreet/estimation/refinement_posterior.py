@@ -169,7 +169,7 @@ def _compute_equality_factors(refinement: Refinement) -> tuple[Array, Array]:
 
 
 def _compute_name_factors(refinement: Refinement, position: int, truths: TruthRuns) -> Array:
-    """For every run of truths the factor of one draw, where values are equal or not."""
+    """For every run of truths the factor of one sample, where values are equal or not."""
     same_factor, other_factor = _compute_equality_factors(refinement)
     factors = np.where(truths.owners == position, same_factor[truths.owners], other_factor[truths.owners])
     return np.where(_are_points(refinement.prior, truths), factors, 1.0)
@@ -199,7 +199,7 @@ def _compute_mean_factors(profile: FactorProfile, total: int, start: Integers, e
 
 
 def _find_rings(refinement: Refinement, position: int) -> tuple[Integers, Integers]:
-    """For every truth, the prior mass nearer to it than the draw, and the mass up to the draw's distance."""
+    """For every truth, the prior mass nearer to it than the sample, and the mass up to the sample's distance."""
     prior, distance = refinement.prior, refinement.distance
     if isinstance(distance, ContinuousDistance):
         return _find_line_rings(prior.index, prior.mass, position, prior.index)

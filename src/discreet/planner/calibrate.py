@@ -154,7 +154,6 @@ def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float
 def _find_half_width(
     aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, confidence: float
 ) -> float:
-    """How far off the nearest mechanism may be."""
     schema, rows = bounds.schema, estimate_rows(bounds, request.expected_rows).number
     column = None if aggregate.column is None else schema.column(aggregate.column)
     linear_query = build_linear_query(aggregate, schema, bounds)

@@ -232,12 +232,10 @@ def lay_out_atoms(grid: DomainGrid) -> Iterator[Atoms]:
 
 
 def _select_label_type(max_label: int) -> np.dtype[Any]:
-    """The smallest type for labels from 0 on."""
     return np.dtype(next((kind for kind in LABEL_TYPES if max_label <= np.iinfo(kind).max), np.int64))
 
 
 def _find_max_label(part: ConditionOrKey, schema: Schema) -> int:
-    """The largest label of a condition or key on its own."""
     return count_key_cells(schema.column(part.column), part.width) if isinstance(part, GroupKey) else 1
 
 

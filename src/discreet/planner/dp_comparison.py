@@ -95,7 +95,6 @@ def _compute_error(statistic: OrderStatistic, scales: list[tuple[float, float]],
 
 
 def _find_noise_floor(statistic: OrderStatistic) -> float:
-    """The least scale of the noise, whatever the rows."""
     vector = statistic.mechanism.vector
     return max(vector.grid.width, 1) / float(vector.floor)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Literal
 
 import numpy as np
@@ -152,18 +152,17 @@ def _build_histogram(
 
 
 def _list_rollups(noises: LevelNoises, cells: tuple[Cell, ...], public_total: int | None) -> list[HierarchyOption]:
-    """The best weights of the levels, and an even share for each."""
-    starts = [_find_starts(cells, keys) for keys in range(len(cells[0]) + 1)]
+    # A block begins where one of its first keys differs from that of the cell before.
+    pairs = [*pairwise(cells)]
+    starts = [
+        np.flatnonzero([True, *(cell[:keys] != before[:keys] for before, cell in pairs)])
+        for keys in range(len(cells[0]) + 1)
+    ]
     inclusion = [0.0 if public_total is not None and not keys else 1.0 for keys in range(len(starts))]
     even_weights = [weight / (math.sqrt(sum(inclusion)) if noises.rho else sum(inclusion)) for weight in inclusion]
     best = compute_rollup_weights(tuple(map(len, starts)), noises.noise_kind, public_total is not None)
     weight_choices = ("levels weighted for the least error", best), ("levels alike", even_weights)
     return [_build_rollup(noises, name, starts, weights, cells, public_total) for name, weights in weight_choices]
-
-
-def _find_starts(cells: Sequence[Cell], keys: int) -> Starts:
-    """Where cells begin that differ from those before in one of the first keys."""
-    return np.flatnonzero([index == 0 or cells[index][:keys] != cells[index - 1][:keys] for index in range(len(cells))])
 
 
 def _build_rollup(

@@ -126,7 +126,7 @@ def _plan_hierarchical(
 
 
 def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
-    """Pure differential privacy is always allowed: it implies every other model of a schema."""
+    """Refuse options that do not go together; pure differential privacy is allowed under every model of a schema."""
     model, delta = request.requested_model, request.delta
     if model not in {"dp", *schema.models}:
         hint = "; leave out delta" if delta is not None else ""
@@ -202,8 +202,11 @@ def _plan_measurements(
             measurement, choice_cost = _plan_selection(aggregate, bounds, share, request, stored_mechanism or "")
             cost = cost + choice_cost
             candidates.append(_build_candidate(label, measurement, schema, share))
-            if measurement.rival is not None:
-                candidates.append(_build_rival_candidate(label, measurement.rival, schema, share))
+            rival = measurement.rival
+            if rival is not None:  # the error of a mean of ranks depends on the rows, as that of a choice by rank
+                candidate = replace(_build_candidate(label, rival, schema, share), chosen=False)
+                is_mean = isinstance(rival.mechanism, RankMean)
+                candidates.append(replace(candidate, expected_error=None) if is_mean else candidate)
         if isinstance(measurement, AdditiveNoise) and grid_prior is None and not request.stored_mechanisms:
             ranks = measurement.linear_query.ranks
             if ranks is not None:
@@ -257,7 +260,6 @@ def _plan_jointly(
 
 
 def _get_label(query: Query, aggregate: Aggregate) -> str:
-    """What the aggregate is called in the reply."""
     index, outputs = query.aggregates.index(aggregate), query.presentation.outputs
     return next((output.label for output in outputs if output.aggregate == index), aggregate.function)
 
@@ -304,12 +306,6 @@ def _build_candidate(
     return Candidate(label, measurement.name, cost, measurement.expected_error(), chosen=True)
 
 
-def _build_rival_candidate(label: str, rival: CandidateSelection, schema: Schema, epsilon: Fraction) -> Candidate:
-    """What was not chosen; the error of a mean of ranks depends on the rows as much as that of a choice by rank."""
-    candidate = replace(_build_candidate(label, rival, schema, epsilon), chosen=False)
-    return replace(candidate, expected_error=None) if isinstance(rival.mechanism, RankMean) else candidate
-
-
 def _plan_selection(
     aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, stored_mechanism: str
 ) -> tuple[CandidateSelection, PrivacyCost]:
@@ -324,7 +320,6 @@ def _plan_selection(
 
 
 def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
-    """One person's value."""
     column = schema.column(query.column or "")
     measurement = build_unit_query(schema, column, epsilon, request.prior, request.distance, request.tail)
     candidate = _build_candidate(column.name, measurement, schema, epsilon)
@@ -357,7 +352,6 @@ def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: Quer
 def _plan_single_noise(
     query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, cost: PrivacyCost, request: QueryOptions
 ) -> Plan:
-    """A plan with the one noise that was asked for."""
     schema, rho, label = bounds.schema, cost.gaussian_rho, _get_label(query, query.aggregates[0])
     public_count = find_public_count(query.aggregates[0], schema, bounds)
     if public_count is not None:
@@ -428,7 +422,6 @@ def _is_unit_count(aggregate: Aggregate, schema: Schema) -> bool:
 
 
 def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
-    """Individual DP, with its own label."""
     if len(query.aggregates) != 1:
         raise Unsupported("individual-dp answers one order statistic at a time")
     aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, count_answer_cells(schema, query))

@@ -304,7 +304,7 @@ def _has_public_rows(schema: Schema) -> bool:
 def _find_overlap(
     schema: Schema, query: Query, measurements: Sequence[Measurement], published_counts: Sequence[CountQuery | None]
 ) -> PublishedOverlap | None:
-    """None where a number is not a count with noise added, or there are too many kinds of rows."""
+    """The overlap, None where a number is not a count with noise added, or there are too many kinds of rows."""
     pairs = zip(query.aggregates, measurements, strict=False)
     noisy = [(aggregate, item) for aggregate, item in pairs if not isinstance(item, PublicConstant)]
     functions = {"count", "count_distinct"} if schema.rows == 1 else {"count"}  # then a count of units is one of rows

@@ -109,7 +109,6 @@ def compute_atom_distances(atoms: Atoms, point: Sequence[int], weights: Sequence
 
 
 def _find_max_change(labels: Labels) -> int:
-    """The farthest that two labels are apart."""
     low, high = int(labels.min()), int(labels.max())
     if low == high:
         return 0

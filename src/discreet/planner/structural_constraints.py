@@ -119,7 +119,7 @@ def _find_atom_facts(schema: Schema, query: Query, keys: tuple[GroupKey, ...], c
 def _read_atom_facts(
     schema: Schema, counts: Sequence[Aggregate], atoms: Atoms, possible: NDArray[np.bool_], keyed: bool, grouped: bool
 ) -> _AtomFacts:
-    """One count at a time: all labels at once are many times as large as the bits that are kept of them."""
+    """The facts, one count at a time: all labels at once are many times as large as the bits that are stored."""
     membership: NDArray[np.uint8] = np.zeros((len(counts), -(-len(atoms) // 8)), dtype=np.uint8)
     every_row = []
     for index in range(len(counts)):
@@ -134,14 +134,12 @@ def _read_atom_facts(
 
 
 def _list_labels(query: Query) -> tuple[str, ...]:
-    """What the counts are called in the reply."""
     labels = {output.aggregate: output.label for output in reversed(query.presentation.outputs)}
     aggregates = enumerate(query.aggregates)
     return tuple(labels.get(index, item.function) for index, item in aggregates if item.function in COUNT_FUNCTIONS)
 
 
 def _build_predicate(schema: Schema, query: Query, aggregate: Aggregate) -> Predicate:
-    """The rows that a count counts."""
     if aggregate.column is None:
         return AllOf((query.where, aggregate.where))
     present = replace(build_whole_domain(schema.column(aggregate.column)), null=False)
@@ -154,7 +152,7 @@ def _is_row_count(schema: Schema, aggregate: Aggregate) -> bool:
 
 
 def _find_limits(schema: Schema, aggregate: Aggregate, every_row: bool, grouped: bool) -> CountLimits:
-    """Of a public number of units, each of which has a row and at most `rows` of them."""
+    """The limits that a public number of units sets, each of which has a row and at most `schema.rows` of them."""
     if schema.units is None:
         return CountLimits()
     min_total, rows = schema.units if every_row else 0, schema.units * schema.rows
@@ -208,7 +206,6 @@ def _find_ordered_pairs(schema: Schema, counts: Sequence[Aggregate], membership:
 
 
 def _iterate_descriptions(schema: Schema, query: Query, constraints: StructuralConstraints) -> Iterator[str]:
-    """What else holds, for people."""
     smaller = {index for index, _ in constraints.ordered_pairs}
     entries = zip(constraints.names, constraints.limits, constraints.possible, strict=True)
     for index, (name, limits, possible) in enumerate(entries):

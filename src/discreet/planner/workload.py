@@ -251,7 +251,7 @@ def _build_strategy(
     estimates: Matrix,
     measures_atoms: bool = True,
 ) -> WorkloadStrategy:
-    """With what a row moves its totals by: those of atoms as they are, the counts by the atoms they hold on."""
+    """A strategy with what a row moves its totals by: those of atoms as they are, the counts by their atoms."""
     rows = np.array(totals, dtype=np.int64) if measures_atoms else workload.matrix
     changes = workload.compute_row_changes(rows, bounds) * np.array(weights, dtype=np.int64)[:, None]
     l1_sensitivity = max(bounds.replace_factor * int(changes.sum(axis=0).max(initial=0)), 1)
@@ -294,7 +294,13 @@ class JointCounts:
     @property
     def filters(self) -> list[Predicate]:
         """The rows of each count, of those the question is about."""
-        return [_build_filter(aggregate, self.bounds.schema) for aggregate in self.aggregates]
+        schema = self.bounds.schema
+        return [
+            aggregate.where
+            if aggregate.column is None  # COUNT(x) is of the rows with a value
+            else replace(build_whole_domain(schema.column(aggregate.column)), null=False)
+            for aggregate in self.aggregates
+        ]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -371,7 +377,6 @@ def _select_least_error(errors: Mapping[str, Sequence[float]]) -> str:
 
 
 def _compute_errors(strategy: WorkloadStrategy, bounds: ContributionBounds, epsilon: Fraction) -> list[float]:
-    """The standard deviation of each count."""
     scales = strategy.compute_scales(bounds)
     scale_variances = {scale: DiscreteLaplace(epsilon / scale, 1).variance() for scale in set(scales)}
     variances = [scale_variances[scale] for scale in scales]
@@ -407,15 +412,8 @@ def _build_measures(strategy: WorkloadStrategy, counts: JointCounts, workload: W
     )
 
 
-def _build_filter(aggregate: Aggregate, schema: Schema) -> Predicate:
-    """The rows of a count: COUNT(x) is of those with a value."""
-    if aggregate.column is None:
-        return aggregate.where
-    return replace(build_whole_domain(schema.column(aggregate.column)), null=False)
-
-
 def _negate_predicate(predicate: Predicate, schema: Schema) -> Predicate:
-    """Of just the other rows."""
+    """A predicate that holds of just the other rows."""
     if isinstance(predicate, AllOf | AnyOf):
         kind = AnyOf if isinstance(predicate, AllOf) else AllOf
         return kind(tuple(_negate_predicate(part, schema) for part in predicate.parts))
