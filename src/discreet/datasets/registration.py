@@ -140,8 +140,9 @@ def _read_csv_kinds(path: str) -> ColumnKinds:
 
 
 def _build_unreadable_error(path: str) -> InvalidInput:
-    name = Path(path).name[:40]
-    return InvalidInput(f"the file {name!r} cannot be read as a table; check its path and what it holds")
+    return InvalidInput(
+        f"the file {Path(path).name[:40]!r} cannot be read as a table; check its path and what it holds"
+    )
 
 
 def _guess_kind(texts: Sequence[str]) -> Kind:

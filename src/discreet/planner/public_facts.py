@@ -32,7 +32,7 @@ from discreet.query.resolve import parse_sql
 from discreet.query.scan import MISSING_CODE
 from discreet.schema import PublishedStatistic, Schema
 
-BoolArray = NDArray[np.bool_]
+KindMask = NDArray[np.bool_]
 MAX_KINDS = 2**20
 """Kinds of rows that declared conditions may tell apart."""
 MAX_PUBLISHED_CELLS = 100_000
@@ -55,7 +55,7 @@ class StructuralZeros:
         known = [predicate for predicate in self.predicates if {*list_predicate_columns(predicate)} <= {*names}]
         return StructuralZeros(tuple(known))
 
-    def find_impossible_rows(self, codes: Mapping[str, Codes]) -> BoolArray:
+    def find_impossible_rows(self, codes: Mapping[str, Codes]) -> KindMask:
         """Find the rows that cannot be, by their codes in each column."""
         is_impossible = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         for predicate in self.restrict_to(tuple(codes)).predicates:
@@ -90,7 +90,7 @@ class StructuralZeros:
         first = int(is_possible.argmax())
         return row | {name: int(codes[first]) for name, codes in combinations.items()}
 
-    def find_empty_cells(self, first: tuple[str, Sequence[Codes]], second: tuple[str, Sequence[Codes]]) -> BoolArray:
+    def find_empty_cells(self, first: tuple[str, Sequence[Codes]], second: tuple[str, Sequence[Codes]]) -> KindMask:
         """Find the empty cells of a table of two columns, each given by its name and the codes of each of its bins.
 
         A cell is empty where no two codes of its bins can be together. Codes that no condition tells apart are alike,
@@ -151,7 +151,7 @@ def _select_kinds(predicates: Sequence[Predicate], name: str, codes: Codes) -> C
     return codes[distinct[1]]
 
 
-def _evaluate_on_codes(predicate: Predicate, codes: Mapping[str, Codes]) -> BoolArray:
+def _evaluate_on_codes(predicate: Predicate, codes: Mapping[str, Codes]) -> KindMask:
     """Which rows, by their codes in each column, a predicate holds of."""
     if isinstance(predicate, InRanges):
         column_codes = codes[predicate.column]
@@ -176,7 +176,7 @@ class PublishedOverlap:
     """
 
     counts: tuple[Labels, ...]
-    published: tuple[BoolArray, ...]
+    published: tuple[KindMask, ...]
     has_public_rows: bool
 
     def is_refined_by(self, place: int) -> bool:
@@ -351,7 +351,7 @@ def _format_rho_bound(overlap: PublishedOverlap, places: Sequence[int], schema: 
     return f"rho {format_cost(steps * epsilon)} for each number apart, no bound for all together or if cut at 0 as well"
 
 
-def _is_sum(region: BoolArray, labels: Labels) -> bool:
+def _is_sum(region: KindMask, labels: Labels) -> bool:
     """Whether a region is made of cells, some at least."""
     sizes = np.bincount(labels)
     region_sizes = np.bincount(labels[region], minlength=len(sizes))
@@ -359,13 +359,13 @@ def _is_sum(region: BoolArray, labels: Labels) -> bool:
     return bool(region_sizes.any() and not region_sizes[0] and has_whole_cells)
 
 
-def _covers_all_cells(labels: Labels, kinds: BoolArray) -> bool:
+def _covers_all_cells(labels: Labels, kinds: KindMask) -> bool:
     """Whether every cell counts some of these kinds of rows."""
     sizes = np.bincount(labels)
     return bool((sizes > 0)[1:].sum() == (np.bincount(labels[kinds], minlength=len(sizes)) > 0)[1:].sum())
 
 
-def _find_matched_kinds(labels: Labels, codes: Codes) -> BoolArray:
+def _find_matched_kinds(labels: Labels, codes: Codes) -> KindMask:
     """The kinds of rows that have another, outside their cell, that is published alike."""
     _, code, alike = np.unique(codes, return_inverse=True, return_counts=True)
     cell_code = labels.astype(np.int64) * len(alike) + code
