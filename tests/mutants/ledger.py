@@ -656,8 +656,8 @@ FAULTS = (
         "The head of a ledger is recorded before it is known to be the data set's.",
         "Whoever names another data set's ledger once by mistake can never use the right one.",
         "datasets/dataset_dir.py",
-        "        ledger.compare(schema.name, FolderHeads(DatasetDir(schema)))  # first",
-        "        ledger.record_heads(schema.name, FolderHeads(DatasetDir(schema)))  # first",
+        "        ledger.compare(schema.name, FolderHeads(dataset_dir))  # first",
+        "        ledger.record_heads(schema.name, FolderHeads(dataset_dir))  # first",
         ("unit/cli/test_bad_input.py::test_the_ledger_of_another_data_set_on_first_use",),
     ),
     Fault(

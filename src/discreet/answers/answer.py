@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,21 +17,35 @@ from discreet.numeric import as_number_between, date_from_days
 from discreet.priors.posterior import Posterior
 from discreet.privacy.guarantee import Guarantee
 
+AnswerValue = int | float | bool | str | date | None
+Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
+Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
+Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
 MAX_TEXT_ROWS = 50
+MAX_JSON_POSTERIORS = 512
+"""JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 INTERVAL_HEADING = "95 % interval"
+ALL_KEYS = "(all)"
+"""Stands in a row of a ROLLUP for a key that it is a total over; also where the key is a date."""
+NO_PICTURE = "a picture shows a HISTOGRAM, or one number with a public law or a prior; this question has neither"
+NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) alone; ask for that"
+NO_POPULATION = (
+    "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
+    "HISTOGRAM or ROLLUP, of medians or of sums"
+)
 
 
 def format_answer_text(answer: Answer) -> str:
-    """For people who print it."""
-    head, *rows = _build_cells(answer)
-    widths = [max(len(line[index]) for line in (head, *rows)) for index in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *rows)]
+    """Format an answer for a terminal."""
+    lines = _build_cells(answer)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
     first_lines = [answer.missed_accuracy] if answer.missed_accuracy else []
-    return "\n".join(line.rstrip() for line in (*first_lines, *lines, *_build_footer(answer)))
+    return "\n".join(line.rstrip() for line in (*first_lines, *table, *_build_footer(answer)))
 
 
 def format_answer_html(answer: Answer) -> str:
-    """For notebooks; every value is escaped."""
+    """Format an answer for a notebook; every value is escaped."""
     head, *rows = _build_cells(answer)
     titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
@@ -42,76 +57,51 @@ def format_answer_html(answer: Answer) -> str:
 def _build_cells(answer: Answer) -> list[list[str]]:
     """The names of the columns, then each row; numbers beside their intervals where there are any."""
     intervals = answer.intervals(0.95)
-    interval_columns = {name for row in intervals for name, interval in row.items() if interval is not None}
-    lines = [
-        [part for name in answer.columns for part in ([name, INTERVAL_HEADING] if name in interval_columns else [name])]
-    ]
+    with_interval = {name for row in intervals for name, interval in row.items() if interval is not None}
+    headings = ([name, INTERVAL_HEADING] if name in with_interval else [name] for name in answer.columns)
+    lines = [[*chain.from_iterable(headings)]]
     for row, row_intervals in list(zip(answer.rows, intervals, strict=True))[:MAX_TEXT_ROWS]:
-        cells = (
-            [
-                format_value(row[name], row_intervals.get(name)),
-                *([format_answer_interval(row_intervals[name])] if name in interval_columns else []),
-            ]
-            for name in answer.columns
-        )
-        lines.append([part for pair in cells for part in pair])
+        line = []
+        for name in answer.columns:
+            line.append(format_value(row[name], row_intervals.get(name)))
+            if name in with_interval:
+                line.append(format_answer_interval(row_intervals[name]))
+        lines.append(line)
     return lines
 
 
 def _build_footer(answer: Answer) -> list[str]:
     hidden_rows = len(answer.rows) - MAX_TEXT_ROWS
-    hidden_note = [f"... and {hidden_rows:,} more; rows has all"] if hidden_rows > 0 else []
-    warning_line = [f"Warning: {answer.warning}"] if answer.warning else []
-    return [
-        line
-        for line in (*hidden_note, answer.meaning, answer.prior_use, *warning_line, answer.guarantee.words())
-        if line
-    ]
+    hidden_note = f"... and {hidden_rows:,} more; rows has all" if hidden_rows > 0 else ""
+    warning = f"Warning: {answer.warning}" if answer.warning else ""
+    return [*filter(None, (hidden_note, answer.meaning, answer.prior_use, warning, answer.guarantee.words()))]
 
 
 def format_answer_interval(interval: Interval) -> str:
-    """An interval as people read it; nothing where there is none."""
+    """Format an interval as people read it; nothing where there is none."""
     return "" if interval is None else format_interval(*interval)
 
 
 def format_posterior(mean: float, median: float, interval: Sequence[float], dates: bool) -> str:
-    """A posterior over numbers, or over dates as days since 1970-01-01, in a line."""
+    """Format a posterior over numbers, or over dates as days since 1970-01-01, in a line."""
     if dates:
         mean_text, median_text, (low, high) = format_day(mean), format_day(median), format_day_ends(*interval)
     else:
-        (mean_text, low, high), (median_text, _, _) = (
-            format_estimate(mean, *interval),
-            format_estimate(median, *interval),
-        )
+        mean_text, low, high = format_estimate(mean, *interval)
+        median_text = format_estimate(median, *interval)[0]
     return f"mean {mean_text}, median {median_text}, 95 % {low} to {high}"
-
-
-AnswerValue = int | float | bool | str | date | None
-Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
-Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
-Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
-NO_PICTURE = "a picture shows a HISTOGRAM, or one number with a public law or a prior; this question has neither"
-NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) alone; ask for that"
-NO_POPULATION = (
-    "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
-    "HISTOGRAM or ROLLUP, of medians or of sums"
-)
-ALL_KEYS = "(all)"
-"""Stands in a row of a ROLLUP for a key that it is a total over; also where the key is a date."""
-MAX_JSON_POSTERIORS = 512
-"""JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconciledRows:
-    """The rows of an answer once more, made to fit what must be true whatever the data; post-processing, hence free."""
+    """The rows of an answer made to fit what is true whatever the data; post-processing, hence free."""
 
     rows: tuple[Mapping[str, AnswerValue], ...]
     intervals: Intervals
     because: tuple[str, ...]
     """What they were made to fit, in words."""
     advice: str = ""
-    """Where sums of them are worse than sums of the raw numbers: which to use for what. Empty elsewhere."""
+    """Which numbers to use for what, where sums of these are worse than sums of the raw ones; else empty."""
 
     @property
     def use_for_sums(self) -> Literal["raw", "reconciled"]:
@@ -153,12 +143,8 @@ class PopulationEstimate:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        payload: dict[str, object] = {
-            "value": self.value,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-        }
-        return payload | {"noise": self.noise, "sampling": self.sampling, "words": self.words}
+        estimate = {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+        return {**estimate, "noise": self.noise, "sampling": self.sampling, "words": self.words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +204,7 @@ class Answer:
 
     @property
     def posterior(self) -> Posterior | None:
-        """What is known after the answer; None without a prior, or where the law of the answer is not public."""
+        """What is known after the answer; None without a prior, or where the answer's distribution is not public."""
         if not self.single:
             raise InvalidInput("this answer has several numbers; their posteriors are in posteriors()")
         return self.posteriors()[0][self.numbers[0]]
@@ -254,13 +240,9 @@ class Answer:
         return f"{self.accuracy[:1].upper()}{self.accuracy[1:]}." if self.rows else ""
 
     def __str__(self) -> str:
-        """On a sheet, as people read it."""
-
         return format_answer_text(self)
 
     def _repr_html_(self) -> str:
-        """The same in a notebook."""
-
         return format_answer_html(self)
 
     def interval(self, confidence: float = 0.95) -> Interval | tuple[Mapping[str, Interval], ...]:
@@ -304,41 +286,22 @@ class Answer:
         """The same, with something more to be warned of."""
         return self if note is None else replace(self, warning="; ".join(filter(None, (note, self.warning))))
 
-    def _posteriors_to_json(self) -> list[dict[str, object]]:
-        posteriors = self.posteriors()
-        return [
-            {name: None if posterior is None else posterior.to_json() for name, posterior in row.items()}
-            for row in posteriors
-        ]
-
-    def _reconciled_to_json(self) -> dict[str, object] | None:
-        reconciled = self.reconciled
-        if reconciled is None:
-            return None
-        rows = [{name: _to_json_value(value) for name, value in row.items()} for row in reconciled.rows]
-        intervals = [
-            {name: _interval_to_json(interval) for name, interval in row.items()} for row in reconciled.intervals(0.95)
-        ]
-        payload: dict[str, object] = {"rows": rows, "intervals_95": intervals, "because": list(reconciled.because)}
-        return payload | {"use_for_sums": reconciled.use_for_sums, "advice": reconciled.advice}
-
-    def _list_date_columns(self) -> list[str]:
-        """The columns whose texts in JSON are dates."""
-        return [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
-
     def to_json(self) -> dict[str, object]:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         payload: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
-        payload |= {"numbers": list(self.numbers), "dates": self._list_date_columns()}
-        payload["rows"] = [{name: _to_json_value(value) for name, value in row.items()} for row in self.rows]
+        dates = [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
+        payload |= {"numbers": list(self.numbers), "dates": dates, "rows": _rows_to_json(self.rows)}
         if self.single:
             payload |= {"value": _to_json_value(self.value), "headline": _to_json_value(self.headline)}
-        intervals = self.intervals(0.95)
-        payload["intervals_95"] = [
-            {name: _interval_to_json(interval) for name, interval in row.items()} for row in intervals
-        ]
-        payload["posteriors"] = None if len(self.rows) > MAX_JSON_POSTERIORS else self._posteriors_to_json()
-        payload["reconciled"] = self._reconciled_to_json()
+        payload["intervals_95"] = _intervals_to_json(self.intervals(0.95))
+        payload["posteriors"] = None
+        if len(self.rows) <= MAX_JSON_POSTERIORS:
+            payload["posteriors"] = [
+                {name: None if posterior is None else posterior.to_json() for name, posterior in row.items()}
+                for row in self.posteriors()
+            ]
+        reconciled = self.reconciled
+        payload["reconciled"] = None if reconciled is None else _reconciled_to_json(reconciled)
         payload |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
         payload |= {"missed_accuracy": self.missed_accuracy, "warning": self.warning, "meaning": self.meaning}
         payload |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
@@ -350,5 +313,19 @@ def _to_json_value(value: AnswerValue) -> int | float | bool | str | None:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _interval_to_json(interval: Interval) -> list[int | float | bool | str | None] | None:
-    return None if interval is None else [_to_json_value(end) for end in interval]
+def _rows_to_json(rows: Sequence[Mapping[str, AnswerValue]]) -> list[dict[str, object]]:
+    return [{name: _to_json_value(value) for name, value in row.items()} for row in rows]
+
+
+def _intervals_to_json(rows: Sequence[Mapping[str, Interval]]) -> list[dict[str, object]]:
+    return [
+        {name: None if ends is None else [_to_json_value(end) for end in ends] for name, ends in row.items()}
+        for row in rows
+    ]
+
+
+def _reconciled_to_json(reconciled: ReconciledRows) -> dict[str, object]:
+    intervals = _intervals_to_json(reconciled.intervals(0.95))
+    payload: dict[str, object] = {"rows": _rows_to_json(reconciled.rows), "intervals_95": intervals}
+    reasons = {"because": list(reconciled.because), "use_for_sums": reconciled.use_for_sums}
+    return payload | reasons | {"advice": reconciled.advice}

@@ -1,4 +1,4 @@
-"""From what was drawn to what the analyst reads: post-processing, so it costs nothing and sees no row."""
+"""From noisy outputs to what the analyst reads: post-processing, so it costs nothing and sees no row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
-from discreet.answers.answer import Answer, Interval
+from discreet.answers.answer import Answer
 from discreet.answers.constraint_fit import StatedConstraint
 from discreet.answers.decode import Decoder, format_group_key, label_rows, select_answer_rows
 from discreet.answers.explain import (
@@ -27,19 +27,17 @@ from discreet.charts import DistributionChart
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.planner.plan import NoisyResult, Plan
-from discreet.priors.posterior import Posterior
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.query import OutputColumn
 from discreet.query.scan import Cell
 from discreet.schema.column import Value
 
 FREE = Fraction(0)
 MAX_CHECKED_ROWS = 512
-"""So many rows of a reply are compared with the prior, no more."""
+"""So many rows of a reply are compared with the prior, at most."""
 
 
 def serialize_result(plan: Plan, noisy_result: NoisyResult) -> str:
-    """What is stored: the draws, and the epsilon they were made with."""
+    """Serialize what is stored: the noisy outputs, and the epsilon they were drawn with."""
     numbers = [[list(part) for part in cell] for cell in noisy_result.numbers]
     payload = {"epsilon": str(plan.epsilon), "cells": [list(cell) for cell in noisy_result.cells], "numbers": numbers}
     if plan.rho is not None:
@@ -48,7 +46,7 @@ def serialize_result(plan: Plan, noisy_result: NoisyResult) -> str:
 
 
 def parse_result(text: str) -> tuple[Fraction, Fraction | None, NoisyResult]:
-    """The same, read back: the epsilon, the rho where noise was asked for by its size, and the draws."""
+    """Read it back: the epsilon, the rho where noise was asked for by its size, and the noisy outputs."""
     payload = json.loads(text)
     numbers = tuple(tuple(tuple(part) for part in cell) for cell in payload["numbers"])
     rho = Fraction(payload["rho"]) if "rho" in payload else None
@@ -64,7 +62,7 @@ def build_answer(
     spent_epsilon: Mapping[str, Fraction | None],
     constraints: Sequence[StatedConstraint] = (),
 ) -> Answer:
-    """The reply, laid out as it was asked; `stated` is what the analyst says must be true of its count."""
+    """Build the reply, laid out as it was asked; `constraints` are what the analyst states of its count."""
     outputs = plan.query.presentation.outputs
     base_answer = Answer(
         question=question,
@@ -74,7 +72,7 @@ def build_answer(
         mechanism=plan.mechanism,
         accuracy=state_accuracy(plan, plan.confidence),
         guarantee=plan.guarantee,
-        cost=_get_cost(plan, paid_epsilon),
+        cost=plan.guarantee if paid_epsilon else Guarantee.dp(0, plan.schema.neighbors, plan.schema.unit_name),
         spent=spent_epsilon,
         stored=paid_epsilon == FREE and not plan.is_free,
         entry=entry,
@@ -95,65 +93,49 @@ def build_answer(
 def _fill_rows(
     answer: Answer, plan: Plan, noisy_result: NoisyResult, constraints: Sequence[StatedConstraint]
 ) -> Answer:
-    """With a row for every cell."""
     presentation, decoder = plan.query.presentation, Decoder(plan)
-    rows = [
-        _build_row(decoder, cell, numbers)
-        for cell, numbers in zip(noisy_result.cells, noisy_result.numbers, strict=True)
-    ]
-    order = select_answer_rows(rows, presentation)
-    intervals = cache(partial(_map_rows, partial(_compute_intervals, decoder), noisy_result, tuple(order)))
+    cells = zip(noisy_result.cells, noisy_result.numbers, strict=True)
+    rows = [_build_row(decoder, cell, numbers) for cell, numbers in cells]
+    order = tuple(select_answer_rows(rows, presentation))
+    intervals = cache(partial(_map_numbers, decoder, noisy_result, order, decoder.compute_shown_interval))
     answer_rows = label_rows(rows, order, presentation)
-    filled_answer = replace(
+    has_population = has_population_numbers(plan)
+    answer = replace(
         answer,
         rows=answer_rows,
         intervals=intervals,
-        posteriors=partial(_map_rows, partial(_compute_posteriors, decoder), noisy_result, tuple(order)),
+        posteriors=partial(_map_numbers, decoder, noisy_result, order, decoder.compute_posterior),
         warning=_build_prior_warning(decoder, noisy_result, order),
-        estimate_population=partial(estimate_population, decoder, noisy_result, tuple(order))
-        if has_population_numbers(plan)
-        else None,
+        estimate_population=partial(estimate_population, decoder, noisy_result, order) if has_population else None,
     )
-    if plan.target_accuracy is not None or _depends_on_rows(plan):
-        shown_intervals = intervals(plan.confidence)
-        single = len(noisy_result.cells) == 1
-        accuracy = state_answer_accuracy(plan, answer_rows, shown_intervals, single)
-        filled_answer = replace(
-            filled_answer,
-            accuracy=accuracy,
-            missed_accuracy=describe_missed_accuracy(plan, answer_rows, shown_intervals, single),
-        )
-    reconcile_rows = partial(reconcile_answer, filled_answer, decoder, noisy_result, tuple(order), tuple(constraints))
-    fitted_answer = replace(
-        filled_answer, reconcile=cache(partial(reconcile_or_keep_raw, filled_answer, reconcile_rows))
-    )
-    return attach_ranges(_attach_meaning(fitted_answer, decoder, noisy_result, order), plan, noisy_result)
-
-
-def _depends_on_rows(plan: Plan) -> bool:
-    return any(
+    depends_on_rows = any(
         isinstance(measurement, AdditiveNoise) and plan.build_estimator(measurement).depends_on_rows
         for measurement in plan.measurements
     )
+    if plan.target_accuracy is not None or depends_on_rows:
+        shown_intervals = intervals(plan.confidence)
+        single = len(noisy_result.cells) == 1
+        accuracy = state_answer_accuracy(plan, answer_rows, shown_intervals, single)
+        missed_accuracy = describe_missed_accuracy(plan, answer_rows, shown_intervals, single)
+        answer = replace(answer, accuracy=accuracy, missed_accuracy=missed_accuracy)
+    reconcile_rows = partial(reconcile_answer, answer, decoder, noisy_result, order, tuple(constraints))
+    answer = replace(answer, reconcile=cache(partial(reconcile_or_keep_raw, answer, reconcile_rows)))
+    return attach_ranges(_attach_meaning(answer, decoder, noisy_result, order), plan, noisy_result)
 
 
 def _attach_meaning(answer: Answer, decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int]) -> Answer:
-    """Of one number: what it says in a sentence, and as a picture."""
-    outputs = [output for output in decoder.plan.query.presentation.outputs if output.key is None]
+    """The answer, if it is one number, with what it says in a sentence, and as a picture."""
     if not answer.single or answer.rows[0][answer.numbers[0]] is None:
         return answer
-    index = outputs[0].aggregate or 0
+    ((label, index),) = _list_number_labels(decoder.plan)
     noisy_outputs = noisy_result.numbers[order[0]][index]
     describe = cache(partial(describe_meaning, decoder, index, noisy_outputs, answer.value))
 
     def build_chart() -> DistributionChart:
-        return build_distribution_chart(
-            decoder, index, noisy_outputs, answer.value, answer.question, outputs[0].label, describe()
-        )
+        return build_distribution_chart(decoder, index, noisy_outputs, answer.value, answer.question, label, describe())
 
-    return replace(
-        answer if not decoder.is_plottable(index) else attach_picture(answer, build_chart), describe_meaning=describe
-    )
+    described_answer = replace(answer, describe_meaning=describe)
+    return attach_picture(described_answer, build_chart) if decoder.is_plottable(index) else described_answer
 
 
 def _build_prior_warning(decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int]) -> str | None:
@@ -170,46 +152,26 @@ def _build_prior_warning(decoder: Decoder, noisy_result: NoisyResult, order: Seq
     )
 
 
-def _get_cost(plan: Plan, paid_epsilon: Fraction) -> Guarantee:
-    """The same promise where it was paid for; nothing where it was stored or public."""
-    if paid_epsilon:
-        return plan.guarantee
-    return Guarantee.dp(0, plan.schema.neighbors, plan.schema.unit_name)
-
-
 def _build_row(decoder: Decoder, cell: Cell, numbers: Sequence[tuple[int, ...]]) -> list[Value | None]:
     values = [decoder.decode_values(index, outputs) for index, outputs in enumerate(numbers)]
-    plan = decoder.plan
-    return [_get_output_value(plan, output, cell, values) for output in plan.query.presentation.outputs]
+    row: list[Value | None] = []
+    for output in decoder.plan.query.presentation.outputs:
+        if output.key is None:
+            row.append(values[output.aggregate or 0][output.order])
+        else:
+            key = decoder.plan.query.keys[output.key]
+            column = decoder.plan.schema.column(key.column)
+            row.append(format_group_key(column, key.width, cell[output.key]))
+    return row
 
 
-def _get_output_value(plan: Plan, output: OutputColumn, cell: Cell, values: Sequence[Sequence[Value]]) -> Value | None:
-    if output.key is not None:
-        key = plan.query.keys[output.key]
-        return format_group_key(plan.schema.column(key.column), key.width, cell[output.key])
-    return values[output.aggregate or 0][output.order]
-
-
-def _map_rows(
-    compute_row: Callable[..., Any], noisy_result: NoisyResult, order: tuple[int, ...], *arguments: float
-) -> tuple[Any, ...]:
-    """Something for each row of the reply, by the names of its numbers."""
-    return tuple(compute_row(noisy_result.numbers[index], *arguments) for index in order)
-
-
-def _compute_intervals(
-    decoder: Decoder, numbers: Sequence[tuple[int, ...]], confidence: float
-) -> Mapping[str, Interval]:
-    return {
-        label: decoder.compute_shown_interval(index, numbers[index], confidence)
-        for label, index in _list_number_labels(decoder.plan)
-    }
-
-
-def _compute_posteriors(decoder: Decoder, numbers: Sequence[tuple[int, ...]]) -> Mapping[str, Posterior | None]:
-    return {
-        label: decoder.compute_posterior(index, numbers[index]) for label, index in _list_number_labels(decoder.plan)
-    }
+def _map_numbers(
+    decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int], compute: Callable[..., Any], *arguments: float
+) -> tuple[Mapping[str, Any], ...]:
+    """A value computed for each number of each row of the reply, by the names of the numbers."""
+    labels = _list_number_labels(decoder.plan)
+    rows = (noisy_result.numbers[row] for row in order)
+    return tuple({label: compute(index, row[index], *arguments) for label, index in labels} for row in rows)
 
 
 def _list_number_labels(plan: Plan) -> list[tuple[str, int]]:
@@ -218,6 +180,6 @@ def _list_number_labels(plan: Plan) -> list[tuple[str, int]]:
 
 
 def build_public_answer(plan: Plan, question: str, spent_epsilon: Mapping[str, Fraction | None]) -> Answer:
-    """The reply where the schema says it all."""
+    """Build the reply where the schema makes every number public."""
     empty_result = NoisyResult(((),), (tuple(() for _ in plan.measurements),))
     return replace(build_answer(plan, empty_result, question, FREE, None, spent_epsilon), stored=False)

@@ -3,12 +3,14 @@
 What an analyst states is a public number that she brings: she could have made the counts fit it herself, so it leaves
 the guarantee as it is. A fact taken from the rows would not, and is refused.
 
-The parts are solved for, not the counts. So what follows from them holds exactly, whatever the solver's last digits:
-that counts include one another, exclude one another, or make up a third.
+Several counts are fitted by solving for the parts that they are made of, not for the counts. So what follows from the
+parts holds exactly, whatever the solver's last digits: that counts include one another, exclude one another, or make up
+a third.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,6 +47,20 @@ from discreet.planner.structural_constraints import (
 from discreet.untrusted import copy_list, copy_text, has_type
 
 StatedConstraint = str | Constraint
+CountArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+CellIndices = NDArray[np.intp]
+SNAP_TOLERANCE = 1e-6
+"""A number so near to a whole one is that one."""
+END_TOLERANCE = 1e-6
+MAX_COUNT = 1e12
+MAX_JOINTLY_ROUNDED = 2**13
+"""The parts of so many counts are rounded to what is best for these; those of more each for itself."""
+TIE_BREAK_WEIGHT = 1e-4
+"""What the choice between parts of the same counts weighs, against a step of one in one count."""
+MIN_CELLS_KEEPING_TOTAL = 10
+"""From so many cells on, counts that may not be below 0 are nearer the truth if their total stays as it was drawn."""
+KEPT_TOTAL_REASON = "together the counts keep the total they were drawn with, as far as that fits"
 CONSTRAINT_PATTERN = re.compile(r"(total|each)\s*(<=|>=|=)\s*(\S+)")
 FACT_REFUSED = (
     "a fact taken from the data set tells about its rows, so it is not used in an answer; use the library's reconcile "
@@ -66,7 +82,7 @@ class CountRules:
 
 
 def copy_constraints(constraints: object) -> tuple[StatedConstraint, ...]:
-    """What an analyst states, copied as plain values: texts, and constraints that we made."""
+    """Copy what an analyst states as plain values: texts, and constraints that we made."""
     if isinstance(constraints, str):
         raise InvalidInput('constraints are a list, such as ["total = 1000"]')
     return tuple(map(_copy_constraint, copy_list(constraints, "constraints")))
@@ -81,7 +97,7 @@ def _copy_constraint(constraint: object) -> StatedConstraint:
 
 
 def build_count_rules(plan: Plan, constraints: Sequence[StatedConstraint] = ()) -> CountRules:
-    """What the counts of a plan must fit; refused, from public facts alone, where that is not of one count."""
+    """Build what the counts of a plan must fit; refused, from public facts alone, where that is not of one count."""
     count_structure = find_structural_constraints(plan.schema, plan.query, len(plan.list_cells()))
     rules = CountRules(count_structure, (), count_structure.words)
     for constraint in constraints:
@@ -90,7 +106,7 @@ def build_count_rules(plan: Plan, constraints: Sequence[StatedConstraint] = ()) 
 
 
 def require_countable(counts: int, constraints: Sequence[StatedConstraint]) -> None:
-    """Constraints are on one count with noise, in cells that are public."""
+    """Refuse constraints that are not on one count with noise, in cells that are public."""
     if constraints and counts != 1:
         raise InvalidInput(
             "a constraint is of one COUNT with noise, alone or in the groups of GROUP BY; not of several counts, of a "
@@ -99,7 +115,6 @@ def require_countable(counts: int, constraints: Sequence[StatedConstraint]) -> N
 
 
 def _add_stated(rules: CountRules, plan: Plan, constraint: StatedConstraint) -> CountRules:
-    """One more thing that was stated."""
     if isinstance(constraint, Constraint):
         return _add_constraint(rules, constraint)
     text = " ".join(constraint.split()).lower()
@@ -112,9 +127,8 @@ def _add_stated(rules: CountRules, plan: Plan, constraint: StatedConstraint) -> 
     if match is None:
         raise InvalidInput(f"{constraint[:40]!r} is not a constraint; {CONSTRAINT_SYNTAX}")
     scope, comparison, number = match.groups()
-    value = as_int(
-        parse_rational(number, f"the number of {constraint[:40]!r}"), f"the number of {constraint[:40]!r}", minimum=0
-    )
+    subject = f"the number of {constraint[:40]!r}"
+    value = as_int(parse_rational(number, subject), subject, minimum=0)
     if scope == "each":
         return _add_cell_bound(new_rules, comparison, value)
     return replace(new_rules, structure=_bound_total(rules.structure, comparison, value))
@@ -126,13 +140,12 @@ def _add_constraint(rules: CountRules, constraint: Constraint) -> CountRules:
     terms = constraint.bind(np.zeros(rules.structure.possible.shape[1]))
     if isinstance(terms, Equalities) and terms.floating:
         raise InvalidInput("a constraint of an answer names its total, such as total(1000); the noisy one may not fit")
-    return replace(
-        rules, constraints=(*rules.constraints, constraint), reasons=(*rules.reasons, STATED_PREFIX + constraint.name)
-    )
+    reasons = (*rules.reasons, STATED_PREFIX + constraint.name)
+    return replace(rules, constraints=(*rules.constraints, constraint), reasons=reasons)
 
 
 def _build_monotone_constraint(plan: Plan, direction: str) -> Constraint:
-    """Along the one key, missing values apart."""
+    """An order along the one key, missing values apart."""
     places = [index for index, cell in enumerate(plan.list_cells()) if None not in cell]
     if len(plan.query.keys) != 1:
         raise InvalidInput(
@@ -152,7 +165,7 @@ def _add_cell_bound(rules: CountRules, comparison: str, value: int) -> CountRule
 
 
 def _bound_total(structure: StructuralConstraints, comparison: str, value: int) -> StructuralConstraints:
-    """With what the cells of the one count add up to."""
+    """The structure with a bound on what the cells of the one count add up to."""
     (ends,) = structure.limits
     least = max(ends.min_total, value) if comparison in {"=", ">="} else ends.min_total
     most = ends.max_total
@@ -165,38 +178,23 @@ def _bound_total(structure: StructuralConstraints, comparison: str, value: int) 
     return replace(structure, limits=(CountLimits(least, most, ends.max_cell),))
 
 
-PartArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IndexArray = NDArray[np.intp]
-SNAP_TOLERANCE = 1e-6
-"""A number so near to a whole one is that one."""
-MAX_COUNT = 1e12
-MAX_JOINTLY_ROUNDED = 2**13
-"""The parts of so many counts are rounded to what is best for these; those of more each for itself."""
-TIE_BREAK_WEIGHT = 1e-4
-"""What the choice between parts of the same counts weighs, against a step of one in one count."""
-
-
 def fit_integer_counts(
-    parts: CountParts, noisy: PartArray, variance: PartArray, *, min_cells_keeping_total: int
-) -> PartArray:
-    """Whole counts, by count and cell, near the noisy ones, squares weighed by 1/variance.
+    parts: CountParts, noisy: CountArray, variance: CountArray, *, min_cells_keeping_total: int
+) -> CountArray:
+    """Fit whole counts, by count and cell, near the noisy ones, squares weighed by 1/variance.
 
-    From `keeping` cells on each count keeps its total, once the totals fit: else what is lifted to 0 would lift it.
+    From `min_cells_keeping_total` cells on each count keeps its total, once the totals fit: else what is lifted to 0
+    would lift it.
     """
     if np.abs(noisy).max() > MAX_COUNT:
         raise Unsupported("whole numbers are kept up to 10^12, beyond which floats blur them")
     with serialize_large_steps(parts.labels.size > LARGE_GRID_CELLS):
-        return _fit_and_round(parts, noisy, variance, min_cells_keeping_total)
-
-
-def _fit_and_round(parts: CountParts, noisy: PartArray, variance: PartArray, min_cells_keeping_total: int) -> PartArray:
-    partition = CountPartition(parts.labels, noisy.shape[1], parts.limits)
-    totals = _fit_totals(partition, noisy, variance) if partition.cells >= min_cells_keeping_total else None
-    nearest_parts = _fit_parts(partition, noisy, variance, totals)
-    if partition.possible.sum() <= MAX_JOINTLY_ROUNDED:
-        nearest_parts = _round_counts(partition, nearest_parts, totals)
-    return partition.compute_counts(_round_parts(partition, nearest_parts))
+        partition = CountPartition(parts.labels, noisy.shape[1], parts.limits)
+        totals = _fit_totals(partition, noisy, variance) if partition.cells >= min_cells_keeping_total else None
+        nearest_parts = _fit_parts(partition, noisy, variance, totals)
+        if partition.possible.sum() <= MAX_JOINTLY_ROUNDED:
+            nearest_parts = _round_counts(partition, nearest_parts, totals)
+        return partition.compute_counts(_round_parts(partition, nearest_parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +206,7 @@ class CountPartition:
     ends: CountLimits
 
     @cached_property
-    def kinds(self) -> tuple[BoolArray, IndexArray]:
+    def kinds(self) -> tuple[BoolArray, CellIndices]:
         """The different sets of counts that parts are in, a column for each; and which of them each part is in."""
         sets, set_index = np.unique(self.labels > 0, axis=1, return_inverse=True)
         return sets, set_index.ravel()
@@ -223,9 +221,8 @@ class CountPartition:
         """A row for each possible count and cell, a column for each part; 1 where it is in it."""
         count, part = np.nonzero(self.labels)
         row_index = np.cumsum(self.possible).reshape(self.possible.shape) - 1
-        return _build_incidence_matrix(
-            row_index[count, self.labels[count, part] - 1], part, (int(self.possible.sum()), self.labels.shape[1])
-        )
+        rows = row_index[count, self.labels[count, part] - 1]
+        return _build_incidence_matrix(rows, part, (int(self.possible.sum()), self.labels.shape[1]))
 
     @cached_property
     def total_matrix(self) -> Any:
@@ -233,13 +230,13 @@ class CountPartition:
         count, part = np.nonzero(self.labels)
         return _build_incidence_matrix(count, part, (len(self.labels), self.labels.shape[1]))
 
-    def compute_counts(self, values: PartArray) -> PartArray:
+    def compute_counts(self, values: CountArray) -> CountArray:
         """The counts, by count and cell."""
         counts = np.zeros(self.possible.shape)
         counts[self.possible] = self.matrix @ values
         return counts
 
-    def clip_to_ends(self, values: PartArray) -> PartArray:
+    def clip_to_ends(self, values: CountArray) -> CountArray:
         """The same parts, with what a solver left below 0 or beyond an end taken away."""
         values = np.maximum(values, 0.0)
         part_sum, ends = float(values.sum()), self.ends
@@ -247,23 +244,24 @@ class CountPartition:
         return values * (target_sum / part_sum) if part_sum else np.full(len(values), target_sum / len(values))
 
 
-def _build_incidence_matrix(rows: IndexArray, columns: IndexArray, shape: tuple[int, int]) -> Any:
+def _build_incidence_matrix(rows: CellIndices, columns: CellIndices, shape: tuple[int, int]) -> Any:
     from scipy import sparse
 
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def _fit_totals(partition: CountPartition, noisy: PartArray, variance: PartArray) -> PartArray:
+def _fit_totals(partition: CountPartition, noisy: CountArray, variance: CountArray) -> CountArray:
     """The totals of the counts over all cells, nearest to those that were drawn, as one cell has them."""
     total_partition = CountPartition(partition.kinds[0].astype(np.int64), 1, partition.ends)
     noisy_totals = np.where(partition.possible, noisy, 0.0).sum(axis=1, keepdims=True)
     total_variances = np.where(partition.possible, variance, 0.0).sum(axis=1, keepdims=True)
-    return np.asarray(
-        total_partition.compute_counts(_fit_parts(total_partition, noisy_totals, total_variances, None))[:, 0]
-    )
+    parts = _fit_parts(total_partition, noisy_totals, total_variances, None)
+    return np.asarray(total_partition.compute_counts(parts)[:, 0])
 
 
-def _fit_parts(partition: CountPartition, noisy: PartArray, variance: PartArray, totals: PartArray | None) -> PartArray:
+def _fit_parts(
+    partition: CountPartition, noisy: CountArray, variance: CountArray, totals: CountArray | None
+) -> CountArray:
     """Parts whose counts are nearest, and have these totals. Nothing else pulls a part: it is not weighed itself."""
     from scipy import sparse
 
@@ -278,32 +276,29 @@ def _fit_parts(partition: CountPartition, noisy: PartArray, variance: PartArray,
         equal, right = sparse.vstack([equal, adding]), np.append(right, ends.max_total)
     elif ends.max_total is not None:
         beyond, level = [adding, -adding], np.concatenate([level, [ends.max_total, -ends.min_total]])
-    nonnegative_rows = sparse.hstack(
-        [sparse.csr_array(partition.matrix.shape[::-1]), -sparse.eye_array(partition.matrix.shape[1])]
-    )
-    return partition.clip_to_ends(
-        _solve_least_squares(equal, right, sparse.vstack([nonnegative_rows, *beyond]), level, len(targets))
-    )
+    zeros, identity = sparse.csr_array(partition.matrix.shape[::-1]), sparse.eye_array(partition.matrix.shape[1])
+    below = sparse.vstack([sparse.hstack([zeros, -identity]), *beyond])
+    return partition.clip_to_ends(_solve_least_squares(equal, right, below, level, len(targets)))
 
 
-def _solve_least_squares(equal: Any, right: PartArray, below: Any, level: PartArray, weighted_count: int) -> PartArray:
+def _solve_least_squares(
+    equal: Any, right: CountArray, below: Any, level: CountArray, weighted_count: int
+) -> CountArray:
     """Of all x with equal x = right and below x <= level one whose first, which are weighed, are shortest: the rest."""
     from scipy import sparse
 
     unit = max(1.0, float(np.abs(right).max()))
     squares = np.zeros(equal.shape[1])
     squares[:weighted_count] = 1
-    beyond = np.concatenate([right, level]) / unit
-    values = (
-        np.array(solve_with_clarabel(squares, sparse.vstack([equal, below]), beyond, len(right)).x)[weighted_count:]
-        * unit
-    )
+    limits = np.concatenate([right, level]) / unit
+    solution = solve_with_clarabel(squares, sparse.vstack([equal, below]), limits, len(right))
+    values = np.array(solution.x)[weighted_count:] * unit
     if not np.isfinite(values).all():
         raise Unsupported("the solver found no parts that make these counts; ask for fewer counts at once")
     return values
 
 
-def _round_counts(partition: CountPartition, values: PartArray, totals: PartArray | None) -> PartArray:
+def _round_counts(partition: CountPartition, values: CountArray, totals: CountArray | None) -> CountArray:
     """Parts that make whole counts, the nearest in squares to those of these, with the totals rounded.
 
     At whole numbers squares are on a convex line of pieces, so a linear program finds them: up to 1 above the whole
@@ -331,29 +326,25 @@ def _round_counts(partition: CountPartition, values: PartArray, totals: PartArra
     return partition.clip_to_ends(solution.x[: len(values)]) if solution.status == 0 else values
 
 
-def _build_sum_bounds(partition: CountPartition, totals: PartArray | None) -> tuple[Any, PartArray]:
+def _build_sum_bounds(partition: CountPartition, totals: CountArray | None) -> tuple[Any, CountArray]:
     """Rows that are at most so much: the sum of all parts within its ends, each total beside a whole number."""
     from scipy import sparse
 
     rows, ends = sparse.csr_array(np.ones((1, partition.labels.shape[1]))), partition.ends
-    low, high = (
-        np.array([float(ends.min_total)]),
-        np.array([MAX_COUNT if ends.max_total is None else float(ends.max_total)]),
-    )
+    low = np.array([float(ends.min_total)])
+    high = np.array([MAX_COUNT if ends.max_total is None else float(ends.max_total)])
     if totals is not None:
         snapped_totals = _snap_to_integers(totals)
-        rows, low, high = (
-            sparse.vstack([rows, partition.total_matrix]),
-            np.append(low, np.floor(snapped_totals)),
-            np.append(high, np.ceil(snapped_totals)),
-        )
+        rows = sparse.vstack([rows, partition.total_matrix])
+        low = np.append(low, np.floor(snapped_totals))
+        high = np.append(high, np.ceil(snapped_totals))
     return sparse.vstack([rows, -rows]), np.concatenate([high, -low])
 
 
-def _round_parts(partition: CountPartition, values: PartArray) -> PartArray:
-    """Whole parts beside these: first their sum, within its ends, then that of each kind, then each part."""
+def _round_parts(partition: CountPartition, values: CountArray) -> CountArray:
+    """Whole parts near these: first their sum, within its ends, then that of each kind, then each part."""
     snapped_parts, (_, kind), ends = _snap_to_integers(values), partition.kinds, partition.ends
-    sums: PartArray = np.bincount(kind, snapped_parts).astype(np.float64)
+    sums: CountArray = np.bincount(kind, snapped_parts).astype(np.float64)
     target_sum = max(ends.min_total, round(float(sums.sum())))
     kind_sums = round_to_total(sums, target_sum if ends.max_total is None else min(target_sum, ends.max_total))
     integer_parts = np.zeros(len(snapped_parts))
@@ -363,16 +354,8 @@ def _round_parts(partition: CountPartition, values: PartArray) -> PartArray:
     return integer_parts
 
 
-def _snap_to_integers(values: PartArray) -> PartArray:
+def _snap_to_integers(values: CountArray) -> CountArray:
     return np.where(np.abs(values - np.round(values)) <= SNAP_TOLERANCE, np.round(values), values)
-
-
-CountArray = NDArray[np.float64]
-CellIndices = NDArray[np.intp]
-END_TOLERANCE = 1e-6
-MIN_CELLS_KEEPING_TOTAL = 10
-"""From so many cells on, counts that may not be below 0 are nearer the truth if their total stays as it was drawn."""
-KEPT_TOTAL_REASON = "together the counts keep the total they were drawn with, as far as that fits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,20 +380,20 @@ class CountFit:
     def _solution(self) -> tuple[CountArray, list[tuple[CellIndices, Refined]]]:
         if self.noisy.size == 1 and not self.rules.constraints:
             return self._fit_single_count(), []
-        if self.rules.structure.parts is not None:
-            return fit_integer_counts(
-                self.rules.structure.parts, self.noisy, self.variance, min_cells_keeping_total=MIN_CELLS_KEEPING_TOTAL
-            ), []
+        parts = self.rules.structure.parts
+        if parts is not None:
+            min_cells = MIN_CELLS_KEEPING_TOTAL
+            return fit_integer_counts(parts, self.noisy, self.variance, min_cells_keeping_total=min_cells), []
         if self.rules.structure.ordered_pairs:
             return self._fit_ordered_counts()
-        values, parts = np.zeros(self.noisy.shape), []
+        values, separate_fits = np.zeros(self.noisy.shape), []
         for count, noisy_row in enumerate(self.noisy):
             cells = self._find_cells(count)
             if len(cells):
                 free_fit, bounded_fit = self._fit_one_count(count, noisy_row)
                 values[count][cells] = bounded_fit.values
-                parts.append((cells + count * self.noisy.shape[1], free_fit))
-        return values, parts
+                separate_fits.append((cells + count * self.noisy.shape[1], free_fit))
+        return values, separate_fits
 
     def _fit_single_count(self) -> CountArray:
         """A single count, which is nearest where it is, or at an end; no solver is loaded for that."""
@@ -420,28 +403,20 @@ class CountFit:
         return np.where(self.rules.structure.possible, float(nearest), 0.0)
 
     def is_tied(self, count: int) -> bool:
-        """Whether its cells are tied by an equation, so that each tells something of the others."""
+        """Whether its cells are tied by an equation, so that each bears on the others."""
         ends = self.rules.structure.limits[count]
         return ends.min_total == ends.max_total or bool(self.rules.constraints)
 
     def keeps_total(self, count: int) -> bool:
         """Whether its cells keep their total: else each that is lifted to 0 would lift the total too."""
         structure = self.rules.structure
+        if structure.limits[count].min_total == structure.limits[count].max_total:
+            return False
         if structure.parts is not None:
-            return (
-                structure.limits[count].min_total != structure.limits[count].max_total
-                and self.noisy.shape[1] >= MIN_CELLS_KEEPING_TOTAL
-            )
-        free = (
-            structure.limits[count].min_total != structure.limits[count].max_total
-            and count not in structure.rising_counts
-        )
-        return (
-            free
-            and not structure.ordered_pairs
-            and not self.rules.constraints
-            and len(self._find_cells(count)) >= MIN_CELLS_KEEPING_TOTAL
-        )
+            return bool(self.noisy.shape[1] >= MIN_CELLS_KEEPING_TOTAL)
+        if count in structure.rising_counts or structure.ordered_pairs or self.rules.constraints:
+            return False
+        return len(self._find_cells(count)) >= MIN_CELLS_KEEPING_TOTAL
 
     def _clip_total(self, count: int, noisy_total: int, cells: int) -> int:
         """The total that was drawn, as far as it is possible."""
@@ -454,7 +429,7 @@ class CountFit:
         return np.flatnonzero(self.rules.structure.possible[count] | bool(self.rules.constraints))
 
     def _fit_one_count(self, count: int, noisy: CountArray, below: CountArray | None = None) -> tuple[Refined, Refined]:
-        """One count in whole numbers, in each cell at most what is `below` which it must stay."""
+        """One count in whole numbers, where `below` is given in each cell at most that."""
         cells = self._find_cells(count)
         positions = np.full(self.noisy.shape[1], -1, dtype=np.intp)
         positions[cells] = np.arange(len(cells))
@@ -463,14 +438,11 @@ class CountFit:
             rules.append(at_most(below[cells]))
         if self.keeps_total(count):
             rules.append(total(self._clip_total(count, round(float(noisy[cells].sum())), len(cells))))
+        problem = noisy[cells], self.variance[count][cells], rules, {count: positions[cells]}
         try:
-            return self._fit_within_ends(
-                noisy[cells], self.variance[count][cells], rules, {count: positions[cells]}, whole=True
-            )
+            return self._fit_within_ends(*problem, whole=True)
         except Unsupported:
-            return self._fit_within_ends(
-                noisy[cells], self.variance[count][cells], rules, {count: positions[cells]}, whole=False
-            )
+            return self._fit_within_ends(*problem, whole=False)
 
     def _fit_ordered_counts(self) -> tuple[CountArray, list[tuple[CellIndices, Refined]]]:
         """Counts that are ordered in every cell: all at once, then in whole numbers one by one, the larger first."""
@@ -478,11 +450,12 @@ class CountFit:
         positions = np.full(self.noisy.shape, -1, dtype=np.intp)
         positions.flat[places] = np.arange(len(places))
         count_positions = {count: row[row >= 0] for count, row in enumerate(positions)}
-        rules = [
-            at_least(0),
-            *(rule for count, row in enumerate(positions) for rule in self._iterate_count_constraints(count, row)),
-        ]
-        rules.extend(self._iterate_cell_constraints(positions))
+        rules = [at_least(0)]
+        for count, row in enumerate(positions):
+            rules.extend(self._iterate_count_constraints(count, row))
+        for count, larger_count in self.rules.structure.ordered_pairs:
+            both = np.column_stack((positions[count], positions[larger_count]))
+            rules.extend(increasing(of=pair) for pair in both[(both >= 0).all(axis=1)])
         free_fit, bounded_fit = self._fit_within_ends(
             self.noisy.flat[places], self.variance.flat[places], rules, count_positions, whole=False
         )
@@ -510,20 +483,11 @@ class CountFit:
         ends = structure.limits[count]
         if len(used_positions) and ends.max_total == ends.min_total:
             yield total(ends.min_total, of=used_positions)
-        # The most of all cells is the most of each, too.
-        if (
-            len(used_positions)
-            and ends.max_cell is not None
-            and (ends.max_total is None or ends.max_cell < ends.max_total)
-        ):
+        max_cell = math.inf if ends.max_total is None else ends.max_total  # the most of all is the most of each, too
+        if len(used_positions) and ends.max_cell is not None and ends.max_cell < max_cell:
             yield at_most(ends.max_cell, of=used_positions)
         if count in structure.rising_counts:
             yield increasing(of=positions[list(structure.rising_cells)])
-
-    def _iterate_cell_constraints(self, positions: CellIndices) -> Iterator[Constraint]:
-        for smaller, larger in self.rules.structure.ordered_pairs:
-            both = np.column_stack((positions[smaller], positions[larger]))
-            yield from (increasing(of=pair) for pair in both[(both >= 0).all(axis=1)])
 
     def _list_stated_constraints(self) -> list[Constraint]:
         """What the analyst states of the cells of the one count, all of which are there then."""
@@ -548,21 +512,22 @@ class CountFit:
         """
         free_fit = fit = reconcile(noisy, rules, variance, whole=whole)
         for _ in count_positions:
-            forced_total = max(
-                self._find_forced_totals(fit.values, count_positions), key=lambda candidate: candidate[0], default=None
-            )
-            if forced_total is None:
+            excesses = self._find_excesses(fit.values, count_positions)
+            if not excesses:
                 break
-            rules = [*rules, forced_total[1]]
+            _, end, places = max(excesses, key=lambda excess: excess[0])
+            rules = [*rules, total(end, of=places)]
             fit = reconcile(noisy, rules, variance, whole=whole)
         return free_fit, fit
 
-    def _find_forced_totals(
+    def _find_excesses(
         self, values: CountArray, count_positions: Mapping[int, CellIndices]
-    ) -> Iterator[tuple[float, Constraint]]:
-        """How far each count adds up to more or less than it may, and the total at the end it is beyond."""
+    ) -> list[tuple[float, float, CellIndices]]:
+        """How far each count adds up to more or less than it may, the end it is beyond, and its places."""
+        excesses = []
         for count, places in count_positions.items():
             ends, count_sum = self.rules.structure.limits[count], float(values[places].sum())
             end = max(ends.min_total, count_sum if ends.max_total is None else min(count_sum, ends.max_total))
             if len(places) and ends.min_total != ends.max_total and abs(end - count_sum) > END_TOLERANCE:
-                yield abs(end - count_sum), total(end, of=places)
+                excesses.append((abs(end - count_sum), end, places))
+        return excesses

@@ -21,7 +21,7 @@ from discreet.measurements.refined_total import RefinedTotal
 from discreet.measurements.selection import CandidateSelection
 from discreet.measurements.unit_query import UnitQuery
 from discreet.numeric import format_exact
-from discreet.planner.plan import Plan, PublicConstant, ThresholdedCount
+from discreet.planner.plan import NoisyOutputs, Plan, PublicConstant, ThresholdedCount
 from discreet.priors.posterior import Posterior
 from discreet.query.query import HavingCondition, Presentation
 from discreet.schema import Column
@@ -30,12 +30,19 @@ from discreet.schema.column import Value
 SURPRISE_TAIL = 0.005
 """On either side: an answer in the 1 % tails of what the prior predicts."""
 BRACKET_CONFIDENCE = 0.95
-NoisyOutputs = tuple[int, ...]
+COMPARISONS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    "<>": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Decoder:
-    """Reads the draws of one plan; what is worked out for one cell serves the others."""
+    """Decodes the noisy outputs of one plan; what is worked out for one cell serves the others."""
 
     plan: Plan
     _estimators: dict[int, Estimator] = field(default_factory=dict)
@@ -47,7 +54,7 @@ class Decoder:
         return self._estimators[index]
 
     def decode_values(self, index: int, outputs: NoisyOutputs) -> Sequence[Value]:
-        """The value, or for several quantiles the values, of one measurement."""
+        """Decode the value, or for several quantiles the values, of one measurement."""
         measurement = self.plan.measurements[index]
         if isinstance(measurement, PublicConstant):
             return (measurement.value,)
@@ -60,7 +67,7 @@ class Decoder:
         return (measurement.value(outputs),) if isinstance(measurement, RefinedTotal) else measurement.values(outputs)
 
     def compute_shown_interval(self, index: int, outputs: NoisyOutputs, confidence: float) -> Interval:
-        """Where the exact number lies with at least this probability, of a row that is shown.
+        """Compute where the exact number lies with at least this probability, of a row that is shown.
 
         Where rows are chosen by their noisy numbers, the intervals of all rows hold at once, so that they are wider.
         """
@@ -70,7 +77,7 @@ class Decoder:
         return None if interval_confidence is None else self.compute_interval(index, outputs, interval_confidence)
 
     def compute_interval(self, index: int, outputs: NoisyOutputs, confidence: float) -> Interval:
-        """The same of a number by itself, of a row not chosen by it; None where it cannot be said in values."""
+        """Compute the interval of a number by itself, of a row not chosen by it; None where there is none in values."""
         measurement = self.plan.measurements[index]
         if isinstance(measurement, PublicConstant):
             return float(measurement.value), float(measurement.value)
@@ -86,7 +93,7 @@ class Decoder:
         return None
 
     def compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
-        """What someone who held the prior knows now; None without a prior, or where the law is not public."""
+        """Compute what is known to someone who held the prior; None without one, or where the law is not public."""
         if (index, outputs) not in self._posteriors:
             self._posteriors[index, outputs] = self._compute_posterior(index, outputs)
         return self._posteriors[index, outputs]
@@ -94,41 +101,35 @@ class Decoder:
     def _compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
         measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
         if isinstance(measurement, AdditiveNoise):
-            return (
-                None if grid_prior is None else self._get_estimator(index, measurement).posterior(grid_prior, outputs)
-            )
-        return (
-            measurement.posterior(outputs)
-            if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery)
-            else None
-        )
+            if grid_prior is None:
+                return None
+            return self._get_estimator(index, measurement).posterior(grid_prior, outputs)
+        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
+            return measurement.posterior(outputs)
+        return None
 
     def get_prior(self, index: int) -> Posterior | None:
-        """The prior, as it was stated."""
+        """Return the prior as it was stated."""
         measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
         if isinstance(measurement, AdditiveNoise):
             return None if grid_prior is None else grid_prior.build_cells().get_stated_distribution()
-        return (
-            measurement.get_stated_distribution()
-            if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery)
-            else None
-        )
+        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
+            return measurement.get_stated_distribution()
+        return None
 
     def get_noise_distribution(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
-        """The noise law about the raw answer."""
+        """Return the noise distribution about the raw answer."""
         measurement = self.plan.measurements[index]
-        return (
-            self._get_estimator(index, measurement).build_noise_posterior(outputs)
-            if isinstance(measurement, AdditiveNoise)
-            else None
-        )
+        if isinstance(measurement, AdditiveNoise):
+            return self._get_estimator(index, measurement).build_noise_posterior(outputs)
+        return None
 
     def is_plottable(self, index: int) -> bool:
-        """Whether there is a law to show."""
+        """Whether there is a distribution to show."""
         measurement = self.plan.measurements[index]
-        return isinstance(measurement, AdditiveNoise | RefinedTotal | UnitQuery) or (
-            isinstance(measurement, CandidateSelection) and measurement.get_stated_distribution() is not None
-        )
+        if isinstance(measurement, CandidateSelection):
+            return measurement.get_stated_distribution() is not None
+        return isinstance(measurement, AdditiveNoise | RefinedTotal | UnitQuery)
 
     def is_surprising(self, index: int, outputs: NoisyOutputs) -> bool:
         """Whether the raw answer lies in the 1 % tails of what the prior predicts."""
@@ -141,7 +142,7 @@ class Decoder:
 
 
 def _to_float_interval(ends: tuple[Value, Value] | None) -> Interval:
-    """Two ends as they leave: numbers as floats, the rest as it is."""
+    """Two ends as they are shown: numbers as floats, the rest as it is."""
     if ends is None:
         return None
     low, high = ends
@@ -150,44 +151,29 @@ def _to_float_interval(ends: tuple[Value, Value] | None) -> Interval:
     return float(low), float(high)
 
 
-COMPARISONS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "=": operator.eq,
-    "<>": operator.ne,
-    ">=": operator.ge,
-    ">": operator.gt,
-}
-
-
 def label_rows(
     rows: Sequence[Sequence[Value | None]], order: Sequence[int], presentation: Presentation
 ) -> tuple[Mapping[str, AnswerValue], ...]:
-    """Rows in this order, by the names of their columns."""
+    """Return rows in this order, by the names of their columns."""
     labels = [output.label for output in presentation.outputs]
     return tuple(dict(zip(labels, map(to_answer_value, rows[index]), strict=True)) for index in order)
 
 
 def format_group_key(column: Column, width: int, place: int | str | None) -> Value | None:
-    """A group key as people read it: the value, or the first and last value of a bin."""
+    """Format a group key as people read it: the value, or the first and last value of a bin."""
     if place is None or isinstance(place, str):
         return place
     first = column.lower + place * width
     if width == 1:
         return column.decode(first)
-    last = min(first + width - 1, column.upper)
-    return f"{_format_bound(column.decode(first))} to {_format_bound(column.decode(last))}"
-
-
-def _format_bound(value: Value) -> str:
-    return format_exact(value) if isinstance(value, Fraction) else str(value)
+    ends = (column.decode(end) for end in (first, min(first + width - 1, column.upper)))
+    return " to ".join(format_exact(end) if isinstance(end, Fraction) else str(end) for end in ends)
 
 
 def select_answer_rows(rows: Sequence[Sequence[Value | None]], presentation: Presentation) -> list[int]:
-    """The rows that HAVING keeps, in the order asked, up to the limit; on noisy numbers, hence free."""
-    indices = [
-        index for index, row in enumerate(rows) if all(_passes_having(row, having) for having in presentation.having)
-    ]
+    """Select the rows that HAVING keeps, in the order asked, up to the limit; on noisy numbers, hence free."""
+    having = presentation.having
+    indices = [index for index, row in enumerate(rows) if all(_passes_having(row, item) for item in having)]
     for place, descending in reversed(presentation.order):
         indices.sort(key=lambda index, place=place: _make_sort_key(rows[index][place]), reverse=descending)  # type: ignore[misc]
     return indices if presentation.limit is None else indices[: presentation.limit]
@@ -204,7 +190,7 @@ def _make_sort_key(value: Value | None) -> tuple[bool, bool, Value]:
 
 
 def to_answer_value(value: Value | None) -> AnswerValue:
-    """Fractions as the nearest float: made of noisy whole numbers, so nothing hides in its last digits."""
+    """Convert a fraction to the nearest float: made of noisy whole numbers, so nothing hides in its last digits."""
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else float(value)
     return value

@@ -24,16 +24,18 @@ from discreet.formatting import (
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.numeric import EPOCH, format_exact
-from discreet.planner.options import Accuracy
 from discreet.planner.plan import Measurement, Plan, PublicConstant, ThresholdedCount
 from discreet.priors.posterior import Posterior
-from discreet.query.query import Aggregate
 
 MAX_NAMES = 3
+"""So many categories are named in a sentence."""
+EXAMPLE_ROWS = (100, 1_000, 10_000)
+"""The numbers of rows for which the accuracy of a mean is stated, where the number of selected rows is not public."""
+ROUNDING_TOLERANCE = 1e-9
 
 
 def describe_meaning(decoder: Decoder, index: int, outputs: tuple[int, ...], raw: AnswerValue) -> str:
-    """What the answer means to someone who believed the prior; without one, where the exact number lies."""
+    """Say what the answer means to someone who held the prior; without one, where the exact number lies."""
     prior, posterior = decoder.get_prior(index), decoder.compute_posterior(index, outputs)
     if prior is not None and posterior is not None:
         if decoder.plan.prior is None:
@@ -45,10 +47,8 @@ def describe_meaning(decoder: Decoder, index: int, outputs: tuple[int, ...], raw
     if interval is None or interval[0] == interval[1]:
         return ""
     low, high = format_ends(*interval)
-    statement, joint_statement = (
-        f"The exact value lies between {low} and {high}",
-        decoder.plan.coverage.format_sentence(0.95),
-    )
+    statement = f"The exact value lies between {low} and {high}"
+    joint_statement = decoder.plan.coverage.format_sentence(0.95)
     if joint_statement:
         return f"{statement}: {joint_statement[:1].lower()}{joint_statement[1:]}"
     return f"{statement} with a probability of at least 95 %."
@@ -57,49 +57,47 @@ def describe_meaning(decoder: Decoder, index: int, outputs: tuple[int, ...], raw
 def _describe_update(prior: Posterior, posterior: Posterior, decoder: Decoder, index: int, raw: AnswerValue) -> str:
     dates = is_date(decoder, index)
     subject = "the draw, shaped by your prior, is" if decoder.plan.uses_prior else "the private answer is"
-    prior_text = (
-        f"You believed it to be {_format_distribution(prior, _compute_median, dates)} with a probability of 95 %"
-    )
+    prior_text = _format_distribution(prior, _compute_median, dates)
     answer_text = format_estimate(raw, *posterior.interval(0.95))[0] if isinstance(raw, float) else format_value(raw)
+    posterior_text = _format_distribution(posterior, Posterior.mean, dates)
     return (
-        f"{prior_text}; {subject} {answer_text}; together that makes "
-        f"{_format_distribution(posterior, Posterior.mean, dates)}."
+        f"You believed it to be {prior_text} with a probability of 95 %; {subject} {answer_text}; "
+        f"together that makes {posterior_text}."
     )
 
 
 def _describe_category_update(prior: Posterior, posterior: Posterior, raw: AnswerValue) -> str:
-    ranked = sorted(zip(posterior.names or (), prior.mass, posterior.mass, strict=True), key=lambda entry: -entry[2])[
-        :MAX_NAMES
-    ]
+    shares = zip(posterior.names or (), prior.mass, posterior.mass, strict=True)
     changes = ", ".join(
-        f"from {format_percent(share)} to {format_percent(new_share)} for {name}" for name, share, new_share in ranked
+        f"from {format_percent(before)} to {format_percent(after)} for {name}"
+        for name, before, after in sorted(shares, key=lambda entry: -entry[2])[:MAX_NAMES]
     )
     return f"The draw, shaped by your prior, is {format_value(raw)}; for you the probability goes {changes}."
 
 
 def _describe_without_prior(posterior: Posterior, dates: bool) -> str:
-    """For someone who said nothing about it."""
     if posterior.names is None:
         posterior_text = f"{_format_distribution(posterior, Posterior.mean, dates)} with a probability of 95 %"
     else:
-        ranked = sorted(posterior.probabilities().items(), key=lambda entry: -entry[1])[:MAX_NAMES]
-        posterior_text = ", ".join(f"{name} with a probability of {format_percent(share)}" for name, share in ranked)
+        posterior_text = _format_likeliest(posterior, "with a probability of ")
     return f"If every value was as likely as any other before, it is now {posterior_text}."
 
 
 def describe_prior_distribution(prior: Posterior, decoder: Decoder, index: int) -> str:
-    """What someone believes who states a prior."""
-    if prior.names is None:
-        return (
-            "You believe it to be "
-            f"{_format_distribution(prior, _compute_median, is_date(decoder, index))} with a probability of 95 %."
-        )
-    ranked = sorted(prior.probabilities().items(), key=lambda entry: -entry[1])[:MAX_NAMES]
-    return f"You believe it to be {', '.join(f'{name} with {format_percent(share)}' for name, share in ranked)}."
+    """Say what someone believes who states a prior."""
+    if prior.names is not None:
+        return f"You believe it to be {_format_likeliest(prior, 'with ')}."
+    prior_text = _format_distribution(prior, _compute_median, is_date(decoder, index))
+    return f"You believe it to be {prior_text} with a probability of 95 %."
+
+
+def _format_likeliest(distribution: Posterior, link: str) -> str:
+    ranked = sorted(distribution.probabilities().items(), key=lambda entry: -entry[1])[:MAX_NAMES]
+    return ", ".join(f"{name} {link}{format_percent(share)}" for name, share in ranked)
 
 
 def _compute_median(distribution: Posterior) -> float:
-    """As likely below as above, also inside a cell: who typed 25,000 is not told of 24,996."""
+    """The median, also inside a cell: a prior typed as 25,000 is not repeated as 24,996."""
     if distribution.edges is None or distribution.points is not None:
         return distribution.median()
     return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(distribution.mass))), distribution.edges))
@@ -118,15 +116,15 @@ def _format_distribution(distribution: Posterior, compute_center: Callable[[Post
 def build_distribution_chart(
     decoder: Decoder, index: int, outputs: tuple[int, ...], raw: AnswerValue, title: str, axis_title: str, sentence: str
 ) -> DistributionChart:
-    """Prior, noise law and posterior of one number."""
-    prior, noise, posterior = (
-        decoder.get_prior(index),
-        decoder.get_noise_distribution(index, outputs),
-        decoder.compute_posterior(index, outputs),
-    )
+    """Build the picture of prior, noise distribution and posterior of one number."""
+    prior = decoder.get_prior(index)
+    noise = decoder.get_noise_distribution(index, outputs)
+    posterior = decoder.compute_posterior(index, outputs)
     names = None if prior is None else prior.names
     if names is not None:
-        return DistributionChart(title, axis_title, prior, None, posterior, _match_category(raw, names), None, sentence)
+        spelled = str(raw) if str(raw) in names else str(raw).lower()
+        category = spelled if spelled in names else None
+        return DistributionChart(title, axis_title, prior, None, posterior, category, None, sentence)
     interval, dates = decoder.compute_shown_interval(index, outputs, 0.95), is_date(decoder, index)
     ends = None if interval is None else (_to_number(interval[0]), _to_number(interval[1]))
     numeric_interval = None if ends is None or ends[0] is None or ends[1] is None else (ends[0], ends[1])
@@ -144,19 +142,14 @@ def build_distribution_chart(
 
 
 def attach_picture(answer: Answer, build_chart: Callable[[], DistributionChart | HistogramChart]) -> Answer:
-    """An answer that can be drawn, into a file or as data."""
+    """Return an answer that can be drawn, into a file or as data."""
     return replace(
         answer, picture=lambda path: save_picture(build_chart(), path), spec=lambda: build_picture_spec(build_chart())
     )
 
 
-def _match_category(raw: AnswerValue, names: Sequence[str]) -> str | None:
-    spelled = str(raw) if str(raw) in names else str(raw).lower()
-    return spelled if spelled in names else None
-
-
 def _to_number(raw: AnswerValue) -> float | None:
-    """A number as one; a date by its days since 1970-01-01."""
+    """A number as a float; a date by its days since 1970-01-01."""
     if isinstance(raw, date):
         return float((raw - EPOCH).days)
     return float(raw) if isinstance(raw, int | float) else None
@@ -164,15 +157,9 @@ def _to_number(raw: AnswerValue) -> float | None:
 
 def is_date(decoder: Decoder, index: int) -> bool:
     """Whether the numbers of an answer are days since 1970-01-01."""
-    query, schema = decoder.plan.query, decoder.plan.schema
-    aggregates: tuple[Aggregate, ...] = query.aggregates
-    name = query.column if query.unit is not None else aggregates[index].column
-    return name is not None and schema.column(name).kind == "date"
-
-
-EXAMPLE_ROWS = (100, 1_000, 10_000)
-"""The numbers of rows for which the accuracy of a mean is stated, where the number of selected rows is not public."""
-ROUNDING_TOLERANCE = 1e-9
+    query = decoder.plan.query
+    name = query.column if query.unit is not None else query.aggregates[index].column
+    return name is not None and decoder.plan.schema.column(name).kind == "date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,24 +172,21 @@ class AccuracyForRows:
 
 
 def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:
-    """The accuracy of each number that depends on the private number of rows, for some numbers of rows."""
+    """Compute the accuracy of each number that depends on the private number of rows, for some numbers of rows."""
     labels, interval_confidence = _collect_labels(plan), plan.coverage.adjust_confidence(confidence)
     return tuple(
         AccuracyForRows(labels[index], rows, plan.build_estimator(measurement).half_width(interval_confidence, rows))
         for index, measurement in enumerate(plan.measurements)
-        if interval_confidence is not None
-        and index in labels
-        and isinstance(measurement, AdditiveNoise)
-        and plan.build_estimator(measurement).depends_on_rows
+        if interval_confidence is not None and index in labels
+        if isinstance(measurement, AdditiveNoise) and plan.build_estimator(measurement).depends_on_rows
         for rows in _list_example_rows(plan)
     )
 
 
 def state_accuracy(plan: Plan, confidence: float) -> str:
-    """What may be said of each number's error before it is drawn; by name where there are several."""
-    return _join_statements(
-        plan, [_state_measurement(plan, measurement, confidence) for measurement in plan.measurements]
-    )
+    """State each number's error before it is drawn; by name where there are several."""
+    statements = [_state_measurement(plan, measurement, confidence) for measurement in plan.measurements]
+    return _join_statements(plan, statements)
 
 
 def state_answer_accuracy(
@@ -222,14 +206,13 @@ def state_answer_accuracy(
             statements.append(_state_measurement(plan, measurement, plan.confidence))
             continue
         max_error = _compute_max_error(rows[0][labels[index]], intervals[0][labels[index]]) if single and rows else None
-        if max_error is None:
-            joint_statement = coverage.format_sentence(plan.confidence).rstrip(".")
-            group_statement = f"each group has its own interval, which holds {probability_text}"
-            statements.append(
-                f"{joint_statement[:1].lower()}{joint_statement[1:]}" if joint_statement else group_statement
-            )
-        else:
+        joint_statement = coverage.format_sentence(plan.confidence).rstrip(".")
+        if max_error is not None:
             statements.append(f"within {format_upper(max_error)} {probability_text}")
+        elif joint_statement:
+            statements.append(f"{joint_statement[:1].lower()}{joint_statement[1:]}")
+        else:
+            statements.append(f"each group has its own interval, which holds {probability_text}")
     return _join_statements(plan, statements)
 
 
@@ -240,42 +223,32 @@ def describe_missed_accuracy(
 
     Like the accuracy of an answer, it follows from the noisy answer alone.
     """
-    if plan.target_accuracy is None or not any(
-        isinstance(measurement, AdditiveNoise) for measurement in plan.measurements
-    ):
+    has_noise = any(isinstance(measurement, AdditiveNoise) for measurement in plan.measurements)
+    if plan.target_accuracy is None or not has_noise:
         return ""
     pairs = zip(rows, intervals, strict=True)
-    max_errors = [
-        _compute_max_error(row[name], interval)
-        for row, row_intervals in pairs
-        for name, interval in row_intervals.items()
-    ]
+    max_errors = [_compute_max_error(row[name], ends) for row, row_ends in pairs for name, ends in row_ends.items()]
+    allowed_error = float(plan.target_accuracy.distance) * (1 + ROUNDING_TOLERANCE)
     known_errors = [error for error in max_errors if error is not None]
-    missed_errors = [error for error in known_errors if error > _get_allowed_error(plan.target_accuracy)]
+    missed_errors = [error for error in known_errors if error > allowed_error]
     if not missed_errors:
         return ""
-    subject = (
-        "This answer is" if len(known_errors) == 1 else f"{len(missed_errors):,} of {len(known_errors):,} numbers are"
-    )
-    error = format_upper(max(missed_errors))
-    error = (
-        f"it is within {error} {plan.coverage.format_probability(plan.confidence)}"
-        if single
-        else f"the widest interval goes {error} from its number"
-    )
-    rows_clause = f"; fewer rows than the {plan.expected_rows.number:,} you expected seem to have a value"
-    reason = rows_clause if plan.expected_rows.source == "stated" else ""
-    return (
-        f"{subject} less accurate than the ±{format_exact(plan.target_accuracy.distance)} "
-        f"you requested: {error}{reason}."
-    )
+    subject = f"{len(missed_errors):,} of {len(known_errors):,} numbers are"
+    if len(known_errors) == 1:
+        subject = "This answer is"
+    max_error = format_upper(max(missed_errors))
+    statement = f"the widest interval goes {max_error} from its number"
+    if single:
+        statement = f"it is within {max_error} {plan.coverage.format_probability(plan.confidence)}"
+    reason, requested = "", format_exact(plan.target_accuracy.distance)
+    if plan.expected_rows.source == "stated":
+        reason = f"; fewer rows than the {plan.expected_rows.number:,} you expected seem to have a value"
+    return f"{subject} less accurate than the ±{requested} you requested: {statement}{reason}."
 
 
 def _state_measurement(plan: Plan, measurement: Measurement, confidence: float) -> str:
-    interval_confidence, probability_text = (
-        plan.coverage.adjust_confidence(confidence),
-        plan.coverage.format_probability(confidence),
-    )
+    interval_confidence = plan.coverage.adjust_confidence(confidence)
+    probability_text = plan.coverage.format_probability(confidence)
     if isinstance(measurement, PublicConstant):
         return "exact: the schema makes it public"
     if isinstance(measurement, ThresholdedCount):
@@ -288,13 +261,12 @@ def _state_measurement(plan: Plan, measurement: Measurement, confidence: float) 
     if estimator.depends_on_rows:
         return _state_for_rows(plan, measurement, interval_confidence, probability_text)
     rank_text = "" if measurement.linear_query.ranks is None else f" of the {measurement.linear_query.ranks.name}"
-    return (
-        f"within {format_upper(estimator.half_width(interval_confidence), VALUE_DIGITS)}{rank_text} {probability_text}"
-    )
+    half_width = format_upper(estimator.half_width(interval_confidence), VALUE_DIGITS)
+    return f"within {half_width}{rank_text} {probability_text}"
 
 
 def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | None, probability_text: str) -> str:
-    """How far off the count of a key is that is shown: a small one is shown only where its noise is large."""
+    """The accuracy of the count of a key that is shown: a small one is shown only where its noise is large."""
     statement = (
         f"keys of fewer than about {measurement.threshold.min_count:,} units are rarely shown, "
         "and then with too high a count"
@@ -306,12 +278,10 @@ def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | 
 
 
 def _state_for_rows(plan: Plan, measurement: AdditiveNoise, confidence: float, probability_text: str) -> str:
-    """How it depends on the number of rows: for the number that was stated, or else for a few of them."""
+    """The accuracy by the number of rows: for the number that was stated, or else for a few of them."""
     estimator, expected = plan.build_estimator(measurement), plan.expected_rows
-    condition, probability_text = (
-        _format_row_condition(plan, measurement),
-        f"{probability_text}," if plan.coverage.is_selective else probability_text,
-    )
+    condition = _format_row_condition(plan, measurement)
+    probability_text = f"{probability_text}," if plan.coverage.is_selective else probability_text
     if expected.source == "stated":
         within = format_upper(estimator.half_width(confidence, expected.number))
         return f"within {within} {probability_text} if {condition.format(f'{expected.number:,}')}"
@@ -332,21 +302,18 @@ def _format_row_condition(plan: Plan, measurement: AdditiveNoise) -> str:
     """A condition on the number of rows; rows without a value do not count."""
     columns = (plan.schema.column(measure.column) for measure in measurement.linear_query.measures if measure.column)
     if any(column.is_nullable for column in columns):
-        return (
-            "at least {} rows of a group have a value" if plan.query.keys else "at least {} selected rows have a value"
-        )
+        subject = "rows of a group" if plan.query.keys else "selected rows"
+        return f"at least {{}} {subject} have a value"
     return "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
 
 
 def _list_example_rows(plan: Plan) -> tuple[int, ...]:
-    """Numbers of rows that there can be."""
     units = plan.schema.units
     max_rows = EXAMPLE_ROWS[-1] if units is None else units * plan.schema.rows
     return tuple(rows for rows in EXAMPLE_ROWS if rows <= max_rows) or (max_rows,)
 
 
 def _collect_labels(plan: Plan) -> dict[int, str]:
-    """The label of each measurement in the reply."""
     outputs = (output for output in plan.query.presentation.outputs if output.key is None)
     return {output.aggregate or 0: output.label for output in outputs if output.order == 0}
 
@@ -359,16 +326,10 @@ def _join_statements(plan: Plan, statements: Sequence[str]) -> str:
 
 
 def _compute_max_error(value: AnswerValue, interval: Interval) -> float | None:
-    """From a value to the farther end of its interval."""
-    ends = _get_numeric_ends(interval)
-    return None if ends is None or not isinstance(value, int | float) else max(ends[1] - value, value - ends[0])
-
-
-def _get_numeric_ends(interval: Interval) -> tuple[float, float] | None:
-    if interval is None or not isinstance(interval[0], int | float) or not isinstance(interval[1], int | float):
+    """From a value to the farther end of its interval; None where they are no numbers."""
+    if interval is None or not isinstance(value, int | float):
         return None
-    return float(interval[0]), float(interval[1])
-
-
-def _get_allowed_error(requested: Accuracy) -> float:
-    return float(requested.distance) * (1 + ROUNDING_TOLERANCE)
+    low, high = interval
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return None
+    return max(float(high) - value, value - float(low))

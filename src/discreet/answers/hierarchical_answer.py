@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -44,7 +44,7 @@ Node = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class HierarchicalCounts:
-    """What was released of nested blocks, and what it says of each of them."""
+    """What was released of nested blocks, and estimates of each of them."""
 
     plan: Plan
     hierarchy: HierarchicalHistogram
@@ -77,15 +77,11 @@ class HierarchicalCounts:
         if self.plan.query.nesting == "ranges":
             return [(last_level, place) for place in range(len(self.noisy_result.cells))]
         levels = enumerate(self.hierarchy.levels)
-        nodes = [
-            (int(start), level, place)
-            for level, level_blocks in levels
-            for place, start in enumerate(level_blocks.starts)
-        ]
+        nodes = [(int(start), level, place) for level, row in levels for place, start in enumerate(row.starts)]
         return [(level, place) for _, level, place in sorted(nodes)]
 
     def get_cell(self, node: Node) -> Cell:
-        """The keys of a block, `ALL` where it is a total over them."""
+        """Return the keys of a block, ALL_KEYS where it is a total over them."""
         level, place = node
         level_blocks = self.hierarchy.levels[level]
         first = self.noisy_result.cells[int(level_blocks.starts[place])]
@@ -94,53 +90,45 @@ class HierarchicalCounts:
         return (*first[: level_blocks.keys], *(ALL_KEYS for _ in first[level_blocks.keys :]))
 
     def get_count(self, node: Node) -> Fraction:
-        """To the hundredth: the noise is far coarser."""
+        """Return the count of a block to the hundredth: the noise is far coarser."""
         level, place = node
         return Fraction(round(float(self.counts[level][place]) * 100), 100)
 
     def compute_interval(self, node: Node, confidence: float) -> tuple[float, float]:
-        """Where the exact count lies with about this probability."""
+        """Compute where the exact count lies with about this probability."""
         level, place = node
         count = float(self.counts[level][place])
         if level == len(self.hierarchy.levels) - 1 and len(self.hierarchy.measured_levels) == 1:
-            return _build_interval(count, self._compute_cell_half_width(confidence))
+            return _build_interval(count, self._cell_half_width(confidence))
         return _build_interval(count, compute_half_width(float(self.interval_variances[level][place]), confidence))
 
-    def _compute_cell_half_width(self, confidence: float) -> float:
-        """Half of an interval of a cell, where only cells were measured: they are all alike."""
-        if confidence not in self._cell_half_widths:
-            self._cell_half_widths[confidence] = self.hierarchy.range_half_width(0, 0, confidence, self.nest)
-        return self._cell_half_widths[confidence]
-
     @cached_property
-    def _cell_half_widths(self) -> dict[float, float]:
-        return {}
+    def _cell_half_width(self) -> Callable[[float], float]:
+        """Half of an interval of a cell, where only cells were measured: they are all alike."""
+        return cache(lambda confidence: self.hierarchy.range_half_width(0, 0, confidence, self.nest))
 
     def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
-        """The rows from one value to another, in whole bins."""
+        """Count the rows from one value to another, in whole bins."""
         first, last = _find_bins(self.plan.schema, self.plan.query, low, high)
         key = self.plan.query.keys[0]
         column = self.plan.schema.column(key.column)
-        count = float(self.counts[-1][first : last + 1].sum())
-        ends = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
-        shown_low, shown_high = (to_answer_value(column.decode(end)) for end in ends)
+        count = round(float(self.counts[-1][first : last + 1].sum()), DECIMALS)
+        codes = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
+        first_value, last_value = (to_answer_value(column.decode(code)) for code in codes)
         interval = self._compute_range_interval(first, last, confidence)
-        requested_ends = _format_range_end(low), _format_range_end(high)
-        return RangeCount(requested_ends, shown_low, shown_high, round(count, DECIMALS), interval, confidence)
+        asked = _format_range_end(low), _format_range_end(high)
+        return RangeCount(asked, first_value, last_value, count, interval, confidence)
 
     @cached_property
     def integer_counts(self) -> tuple[NDArray[np.int64], ...]:
         """Whole numbers, none below 0, that add up: the nearest to what was released, rounded from the top down."""
         measured_counts = self.hierarchy.split_levels([numbers[0] for numbers in self.noisy_result.numbers])
-        levels = [
-            (level_blocks, level_counts)
-            for level_blocks, level_counts in zip(self.hierarchy.levels, measured_counts, strict=True)
-            if level_counts is not None
-        ]
-        offsets = np.cumsum([0, *(len(level_counts) for _, level_counts in levels)])
-        noisy = np.concatenate([level_counts for _, level_counts in levels])
-        variance = np.repeat([level_blocks.variance for level_blocks, _ in levels], np.diff(offsets))
-        starts = [level_blocks.starts for level_blocks, _ in levels]
+        pairs = zip(self.hierarchy.levels, measured_counts, strict=True)
+        levels = [(level, counts) for level, counts in pairs if counts is not None]
+        offsets = np.cumsum([0, *(len(counts) for _, counts in levels)])
+        noisy = np.concatenate([counts for _, counts in levels])
+        variance = np.repeat([level.variance for level, _ in levels], np.diff(offsets))
+        starts = [level.starts for level, _ in levels]
         cells = np.arange(int(offsets[-2]), int(offsets[-1]))
         rules = [*_build_nesting_constraints(starts, offsets), at_least(0, cells)]
         if self.structural_zeros.any():
@@ -148,7 +136,7 @@ class HierarchicalCounts:
         if self.hierarchy.public_total is not None:
             rules.append(total(self.hierarchy.public_total, range(len(starts[0]))))
         fitted_counts = reconcile(noisy, rules, variance, whole=True).values[offsets[-2] :].round().astype(np.int64)
-        return tuple(np.add.reduceat(fitted_counts, level_blocks.starts) for level_blocks in self.hierarchy.levels)
+        return tuple(np.add.reduceat(fitted_counts, level.starts) for level in self.hierarchy.levels)
 
     @cached_property
     def sums(self) -> CountSums:
@@ -156,10 +144,8 @@ class HierarchicalCounts:
         raw_total, reconciled_total = float(self.counts[-1].sum()), float(self.integer_counts[-1].sum())
         units, known_total = self.plan.schema.units, self.hierarchy.public_total
         max_total = known_total if known_total is not None or units is None else units * self.plan.schema.rows
-        total_variance = self.nest.compute_range_variance(0, len(self.counts[-1]) - 1)
-        return CountSums(
-            raw_total, reconciled_total, float(self.variances[-1].max()), total_variance, known_total or 0, max_total
-        )
+        spread = float(self.variances[-1].max()), self.nest.compute_range_variance(0, len(self.counts[-1]) - 1)
+        return CountSums(raw_total, reconciled_total, *spread, known_total or 0, max_total)
 
     @cached_property
     def structural_zeros(self) -> NDArray[np.bool_]:
@@ -170,7 +156,7 @@ class HierarchicalCounts:
         return np.asarray(~find_structural_constraints(self.plan.schema, self.plan.query, cell_count).possible[0])
 
     def build_histogram_chart(self, title: str) -> HistogramChart:
-        """A picture: neighbouring bins together where there are too many to be seen."""
+        """Build a picture: neighbouring bins together where there are too many to be seen."""
         key = self.plan.query.keys[0]
         column = self.plan.schema.column(key.column)
         bins = -(-column.size // key.width)
@@ -184,21 +170,14 @@ class HierarchicalCounts:
         edges = [column.lower + low * key.width for low, _ in ends] + [column.upper + 1]
         missing_note = " Rows without a value are not shown." if column.is_nullable else ""
         counts_text = "raw counts, which may be below 0" if use_raw else "reconciled counts"
-        caption = f"Bars are the {counts_text}, each with the 95 % interval that holds the exact one."
-        shown_intervals = (
-            intervals
-            if use_raw
-            else [_clip_interval(interval, count) for interval, count in zip(intervals, counts, strict=True)]
+        if not use_raw:
+            intervals = [_clip_interval(interval, count) for interval, count in zip(intervals, counts, strict=True)]
+        caption = (
+            f"Bars are the {counts_text}, each with the 95 % interval that holds the exact one.{missing_note} "
+            f"{self.plan.guarantee.words()}"
         )
-        return HistogramChart(
-            title,
-            column.name,
-            tuple(edge * step for edge in edges),
-            tuple(counts),
-            tuple(shown_intervals),
-            f"{caption}{missing_note} {self.plan.guarantee.words()}",
-            column.kind == "date",
-        )
+        positions, is_date = tuple(edge * step for edge in edges), column.kind == "date"
+        return HistogramChart(title, column.name, positions, tuple(counts), tuple(intervals), caption, is_date)
 
     def _compute_range_interval(self, first: int, last: int, confidence: float) -> tuple[float, float]:
         count = float(self.counts[-1][first : last + 1].sum())
@@ -208,11 +187,9 @@ class HierarchicalCounts:
     def reasons(self) -> tuple[str, ...]:
         """What the whole counts were made to fit."""
         sentences = ["no count is below 0", "counts are whole, and parts add up to their totals"]
-        if self.structural_zeros.any():
-            sentences.append(
-                f"{int(self.structural_zeros.sum()):,} of the {len(self.structural_zeros):,} cells "
-                "cannot have a row, so they are 0"
-            )
+        zeros = self.structural_zeros
+        if zeros.any():
+            sentences.append(f"{int(zeros.sum()):,} of the {len(zeros):,} cells cannot have a row, so they are 0")
         if self.hierarchy.public_total is not None:
             sentences.append(f"all counts add up to the public number of units, {self.hierarchy.public_total:,}")
         return tuple(sentences)
@@ -221,44 +198,39 @@ class HierarchicalCounts:
 def build_hierarchical_answer(
     answer: Answer, plan: Plan, hierarchy: HierarchicalHistogram, noisy_result: NoisyResult
 ) -> Answer:
-    """A reply with the rows of nested counts."""
+    """Build a reply with the rows of nested counts."""
     blocks, presentation = HierarchicalCounts(plan, hierarchy, noisy_result), plan.query.presentation
     rows = [_build_row(blocks, node, blocks.get_count(node)) for node in blocks.shown_nodes]
     order = tuple(select_answer_rows(rows, presentation))
-    filled_answer = replace(
+    numbers = answer.numbers
+    answer = replace(
         answer,
         rows=label_rows(rows, order, presentation),
         intervals=partial(_compute_intervals, blocks, order),
-        posteriors=partial(_build_empty_posteriors, len(order), answer.numbers),
+        posteriors=lambda: tuple(dict.fromkeys(numbers) for _ in order),
     )
-    fitted_answer = replace(
-        filled_answer,
-        reconcile=cache(partial(reconcile_or_keep_raw, filled_answer, partial(_reconcile_counts, blocks, order))),
-    )
-    return _attach_range_counts(fitted_answer, blocks) if plan.query.nesting == "ranges" else fitted_answer
+    reconcile_rows = partial(_reconcile_counts, blocks, order)
+    answer = replace(answer, reconcile=cache(partial(reconcile_or_keep_raw, answer, reconcile_rows)))
+    return _attach_range_counts(answer, blocks) if plan.query.nesting == "ranges" else answer
 
 
 def attach_ranges(answer: Answer, plan: Plan, noisy_result: NoisyResult) -> Answer:
-    """With ranges and a picture, where the cells of a histogram were measured one by one: for a prior, say."""
+    """Attach ranges and a picture, where the cells of a histogram were measured one by one: for a prior, say."""
     measurement = plan.measurements[0]
     if plan.query.nesting != "ranges" or not isinstance(measurement, AdditiveNoise):
         return answer
-    cell_level = Level(np.arange(len(noisy_result.cells)), Fraction(1), measurement.single_noise)
-    blocks = HierarchicalCounts(
-        plan, HierarchicalHistogram(measurement.linear_query, (cell_level,), measurement.name), noisy_result
-    )
-    return _attach_range_counts(answer, blocks)
+    cells = Level(np.arange(len(noisy_result.cells)), Fraction(1), measurement.single_noise)
+    hierarchy = HierarchicalHistogram(measurement.linear_query, (cells,), measurement.name)
+    return _attach_range_counts(answer, HierarchicalCounts(plan, hierarchy, noisy_result))
 
 
 def _attach_range_counts(answer: Answer, blocks: HierarchicalCounts) -> Answer:
-    """Of a histogram: any range of it, and its picture."""
-    return attach_picture(
-        replace(answer, count_range=blocks.count_range), lambda: blocks.build_histogram_chart(answer.question)
-    )
+    answer = replace(answer, count_range=blocks.count_range)
+    return attach_picture(answer, lambda: blocks.build_histogram_chart(answer.question))
 
 
 def check_ranges(schema: Schema, question: Question, ranges: Sequence[tuple[object, object]]) -> None:
-    """Refuse ranges that the answer could not tell, before anything is paid for it."""
+    """Refuse ranges that the answer could not count, before anything is paid for it."""
     if not ranges:
         return
     query = parse_question(question, schema)
@@ -274,9 +246,9 @@ def _build_row(blocks: HierarchicalCounts, node: Node, count: Value) -> list[Val
     for output in plan.query.presentation.outputs:
         if output.key is None:
             values.append(count)
-            continue
-        key, place = plan.query.keys[output.key], cell[output.key]
-        values.append(format_group_key(plan.schema.column(key.column), key.width, place))
+        else:
+            key = plan.query.keys[output.key]
+            values.append(format_group_key(plan.schema.column(key.column), key.width, cell[output.key]))
     return values
 
 
@@ -287,9 +259,8 @@ def _compute_intervals(
     interval_confidence = blocks.plan.coverage.adjust_confidence(confidence)
     if interval_confidence is None:
         return tuple(dict.fromkeys(names) for _ in order)
-    return tuple(
-        dict.fromkeys(names, blocks.compute_interval(blocks.shown_nodes[index], interval_confidence)) for index in order
-    )
+    nodes = [blocks.shown_nodes[index] for index in order]
+    return tuple(dict.fromkeys(names, blocks.compute_interval(node, interval_confidence)) for node in nodes)
 
 
 def _reconcile_counts(blocks: HierarchicalCounts, order: Sequence[int]) -> ReconciledRows:
@@ -300,7 +271,7 @@ def _reconcile_counts(blocks: HierarchicalCounts, order: Sequence[int]) -> Recon
         row_intervals = _compute_intervals(blocks, order, confidence)
         return tuple(
             {
-                name: None if interval is None else _clip_interval(_as_float_interval(interval), counts[index])
+                name: None if interval is None else _clip_interval(cast("tuple[float, float]", interval), counts[index])
                 for name, interval in row.items()
             }
             for index, row in zip(order, row_intervals, strict=True)
@@ -310,18 +281,10 @@ def _reconcile_counts(blocks: HierarchicalCounts, order: Sequence[int]) -> Recon
     return ReconciledRows(answer_rows, compute_intervals, blocks.reasons, blocks.sums.advice)
 
 
-def _as_float_interval(interval: Interval) -> tuple[float, float]:
-    return cast("tuple[float, float]", interval)
-
-
 def _clip_interval(interval: tuple[float, float], count: float) -> tuple[float, float]:
-    """The part from 0 up, and at least what is told."""
+    """The part from 0 up, widened to hold the count."""
     low, high = interval
     return min(max(low, 0.0), float(count)), max(high, float(count))
-
-
-def _build_empty_posteriors(rows: int, numbers: Sequence[str]) -> tuple[Mapping[str, None], ...]:
-    return tuple(dict.fromkeys(numbers) for _ in range(rows))
 
 
 def _build_nesting_constraints(starts: Sequence[NDArray[np.intp]], offsets: NDArray[np.intp]) -> list[Constraint]:

@@ -1,8 +1,9 @@
 """Estimates for the population that the units are a random sample of.
 
-A target, the population's number, is kept where neither P(sample + noise >= told) nor P(sample + noise <= told) is
-less than half the miss, by the sample's law at that target and the noise's own law. So the interval misses at most as
-often as is said. Without noise it is Clopper and Pearson's (1934) of a share, and Garwood's (1936) of a Poisson count.
+A target, the population's number, is in the interval where neither P(sample + noise >= shown) nor P(sample + noise <=
+shown) is less than half the miss, by the sample's law at that target and the noise's own law. So the interval misses at
+most as often as is stated. Without noise it is Clopper and Pearson's (1934) of a share, and Garwood's (1936) of a
+Poisson count.
 
 Post-processing: it sees the plan and what was released, never a row. What is not public but enters, the number of rows
 under a mean and the variance beside it, enters by the safe end of an interval that has a tenth of the miss.
@@ -33,44 +34,58 @@ from discreet.schema import Column, Schema
 
 Array = NDArray[np.float64]
 SamplingDistribution = Callable[[float], tuple[Array, Array]]
-"""For a target: what a sample may tell, and with which chances."""
+"""For a target: what a sample may show, and with which chances."""
 UpperTail = Callable[[Array], Array]
 """The chance that a symmetric noise is at least so far up."""
+CellOutputs = Sequence[tuple[int, ...]]
 MAX_TABLE_PLACES = 1000
 MAX_DEVIATIONS = 8.0
 """Standard deviations; what lies farther out is left out, but for ten more units."""
 MAX_NOISE_DEVIATIONS = 60.0
 """The same of a noise, whose tails are heavier."""
 END_TOLERANCE = 1e-4
-"""An end is found to this part of its distance from what was told."""
+"""An end is found to this part of its distance from the noisy value."""
 EQUALITY_TOLERANCE = 1e-9
+POPULATION_FUNCTIONS = frozenset({"count", "count_distinct", "avg"})
+VARIANCE_FUNCTIONS = frozenset({"var", "stddev"})
+SIDE_MISS_SHARE = 0.1
+"""The part of the miss that each number has which only helps."""
+MIN_NORMAL_UNITS = 30
+"""Of fewer units a mean is not taken as normal, whatever its variance."""
+RANDOM_SAMPLE_NOTE = "the units are taken as a simple random sample"
+STATED_VARIANCE_NOTE = "the most that was told, and what a sample may hide of it"
+LARGEST_VARIANCE_NOTE = "the largest that mean and bounds allow"
+PRIVATE_KEYS_REFUSED = (
+    "rows that are chosen by their noisy numbers among private keys have no interval for the population; leave out "
+    "HAVING, and LIMIT after ORDER BY"
+)
 
 
 def compute_noiseless_tail(distances: Array) -> Array:
-    """No noise at all."""
+    """The upper tail of no noise at all."""
     return (distances <= EQUALITY_TOLERANCE).astype(np.float64)
 
 
 def tabulate_upper_tail(noise: AnswerNoise) -> UpperTail:
-    """The tail of a noise, read from a table: whole units by themselves near 0, farther out by the chord above it."""
+    """Tabulate the tail of a noise: whole units by themselves near 0, farther out by the chord above it."""
     unit = noise.unit or noise.sd / MAX_TABLE_PLACES
     steps = noise.sd / unit * np.sinh(np.linspace(0, math.asinh(MAX_NOISE_DEVIATIONS), MAX_TABLE_PLACES))
     places: Array = np.unique(np.concatenate((np.arange(MAX_TABLE_PLACES, dtype=np.float64), np.round(steps)))) + 1.0
     beyond = noise.compute_upper_tail(places * unit)
 
-    def above(distances: Array) -> Array:
+    def compute_tail(distances: Array) -> Array:
         units = np.round(distances / unit)
         tail = np.interp(np.where(units > 0, units, 1 - units), places, beyond, right=0.0)
         return np.where(units > 0, tail, 1 - tail)
 
-    return above
+    return compute_tail
 
 
 def build_binomial(units: int) -> SamplingDistribution:
-    """The share of a sample of so many units, the target being that of an endless population.
+    """Build the law of the share of a sample of so many units, the target being that of an endless population.
 
     Of all laws between two bounds with one mean, that on the bounds alone spreads a mean most, in convex order
-    (Hoeffding 1963); so this law also serves for a mean of which nothing else is known, told on the way between them.
+    (Hoeffding 1963); so this law also serves for a mean of which nothing else is known, as a share of their way.
     """
 
     def distribution(share: float) -> tuple[Array, Array]:
@@ -83,7 +98,7 @@ def build_binomial(units: int) -> SamplingDistribution:
 
 
 def build_hypergeometric(units: int, size: int) -> SamplingDistribution:
-    """The same for a population of finite size, from which no unit is drawn twice."""
+    """Build the same for a population of finite size, from which no unit is drawn twice."""
 
     def distribution(share: float) -> tuple[Array, Array]:
         successes = round(size * share)
@@ -91,15 +106,14 @@ def build_hypergeometric(units: int, size: int) -> SamplingDistribution:
         spread = math.sqrt(units * exact_share * (1 - exact_share) * (size - units) / max(size - 1, 1))
         k = _list_places(units * exact_share, spread, units)
         k = k[(k <= successes) & (units - k <= size - successes)]
-        return k / units, _normalize_logs(
-            _compute_log_choose(successes, k) + _compute_log_choose(size - successes, units - k)
-        )
+        logs = _compute_log_choose(successes, k) + _compute_log_choose(size - successes, units - k)
+        return k / units, _normalize_logs(logs)
 
     return distribution
 
 
 def compute_poisson(expected: float) -> tuple[Array, Array]:
-    """A count in a sample of unknown size, the target being the count to be expected."""
+    """Compute the law of a count in a sample of unknown size, the target being the count to be expected."""
     from scipy.special import gammaln, xlogy
 
     k = _list_places(expected, math.sqrt(expected), None)
@@ -107,7 +121,7 @@ def compute_poisson(expected: float) -> tuple[Array, Array]:
 
 
 def build_normal(deviation: Callable[[float], float]) -> SamplingDistribution:
-    """A mean of many, with its standard deviation at each target."""
+    """Build the law of a mean of many, with its standard deviation at each target."""
     z = np.linspace(-MAX_DEVIATIONS, MAX_DEVIATIONS, MAX_TABLE_PLACES + 1)
     chances = _normalize_logs(-(z**2) / 2)
     return lambda target: (target + deviation(target) * z, chances)
@@ -115,10 +129,10 @@ def build_normal(deviation: Callable[[float], float]) -> SamplingDistribution:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NoisySample:
-    """A noisy number of a sample: what was told, and the laws of sample and noise about the population's number.
+    """A noisy number of a sample, and the laws of sample and noise about the population's number.
 
-    `told` is taken as the nearest that is possible between the ends, which only widens the interval; `first` is about
-    how far off it may be, to begin the search with.
+    The noisy value is taken as the nearest that is possible between the ends, which only widens the interval;
+    `first_step` is about how far off it may be, to begin the search with.
     """
 
     noisy_value: float
@@ -129,24 +143,19 @@ class NoisySample:
 
     @property
     def value(self) -> float:
-        """The number told, or the nearest that is possible."""
+        """The noisy value, or the nearest that is possible."""
         return min(max(self.noisy_value, self.ends[0]), self.ends[1])
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Where the population's number lies with at least this probability."""
+        """Compute where the population's number lies with at least this probability."""
         half, center = (1 - confidence) / 2, self.value
 
-        def not_below(target: float) -> bool:
+        def is_plausible(target: float, sign: int) -> bool:
             places, chances = self.distribution(target)
-            return float(chances @ self.upper_tail(center - places)) > half
+            return float(chances @ self.upper_tail(sign * (center - places))) > half
 
-        def not_above(target: float) -> bool:
-            places, chances = self.distribution(target)
-            return float(chances @ self.upper_tail(places - center)) > half
-
-        return _find_end(not_below, center, self.ends[0], self.first_step), _find_end(
-            not_above, center, self.ends[1], self.first_step
-        )
+        low = _find_end(lambda target: is_plausible(target, 1), center, self.ends[0], self.first_step)
+        return low, _find_end(lambda target: is_plausible(target, -1), center, self.ends[1], self.first_step)
 
     def compute_sampling_half_width(self, confidence: float) -> float:
         """Half the interval, were there no noise."""
@@ -155,7 +164,7 @@ class NoisySample:
 
 
 def _find_end(is_plausible: Callable[[float], bool], center: float, end: float, first_step: float) -> float:
-    """How far from what was told a target is kept, towards one end: by doubled steps, then by halves."""
+    """How far from the noisy value a target is plausible, towards one end: by doubled steps, then by halves."""
     towards, inside, step = math.copysign(1.0, end - center), center, first_step
     while True:
         outside = center + towards * step
@@ -194,23 +203,6 @@ def _normalize_logs(logs: Array) -> Array:
     return chances
 
 
-CellOutputs = Sequence[tuple[int, ...]]
-
-POPULATION_FUNCTIONS = frozenset({"count", "count_distinct", "avg"})
-VARIANCE_FUNCTIONS = frozenset({"var", "stddev"})
-SIDE_MISS_SHARE = 0.1
-"""The part of the miss that each number has which only helps."""
-MIN_NORMAL_UNITS = 30
-"""Of fewer units a mean is not taken as normal, whatever its variance."""
-RANDOM_SAMPLE_NOTE = "the units are taken as a simple random sample"
-STATED_VARIANCE_NOTE = "the most that was told, and what a sample may hide of it"
-LARGEST_VARIANCE_NOTE = "the largest that mean and bounds allow"
-PRIVATE_KEYS_REFUSED = (
-    "rows that are chosen by their noisy numbers among private keys have no interval for the population; leave out "
-    "HAVING, and LIMIT after ORDER BY"
-)
-
-
 def check_population(schema: Schema, question: Question, size: object, *arguments: Any, **options: Any) -> None:
     """Refuse, before anything is charged, what has no interval for the population."""
     _check_population_size(plan(schema, parse_question(question, schema), *arguments, **options), size)
@@ -225,27 +217,24 @@ def _find_population_numbers(plan: Plan) -> dict[str, int]:
     """The numbers that speak for a population, by name, and the measurement each is of."""
     outputs = plan.query.presentation.outputs
     indices = {output.label: output.aggregate for output in outputs if output.aggregate is not None}
-    return {label: index for label, index in indices.items() if _is_population_number(plan, index)}
-
-
-def _is_population_number(plan: Plan, index: int) -> bool:
-    is_supported = plan.query.aggregates[index].function in POPULATION_FUNCTIONS
-    return is_supported and isinstance(plan.measurements[index], PublicConstant | ThresholdedCount | AdditiveNoise)
+    return {
+        label: index
+        for label, index in indices.items()
+        if plan.query.aggregates[index].function in POPULATION_FUNCTIONS
+        and isinstance(plan.measurements[index], PublicConstant | ThresholdedCount | AdditiveNoise)
+    }
 
 
 def _check_population_size(plan: Plan, size: object) -> int | None:
     """The size of the population, if it was given and can be used."""
-    schema, population_numbers = plan.schema, _find_population_numbers(plan)
-    if not population_numbers:
+    schema, numbers, aggregates = plan.schema, _find_population_numbers(plan), plan.query.aggregates
+    if not numbers:
         raise InvalidInput(NO_POPULATION)
-    row_numbers = [
-        name for name, index in population_numbers.items() if plan.query.aggregates[index].function != "count_distinct"
-    ]
+    row_numbers = [name for name, index in numbers.items() if aggregates[index].function != "count_distinct"]
     if schema.rows > 1 and row_numbers:
         raise Unsupported(
-            f"units are drawn from a population, and one may have {schema.rows} rows here, so "
-            f"{row_numbers[0][:40]} has no "
-            f"interval for it; ask for COUNT(DISTINCT {schema.unit}) alone"
+            f"units are drawn from a population, and one may have {schema.rows} rows here, so {row_numbers[0][:40]} "
+            f"has no interval for it; ask for COUNT(DISTINCT {schema.unit}) alone"
         )
     if plan.coverage.is_selective and plan.coverage.rows is None:
         raise Unsupported(PRIVATE_KEYS_REFUSED)
@@ -267,28 +256,20 @@ def _check_population_size(plan: Plan, size: object) -> int | None:
 def estimate_population(
     decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int], confidence: float, size: object
 ) -> tuple[Mapping[str, PopulationEstimate], ...]:
-    """For each row of the reply its numbers as estimates for the population."""
-    population_size, population_numbers, coverage = (
-        _check_population_size(decoder.plan, size),
-        _find_population_numbers(decoder.plan),
-        decoder.plan.coverage,
-    )
+    """Estimate the numbers of each row of the reply for the population."""
+    population_size = _check_population_size(decoder.plan, size)
+    population_numbers = _find_population_numbers(decoder.plan)
+    coverage = decoder.plan.coverage
     interval_confidence = coverage.adjust_confidence(confidence)
     if interval_confidence is None:
         raise Unsupported(PRIVATE_KEYS_REFUSED)
-    sample, joint_statement = (
-        SampleEstimator(decoder, interval_confidence, population_size),
-        coverage.format_sentence(confidence),
-    )
+    sample = SampleEstimator(decoder, interval_confidence, population_size)
+    joint_statement = coverage.format_sentence(confidence)
 
     def estimate_number(name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
         estimate = sample.estimate_number(name, index, numbers)
-        words = (
-            f"{estimate.words}; {joint_statement[:1].lower()}{joint_statement[1:-1]}"
-            if joint_statement
-            else estimate.words
-        )
-        return replace(estimate, confidence=confidence, words=words)
+        addition = f"; {joint_statement[:1].lower()}{joint_statement[1:-1]}" if joint_statement else ""
+        return replace(estimate, confidence=confidence, words=estimate.words + addition)
 
     return tuple(
         {name: estimate_number(name, index, noisy_result.numbers[row]) for name, index in population_numbers.items()}
@@ -308,7 +289,7 @@ class SampleEstimator:
     _estimates: dict[tuple[int, CellOutputs], PopulationEstimate] = field(default_factory=dict)
 
     def estimate_number(self, name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
-        """One number of one row; the same draws tell the same."""
+        """Estimate one number of one row; the same noisy outputs give the same estimate."""
         if (index, numbers) not in self._estimates:
             self._estimates[index, numbers] = self._estimate_number(name, index, numbers)
         return self._estimates[index, numbers]
@@ -320,11 +301,9 @@ class SampleEstimator:
         if self.decoder.plan.query.aggregates[index].function == "avg":
             return self._estimate_mean(name, index, value, numbers)
         estimate = self._estimate_count(name, index, value, numbers)
-        return (
-            estimate
-            if self._is_clear_of_threshold(index, numbers[index])
-            else replace(estimate, interval=(0.0, estimate.interval[1]))
-        )
+        if self._is_clear_of_threshold(index, numbers[index]):
+            return estimate
+        return replace(estimate, interval=(0.0, estimate.interval[1]))
 
     def _estimate_all_units(self, name: str) -> PopulationEstimate:
         """A count of every unit: neither noise nor the draw of the sample moves it."""
@@ -333,11 +312,9 @@ class SampleEstimator:
         return PopulationEstimate(name, count, (count, count), self.confidence, 0.0, 0.0, words)
 
     def _estimate_count(self, name: str, index: int, value: float, numbers: CellOutputs) -> PopulationEstimate:
-        units, noise, half_width = (
-            self.decoder.plan.schema.units,
-            self._get_noise_tail(index),
-            self._compute_noise_half_width(index, numbers[index]),
-        )
+        units = self.decoder.plan.schema.units
+        noise = self._get_noise_tail(index)
+        half_width = self._compute_noise_half_width(index, numbers[index])
         if units is None:
             sampled_value = NoisySample(value, compute_poisson, noise, (0.0, math.inf), math.sqrt(max(value, 0.0) + 1))
             words = f"the count to be expected in such a sample; {RANDOM_SAMPLE_NOTE}, their number not being public"
@@ -352,15 +329,12 @@ class SampleEstimator:
         )
 
     def _get_noise_tail(self, index: int) -> UpperTail:
-        """The noise of a number that is one total."""
         if index not in self._noise_tails:
             measurement = self.decoder.plan.measurements[index]
-            line = (
-                ScaledNoise(measurement.threshold.noise, 1.0)
-                if isinstance(measurement, ThresholdedCount)
-                else self._get_estimator(index).build_line_noise()
-            )
-            self._noise_tails[index] = tabulate_upper_tail(line)
+            if isinstance(measurement, ThresholdedCount):
+                self._noise_tails[index] = tabulate_upper_tail(ScaledNoise(measurement.threshold.noise, 1.0))
+            else:
+                self._noise_tails[index] = tabulate_upper_tail(self._get_estimator(index).build_line_noise())
         return self._noise_tails[index]
 
     def _is_clear_of_threshold(self, index: int, outputs: tuple[int, ...]) -> bool:
@@ -380,24 +354,22 @@ class SampleEstimator:
         share, size = (value - low) / width, self.size if is_public else None
         variance = self._add_hidden_variance(self._bound_variance(index, numbers) / width**2, units)
         uses_variance = units >= MIN_NORMAL_UNITS and variance < share * (1 - share)
-        distribution = (
-            _build_mean_distribution(units, size, variance)
-            if uses_variance
-            else _choose_share_distribution(units, size)
-        )
+        distribution = _choose_share_distribution(units, size)
+        if uses_variance:
+            unsampled = 1.0 if size is None else 1 - units / size
+            # The variance is no more than it can be about a target.
+            distribution = build_normal(lambda mean: math.sqrt(min(variance, mean * (1 - mean)) * unsampled / units))
         miss = (1 - self.confidence) * (1 - SIDE_MISS_SHARE * ((not is_public) + 2 * math.isfinite(variance)))
         sampled_value = _build_share(share, distribution, noise, width, units)
-        half_width, words = (
-            self._compute_noise_half_width(index, numbers[index]),
-            self._describe_mean(column, is_public, uses_variance),
-        )
+        half_width = self._compute_noise_half_width(index, numbers[index])
+        words = self._describe_mean(column, is_public, uses_variance)
         return self._build_population(name, sampled_value, 1 - miss, (low, width), half_width, words)
 
     def _find_mean_units(self, index: int, value: float, outputs: tuple[int, ...]) -> tuple[int, UpperTail, bool]:
         """Of how many units a mean is, its noise, and whether their number is public.
 
-        The totals tell a mean times the noisy number of rows m, not the exact one n (Fieller 1954): the sample's error
-        is told n / m times, so it is as that of m^2 / n units.
+        The totals show a mean times the noisy number of rows m, not the exact one n (Fieller 1954): the sample's error
+        enters n / m times, so it is as that of m^2 / n units.
         """
         ratio, max_units = self._get_estimator(index).ratio, self.decoder.plan.schema.units
         if ratio is None:
@@ -434,28 +406,18 @@ class SampleEstimator:
         if self.size is not None and not is_public:
             statements.append("the size does not enter, since the number of rows behind it is not public")
         if column.kind != "boolean":
-            statements.append(
-                f"their variance is taken as {STATED_VARIANCE_NOTE if uses_variance else LARGEST_VARIANCE_NOTE}"
-            )
+            note = STATED_VARIANCE_NOTE if uses_variance else LARGEST_VARIANCE_NOTE
+            statements.append(f"their variance is taken as {note}")
         return "; ".join(statements)
 
     def _build_population(
-        self,
-        name: str,
-        sampled_value: NoisySample,
-        confidence: float,
-        scale: tuple[float, float],
-        half_width: float,
-        words: str,
+        self, name: str, sample: NoisySample, confidence: float, scale: tuple[float, float], noise: float, words: str
     ) -> PopulationEstimate:
-        """In units of the answer, from where it is counted and by how much."""
+        """In units of the answer: `scale` has where it starts and how wide it is, `noise` its half width."""
         low, width = scale
-        least, most = sampled_value.interval(confidence)
-        interval = low + width * least, low + width * most
-        sampling = width * sampled_value.compute_sampling_half_width(self.confidence)
-        return PopulationEstimate(
-            name, low + width * sampled_value.value, interval, self.confidence, half_width, sampling, words
-        )
+        value, *interval = (low + width * share for share in (sample.value, *sample.interval(confidence)))
+        sampling = width * sample.compute_sampling_half_width(self.confidence)
+        return PopulationEstimate(name, value, (interval[0], interval[1]), self.confidence, noise, sampling, words)
 
     def _compute_noise_half_width(self, index: int, outputs: tuple[int, ...]) -> float:
         """How far the noise alone goes: half the interval of the exact number."""
@@ -468,25 +430,18 @@ class SampleEstimator:
 
     def _get_estimator(self, index: int) -> Estimator:
         if index not in self._estimators:
-            self._estimators[index] = self.decoder.plan.build_estimator(
-                cast(AdditiveNoise, self.decoder.plan.measurements[index])
-            )
+            plan = self.decoder.plan
+            self._estimators[index] = plan.build_estimator(cast(AdditiveNoise, plan.measurements[index]))
         return self._estimators[index]
 
 
 def _build_share(
     value: float, distribution: SamplingDistribution, noise: UpperTail, unit: float, units: int
 ) -> NoisySample:
-    """A number between 0 and 1, whose noise is told in other units."""
+    """A number between 0 and 1, whose noise is in other units."""
     return NoisySample(value, distribution, lambda distance: noise(distance * unit), (0.0, 1.0), units**-0.5)
 
 
 def _choose_share_distribution(units: int, size: int | None) -> SamplingDistribution:
     """The share of a sample, or a mean of which no variance is known."""
     return build_binomial(units) if size is None else build_hypergeometric(units, size)
-
-
-def _build_mean_distribution(units: int, size: int | None, variance: float) -> SamplingDistribution:
-    """A mean of known variance, no more than it can be about a target."""
-    unsampled_share = 1.0 if size is None else 1 - units / size
-    return build_normal(lambda share: math.sqrt(min(variance, share * (1 - share)) * unsampled_share / units))

@@ -1,7 +1,7 @@
-"""Counts made to fit what must be true of them. Post-processing of what was drawn: it reads no row and costs nothing.
+"""Counts made to fit what must be true of them. Post-processing: it reads no row and costs nothing.
 
-What they are made to fit comes from the schema, the question and the analyst, none of which is taken from the rows by
-us; so the guarantee of the raw counts is that of the reconciled ones.
+What they are made to fit comes from the schema, the question and the analyst, never from the rows; so the guarantee of
+the raw counts is that of the reconciled ones.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, comput
 from discreet.formatting import format_number
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.estimates import Linear
+from discreet.measurements.estimator import Estimator
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.plan import NoisyResult, Plan, PublicConstant
@@ -45,7 +46,7 @@ COUNT_STEP = 1.0
 MIN_REFINED_CONFIDENCE = 0.8
 """At lower confidences a refined interval is not known to hold."""
 MAX_WEIGHED_POSTERIORS = 512
-"""So many different draws are weighed with a prior, no more."""
+"""So many different noisy counts are weighed with a prior, at most."""
 PRIOR_TOTAL_REASON = "together the counts keep the total of what your prior made of them, as far as that fits"
 MAX_CELL_DEVIATIONS = 2.0
 """A sum of reconciled counts that is this many standard deviations of one cell above the raw sum is worse than it.
@@ -60,14 +61,13 @@ PRIOR_SKIPPED_NOTE = "there are too many different counts to weigh each with you
 
 
 def find_noisy_counts(plan: Plan) -> list[int]:
-    """The measurements of a plan that are counts with noise, or public, in every cell; none where that is not all."""
+    """Find the measurements of a plan that are counts, if all have noise or are public in every cell; else none."""
     pairs = zip(plan.query.aggregates, plan.measurements, strict=False)
-    indices = [index for index, (item, _) in enumerate(pairs) if item.function in COUNT_FUNCTIONS]
-    measurements = [plan.measurements[index] for index in indices]
-    is_reconcilable = plan.threshold is None and all(
-        isinstance(item, AdditiveNoise | PublicConstant) for item in measurements
-    )
-    return indices if is_reconcilable and any(isinstance(item, AdditiveNoise) for item in measurements) else []
+    indices = [index for index, (aggregate, _) in enumerate(pairs) if aggregate.function in COUNT_FUNCTIONS]
+    counts = [plan.measurements[index] for index in indices]
+    are_plain = all(isinstance(item, AdditiveNoise | PublicConstant) for item in counts)
+    has_noise = any(isinstance(item, AdditiveNoise) for item in counts)
+    return indices if plan.threshold is None and are_plain and has_noise else []
 
 
 def check_plan_constraints(plan: Plan, constraints: Sequence[StatedConstraint]) -> None:
@@ -89,13 +89,12 @@ def check_constraints(
 
 
 def reconcile_or_keep_raw(answer: Answer, reconcile_rows: Callable[[], ReconciledRows | None]) -> ReconciledRows | None:
-    """What fits; where no such numbers were found, the rows as they were drawn, and why: they were paid for."""
+    """Return the rows that fit; where none were found, the rows as they were drawn, and why: they were paid for."""
     try:
         return reconcile_rows()
     except DiscreetError as refusal:
-        return ReconciledRows(
-            answer.rows, answer.intervals, (f"as drawn, since nothing that fits was found: {refusal}",)
-        )
+        reason = f"as drawn, since nothing that fits was found: {refusal}"
+        return ReconciledRows(answer.rows, answer.intervals, (reason,))
 
 
 def reconcile_answer(
@@ -105,18 +104,15 @@ def reconcile_answer(
     order: Sequence[int],
     constraints: Sequence[StatedConstraint],
 ) -> ReconciledRows | None:
-    """The rows of an answer with their counts made to fit, over all cells and before HAVING and LIMIT."""
+    """Make the counts of an answer fit, over all cells and before HAVING and LIMIT."""
     noisy_counts = NoisyCounts(decoder, noisy_result, tuple(find_noisy_counts(decoder.plan)))
     if not noisy_counts.indices:
         return None
     rules = build_count_rules(decoder.plan, constraints)
     fit = CountFit(rules, noisy_counts.values, noisy_counts.variances)
+    counts = {index: count for count, index in enumerate(noisy_counts.indices)}
     outputs = decoder.plan.query.presentation.outputs
-    labels = {
-        output.label: noisy_counts.indices.index(output.aggregate)
-        for output in outputs
-        if output.aggregate in noisy_counts.indices
-    }
+    labels = {output.label: counts[output.aggregate] for output in outputs if output.aggregate in counts}
     rows = tuple(
         {**row, **{label: _to_number(fit.values[count, index]) for label, count in labels.items()}}
         for row, index in zip(answer.rows, order, strict=True)
@@ -133,31 +129,25 @@ def reconcile_answer(
             for row, index in zip(raw_intervals, order, strict=True)
         )
 
-    total_reason = KEPT_TOTAL_REASON if noisy_counts.posteriors is None else PRIOR_TOTAL_REASON
-    total_reasons = [total_reason] if any(map(fit.keeps_total, range(len(noisy_counts.indices)))) else []
-    advice = (
-        _build_advice(fit, noisy_counts, labels) if noisy_counts.posteriors is None and not rules.constraints else ""
-    )
-    return ReconciledRows(rows, compute_intervals, (*noisy_counts.prior_notes, *rules.reasons, *total_reasons), advice)
+    has_posteriors = noisy_counts.posteriors is not None
+    reasons = [*noisy_counts.prior_notes, *rules.reasons]
+    if any(map(fit.keeps_total, counts.values())):
+        reasons.append(PRIOR_TOTAL_REASON if has_posteriors else KEPT_TOTAL_REASON)
+    advice = "" if has_posteriors or rules.constraints else _build_advice(fit, noisy_counts, labels)
+    return ReconciledRows(rows, compute_intervals, tuple(reasons), advice)
 
 
 def _build_advice(fit: CountFit, noisy_counts: NoisyCounts, labels: Mapping[str, int]) -> str:
-    """Of each count whose reconciled cells add up worse than its raw ones."""
     sentences = []
     for label, count in labels.items():
         possible = fit.rules.structure.possible[count]
         variances, ends = noisy_counts.variances[count][possible], fit.rules.structure.limits[count]
         if not len(variances):
             continue
-        raw_total, reconciled_total = (
-            float(noisy_counts.raw_values[count][possible].sum()),
-            float(fit.values[count][possible].sum()),
-        )
-        count_sums = CountSums(
-            raw_total, reconciled_total, float(variances.max()), float(variances.sum()), ends.min_total, ends.max_total
-        )
-        advice = count_sums.advice
-        sentences += [f"{label}: {advice}" if advice and len(labels) > 1 else advice]
+        raw, fitted = (float(values[count][possible].sum()) for values in (noisy_counts.raw_values, fit.values))
+        spread = float(variances.max()), float(variances.sum())
+        advice = CountSums(raw, fitted, *spread, ends.min_total, ends.max_total).advice
+        sentences.append(f"{label}: {advice}" if advice and len(labels) > 1 else advice)
     return " ".join(filter(None, sentences))
 
 
@@ -177,27 +167,23 @@ class CountSums:
     @property
     def is_worse(self) -> bool:
         """Whether the reconciled sum is worse: moved by more than noise explains, and not into what is possible."""
-        nearest_total = (
-            max(self.raw_total, self.min_total)
-            if self.max_total is None
-            else min(max(self.raw_total, self.min_total), self.max_total)
-        )
-        return abs(self.reconciled_total - nearest_total) > max(
-            MAX_CELL_DEVIATIONS * math.sqrt(self.cell_variance), MAX_SUM_DEVIATIONS * math.sqrt(self.total_variance)
-        )
+        nearest_total = max(self.raw_total, self.min_total)
+        if self.max_total is not None:
+            nearest_total = min(nearest_total, self.max_total)
+        cell_allowance = MAX_CELL_DEVIATIONS * math.sqrt(self.cell_variance)
+        sum_allowance = MAX_SUM_DEVIATIONS * math.sqrt(self.total_variance)
+        return abs(self.reconciled_total - nearest_total) > max(cell_allowance, sum_allowance)
 
     @property
     def advice(self) -> str:
         """Which numbers to use for what; nothing where the reconciled ones serve for sums too."""
         if not self.is_worse:
             return ""
-        reconciled_text, raw_text, deviation_text = (
-            format_number(number) for number in (self.reconciled_total, self.raw_total, math.sqrt(self.total_variance))
-        )
         return (
-            f"Use the raw counts for sums and totals, and the reconciled ones for single cells. Most cells seem to be "
-            f"nearly empty, and counts that are lifted to 0 make a sum too large: the reconciled counts add up to "
-            f"{reconciled_text}, the raw ones to {raw_text}, with a standard deviation of {deviation_text}."
+            "Use the raw counts for sums and totals, and the reconciled ones for single cells. Most cells seem to be "
+            "nearly empty, and counts that are lifted to 0 make a sum too large: the reconciled counts add up to "
+            f"{format_number(self.reconciled_total)}, the raw ones to {format_number(self.raw_total)}, "
+            f"with a standard deviation of {format_number(math.sqrt(self.total_variance))}."
         )
 
 
@@ -215,21 +201,16 @@ class NoisyCounts:
 
     @cached_property
     def posteriors(self) -> list[Posterior] | None:
-        """What each cell's count is to someone with a prior; None without one, or where the draws are too many."""
-        plan = self.decoder.plan
-        if (
-            plan.grid_prior is None
-            or len(self.indices) != 1
-            or not isinstance(plan.measurements[self.indices[0]], AdditiveNoise)
-        ):
+        """What each cell's count is to someone with a prior; None without one, or where there are too many counts."""
+        plan, numbers = self.decoder.plan, self.noisy_result.numbers
+        if plan.grid_prior is None or len(self.indices) != 1:
             return None
         index = self.indices[0]
-        if len({numbers[index] for numbers in self.noisy_result.numbers}) > MAX_WEIGHED_POSTERIORS:
+        if not isinstance(plan.measurements[index], AdditiveNoise):
             return None
-        return [
-            cast(Posterior, self.decoder.compute_posterior(index, numbers[index]))
-            for numbers in self.noisy_result.numbers
-        ]
+        if len({cell[index] for cell in numbers}) > MAX_WEIGHED_POSTERIORS:
+            return None
+        return [cast(Posterior, self.decoder.compute_posterior(index, cell[index])) for cell in numbers]
 
     @cached_property
     def raw_values(self) -> Array:
@@ -242,50 +223,41 @@ class NoisyCounts:
 
     @property
     def values(self) -> Array:
-        """What is made to fit: posterior means where there is a prior, else the raw counts."""
-        return (
-            self.raw_values
-            if self.posteriors is None
-            else np.array([[posterior.mean() for posterior in self.posteriors]])
-        )
+        """The counts to make fit: posterior means where there is a prior, else the raw counts."""
+        if self.posteriors is None:
+            return self.raw_values
+        return np.array([[posterior.mean() for posterior in self.posteriors]])
 
     @property
     def prior_notes(self) -> list[str]:
-        """What became of a prior."""
+        """What a prior was used for."""
         if self.decoder.plan.grid_prior is None:
             return []
         return [PRIOR_SKIPPED_NOTE if self.posteriors is None else PRIOR_WEIGHED_NOTE]
 
     @property
     def variances(self) -> Array:
-        """How far each count varies."""
+        """The variance of each count."""
         if self.posteriors is not None:
             return np.array([[posterior.variance() + INTEGER_NOISE_VARIANCE for posterior in self.posteriors]])
-        return np.repeat([[self._get_variance(index)] for index in self.indices], len(self.noisy_result.cells), axis=1)
+        estimators = [self._get_estimator(index) for index in self.indices]
+        noises = [None if estimator is None else estimator.build_line_noise() for estimator in estimators]
+        variances = [1.0 if noise is None else noise.sd**2 + INTEGER_NOISE_VARIANCE for noise in noises]
+        return np.repeat(np.array(variances)[:, None], len(self.noisy_result.cells), axis=1)
 
-    def _get_variance(self, index: int) -> float:
+    def _get_estimator(self, index: int) -> Estimator | None:
+        """The estimator of a noisy count; None for a public one."""
         measurement = self.decoder.plan.measurements[index]
-        return (
-            1.0
-            if not isinstance(measurement, AdditiveNoise)
-            else self.decoder.plan.build_estimator(measurement).build_line_noise().sd ** 2 + INTEGER_NOISE_VARIANCE
-        )
+        return self.decoder.plan.build_estimator(measurement) if isinstance(measurement, AdditiveNoise) else None
 
     def compute_intervals(self, confidence: float) -> tuple[Array, Array]:
-        """Where each count lies by itself, from the law of its own noise, or from its posterior."""
+        """Compute where each count lies by itself, from the distribution of its noise, or from its posterior."""
         if self.posteriors is not None:
             ends = np.array([[posterior.interval(confidence) for posterior in self.posteriors]])
             return ends[..., 0], ends[..., 1]
-        half_widths = np.array([[self._compute_half_width(index, confidence)] for index in self.indices])
+        estimators = [self._get_estimator(index) for index in self.indices]
+        half_widths = np.array([[0.0 if item is None else item.half_width(confidence)] for item in estimators])
         return self.raw_values - half_widths, self.raw_values + half_widths
-
-    def _compute_half_width(self, index: int, confidence: float) -> float:
-        measurement = self.decoder.plan.measurements[index]
-        return (
-            self.decoder.plan.build_estimator(measurement).half_width(confidence)
-            if isinstance(measurement, AdditiveNoise)
-            else 0.0
-        )
 
     def has_plain_noise(self, count: int) -> bool:
         """Whether each cell has Laplace or Gaussian noise of its own, which is what a refined interval assumes."""
@@ -299,23 +271,20 @@ class NoisyCounts:
 def _compute_intervals(fit: CountFit, noisy_counts: NoisyCounts, confidence: float) -> tuple[Array, Array]:
     """Where each count lies: of its own interval and the refined one the narrower, which is settled before any draw.
 
-    Cut to what is possible, and widened to hold the number that is told.
+    Cut to what is possible, and widened to hold the number that is shown.
     """
     low, high = noisy_counts.compute_intervals(confidence)
     counts, cells = fit.noisy.shape
     for places, free_fit in fit.parts if confidence >= MIN_REFINED_CONFIDENCE else ():
-        is_refinable = np.array(
-            [fit.is_tied(count) and noisy_counts.has_plain_noise(count) for count in range(counts)]
-        )[places // cells]
+        refinable = [fit.is_tied(count) and noisy_counts.has_plain_noise(count) for count in range(counts)]
+        is_refinable = np.array(refinable)[places // cells]
         if not is_refinable.any():
             continue
         half_widths = compute_worst_quantile(confidence) * np.sqrt(free_fit.variances()) + COUNT_STEP / 2
         narrower_places = places[is_refinable & (2 * half_widths < (high - low).flat[places])]
         indices = np.searchsorted(places, narrower_places)
-        low.flat[narrower_places], high.flat[narrower_places] = (
-            free_fit.center[indices] - half_widths[indices],
-            free_fit.center[indices] + half_widths[indices],
-        )
+        low.flat[narrower_places] = free_fit.center[indices] - half_widths[indices]
+        high.flat[narrower_places] = free_fit.center[indices] + half_widths[indices]
     max_counts = np.array([[np.inf if ends.max_cell is None else ends.max_cell] for ends in fit.rules.structure.limits])
     low, high = np.clip(low, 0, max_counts), np.clip(high, 0, max_counts)
     low, high = np.minimum(low, fit.values), np.maximum(high, fit.values)

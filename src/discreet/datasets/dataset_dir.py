@@ -1,11 +1,8 @@
-"""The data set's own folder: identity, secret key, snapshots, recorded ledger heads, bound ledger.
+"""The data set's own folder: identity, secret key, snapshots, and which ledger is bound to it, with its last head.
 
-Nothing in it is for analysts. What is written is written whole or not at all.
-
-A ledger elsewhere that is set back, and a back-up that is put in its place, are then noticed by commands and the
-library too. Whoever sets the whole folder back sets the record back with it: a service has another in its store.
-
-An empty ledger in its place would be a new budget, and an older copy would be one that was spent already.
+Nothing in it is for analysts, and files are replaced whole or not at all. The folder names the ledger, since an empty
+one in its place would be a new budget; and it records the head, since an older copy would be a budget that was spent
+already. Setting back the whole folder sets back this record too: a service has another one in its store.
 """
 
 from __future__ import annotations
@@ -30,29 +27,28 @@ from discreet.mechanisms.entropy import SYSTEM
 from discreet.schema import Schema
 
 IDENTIFIER_BYTES = 16
-"""Bytes of an identifier: two alike are not to be expected."""
+"""Enough that two alike are not to be expected."""
+SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+FIRST_SNAPSHOT = "1"
+HEAD_FILE = "ledger-head.json"
+MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
+SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
+"""The fields of a manifest, and of each of its snapshots, as they are stored."""
 
 
 def generate_secret(count: int = 32) -> str:
-    """`count` fresh bytes as base64url text without padding."""
+    """Draw `count` bytes, as base64url text without padding."""
     return base64.urlsafe_b64encode(SYSTEM.take(count)).rstrip(b"=").decode()
 
 
 def generate_identifier() -> str:
-    """A fresh name of 32 hexadecimal digits."""
+    """Draw a name of 32 hexadecimal digits."""
     return SYSTEM.take(IDENTIFIER_BYTES).hex()
-
-
-SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
-FIRST_SNAPSHOT = "1"
-MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
-SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
-"""What a manifest has, and each of its snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One registration: where it is, the layout it has, and what was seen, for the custodian's eyes only."""
+    """One registration: where the rows are, their layout, and a report for the custodian alone."""
 
     name: str
     engine: str
@@ -62,27 +58,19 @@ class Snapshot:
     disjoint: bool
     report: Mapping[str, object]
     sha256: str | None = None
-    """Of its bytes, where it is in files of ours; None of a table, and of snapshots made before this was kept."""
+    """Of its bytes, where it is in files of ours; None of a table, and of snapshots made before this was stored."""
     stamp: str | None = None
     """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
 
     def to_json(self) -> dict[str, object]:
-        """As the manifest has it."""
-        return {
-            "name": self.name,
-            "engine": self.engine,
-            "target": self.target,
-            "layout": self.layout,
-            "made": self.made,
-            "disjoint": self.disjoint,
-            "report": dict(self.report),
-            "sha256": self.sha256,
-            "stamp": self.stamp,
-        }
+        """The snapshot as the manifest stores it."""
+        location = {"name": self.name, "engine": self.engine, "target": self.target, "layout": self.layout}
+        content = {"made": self.made, "disjoint": self.disjoint, "report": dict(self.report)}
+        return {**location, **content, "sha256": self.sha256, "stamp": self.stamp}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Snapshot:
-        """The same, read back; KeyError or ValueError where it is none."""
+        """Read it back; KeyError or ValueError where it is none."""
         _require_known(document, SNAPSHOT)
         return Snapshot(
             name=document["name"],
@@ -99,7 +87,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class DatasetManifest:
-    """A data set: made once, with a secret key that chooses which rows of a unit are kept."""
+    """A data set, made once, with the secret key that chooses which rows of a unit are kept."""
 
     identity: str
     key: str
@@ -109,17 +97,17 @@ class DatasetManifest:
 
     @staticmethod
     def new(schema: Schema) -> DatasetManifest:
-        """A new data set."""
-        return DatasetManifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex(), describe_promise(schema))
+        """A data set without snapshots."""
+        return DatasetManifest(generate_identifier(), SYSTEM.take(32).hex(), describe_promise(schema))
 
     def to_json(self) -> dict[str, object]:
-        """As it is kept."""
+        """The manifest as it is stored."""
         document: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
         return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> DatasetManifest:
-        """The same, read back; KeyError, TypeError or ValueError where it is none."""
+        """Read it back; KeyError, TypeError or ValueError where it is none."""
         _require_known(document, MANIFEST)
         return DatasetManifest(
             identity=document["identity"],
@@ -130,7 +118,7 @@ class DatasetManifest:
         )
 
     def require_promise(self, schema: Schema) -> None:
-        """What was spent was promised to a unit, under a relation: another of either would be another sum."""
+        """Refuse another unit or relation than the one for which the spend so far was promised."""
         if self.promise != describe_promise(schema):
             raise InvalidInput(
                 f"what {schema.name} has spent was promised for {self.promise}, not for {describe_promise(schema)}; "
@@ -138,12 +126,12 @@ class DatasetManifest:
             )
 
     def with_snapshot(self, snapshot: Snapshot) -> DatasetManifest:
-        """The same, with one more snapshot, which is the current one."""
+        """Add a snapshot, which becomes the current one."""
         return replace(self, snapshots=(*self.snapshots, snapshot))
 
 
 def _require_known(document: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    """Refuse what a later discreet may have written, and we would lose."""
+    """Refuse fields that a later version may have written, and this one would lose."""
     if not set(document) <= set(names):
         raise ValueError
 
@@ -157,7 +145,7 @@ class DatasetDir:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """One process at a time registers or binds."""
+        """Let one process at a time register or bind."""
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -172,7 +160,7 @@ class DatasetDir:
             os.close(handle)
 
     def read_manifest(self) -> DatasetManifest | None:
-        """The manifest, if the data set was registered."""
+        """Read the manifest; None where the data set was not registered."""
         try:
             return DatasetManifest.from_json(json.loads(self._file.read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
@@ -183,7 +171,7 @@ class DatasetDir:
             raise Unavailable(f"the manifest in {self.folder.name} cannot be read; restore it from a backup") from None
 
     def write_manifest(self, manifest: DatasetManifest) -> None:
-        """Replace the manifest, durably and at once."""
+        """Replace the manifest durably and at once."""
         temporary_file = self._file.with_suffix(".new")
         try:
             handle = os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -199,19 +187,19 @@ class DatasetDir:
 
 
 def describe_promise(schema: Schema) -> str:
-    """Whom the promises of a data set are made to."""
+    """Name the unit and the relation that a data set's promises are for."""
     return f"{schema.unit_name} under {schema.neighbors}"
 
 
 def check_snapshot_name(name: str) -> str:
-    """A name for a snapshot that is safe in a file name and a table name."""
+    """Return a name that is safe in a file name and a table name, or refuse it."""
     if not SNAPSHOT_NAME.fullmatch(name):
         raise InvalidInput(f"a snapshot is named with letters, digits, _ . or -, at most 40, got {name[:40]!r}")
     return name
 
 
 def hash_layout(schema: Schema) -> str:
-    """A digest of all that decides what a snapshot holds; a schema with another one needs another snapshot."""
+    """Digest all that decides what a snapshot holds; a schema with another digest needs another snapshot."""
     columns = []
     for column in schema.columns.values():
         derived = None if column.derived is None else [column.derived.key, column.derived.codes]
@@ -221,38 +209,27 @@ def hash_layout(schema: Schema) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-HEAD_FILE = "ledger-head.json"
-
-
 class FolderHeads:
-    """A small file that is replaced whole after each entry.
+    """The last head of the ledger, in a small file that is replaced whole after each entry.
 
-    It is not flushed to the disk: one that is lost with the power, or cannot be written, is behind the ledger, which
-    is harmless.
+    It is not flushed to the disk: a record that is lost with the power is behind the ledger, which is harmless.
     """
 
     def __init__(self, dataset_dir: DatasetDir) -> None:
         self._file: Path = dataset_dir.folder / HEAD_FILE
 
     def read(self, dataset: str) -> RecordedHead | None:
-        """The last head that was recorded; None where there is none that can be read."""
+        """Read the last head that was recorded; None where there is none that can be read."""
         try:
             payload = json.loads(self._file.read_text(encoding="utf-8"))
-            if payload.pop("dataset") != dataset:
+            if payload.pop("dataset") != dataset or not set(payload) <= {"ledger", "entry", "hash", "restores"}:
                 return None
-            if not set(payload) <= {"ledger", "entry", "hash", "restores"}:
-                return None
-            return RecordedHead(
-                ledger=payload["ledger"],
-                entry=payload["entry"],
-                hash=payload["hash"],
-                restores=tuple(payload["restores"]),
-            )
+            return RecordedHead(payload["ledger"], payload["entry"], payload["hash"], tuple(payload["restores"]))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
     def advance(self, dataset: str, head: RecordedHead) -> None:
-        """Replace the record, if that can be. Of two at once the last one stays, which may be the earlier head."""
+        """Replace the record, if possible. Of two at once the last stays, which may be the earlier head."""
         with suppress(OSError):
             handle, name = mkstemp(prefix=f".{HEAD_FILE}-", dir=self._file.parent)
             try:
@@ -265,47 +242,38 @@ class FolderHeads:
                 raise
 
     def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:  # noqa: ARG002
-        """The same; nothing else in the folder names an entry."""
+        """Replace the record; nothing else in the folder names an entry."""
         self.advance(dataset, head)
 
 
 def open_bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 10) -> Ledger:
-    """The data set's ledger, told of all its snapshots; bound to it now if it is the first."""
+    """Open the data set's ledger, with all its snapshots entered; the first ledger is bound to the data set now."""
     dataset_dir, address = DatasetDir(schema), get_ledger_address(schema, where)
     manifest = dataset_dir.read_manifest()
     if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
-        return _record_heads(schema, _register_snapshots(schema, manifest, open_existing_ledger(address, wait)))
+        return _attach_ledger(schema, manifest, open_existing_ledger(address, wait))
     with dataset_dir.lock():
         manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
         if manifest.ledger is not None:
-            return _record_heads(schema, _register_snapshots(schema, manifest, open_existing_ledger(address, wait)))
-        ledger = _register_snapshots(schema, manifest, Ledger.open(address, wait))
-        try:
-            dataset_dir.write_manifest(replace(manifest, ledger=ledger.id))
-        except DiscreetError:
-            ledger.close()
-            raise
-        return _record_heads(schema, ledger)
+            return _attach_ledger(schema, manifest, open_existing_ledger(address, wait))
+        return _attach_ledger(schema, manifest, Ledger.open(address, wait))
 
 
-def _register_snapshots(schema: Schema, manifest: DatasetManifest, ledger: Ledger) -> Ledger:
-    """The same ledger, if it is the data set's, with all its snapshots; to enter one again changes nothing."""
+def _attach_ledger(schema: Schema, manifest: DatasetManifest, ledger: Ledger) -> Ledger:
+    """The same ledger, if it is the data set's, with all its snapshots; to enter one again changes nothing.
+
+    Its heads are recorded last: a refused ledger is closed, and leaves nothing in the folder.
+    """
+    dataset_dir = DatasetDir(schema)
     try:
         if manifest.ledger not in (None, ledger.id):
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
-        ledger.compare(schema.name, FolderHeads(DatasetDir(schema)))  # first: nothing is entered in an older copy
+        ledger.compare(schema.name, FolderHeads(dataset_dir))  # first: nothing is entered in an older copy
         for snapshot in manifest.snapshots:
             ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
-    except DiscreetError:
-        ledger.close()
-        raise
-    return ledger
-
-
-def _record_heads(schema: Schema, ledger: Ledger) -> Ledger:
-    """Record the heads of a ledger once it is the data set's: a refused ledger leaves nothing in the folder."""
-    try:
-        ledger.record_heads(schema.name, FolderHeads(DatasetDir(schema)))
+        if manifest.ledger is None:
+            dataset_dir.write_manifest(replace(manifest, ledger=ledger.id))
+        ledger.record_heads(schema.name, FolderHeads(dataset_dir))
     except DiscreetError:
         ledger.close()
         raise
@@ -313,10 +281,10 @@ def _record_heads(schema: Schema, ledger: Ledger) -> Ledger:
 
 
 def get_ledger_address(schema: Schema, where: str | Path | None = None) -> str | Path:
-    """Where the ledger of a data set is: as told, or in its own folder."""
+    """Where the ledger of a data set is: at the address given, or in its own folder."""
     return where if where is not None else DatasetDir(schema).folder / "ledger.db"
 
 
 def open_existing_ledger(where: str | Path, wait: float = 10) -> Ledger:
-    """A ledger that is there already; none is made."""
+    """Open a ledger that exists; none is made."""
     return Ledger.existing(where, wait)

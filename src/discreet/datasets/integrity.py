@@ -1,4 +1,4 @@
-"""Snapshots that are checked before they are read, and sources that are opened late.
+"""Snapshots whose files are checked before and after they are read, and sources that are opened late.
 
 A PostgreSQL table has no files here; its database answers for it.
 """
@@ -22,12 +22,12 @@ from discreet.query.scan import Amounts, Cell, HistogramScan, ReleaseBatch, Rele
 from discreet.schema import Schema
 from discreet.sources.protocol import Source
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """One file as the system tells of it, by a glance."""
+    """What the file system says of one file, without reading it."""
 
     name: str
     device: int
@@ -37,11 +37,12 @@ class FileStat:
 
 
 def stat_files(path: Path) -> tuple[FileStat, ...]:
-    """Every file of a snapshot, which is a file or a folder; none where it is gone."""
+    """List every file of a snapshot, which is a file or a folder; none where it is gone."""
     try:
-        return tuple(_stat_file(file, path) for file in _list_files(path))
+        stats = [(str(file.relative_to(path)), file.stat()) for file in _list_files(path)]
     except OSError:  # gone, or going
         return ()
+    return tuple(FileStat(name, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -51,23 +52,18 @@ def _list_files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
 
 
-def _stat_file(file: Path, path: Path) -> FileStat:
-    status = file.stat()
-    return FileStat(str(file.relative_to(path)), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
 def compute_stamp(files: tuple[FileStat, ...]) -> str:
-    """A digest of names, sizes and times: what stays when a file is moved, or copied with its time."""
+    """Digest names, sizes and times, which stay when a file is moved, or copied with its time."""
     return _hash_lines(f"{file.name} {file.size} {file.changed}" for file in files)
 
 
 def fingerprint_files(path: Path) -> tuple[str, str]:
-    """What is kept of a snapshot's files when it is registered: the digest of their bytes, and their stamp."""
+    """Return the digest of the bytes of a snapshot's files, and their stamp."""
     return hash_contents(path), compute_stamp(stat_files(path))
 
 
 def hash_contents(path: Path) -> str:
-    """The SHA-256 of a file; of a folder, that of its files' as sha256sum lists them."""
+    """Compute the SHA-256 of a file; of a folder, that of its files' as sha256sum lists them."""
     if path.is_dir():
         return _hash_lines(f"{_hash_file(file)}  {file.relative_to(path)}" for file in _list_files(path))
     return _hash_file(path)
@@ -84,7 +80,7 @@ def _hash_lines(lines: Iterator[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TrackedFiles:
-    """The files of an open snapshot, as they were when they were found to be those that were registered."""
+    """The files of an open snapshot, as they were when they were found to be the registered ones."""
 
     description: str
     path: Path
@@ -92,7 +88,7 @@ class TrackedFiles:
 
     @staticmethod
     def open_registered(schema: Schema, snapshot: Snapshot, path: Path) -> TrackedFiles:
-        """The files, or a refusal; they are read only where their stamp is not the one that is kept."""
+        """Return the files, or refuse them; they are read only where their stamp is not the stored one."""
         description = f"the snapshot {snapshot.name!r} of {schema.name}"
         files = TrackedFiles(description, path, stat_files(path))
         if not files.stats:
@@ -117,7 +113,7 @@ class TrackedFiles:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether they are still those that were opened, as far as a glance tells."""
+        """Whether they are still those that were opened, by their names, sizes and times."""
         return stat_files(self.path) == self.stats
 
     def require_unchanged(self) -> None:
@@ -129,20 +125,18 @@ class TrackedFiles:
 
 
 def _update_stamp(schema: Schema, snapshot: Snapshot, new: str) -> None:
-    """Write down how files of the same bytes look now, if that can be, so that they are not read on every opening."""
+    """Store how files of the same bytes look now, if possible, so that they are not read on every opening."""
     dataset_dir = DatasetDir(schema)
     with suppress(Unavailable), dataset_dir.lock():
         manifest = dataset_dir.read_manifest()
         if manifest is not None:
-            snapshots = (
-                replace(entry, stamp=new) if entry.name == snapshot.name else entry for entry in manifest.snapshots
-            )
+            snapshots = [replace(old, stamp=new) if old.name == snapshot.name else old for old in manifest.snapshots]
             dataset_dir.write_manifest(replace(manifest, snapshots=tuple(snapshots)))
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrityCheckedSource:
-    """A source of which nothing is told that was read while its files were changed: even in place, under an engine."""
+    """A source that returns nothing read while its files were changed, even in place under an engine."""
 
     source: Source
     files: TrackedFiles
@@ -170,20 +164,20 @@ class IntegrityCheckedSource:
     def close(self) -> None:
         self.source.close()
 
-    def _check_unchanged(self, result: Found) -> Found:
+    def _check_unchanged(self, result: Result) -> Result:
         self.files.require_unchanged()
         return result
 
 
 def is_current(schema: Schema, snapshot: Snapshot) -> bool:
-    """Whether a snapshot is the last that was registered."""
+    """Whether a snapshot is the last one registered."""
     manifest = DatasetDir(schema).read_manifest()
     last = None if manifest is None or not manifest.snapshots else manifest.snapshots[-1]
     return last is not None and (last.name, last.target, last.made) == (snapshot.name, snapshot.target, snapshot.made)
 
 
 def require_current(schema: Schema, snapshot: Snapshot, source: Source | None) -> None:
-    """Refuse to answer from what is not, or no longer, the data set; of rows that are not open yet, by its name."""
+    """Refuse to answer from changed files or an older snapshot; of rows that are not open yet, by its name alone."""
     if isinstance(source, IntegrityCheckedSource):
         source.files.require_unchanged()
     if not is_current(schema, snapshot):
@@ -192,7 +186,7 @@ def require_current(schema: Schema, snapshot: Snapshot, source: Source | None) -
 
 @dataclass(slots=True)
 class LazySource:
-    """What `opening` opens, once; threads may share it."""
+    """The source that `opener` opens, once; threads may share it."""
 
     opener: Callable[[], Source]
     _source: Source | None = None
@@ -222,11 +216,11 @@ class LazySource:
 
     @property
     def source(self) -> Source | None:
-        """What is open, if it is."""
+        """The open source, if there is one."""
         return self._source
 
     def ensure_open(self) -> Source:
-        """Open it, unless it is open."""
+        """Return the source, opened now if it was not."""
         with self._lock:
             if self._source is None:
                 self._source = self.opener()

@@ -1,4 +1,4 @@
-"""Draft a schema, and register a data set: the custodian's step, the only one that may fail on a row."""
+"""Draft a schema, and register a data set: the custodian's steps, the only ones that may fail on a row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import glob
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 
 ColumnKinds = Mapping[str, Kind]
-"""The kind of each column."""
-
+Progress = Callable[[str], None]
 DRAFT_TEMPLATE = """\
 # A draft of a schema: the names of the columns, and their kinds as guessed from their types or, in a CSV file, from how
 # values are written. Check the kinds.
@@ -89,10 +88,12 @@ VALUE_PATTERNS: tuple[tuple[Kind, str], ...] = (
 SEPARATORS = ",;\t|"
 MAX_SAMPLED_LINES = 10_000
 MAX_VALUE_LENGTH = 40
+COMPARISON_PREFIX = ".again-"
+"""How the folders begin in which a table in memory is read once more, to be compared."""
 
 
 def draft_schema(data: str) -> str:
-    """The YAML text of a draft, for a .csv or .parquet file, postgresql://host/db#schema.table or spark:table."""
+    """Draft a schema, as YAML, for a .csv or .parquet file, postgresql://host/db#schema.table or spark:table."""
     address = SourceAddress.of(data)
     if not data.isprintable():
         raise InvalidInput("the address of the table has a character that cannot be printed; rename the file")
@@ -110,19 +111,17 @@ def draft_schema(data: str) -> str:
     stem = address.table.rpartition(".")[2] or re.sub("[^A-Za-z0-9_]", "_", Path(address.location).stem)
     name = stem if SQL_NAME.fullmatch(stem) else f"table_{stem}"[:63]
     source = json.dumps(data, ensure_ascii=False)
-    return DRAFT_TEMPLATE.format(name=name, source=source, columns="\n".join(_format_column_lines(kinds)))
-
-
-def _format_column_lines(kinds: ColumnKinds) -> Iterator[str]:
-    for name, kind in kinds.items():
-        if SQL_NAME.fullmatch(name):
-            yield f"  {name}: {{kind: {kind}{UNDECIDED_FIELDS[kind]}}}"
-        else:
-            yield f"  # {json.dumps(name)} is left out: call it by letters, digits and _ in the source to use it"
+    columns = [
+        f"  {column}: {{kind: {kind}{UNDECIDED_FIELDS[kind]}}}"
+        if SQL_NAME.fullmatch(column)
+        else f"  # {json.dumps(column)} is left out: call it by letters, digits and _ in the source to use it"
+        for column, kind in kinds.items()
+    ]
+    return DRAFT_TEMPLATE.format(name=name, source=source, columns="\n".join(columns))
 
 
 def _read_csv_kinds(path: str) -> ColumnKinds:
-    """The first line names the columns. DuckDB's guess at that is not asked for: it may take a row for the names."""
+    """The first line names the columns. DuckDB is not asked whether it does: it may take a row for the names."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as stream:
             header_line = stream.readline()
@@ -147,12 +146,10 @@ def _build_unreadable_error(path: str) -> InvalidInput:
 
 
 def _guess_kind(texts: Sequence[str]) -> Kind:
-    nonempty_texts = [text.strip(WHITESPACE) for text in texts if text.strip(WHITESPACE)]
+    values = [text.strip(WHITESPACE) for text in texts if text.strip(WHITESPACE)]
     for kind, pattern in VALUE_PATTERNS:
-        match_count = sum(
-            len(text) <= MAX_VALUE_LENGTH and bool(re.fullmatch(pattern, text)) for text in nonempty_texts
-        )
-        if nonempty_texts and 10 * match_count >= 9 * len(nonempty_texts):
+        matches = sum(len(value) <= MAX_VALUE_LENGTH and bool(re.fullmatch(pattern, value)) for value in values)
+        if values and 10 * matches >= 9 * len(values):
             return kind
     return "nominal"
 
@@ -173,7 +170,6 @@ def _map_type_to_kind(name: str) -> Kind:
 
 
 def _read_postgres_kinds(server: str, table: str) -> ColumnKinds:
-    """The types of no rows."""
     try:
         import psycopg
         from psycopg import sql
@@ -203,12 +199,12 @@ def _read_spark_kinds(table: str) -> ColumnKinds:
 
 
 def build_draft_text(data: str) -> str:
-    """The text of a draft."""
+    """Draft a schema."""
     return draft_schema(data)
 
 
 def write_draft(data: str, file: Path) -> str:
-    """The text of a draft, written to a new file; a file that is there is never touched."""
+    """Write a draft to a new file, and return its text; a file that exists is never touched."""
     is_current_folder = file.absolute().parent == Path.cwd()
     text = draft_schema(data if is_current_folder else make_address_absolute(data))
     try:
@@ -226,13 +222,8 @@ def write_draft(data: str, file: Path) -> str:
 
 
 def make_address_absolute(data: str) -> str:
-    """The address of the same table, whichever folder it is sought from."""
+    """Return an address that names the same table from every folder."""
     return str(Path(data).absolute()) if SourceAddress.of(data).engine in {"csv", "parquet"} else data
-
-
-Progress = Callable[[str], None]
-COMPARISON_PREFIX = ".again-"
-"""How folders begin in which a table in memory is read once more, to be compared."""
 
 
 def ignore_stage(stage: str) -> None:
@@ -240,7 +231,7 @@ def ignore_stage(stage: str) -> None:
 
 
 def _check_declarations(schema: Schema) -> None:
-    """What a schema says in SQL can be read."""
+    """Refuse a schema whose statements in SQL cannot be read."""
     check_published(schema)
     read_structural_zeros(schema)
 
@@ -256,19 +247,12 @@ def register_snapshot(
     _check_declarations(schema)
     dataset_dir = DatasetDir(schema)
     with dataset_dir.lock():
-        return _register_locked(
-            schema,
-            dataset_dir,
-            dataset_dir.read_manifest() or DatasetManifest.new(schema),
-            raw,
-            name,
-            disjoint,
-            progress,
-        )
+        manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
+        return _register_locked(schema, dataset_dir, manifest, raw, name, disjoint, progress)
 
 
 def ensure_snapshot(schema: Schema, raw: object = None, progress: Progress = ignore_stage) -> Snapshot:
-    """The current snapshot; registered now if there is none. Who finds one waits for no registration under way."""
+    """Return the current snapshot, registered now if there is none; one that exists waits for no other registration."""
     _check_declarations(schema)
     dataset_dir = DatasetDir(schema)
     manifest = dataset_dir.read_manifest()
@@ -278,17 +262,13 @@ def ensure_snapshot(schema: Schema, raw: object = None, progress: Progress = ign
             if not manifest.snapshots:
                 return _register_locked(schema, dataset_dir, manifest, raw, FIRST_SNAPSHOT, False, progress)
     manifest.require_promise(schema)
-    snapshot = manifest.snapshots[-1]
-    if (
-        raw is not None
-        and not isinstance(raw, str | Path)
-        and not _is_same_table(schema, dataset_dir, manifest, raw, progress)
-    ):
+    is_table = raw is not None and not isinstance(raw, str | Path)
+    if is_table and not _is_same_table(schema, dataset_dir, manifest, raw, progress):
         raise InvalidInput(
             f"{schema.name} is registered already, of another table; leave source out, "
             "or make a new snapshot with Custodian.check(schema, source=...)"
         )
-    return snapshot
+    return manifest.snapshots[-1]
 
 
 def _is_same_table(
@@ -321,28 +301,21 @@ def _register_locked(
     if new_name in {snapshot.name for snapshot in manifest.snapshots}:
         raise InvalidInput(f"there is a snapshot {new_name!r} already; name the new one otherwise")
     engine, target, report = _read_source(schema, dataset_dir.folder, manifest, raw, new_name, progress)
-    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
+    made = datetime.now(UTC).isoformat(timespec="seconds")
     fingerprints = (None, None) if engine == "postgres" else fingerprint_files(dataset_dir.folder / target)
-    snapshot = Snapshot(
-        new_name, engine, target, hash_layout(schema), timestamp, disjoint, _report_to_dict(report), *fingerprints
-    )
+    details = _report_to_dict(report)
+    snapshot = Snapshot(new_name, engine, target, hash_layout(schema), made, disjoint, details, *fingerprints)
     dataset_dir.write_manifest(manifest.with_snapshot(snapshot))
     return snapshot
 
 
 def _report_to_dict(report: RegistrationReport) -> dict[str, object]:
-    """A report as it is kept."""
-    return {
-        "rows_read": report.rows_read,
-        "rows_kept": report.rows_kept,
-        "without_unit": report.without_unit,
-        "units": report.units,
-        "fingerprint": report.fingerprint,
-        "columns": {
-            name: {"missing": column.missing, "unreadable": column.unreadable, "clipped": column.clipped}
-            for name, column in report.columns.items()
-        },
+    columns = {
+        name: {"missing": column.missing, "unreadable": column.unreadable, "clipped": column.clipped}
+        for name, column in report.columns.items()
     }
+    rows = {"rows_read": report.rows_read, "rows_kept": report.rows_kept, "without_unit": report.without_unit}
+    return {**rows, "units": report.units, "fingerprint": report.fingerprint, "columns": columns}
 
 
 def _read_source(
@@ -380,7 +353,7 @@ def _register_in_duckdb(
 
 
 def require_layout(schema: Schema, snapshot: Snapshot) -> None:
-    """Refuse a snapshot that was made of another schema."""
+    """Refuse a snapshot that was made with another schema."""
     if snapshot.layout != hash_layout(schema):
         raise InvalidInput(
             f"the columns, unit or partition of {schema.name} changed since snapshot {snapshot.name!r} was made; "
@@ -389,7 +362,7 @@ def require_layout(schema: Schema, snapshot: Snapshot) -> None:
 
 
 def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
-    """Where answers are read from: what was registered, and nothing else."""
+    """Open what was registered, and nothing else."""
     require_layout(schema, snapshot)
     if snapshot.engine == "postgres":
         from discreet.sources.postgres import PostgresSource
@@ -397,7 +370,15 @@ def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Sourc
         return PostgresSource(schema, SourceAddress.of(str(raw or schema.source)).location, snapshot.target)
     path = DatasetDir(schema).folder / snapshot.target
     files = TrackedFiles.open_registered(schema, snapshot, path)
-    source = _open_spark_source(schema, path) if snapshot.engine == "spark" else _open_duckdb_source(schema, path)
+    source: Source
+    if snapshot.engine == "spark":
+        from discreet.sources.spark import SparkSource
+
+        source = SparkSource(schema, get_spark_session(), path)
+    else:
+        from discreet.sources.duckdb import DuckDBSource
+
+        source = DuckDBSource(schema, path)
     try:
         files.require_unchanged()  # the engine may have opened another one than was looked at
     except Unavailable:
@@ -406,20 +387,8 @@ def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Sourc
     return IntegrityCheckedSource(source, files)
 
 
-def _open_spark_source(schema: Schema, path: Path) -> Source:
-    from discreet.sources.spark import SparkSource
-
-    return SparkSource(schema, get_spark_session(), path)
-
-
-def _open_duckdb_source(schema: Schema, path: Path) -> Source:
-    from discreet.sources.duckdb import DuckDBSource
-
-    return DuckDBSource(schema, path)
-
-
 def get_spark_session() -> Any:
-    """The Spark session there is, or a quiet local one."""
+    """Return the Spark session there is, or a quiet local one."""
     from discreet.sources.ingest.spark import silence_spark
 
     try:

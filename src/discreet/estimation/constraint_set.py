@@ -1,7 +1,7 @@
 """Constraints that answers must satisfy, and all of them gathered into one set.
 
-Structural: it holds for every data set that could be there, so using it is free. A fact was taken from this data set;
-using it is not post-processing (refinement_cost.md). Cells are counted from 0, in the order of the answers.
+A structural constraint holds for every data set that could be there, so using it is free. A fact was taken from this
+data set; using it is not post-processing (refinement_cost.md). Cells are counted from 0, in the order of the answers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from discreet.formatting import AMOUNT_DIGITS, format_number
 from discreet.untrusted import copy_list, copy_text, has_type, require_exact_class
 
 MAX_CELLS_SHOWN = 4
-"""So many cells are named in words, no more."""
+"""So many cells are named in words, at most."""
+NO_OWNER = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Equalities:
-    """matrix' mu = constants, a column for each."""
+    """The equalities matrix' mu = constants, a column for each."""
 
     matrix: Sparse
     constants: Array
@@ -46,7 +47,7 @@ class Equalities:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bounds:
-    """low <= mu <= high, infinite where nothing is said."""
+    """Bounds low <= mu <= high, infinite where there are none."""
 
     low: Array
     high: Array
@@ -54,7 +55,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Chain:
-    """mu does not fall along these places."""
+    """An order: mu does not fall along these places."""
 
     places: Places
 
@@ -66,8 +67,8 @@ Terms = Equalities | Bounds | Chain
 class Constraint:
     """Something true of the exact answers. Make one with `total`, `at_least` and the others here.
 
-    It is data and no code, the name of a rule and what that rule takes: counts are made to fit it after they are drawn,
-    so a caller's function would run beside secrets.
+    It is data and no code, the name of a rule and its arguments: counts are made to fit it after they are drawn, so a
+    caller's function would run beside secrets.
     """
 
     name: str
@@ -76,69 +77,68 @@ class Constraint:
     structural: bool = True
 
     def __post_init__(self) -> None:
-        """Copy what the rule takes as plain arrays and numbers."""
+        """Copy the arguments of the rule as plain arrays and numbers."""
         object.__setattr__(self, "name", copy_text(self.name, "the name of a constraint"))
         object.__setattr__(self, "rule", copy_text(self.rule, "the rule of a constraint"))
         object.__setattr__(self, "structural", bool(self.structural))
-        object.__setattr__(
-            self, "arguments", tuple(map(_copy_argument, copy_list(self.arguments, "what a rule takes")))
-        )
+        arguments = copy_list(self.arguments, "what a rule takes")
+        object.__setattr__(self, "arguments", tuple(map(_copy_argument, arguments)))
         if self.rule not in RULES or len(self.arguments) != RULES[self.rule][0]:
             raise InvalidInput(f"make a constraint with one of {', '.join(RULES)}, such as total(1000)")
 
     def bind(self, noisy: Array) -> Terms:
-        """Written out for a list of noisy answers."""
+        """Write the constraint out for a list of noisy answers."""
         return RULES[self.rule][1](noisy, self.name, *self.arguments)
 
     def fact(self) -> Constraint:
-        """The same, declared to be taken from this data set; reconcile refuses it without accept_facts=True."""
+        """Declare it to be taken from this data set; reconcile refuses it without accept_facts=True."""
         return replace(self, structural=False)
 
 
 def total(value: object, of: object = None) -> Constraint:
-    """These cells (all where none are named) add up to the value."""
+    """State that these cells (all where none are named) add up to the value."""
     wanted, places = _parse_number(value, "the total"), _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'add', 'adds')} up to {format_number(wanted, AMOUNT_DIGITS)}"
     return Constraint(name, "total", (places, wanted))
 
 
 def same_total(of: object = None) -> Constraint:
-    """These cells add up to what the noisy ones do; no answers fit where that is beyond other constraints."""
+    """State that these cells add up to what the noisy ones do; no answers fit where other constraints forbid it."""
     places = _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'keep their', 'keeps its')} total"
     return Constraint(name, "same_total", (places,))
 
 
 def at_least(low: object, of: object = None) -> Constraint:
-    """Each of these cells is at least this: one number, or one for each."""
+    """State that each of these cells is at least this: one number, or one for each."""
     least, places = _parse_level(low, of, "the least value")
     name = f"{_format_cells(places, each=True)} at least {_format_level(least)}"
     return Constraint(name, "at_least", (places, least))
 
 
 def at_most(high: object, of: object = None) -> Constraint:
-    """Each of these cells is at most this: one number, or one for each."""
+    """State that each of these cells is at most this: one number, or one for each."""
     most, places = _parse_level(high, of, "the greatest value")
     name = f"{_format_cells(places, each=True)} at most {_format_level(most)}"
     return Constraint(name, "at_most", (places, most))
 
 
 def increasing(of: object = None) -> Constraint:
-    """These cells do not fall, in the order they are named."""
+    """State that these cells do not fall, in the order they are named."""
     places = _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not fall"
     return Constraint(name, "increasing", (places,))
 
 
 def decreasing(of: object = None) -> Constraint:
-    """These cells do not rise, in the order they are named."""
+    """State that these cells do not rise, in the order they are named."""
     places = _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not rise"
     return Constraint(name, "decreasing", (places,))
 
 
 def fixed(value: object, of: object) -> Constraint:
-    """Each of these cells is exactly this: 0 for cells that cannot occur."""
+    """State that each of these cells is exactly this: 0 for cells that cannot occur."""
     exact, places = _parse_level(value, of, "the fixed value")
     if places is None or not np.isfinite(exact).all():
         raise InvalidInput("fixed cells are named and have finite values, such as fixed(0, [3, 5])")
@@ -147,7 +147,7 @@ def fixed(value: object, of: object) -> Constraint:
 
 
 def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> Constraint:
-    """The cell `parent` is the sum of the cells `parts`; or many such at once, as {parent: parts, ...}."""
+    """State that the cell `parent` is the sum of the cells `parts`; or many such at once, as {parent: parts, ...}."""
     family = list(parent.items()) if isinstance(parent, Mapping) else [(parent, parts)]
     if not family or (isinstance(parent, Mapping) and parts is not None):
         raise InvalidInput("nesting is nested(parent, parts), or nested({parent: parts, ...}) with at least one parent")
@@ -162,7 +162,7 @@ def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> C
 
 
 def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
-    """Any linear facts of the exact answers.
+    """State any linear facts of the exact answers.
 
     B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse.
     """
@@ -173,13 +173,13 @@ def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' lette
 
 
 def copy_constraint(constraint: object) -> Constraint:
-    """A new constraint made of plain data; refuses what is not exactly a Constraint."""
+    """Copy a constraint as plain data; refuse what is not exactly a Constraint."""
     original = require_exact_class(constraint, Constraint, "a constraint is made with total, at_least and their like")
     return Constraint(original.name, original.rule, original.arguments, original.structural)
 
 
 def _copy_argument(argument: Any) -> Any:
-    """A copy of what a rule takes, of builtin types, numpy's arrays and scipy's matrices alone."""
+    """A copy of an argument, of builtin types, numpy's arrays and scipy's matrices alone."""
     kind = type(argument)
     if argument is None or kind is float:
         return argument
@@ -193,14 +193,9 @@ def _copy_argument(argument: Any) -> Any:
         from scipy import sparse
 
         if kind is sparse.csc_array:
-            return sparse.csc_array(
-                tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr))), shape=argument.shape
-            )
+            arrays = tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr)))
+            return sparse.csc_array(arrays, shape=argument.shape)
     raise InvalidInput(f"a constraint is of numbers and cells, got {kind.__name__}; make it with total and its like")
-
-
-def _bind_total(noisy: Array, name: str, places: Places | None, value: float) -> Equalities:
-    return _build_sum(_resolve_places(places, noisy, name), noisy, value, name)
 
 
 def _bind_same_total(noisy: Array, name: str, places: Places | None) -> Equalities:
@@ -208,30 +203,14 @@ def _bind_same_total(noisy: Array, name: str, places: Places | None) -> Equaliti
     return replace(_build_sum(cells, noisy, float(noisy[cells].sum()), name), floating=True)
 
 
-def _bind_at_least(noisy: Array, name: str, places: Places | None, least: Array) -> Bounds:
-    return _build_bounds(noisy, _resolve_places(places, noisy, name), least, np.inf, name)
-
-
-def _bind_at_most(noisy: Array, name: str, places: Places | None, most: Array) -> Bounds:
-    return _build_bounds(noisy, _resolve_places(places, noisy, name), -np.inf, most, name)
-
-
-def _bind_increasing(noisy: Array, name: str, places: Places | None) -> Chain:
-    return Chain(_resolve_places(places, noisy, name))
-
-
-def _bind_decreasing(noisy: Array, name: str, places: Places | None) -> Chain:
-    return Chain(_resolve_places(places, noisy, name)[::-1])
-
-
 def _bind_fixed(noisy: Array, name: str, places: Places, values: Array) -> Equalities:
     cells = _resolve_places(places, noisy, name)
     picked = _build_columns(cells, np.arange(len(cells)), np.ones(len(cells)), (len(noisy), len(cells)))
-    return Equalities(
-        picked,
-        np.array(values),
-        lambda column: f"cell {cells[column]} is {format_number(values[column], AMOUNT_DIGITS)}",
-    )
+
+    def column_name(column: int) -> str:
+        return f"cell {cells[column]} is {format_number(values[column], AMOUNT_DIGITS)}"
+
+    return Equalities(picked, np.array(values), column_name)
 
 
 def _bind_linear(noisy: Array, name: str, columns: Sparse, right: Array) -> Equalities:  # noqa: ARG001 (each has its own)
@@ -258,20 +237,21 @@ def _bind_nested(noisy: Array, name: str, heads: Places, lists: tuple[Places, ..
 
 
 RULES: Mapping[str, tuple[int, Callable[..., Terms]]] = {
-    "total": (2, _bind_total),
+    "total": (2, lambda noisy, name, of, value: _build_sum(_resolve_places(of, noisy, name), noisy, value, name)),
     "same_total": (1, _bind_same_total),
-    "at_least": (2, _bind_at_least),
-    "at_most": (2, _bind_at_most),
-    "increasing": (1, _bind_increasing),
-    "decreasing": (1, _bind_decreasing),
+    "at_least": (2, lambda noisy, name, of, low: _build_bounds(noisy, of, low, np.inf, name)),
+    "at_most": (2, lambda noisy, name, of, high: _build_bounds(noisy, of, -np.inf, high, name)),
+    "increasing": (1, lambda noisy, name, of: Chain(_resolve_places(of, noisy, name))),
+    "decreasing": (1, lambda noisy, name, of: Chain(_resolve_places(of, noisy, name)[::-1])),
     "fixed": (2, _bind_fixed),
     "nested": (2, _bind_nested),
     "linear": (2, _bind_linear),
 }
-"""Every rule by its name, with how many things it takes."""
+"""Every rule by its name, with the number of its arguments."""
 
 
-def _build_bounds(noisy: Array, cells: Places, low: Array | float, high: Array | float, name: str) -> Bounds:
+def _build_bounds(noisy: Array, of: Places | None, low: Array | float, high: Array | float, name: str) -> Bounds:
+    cells = _resolve_places(of, noisy, name)
     for level in (low, high):
         if np.ndim(level) and np.shape(level) != cells.shape:
             raise InvalidInput(
@@ -308,7 +288,6 @@ def _parse_places(of: object) -> Places | None:
 
 
 def _parse_distinct_places(of: object, what: str) -> Places:
-    """Distinct places, at least one."""
     try:
         numbers = np.asarray(list(of) if isinstance(of, Iterable) else of)
     except ValueError:  # lists in it of unequal length
@@ -321,7 +300,6 @@ def _parse_distinct_places(of: object, what: str) -> Places:
 
 
 def _resolve_places(places: Places | None, noisy: Array, name: str) -> Places:
-    """The places among so many answers."""
     if places is None:
         return np.arange(len(noisy))
     if int(places.max()) >= len(noisy):
@@ -348,14 +326,11 @@ def _format_level(level: Array) -> str:
     return "their own values" if level.size > 1 else format_number(float(level.reshape(-1)[0]), AMOUNT_DIGITS)
 
 
-NO_OWNER = -1
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class ConstraintSet:
-    """matrix' mu = constants; low <= mu <= high; mu does not fall along a chain.
+    """All constraints on some answers: matrix' mu = constants; low <= mu <= high; mu does not fall along a chain.
 
-    `low_by`, `high_by` and `chained_by` say which constraint each came from.
+    `low_owners`, `high_owners` and `chain_owners` say which constraint each came from.
     """
 
     constraints: Sequence[Constraint]
@@ -372,7 +347,7 @@ class ConstraintSet:
     chain_owners: Sequence[int]
 
     def describe_equality(self, column: int) -> str:
-        """An equality in words."""
+        """Say an equality in words."""
         starts = [0, *accumulate(len(equality.constants) for equality in self.equalities)]
         for equality, (start, end) in zip(self.equalities, pairwise(starts), strict=True):
             if column < end:
@@ -386,17 +361,16 @@ class ConstraintSet:
 
     @property
     def has_inequalities(self) -> bool:
-        """Whether there are any."""
+        """Whether there are bounds or chains."""
         return bool(self.chains) or bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
 
     def build_contradiction(self, columns: Iterable[int], owners: Iterable[int]) -> InvalidInput:
-        """These equalities and these constraints cannot all hold."""
-        names = [self.describe_equality(column) for column in columns] + [
-            self.constraints[owner].name for owner in owners
-        ]
+        """Build the refusal of equalities and constraints that cannot all hold."""
+        equalities = [self.describe_equality(column) for column in columns]
+        names = dict.fromkeys(equalities + [self.constraints[owner].name for owner in owners])
+        contradiction = format_constraint_names(list(names))
         return InvalidInput(
-            f"these constraints contradict each other: {format_constraint_names(list(dict.fromkeys(names)))}; "
-            "change one of them or leave it out"
+            f"these constraints contradict each other: {contradiction}; change one of them or leave it out"
         )
 
 
@@ -406,11 +380,8 @@ def gather_constraints(noisy: Array, constraints: object) -> ConstraintSet:
 
     constraint_list = _list_constraints(constraints)
     terms = [constraint.bind(noisy) for constraint in constraint_list]
-    equal_terms = [
-        (constraint, term)
-        for constraint, term in zip(constraint_list, terms, strict=True)
-        if isinstance(term, Equalities)
-    ]
+    pairs = zip(constraint_list, terms, strict=True)
+    equal_terms = [(constraint, term) for constraint, term in pairs if isinstance(term, Equalities)]
     low, low_by = _find_tightest([term.low if isinstance(term, Bounds) else None for term in terms], len(noisy))
     high, high_by = _find_tightest([-term.high if isinstance(term, Bounds) else None for term in terms], len(noisy))
     no_columns = sparse.csc_array((len(noisy), 0))

@@ -1,7 +1,7 @@
 """What the analyst believes of a number, on cells of the line: as stated, and as used, with a tail for being wrong.
 
 A prior that is wrong must not ruin an answer. So where it only weighs noise afterwards, what is used is nine tenths of
-what was stated and one tenth of a Cauchy law of its own centre and scale on the support: where the answer lies far out,
+what was stated and one tenth of a Cauchy law of its own center and scale on the support: where the answer lies far out,
 the tail lets it speak. Where the answer is drawn from the prior, one with ends is used as stated: what lies beyond them
 is impossible, and never returned.
 """
@@ -60,19 +60,19 @@ class PriorCells:
         return self.values if self.has_atoms else None
 
     def posterior(self, log_likelihood: Array) -> Posterior:
-        """Bayes' rule."""
+        """Update the used probabilities by Bayes' rule."""
         possible = self.used > 0
         highest = float(log_likelihood[possible].max())
         weight = np.where(possible, self.used * np.exp(np.minimum(log_likelihood - highest, 0.0)), 0.0)
         return Posterior(weight / weight.sum(), self.edges, None, self.points)
 
     def get_stated_distribution(self) -> Posterior:
-        """What was stated."""
+        """Return what was stated."""
         return Posterior(self.stated / self.stated.sum(), self.edges, None, self.points)
 
 
 class GridPrior(ABC):
-    """A law on the line between two ends."""
+    """A prior on the line between two ends."""
 
     step: float
     """How near two values can be."""
@@ -92,7 +92,7 @@ class GridPrior(ABC):
         return should_mix_tail(self.tail, self.heavy, self.is_bounded, is_sampled)
 
     def get_use(self, is_sampled: bool) -> PriorUse:
-        """How it is used there."""
+        """Say how it is used there."""
         has_tail = self.has_tail(is_sampled)
         ends = None if has_tail and self.is_bounded else self.ends
         return PriorUse(has_tail, ends, rule=get_prior_rule(has_tail, self.heavy, self.has_moved_values))
@@ -101,7 +101,7 @@ class GridPrior(ABC):
     def build_cells(
         self, knots: Sequence[Knot] = (), resolution: int = FINE_RESOLUTION, edges: Array | None = None
     ) -> PriorCells:
-        """The line in cells, small where this law or one of the knots has detail, and cut at some more edges."""
+        """Cut the line into cells, small where this law or one of the knots has detail, and at some more edges."""
 
     @cached_property
     def moments(self) -> tuple[float, float]:
@@ -177,11 +177,9 @@ class ShapedGridPrior(GridPrior):
     ) -> PriorCells:
         cuts = self._build_edges((*self._knots, *knots), resolution, edges)
         stated = self._compute_mass(cuts)
-        used = (
-            (1 - TAIL_WEIGHT) * stated + TAIL_WEIGHT * self.compute_tail_mass(cuts)
-            if self.has_tail(is_sampled=False)
-            else stated
-        )
+        used = stated
+        if self.has_tail(is_sampled=False):
+            used = (1 - TAIL_WEIGHT) * stated + TAIL_WEIGHT * self.compute_tail_mass(cuts)
         return PriorCells((cuts[1:] + cuts[:-1]) / 2, cuts, stated, used)
 
     @cached_property
@@ -190,7 +188,7 @@ class ShapedGridPrior(GridPrior):
 
     @cached_property
     def _center_and_scale(self) -> Knot:
-        """Centre and scale of the whole: the tail's."""
+        """Center and scale of the whole: the tail's."""
         edges = self._build_edges(self._knots, FINE_RESOLUTION)
         stated, values = self._compute_mass(edges), (edges[1:] + edges[:-1]) / 2
         mean = float(stated @ values)
@@ -207,8 +205,7 @@ class ShapedGridPrior(GridPrior):
             farthest = math.asinh(max(high - center, center - low, size) / size)
             offsets = size * np.sinh(np.linspace(0, farthest, resolution))
             edge_parts += [center + offsets, center - offsets]
-        places = np.concatenate(edge_parts)
-        inside = np.clip(places, low, high)
+        inside = np.clip(np.concatenate(edge_parts), low, high)
         steps: Array = np.unique(np.floor((inside - low) / self.step + 0.5))
         return low + self.step * steps
 
@@ -231,8 +228,8 @@ class ShapedGridPrior(GridPrior):
 class PointGridPrior(GridPrior):
     """Numbers and their probabilities, as given one by one; no other number is held possible.
 
-    Each is a value that the number can have. Where it is `moved` some that were given are none: of a grid that is finer
-    than the values they went to the nearest ones, of weights they were left out.
+    Each is a value that the number can have. Where it `has_moved_values` some that were given are none: of a grid that
+    is finer than the values they went to the nearest ones, of weights they were left out.
     """
 
     prior: Prior
@@ -272,11 +269,9 @@ class PointGridPrior(GridPrior):
         resolution: int = FINE_RESOLUTION,
         edges: Array | None = None,
     ) -> PriorCells:
-        values, stated, used = (
-            self.values,
-            self.mass,
-            self.mass_with_tail if self.has_tail(is_sampled=False) else self.mass,
-        )
+        values = self.values
+        stated = self.mass
+        used = self.mass_with_tail if self.has_tail(is_sampled=False) else self.mass
         if resolution < FINE_RESOLUTION and len(values) > MAX_POINTS:
             values, stated, used = self._merge_points(used)
         middle = (values[1:] + values[:-1]) / 2
@@ -294,16 +289,12 @@ class PointGridPrior(GridPrior):
     def _merge_points(self, used: Array) -> tuple[Array, Array, Array]:
         """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
         place = np.floor(np.linspace(0, MAX_POINTS, len(self.values), endpoint=False)).astype(np.int64)
-        sums = [_sum_by_place(place, mass) for mass in (self.mass, used, self.values * used)]
-        return sums[2] / sums[1], sums[0], sums[1]
-
-
-def _sum_by_place(place: NDArray[np.int64], mass: Array) -> Array:
-    return np.bincount(place, mass).astype(np.float64)
+        masses = self.mass, used, self.values * used
+        stated, merged, moment = (np.bincount(place, mass).astype(np.float64) for mass in masses)
+        return moment / merged, stated, merged
 
 
 def _normalize_mass(mass: Array) -> Array:
-    """Probabilities in proportion to the masses."""
     probabilities: Array = mass / mass.sum()
     return probabilities
 
@@ -318,21 +309,18 @@ def parse_grid_prior(
     dense: bool = False,
     former_step: Fraction | None = None,
 ) -> GridPrior:
-    """What an analyst gave, as a belief about a number between low and high; refused from it alone.
+    """Read what an analyst gave as a belief about a number between low and high; refused from it alone.
 
     With `dense` the number can have values between the steps too. A mean of a public number of rows cannot, but its law
-    was once laid as if it could, at steps of `once`: names of answers tell the two laws apart. Numbers that are given
-    one by one for a mean stay what they are. Shapes on a grid that does not hold all values are laid on the values.
+    was once laid as if it could, at steps of `former_step`: names of answers tell the two laws apart. Numbers that are
+    given one by one for a mean stay what they are. Shapes on a grid without some of the values are laid on all values.
     """
     if isinstance(prior_input, str) and not prior_input.lstrip().startswith("{"):
         shapes = parse_shapes(prior_input)
         shaped_prior = _build_shaped_prior(shapes, low, high, step, what, dense)
-        return replace(
-            shaped_prior
-            if former_step is None
-            else _mark_renamed_answers(shaped_prior, shapes, low, high, step, former_step),
-            tail=tail,
-        )
+        if former_step is not None:
+            shaped_prior = _mark_renamed_answers(shaped_prior, shapes, low, high, step, former_step)
+        return replace(shaped_prior, tail=tail)
     prior = Prior.parse(prior_input) if isinstance(prior_input, str) else prior_input
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
@@ -341,7 +329,10 @@ def parse_grid_prior(
     first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
     finer = isinstance(prior_input, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
     if prior.shape and (dense or former_step is not None or not finer):
-        return replace(_rebuild_on_values(parse_shapes(prior.shape), low, high, step, what, dense), tail=tail)
+        shapes = parse_shapes(prior.shape)
+        require_mass_within(shapes)
+        shaped_prior = _build_shaped_prior(shapes, low, high, step, what, dense)
+        return replace(shaped_prior, tail=tail, from_coarse_grid=True)
     values, mass = prior.floats(), prior.mass / prior.total
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < MIN_MASS_INSIDE:
@@ -423,35 +414,17 @@ def _build_shaped_prior(
     if dense:
         ends = max(lower, low), min(upper, high)
     if ends[1] < ends[0]:
-        raise (
-            build_outside_error(low, high, what)
-            if upper < low or high < lower
-            else build_no_value_error(step, what, "widen it")
-        )
+        if upper < low or high < lower:
+            raise build_outside_error(low, high, what)
+        raise build_no_value_error(step, what, "widen it")
     inner_shapes = shapes.fill_uniform_ends(*ends)
-    whole_range = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
-    mass_inside = sum(
-        float(term.share) * float(term.compute_cell_masses(whole_range)[0]) for term in inner_shapes.possible_terms
-    )
+    edges, terms = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)]), inner_shapes.possible_terms
+    mass_inside = sum(float(term.share) * float(term.compute_cell_masses(edges)[0]) for term in terms)
     if mass_inside < MIN_MASS_INSIDE * float(inner_shapes.total_weight):
         raise build_outside_error(low, high, what)
     hull = format_prior_ends(inner_shapes.hull if shapes.is_bounded else shapes.ends, *ends)
-    return ShapedGridPrior(
-        inner_shapes,
-        Grid(ends[0], step),
-        math.floor((ends[1] - ends[0]) / step) + 1,
-        hull,
-        None,
-        ends[1] if dense else None,
-    )
-
-
-def _rebuild_on_values(
-    shapes: ShapeMixture, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool
-) -> ShapedGridPrior:
-    """The shapes of a `Prior`, which has ends, on the values of the number."""
-    require_mass_within(shapes)
-    return replace(_build_shaped_prior(shapes, low, high, step, what, dense), from_coarse_grid=True)
+    count, top = math.floor((ends[1] - ends[0]) / step) + 1, ends[1] if dense else None
+    return ShapedGridPrior(inner_shapes, Grid(ends[0], step), count, hull, None, top)
 
 
 def require_mass_within(shapes: ShapeMixture) -> None:
@@ -466,8 +439,7 @@ def require_mass_within(shapes: ShapeMixture) -> None:
     if mass_inside < MIN_MASS_INSIDE:
         raise InvalidInput(
             f"less than a thousandth of the prior lies between its own ends, {format_exact(lower)} and "
-            f"{format_exact(upper)}; "
-            "widen the ends, or move the shapes between them"
+            f"{format_exact(upper)}; widen the ends, or move the shapes between them"
         )
 
 
@@ -479,7 +451,7 @@ def _mark_renamed_answers(
     step: Fraction,
     former_step: Fraction,
 ) -> ShapedGridPrior:
-    """The same, and whether its law was another when places went by steps of `once` from the lower end of the prior.
+    """The same, and whether its law was another when places went by the former step from the lower end of the prior.
 
     Where nothing beyond the ends of shapes is possible these were places too, however fine that made the others.
     """
@@ -492,7 +464,7 @@ def _mark_renamed_answers(
 
 
 def build_no_value_error(step: Fraction, what: str, advice: str) -> InvalidInput:
-    """Why a prior cannot be used: it lies between the values that the number can have."""
+    """Build the refusal of a prior that lies between the values that the number can have."""
     return InvalidInput(
         f"the prior gives no probability to any value that {what} can have; these are "
         f"{format_exact(step)} apart; {advice}"
@@ -500,7 +472,7 @@ def build_no_value_error(step: Fraction, what: str, advice: str) -> InvalidInput
 
 
 def build_outside_error(low: Fraction, high: Fraction, what: str) -> InvalidInput:
-    """Why a prior cannot be used: nearly nothing of it lies where the number can be."""
+    """Build the refusal of a prior of which nearly nothing lies where the number can be."""
     return InvalidInput(
         f"the prior lies outside what {what} can be, {format_exact(low)} to {format_exact(high)}; "
         "give one of which at least a thousandth lies inside"

@@ -1,21 +1,14 @@
 """Hierarchical histograms: which levels to measure, how to split the budget, the best consistent counts.
 
-How much of what may be spent goes to each of several nested levels. Proof: hierarchical_counts.md.
+The budget is split by what each level adds. What is new at level l, its gain, is known with precision p_l = sum over
+k >= l of share_k^2 size_k, and the loss is the sum of gain_l / p_l. The shares add up to 1; where noise is Gaussian
+their squares do.
 
-What is new at level l, its gain, is known with precision p_l = sum over k >= l of share_k^2 size_k, and the loss is the
-sum of gain_l / p_l. The shares add up to 1; where noise is Gaussian their squares do.
+A wavelet, for comparison, measures the total and the differences between the halves of nested blocks. Blocks are as
+long as the least power of two that holds all cells, half as long, and so on down to 2; one at the end that has no right
+half is not measured. Each half is the whole plus or minus the difference, halved.
 
-Noisy counts of a histogram and of its nested blocks, made one consistent set of best counts. Proof:
-hierarchical_counts.md.
-
-How well ranges are known from the total and the differences between the halves of nested blocks. Proof:
-hierarchical_counts.md.
-
-Blocks are as long as the least power of two that holds all cells, half as long, and so on down to 2; one at the end
-that has no right half is not measured. Each half is the whole plus or minus the difference, halved.
-
-What to measure of a histogram so that ranges of it are known best, chosen from public facts. Proof:
-hierarchical_counts.md.
+All of it is chosen from public facts. Proofs: hierarchical_counts.md.
 """
 
 from __future__ import annotations
@@ -32,15 +25,26 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 NoiseKind = Literal["laplace", "gaussian"]
+StrategyKind = Literal["flat", "tree", "wavelet"]
+Sizes = tuple[int, ...]
+Weights = tuple[float, ...]
 MIN_SHARE = 1e-3
-"""A level with a smaller share tells next to nothing and is left out."""
+"""A level with a smaller share says next to nothing and is left out."""
 SHARE_DENOMINATOR = 2**20
 MAX_ROUNDS = 300
+MAX_BRANCHING = 64
+"""The most children of a node that are tried."""
+MAX_FINALISTS = 4
+"""So many of them are compared exactly: blocks at the end that are shorter move the order a little."""
+MAX_COARSER_LEVELS = 7
+"""Of up to so many levels above the finest every choice is tried for a roll-up; of more, all of them and none."""
 
 
 def find_best_shares(traces: Sequence[float], sizes: Sequence[float], noise_kind: NoiseKind) -> tuple[float, ...]:
-    """The share of each level, coarse to fine: 0 for one that does not help, never for the finest.
+    """Find the share of each level, coarse to fine: 0 for one that does not help, never for the finest.
 
     `traces` has what is known before, then what each level sees. The loss is the least of all for Gaussian noise, for
     Laplace noise a local minimum, reached from equal shares.
@@ -48,32 +52,30 @@ def find_best_shares(traces: Sequence[float], sizes: Sequence[float], noise_kind
     if len(sizes) == 1:
         return (1.0,)
     gains = [finer - coarser for coarser, finer in pairwise(traces)]
-    shares = _find_gaussian_shares(gains, sizes) if noise_kind == "gaussian" else _find_laplace_shares(gains, sizes)
+    if noise_kind == "gaussian":
+        squares = _find_squared_shares(gains, sizes, [1.0] * len(sizes))
+        shares = tuple(math.sqrt(square / sum(squares)) for square in squares)
+    else:
+        shares = _find_laplace_shares(gains, sizes)
     is_useful = [share >= MIN_SHARE for share in shares[:-1]] + [True]
     if all(is_useful):
         return shares if noise_kind == "gaussian" else round_shares(shares)
-    fewer = iter(
-        find_best_shares([traces[0], *compress(traces[1:], is_useful)], [*compress(sizes, is_useful)], noise_kind)
-    )
-    return tuple(next(fewer) if keep else 0.0 for keep in is_useful)
+    useful_traces, useful_sizes = [traces[0], *compress(traces[1:], is_useful)], [*compress(sizes, is_useful)]
+    useful_shares = iter(find_best_shares(useful_traces, useful_sizes, noise_kind))
+    return tuple(next(useful_shares) if keep else 0.0 for keep in is_useful)
 
 
 def compute_share_loss(traces: Sequence[float], sizes: Sequence[float], shares: Sequence[float]) -> float:
-    """The sum over levels of gain / precision."""
+    """Compute the sum over levels of gain / precision."""
     known = accumulate(share**2 * size for share, size in zip(shares[::-1], sizes[::-1], strict=True))
     gains = [finer - coarser for coarser, finer in pairwise(traces)]
     return sum(gain / precision for gain, precision in zip(gains[::-1], known, strict=True) if gain)
 
 
 def round_shares(shares: Sequence[float]) -> tuple[float, ...]:
-    """The shares cut to multiples of one part in 2^20, the last taking the rest: as floats they add up to 1 exactly."""
+    """Cut the shares to multiples of one part in 2^20, the last taking the rest: as floats they add up to 1 exactly."""
     coarse = [math.floor(share * SHARE_DENOMINATOR) / SHARE_DENOMINATOR for share in shares[:-1]]
     return (*coarse, 1 - sum(coarse))
-
-
-def _find_gaussian_shares(gains: Sequence[float], sizes: Sequence[float]) -> tuple[float, ...]:
-    squares = _find_squared_shares(gains, sizes, [1.0] * len(sizes))
-    return tuple(math.sqrt(square / sum(squares)) for square in squares)
 
 
 def _find_laplace_shares(gains: Sequence[float], sizes: Sequence[float]) -> tuple[float, ...]:
@@ -94,27 +96,18 @@ def _find_squared_shares(gains: Sequence[float], sizes: Sequence[float], prices:
     but no coarser level has less precision than a finer one, so levels out of order are pooled.
     """
     unit_costs = [price / size for price, size in zip(prices, sizes, strict=True)]
+    costs = [unit_costs[0], *(finer - coarser for coarser, finer in pairwise(unit_costs))]
     pools: list[tuple[float, float, int]] = []
-    for gain, cost in zip(
-        gains, [unit_costs[0], *(finer - coarser for coarser, finer in pairwise(unit_costs))], strict=True
-    ):
+    for gain, cost in zip(gains, costs, strict=True):
         last = gain, cost, 1
-        while pools and not _has_greater_precision(pools[-1], last):
+        # Pooled unless the coarser pool has the greater precision; a finer one at no cost would have it without end.
+        while pools and not (last[1] > 0 and pools[-1][0] * last[1] > last[0] * pools[-1][1]):
             before = pools.pop()
             last = before[0] + last[0], before[1] + last[1], before[2] + last[2]
         pools.append(last)
     precisions = [math.sqrt(gain / cost) for gain, cost, level_count in pools for _ in range(level_count)]
     steps = pairwise([*precisions, 0.0])
     return [(coarser - finer) / size for (coarser, finer), size in zip(steps, sizes, strict=True)]
-
-
-def _has_greater_precision(coarser: tuple[float, float, int], finer: tuple[float, float, int]) -> bool:
-    """Whether the coarser pool has the greater precision; a finer one at no cost would have it without end."""
-    return finer[1] > 0 and coarser[0] * finer[1] > finer[0] * coarser[1]
-
-
-Array = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +129,8 @@ class BlockHierarchy:
             raise InvalidInput("a nest has at least one level, and one variance for each")
         if any(level.ndim != 1 or not level.size or level[0] or (np.diff(level) < 1).any() for level in self.starts):
             raise InvalidInput("the nodes of a level start at leaf 0, and each starts after the one before")
-        if self.starts[-1][-1] != self.count - 1 or not all(
-            _is_refined_by(*level_pair) for level_pair in pairwise(self.starts)
-        ):
+        are_refined = (np.isin(level, finer).all() for level, finer in pairwise(self.starts))
+        if self.starts[-1][-1] != self.count - 1 or not all(are_refined):
             raise InvalidInput("every level of a nest is cut where the one before is, and the last into single leaves")
         if not all(variance >= 0 for variance in self.variances) or 0 in self.variances[1:]:
             raise InvalidInput("a variance is at least 0, and 0 for the coarsest of several levels only")
@@ -147,7 +139,7 @@ class BlockHierarchy:
 
     @classmethod
     def regular(cls, count: int, sizes: Sequence[int], variances: Sequence[float]) -> BlockHierarchy:
-        """Blocks of so many leaves at each level, coarse to fine; those at the end may be shorter."""
+        """Build blocks of so many leaves at each level, coarse to fine; those at the end may be shorter."""
         return cls(tuple(np.arange(0, count, size) for size in sizes), tuple(variances))
 
     @property
@@ -156,9 +148,9 @@ class BlockHierarchy:
         return len(self.starts[-1])
 
     def estimate(self, measurements: Sequence[Array]) -> tuple[Array, ...]:
-        """The best linear unbiased value of every node, level by level; each is the sum of its children.
+        """Estimate the best linear unbiased value of every node, level by level; each is the sum of its children.
 
-        `measured` has an array for every level; that of a level which is not measured is not read.
+        `measurements` has an array for every level; that of a level which is not measured is not read.
         """
         level_values = self._check_measurements(measurements)
         up: list[Array] = [level_values[-1]]
@@ -172,7 +164,7 @@ class BlockHierarchy:
         return tuple(estimates)
 
     def compute_node_variances(self) -> tuple[Array, ...]:
-        """The variance of every estimate."""
+        """Compute the variance of every estimate."""
         variances = [self._up[0]]
         for level, spread in enumerate(self._correction_shares):
             upward, parent = self._up[level + 1], self._parents[level]
@@ -190,22 +182,21 @@ class BlockHierarchy:
         variances, share = [up[0]], 1 - self._get_trust(0)
         for level, spread in enumerate(self._correction_shares):
             parent = self._parents[level]
-            gap_variances = variances[level] + (1 - 2 * share) * below[level]  # the variance of found - below
+            gap_variances = variances[level] + (1 - 2 * share) * below[level]  # the variance of estimate - below
             upward = up[level + 1] * (1 + 2 * spread * (share[parent] - 1))
             variances.append(upward + spread**2 * gap_variances[parent])
             share = (1 - self._get_trust(level + 1)) * (1 + spread * (share[parent] - 1))
         return tuple(variances)
 
     def compute_range_weights(self, first: int, last: int) -> list[Array]:
-        """What the sum of the estimates of the leaves first to last takes of each measurement, level by level."""
+        """Compute what the sum of the estimates of the leaves first to last takes of each measurement, by level."""
         shares = [np.zeros(self.count)]
         shares[0][first : last + 1] = 1.0
         differences: list[Array] = []
         for level in reversed(range(len(self.starts) - 1)):
             parent = self._parents[level]
-            coarse = np.bincount(parent, shares[0] * self._correction_shares[level], len(self.starts[level])).astype(
-                np.float64
-            )
+            corrections = shares[0] * self._correction_shares[level]
+            coarse = np.bincount(parent, corrections, len(self.starts[level])).astype(np.float64)
             differences.insert(0, shares[0] - coarse[parent])
             shares.insert(0, coarse)
         weights, level_weights = shares[0], []
@@ -229,7 +220,7 @@ class BlockHierarchy:
         return self._trust[level] if level < len(self._trust) else np.ones(self.count)
 
     def compute_range_variance(self, first: int, last: int) -> float:
-        """The variance of the sum of the estimates of the leaves first to last, both included."""
+        """Compute the variance of the sum of the estimates of the leaves first to last, both included."""
         if not 0 <= first <= last < self.count:
             raise InvalidInput(f"a range is within the leaves 0 to {self.count - 1}, its first not after its last")
         start, share, variance = first, np.ones(last - first + 1), 0.0
@@ -244,7 +235,7 @@ class BlockHierarchy:
         return max(variance + float((share**2 * self._up[0][start : start + len(share)]).sum()), 0.0)
 
     def compute_mean_range_variance(self) -> float:
-        """The mean of the variances of all ranges, each counted once."""
+        """Compute the mean of the variances of all ranges, each counted once."""
         count, share = self.count, np.ones(self.count)
         total = self.variances[-1] * (count * (count + 1) * (count + 2) / 6)
         for level in reversed(range(len(self.starts) - 1)):
@@ -305,14 +296,8 @@ class BlockHierarchy:
         return [upward / below[parent] for upward, below, parent in levels]
 
 
-def _is_refined_by(level: IntArray, finer: IntArray) -> bool:
-    """Whether the finer level starts a node wherever this one does."""
-    place = np.searchsorted(finer, level)
-    return bool(place[-1] < len(finer) and (finer[place] == level).all())
-
-
 def sum_squares_over_ranges(weights: Array, starts: IntArray) -> Array:
-    """For every node, the sum over all ranges of leaves of the square of what its weights add up to in the range.
+    """Sum, for every node, over all ranges of leaves the square of what its weights add up to in the range.
 
     A range is the difference of two of the n + 1 prefixes, and the sum over pairs of squared differences of numbers p
     is (n + 1) sum p^2 - (sum p)^2.
@@ -328,12 +313,12 @@ def sum_squares_over_ranges(weights: Array, starts: IntArray) -> Array:
 
 
 def count_halvings(count: int) -> int:
-    """How often so many cells can be halved."""
+    """Count how often so many cells can be halved."""
     return (count - 1).bit_length()
 
 
 def compute_level_errors(count: int) -> list[float]:
-    """What a unit of variance adds to the mean square error of all ranges: of the total, then of each halving."""
+    """Compute what a unit of variance adds to the mean square error of all ranges: of the total, then each halving."""
     share, errors = np.ones(count), []
     for level in range(count_halvings(count)):
         width = 2**level
@@ -347,41 +332,17 @@ def compute_level_errors(count: int) -> list[float]:
 
 
 def find_best_weights(errors: Sequence[float], noise_kind: NoiseKind, known_total: bool) -> tuple[float, ...]:
-    """The weights of the least sum of error / weight^2, for what may be spent."""
+    """Find the weights of the least sum of error / weight^2, for what may be spent."""
     if noise_kind == "laplace":
         roots = [error ** (1 / 3) for error in errors]
         return round_shares([root / sum(roots) for root in roots])
     prices = [1 + known_total, *(1 for _ in errors[1:])]
     squares = [math.sqrt(error / price) for error, price in zip(errors, prices, strict=True)]
-    cost = _compute_max_cost(squares) if known_total else sum(squares)
+    cost = sum(squares)
+    if known_total:  # one who moves between two cells costs twice where they part, once in each finer halving
+        finer = accumulate(reversed(squares))
+        cost = max(square + below for square, below in zip(reversed(squares), finer, strict=True))
     return tuple(math.sqrt(square / cost) for square in squares)
-
-
-def _compute_max_cost(squares: Sequence[float]) -> float:
-    """What one who moves between two cells costs at most: twice where they part, once in each finer halving."""
-    finer = accumulate(reversed(squares))
-    return max(square + below for square, below in zip(reversed(squares), finer, strict=True))
-
-
-__all__ = [
-    "BlockHierarchy",
-    "HistogramStrategy",
-    "NoiseKind",
-    "StrategyKind",
-    "compute_rollup_weights",
-    "find_best_strategy",
-    "list_histogram_strategies",
-]
-
-StrategyKind = Literal["flat", "tree", "wavelet"]
-Sizes = tuple[int, ...]
-Weights = tuple[float, ...]
-MAX_BRANCHING = 64
-"""The most children of a node that are tried."""
-MAX_FINALISTS = 4
-"""So many of them are compared exactly: blocks at the end that are shorter move the order a little."""
-MAX_COARSER_LEVELS = 7
-"""Of up to so many levels above the finest every choice is tried for a roll-up; of more, all of them and none."""
 
 
 @dataclass(frozen=True)
@@ -405,7 +366,7 @@ class HistogramStrategy:
 
     @property
     def name(self) -> str:
-        """It in words."""
+        """The strategy in words."""
         blocks = [size for size in self.sizes if 1 < size < self.count]
         block_sizes = [f"{size:,}" for size in reversed(blocks)]
         if len(block_sizes) > 4:
@@ -417,24 +378,22 @@ class HistogramStrategy:
 
 
 def find_best_strategy(count: int, noise_kind: NoiseKind, known_total: bool) -> HistogramStrategy:
-    """The tree where its error is less than that of measuring every cell, else that; a wavelet is never measured."""
+    """Return the tree where its error is less than that of measuring every cell, else that; never a wavelet."""
     flat, *others = list_histogram_strategies(count, noise_kind, known_total)
     return min([flat, *(other for other in others if other.kind == "tree")], key=lambda strategy: strategy.error)
 
 
 @lru_cache(maxsize=256)
 def list_histogram_strategies(count: int, noise_kind: NoiseKind, known_total: bool) -> tuple[HistogramStrategy, ...]:
-    """The best of each kind for so many cells: flat, tree, wavelet; without those that come to the same as flat.
+    """List the best of each kind for so many cells: flat, tree, wavelet; without those that come to the same as flat.
 
     The wavelet is there to be compared: but for two cells of a known total the best of the others is as good or better.
     """
     if count < 1 or noise_kind not in ("laplace", "gaussian"):
         raise InvalidInput("a histogram has at least one cell, and its noise is laplace or gaussian")
     candidates = [_build_block_strategy("flat", count, (1,), (1.0,), known_total)]
-    trees = [
-        _build_block_strategy("tree", count, *tree, known_total)
-        for tree in _find_best_trees(count, noise_kind, known_total)
-    ]
+    best_trees = _find_best_trees(count, noise_kind, known_total)
+    trees = [_build_block_strategy("tree", count, *tree, known_total) for tree in best_trees]
     candidates += sorted(trees, key=lambda tree: tree.error)[:1]
     if count > 1:
         candidates.append(_build_wavelet_strategy(count, noise_kind, known_total))
@@ -483,10 +442,8 @@ def _list_block_sizes(branching: int, count: int) -> tuple[int, ...]:
 def _compute_trace(count: int, size: int) -> float:
     """How much of the squares of all ranges is seen by blocks of a size: tr(QG), G_ij = (min + 1)(count - max)."""
     full_blocks, remainder = divmod(count, size)
-    first, second = (
-        size * full_blocks * (full_blocks - 1) // 2,
-        size**2 * full_blocks * (full_blocks - 1) * (2 * full_blocks - 1) // 6,
-    )
+    first = size * full_blocks * (full_blocks - 1) // 2
+    second = size**2 * full_blocks * (full_blocks - 1) * (2 * full_blocks - 1) // 6
     blocks = full_blocks * _sum_block(count, 0, size) + size**2 * (first * (count - size) - second)
     return (blocks + _sum_block(count, full_blocks * size, remainder)) / size
 
@@ -499,7 +456,7 @@ def _sum_block(count: int, start: int, size: int) -> int:
 
 
 def compute_rollup_weights(blocks: Sequence[int], noise_kind: NoiseKind, known_total: bool) -> tuple[float, ...]:
-    """The share of each level of nested groups, for the least mean square error of all groups of all levels.
+    """Compute the share of each level of nested groups, for the least mean square error of all groups of all levels.
 
     `blocks` has the number of groups of each level, coarse to fine; groups of a level are taken to be equally large.
     A level may have weight 0, the finest never. Neither equal weights nor the finest level alone are better.
@@ -512,17 +469,16 @@ def compute_rollup_weights(blocks: Sequence[int], noise_kind: NoiseKind, known_t
     traces[0] *= known_total
     candidates = []
     for levels in _list_level_choices(blocks):
-        fewer = iter(
-            find_best_shares([traces[0], *(traces[k + 1] for k in levels)], [sizes[k] for k in levels], noise_kind)
-        )
-        shares = tuple(next(fewer) if k in levels else 0.0 for k in range(len(blocks)))
+        level_traces = [traces[0], *(traces[level + 1] for level in levels)]
+        level_shares = iter(find_best_shares(level_traces, [sizes[level] for level in levels], noise_kind))
+        shares = tuple(next(level_shares) if level in levels else 0.0 for level in range(len(blocks)))
         candidates.append((compute_share_loss(traces, sizes, shares), shares))
     return min(candidates)[1]
 
 
 def _list_level_choices(blocks: Sequence[int]) -> list[tuple[int, ...]]:
     """Levels to measure, the finest always among them; of two with equally many groups, which are the same, one."""
-    *coarser, finest = (level for level, many in enumerate(blocks) if many not in blocks[level + 1 :])
+    *coarser, finest = (level for level, count in enumerate(blocks) if count not in blocks[level + 1 :])
     if len(coarser) > MAX_COARSER_LEVELS:
         return [(finest,), (*coarser, finest)]
-    return [(*subset, finest) for many in range(len(coarser) + 1) for subset in combinations(coarser, many)]
+    return [(*subset, finest) for size in range(len(coarser) + 1) for subset in combinations(coarser, size)]

@@ -1,14 +1,13 @@
-"""Linear algebra for least squares: checked vectors, normal equations, selected inverse entries.
+"""Linear algebra for least squares: checked vectors, normal equations, and the inverse entries that variances need.
 
 With S = V^(1/2) B, columns scaled to length 1, least squares needs (S'S) y = r. S'S is positive semidefinite with a
 unit diagonal: it is factored without pivoting in a fill-reducing order, and a pivot near 0 is a constraint that those
 before it imply. Every such constraint is checked against B itself before it is left out.
 
-The entries of a sparse inverse that variances need, and no others (Takahashi, Fagan and Chin, 1973).
-
-With M = L D L' and Z its inverse, column j of Z on the rows I of column j of L is -Z[I, I] L[I, j], and Z[j, j] is
-1/D[j] - L[I, j]' Z[I, j]. The rows I lie among the first of them, p, and the rows of column p: so from the last column
-to the first, each column reads its block Z[I, I] in the block of p.
+Variances need some entries of a sparse inverse, and no others (Takahashi, Fagan and Chin, 1973). With M = L D L' and Z
+its inverse, column j of Z on the rows I of column j of L is -Z[I, I] L[I, j], and Z[j, j] is 1/D[j] - L[I, j]' Z[I, j].
+The rows I lie among the first of them, p, and the rows of column p: so from the last column to the first, each column
+reads its block Z[I, I] in the block of p.
 """
 
 from __future__ import annotations
@@ -37,11 +36,27 @@ MATRIX_SHAPES = {
 }
 """What the matrices that people give are made of."""
 MAX_VARIANCE_RATIO = 1e12
+RIDGE = 1e-14
+"""Added to the unit diagonal, so that the pivot of a redundant constraint is tiny but not exactly 0."""
+SMALL_PIVOT = 1e-6
+REDUNDANCY_TOLERANCE = 1e-7
+"""A constraint of which the others leave no larger part than this is redundant."""
+EQUALITY_TOLERANCE = 1e-9
+"""Two numbers that differ by this part of their size are the same."""
+MAX_PRODUCTS = 200_000_000
+MAX_CONSTRAINTS_PER_CELL = 3_000
+"""So many constraints on one cell take seconds; twice as many a minute and gigabytes."""
+CROWDED_COLUMN = 1_000
+MAX_DENSE_ENTRIES = 100_000
+MAX_DENSE_CONSTRAINTS = 6_000
+"""So many constraints are inverted in full, where more than a tenth of their factor is filled."""
+BLOCK_SIZE = 64
+MAX_NAMES_SHOWN = 5
 FINITE_RULE = "finite numbers of at most 10^100; take out or mend those that are NaN, infinite or larger"
 
 
 def parse_vector(numbers: object, what: str) -> Array:
-    """A list of finite numbers."""
+    """Read a list of finite numbers."""
     array = parse_floats(numbers, what)
     if array.ndim != 1 or not len(array):
         raise InvalidInput(f"{what} must be a list of numbers, at least one, got shape {array.shape}")
@@ -51,7 +66,7 @@ def parse_vector(numbers: object, what: str) -> Array:
 
 
 def parse_constants(numbers: object, count: int) -> Array:
-    """The right hand side: one finite number for every constraint, and one alone where there is one."""
+    """Read the right hand side: one finite number for every constraint, or one alone where there is one."""
     array = np.atleast_1d(parse_floats(numbers, "the constants c"))
     if array.shape != (count,):
         raise InvalidInput(
@@ -61,7 +76,7 @@ def parse_constants(numbers: object, count: int) -> Array:
 
 
 def parse_variances(variance: object, answers: int) -> Array:
-    """The variance of every answer's noise: one number for all, or one for each; the unit, 1, where none is given."""
+    """Read the variance of every answer's noise: one number for all, or one for each; 1 where none is given."""
     if variance is None:
         return np.ones(answers)
     array = parse_floats(variance, "the variance")
@@ -83,22 +98,19 @@ def parse_variances(variance: object, answers: int) -> Array:
 
 
 def parse_matrix(entries: Any, shape: tuple[int | None, int | None], what: str) -> Sparse:
-    """A finite matrix, one of those in HAS, dense or sparse, as sparse; None in the shape is any number."""
+    """Read a finite matrix named in MATRIX_SHAPES, dense or sparse, as sparse; None in the shape is any number."""
     from scipy import sparse
 
-    parsed_entries = (
-        sparse.csc_array(entries, copy=True)
-        if sparse.issparse(entries) and entries.ndim == 2
-        else parse_floats(entries, what)
-    )
-    if parsed_entries.ndim != 2:
+    is_sparse = sparse.issparse(entries) and entries.ndim == 2
+    matrix = sparse.csc_array(entries, copy=True) if is_sparse else parse_floats(entries, what)
+    if matrix.ndim != 2:
         raise InvalidInput(f"{what} has {MATRIX_SHAPES[what]}")
-    for need, has, side in zip(shape, parsed_entries.shape, ("row", "column"), strict=True):
+    for need, has, side in zip(shape, matrix.shape, ("row", "column"), strict=True):
         if need not in {None, has}:
             raise InvalidInput(
                 f"{what} has {MATRIX_SHAPES[what]}; here it must have {need} {side}{'s' * (need != 1)}, got {has}"
             )
-    columns = sparse.csc_array(parsed_entries)
+    columns = sparse.csc_array(matrix)
     columns.data = parse_floats(columns.data, what)
     if not (np.abs(columns.data) <= MAX_NUMBER).all():
         raise InvalidInput(f"{what} must hold {FINITE_RULE}")
@@ -108,13 +120,13 @@ def parse_matrix(entries: Any, shape: tuple[int | None, int | None], what: str) 
 
 
 def freeze_array(values: Array) -> Array:
-    """The same array, which nobody can change any more."""
+    """Make an array read-only."""
     values.setflags(write=False)
     return values
 
 
 def parse_floats(numbers: object, what: str) -> Array:
-    """Numbers of any shape, a fresh copy, so that no caller's array is shared."""
+    """Read numbers of any shape as a fresh copy, so that no caller's array is shared."""
     try:
         raw = np.asarray(numbers)
         if raw.dtype.kind not in "biufO":
@@ -124,25 +136,9 @@ def parse_floats(numbers: object, what: str) -> Array:
         raise InvalidInput(f"{what} must be numbers, all lists in it equally long, got something else") from None
 
 
-RIDGE = 1e-14
-"""Added to the unit diagonal, so that the pivot of a redundant constraint is tiny but not exactly 0."""
-SMALL_PIVOT = 1e-6
-REDUNDANCY_TOLERANCE = 1e-7
-"""A constraint of which the others leave no larger part than this is redundant."""
-EQUALITY_TOLERANCE = 1e-9
-"""Two numbers that differ by this part of their size are the same."""
-MAX_PRODUCTS = 200_000_000
-MAX_CONSTRAINTS_PER_CELL = 3_000
-"""So many constraints on one cell take seconds; twice as many a minute and gigabytes."""
-CROWDED_COLUMN = 1_000
-MAX_DENSE_ENTRIES = 100_000
-BLOCK_SIZE = 64
-MAX_NAMES_SHOWN = 5
-
-
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Independent constraints, ready to be solved. `unit` is S; `kept` and `lost` are columns of B."""
+    """Independent constraints, ready to be solved. `unit` is S; `independent` and `redundant` are columns of B."""
 
     root: Array
     unit: Sparse
@@ -157,7 +153,7 @@ class NormalEquations:
 
     @cached_property
     def factor(self) -> Any:
-        """Its factor."""
+        """The factor of S'S."""
         return _factor_gram(self.gram)
 
     @property
@@ -171,7 +167,7 @@ class NormalEquations:
         return np.linalg.qr(self.unit.toarray())[0]
 
     def solve(self, right: Array) -> Array:
-        """y with (S'S) y = right, refined until it no longer improves."""
+        """Find y with (S'S) y = right, refined until it no longer improves."""
         if not len(self.independent):
             return np.zeros_like(right)
         solution = self.factor.solve(right)
@@ -185,11 +181,11 @@ class NormalEquations:
         return np.asarray(solution)
 
     def compute_multipliers(self, gap: Array) -> Array:
-        """lambda with (B'VB) lambda = gap, of the kept constraints."""
+        """Compute lambda with (B'VB) lambda = gap, of the independent constraints."""
         return np.asarray(self.solve(gap / self.size) / self.size)
 
     def compute_correction(self, gap: Array) -> Array:
-        """V B lambda: the least change, weighted by 1/V, that closes the gap."""
+        """Compute V B lambda: the least change, weighted by 1/V, that closes the gap."""
         return np.asarray(self.root * (self.unit @ self.solve(gap / self.size)))
 
 
@@ -211,10 +207,9 @@ def build_normal_equations(B: Sparse, variance: Array) -> NormalEquations:  # no
     independent = _find_independent(all_equations, 1 / root)
     if len(independent) == len(nonzero):
         return all_equations  # with its factor
-    redundant = np.setdiff1d(np.arange(B.shape[1]), nonzero[independent])
-    return NormalEquations(
-        root, unit[:, independent].tocsc(), size[nonzero[independent]], nonzero[independent], redundant
-    )
+    columns = nonzero[independent]
+    redundant = np.setdiff1d(np.arange(B.shape[1]), columns)
+    return NormalEquations(root, unit[:, independent].tocsc(), size[columns], columns, redundant)
 
 
 def require_consistent(
@@ -224,40 +219,29 @@ def require_consistent(
     values: Array,
     name: Callable[[int], str],
 ) -> None:
-    """Refuse constraints that contradict each other: values that satisfy the kept ones must satisfy the lost ones."""
+    """Refuse contradictions: values that satisfy the independent constraints must satisfy the redundant ones."""
     if not len(equations.redundant):
         return
-    redundant = B[:, equations.redundant]
-    scale = np.maximum(np.maximum(1.0, np.abs(c[equations.redundant])), np.abs(redundant).T @ np.abs(values))
-    wrong = np.flatnonzero(np.abs(redundant.T @ values - c[equations.redundant]) > EQUALITY_TOLERANCE * scale)
-    if len(wrong):
-        column = int(equations.redundant[wrong[0]])
-        raise _build_contradiction(equations, column, _find_combination(equations, B, column), name)
-
-
-def _build_contradiction(
-    equations: NormalEquations, column: int, weights: Array, name: Callable[[int], str]
-) -> InvalidInput:
+    redundant, constants = B[:, equations.redundant], c[equations.redundant]
+    scale = np.maximum(np.maximum(1.0, np.abs(constants)), np.abs(redundant).T @ np.abs(values))
+    wrong = np.flatnonzero(np.abs(redundant.T @ values - constants) > EQUALITY_TOLERANCE * scale)
+    if not len(wrong):
+        return
+    column = int(equations.redundant[wrong[0]])
+    scaled = B[:, [column]].toarray().ravel() * equations.root
+    # The weights with which the independent constraints make this one.
+    weights = equations.solve(equations.unit.T @ scaled) / equations.size
     against = equations.independent[np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)]
     if not len(against):
-        return InvalidInput(f"no answers can satisfy this constraint: {name(column)}; change it or leave it out")
-    return InvalidInput(
-        "these constraints contradict each other: "
-        f"{format_constraint_names([name(column), *(name(int(j)) for j in against)])}; "
-        "change one of them or leave it out"
-    )
+        raise InvalidInput(f"no answers can satisfy this constraint: {name(column)}; change it or leave it out")
+    names = format_constraint_names([name(column), *(name(int(other)) for other in against)])
+    raise InvalidInput(f"these constraints contradict each other: {names}; change one of them or leave it out")
 
 
 def format_constraint_names(names: list[str]) -> str:
-    """Names in words, the first few of many."""
+    """Join names, the first few of many."""
     suffix = f"; and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
     return "; ".join(names[:MAX_NAMES_SHOWN]) + suffix
-
-
-def _find_combination(equations: NormalEquations, B: Sparse, column: int) -> Array:  # noqa: N803
-    """The weights with which the kept constraints make this one."""
-    scaled = B[:, [column]].toarray().ravel() * equations.root
-    return np.asarray(equations.solve(equations.unit.T @ scaled) / equations.size)
 
 
 def _find_independent(equations: NormalEquations, units: Array) -> Places:
@@ -276,16 +260,15 @@ def _find_independent(equations: NormalEquations, units: Array) -> Places:
 
 
 def _are_all_implied(unit: Sparse, units: Array, independent: Places, doubtful: Places) -> bool:
-    """Whether the kept columns imply all others: two sums of these with weights in which nothing cancels tell."""
+    """Whether the independent columns imply the others: two sums of these, with weights that cancel nothing, tell."""
     angles = np.arange(1.0, len(doubtful) + 1)
     sums = unit[:, doubtful] @ np.column_stack([np.cos(angles), np.sin(angles)])
-    return bool(
-        (np.linalg.norm(_compute_residual(unit, units, independent, sums), axis=0) <= REDUNDANCY_TOLERANCE).all()
-    )
+    residual = _compute_residual(unit, units, independent, sums)
+    return bool((np.linalg.norm(residual, axis=0) <= REDUNDANCY_TOLERANCE).all())
 
 
 def _find_unimplied(unit: Sparse, units: Array, independent: Places, doubtful: Places) -> Places:
-    """Those of the doubtful columns that neither the kept ones nor each other imply."""
+    """Those of the doubtful columns that neither the independent ones nor each other imply."""
     from scipy.linalg import qr
 
     residual = _compute_residual(unit, units, independent, unit[:, doubtful].toarray())
@@ -294,10 +277,9 @@ def _find_unimplied(unit: Sparse, units: Array, independent: Places, doubtful: P
 
 
 def _compute_residual(unit: Sparse, units: Array, independent: Places, columns: Array) -> Array:
-    """What the kept columns leave of these, as a part of their length in the units of B."""
-    trial = NormalEquations(
-        np.ones(len(units)), unit[:, independent].tocsc(), np.ones(len(independent)), independent, independent
-    )
+    """What the independent columns leave of these, as a part of their length in the units of B."""
+    size = np.ones(len(independent))
+    trial = NormalEquations(np.ones(len(units)), unit[:, independent].tocsc(), size, independent, independent)
     residual = (columns - trial.unit @ trial.solve(trial.unit.T @ columns)) * units[:, None]
     return np.asarray(residual / np.maximum(np.linalg.norm(columns * units[:, None], axis=0), 1 / MAX_NUMBER))
 
@@ -311,10 +293,6 @@ def _factor_gram(gram: Sparse) -> Any:
     # The first order fills in less, but takes seconds where one constraint meets thousands of others.
     order = "MMD_AT_PLUS_A" if np.diff(lifted.indptr).max() <= CROWDED_COLUMN else "COLAMD"
     return splu(lifted, permc_spec=order, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-
-
-MAX_DENSE_CONSTRAINTS = 6_000
-"""So many constraints are inverted in full, where more than a tenth of their factor is filled."""
 
 
 def compute_quadratic_forms(equations: NormalEquations) -> Array:

@@ -1,9 +1,7 @@
-"""Linear refinement and reconciliation of noisy answers (document 002).
+"""Linear refinement and reconciliation of noisy answers (document 002; ERRATA 5).
 
-Linear refinement: noisy answers X become A X + D c + h, which satisfy B' mu = c (document 002; ERRATA 5).
-
-The best linear unbiased one moves the answers as little as the constraints allow, each weighed by its own noise:
-X + V B lambda with (B'VB) lambda = c - B'X.
+Noisy answers X become A X + D c + h, which satisfy B' mu = c. The best linear unbiased refinement moves the answers as
+little as the constraints allow, each weighed by its own noise: X + V B lambda with (B'VB) lambda = c - B'X.
 """
 
 from __future__ import annotations
@@ -41,6 +39,9 @@ INTEGER_NOISE_VARIANCE = 0.25
 """What a whole-number noise is taken to vary more, so that intervals by variance hold (linear_refinement.md)."""
 MAX_ANSWERS = 5_000
 """A covariance of more answers than this is not written out."""
+MAX_FACT_ANSWERS = 200
+"""What a fact costs each number apart is computed for so many answers; for more it is called unbounded."""
+EXACT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class RefinementCovariance:
     """How the error of linearly refined answers is spread: V - V B (B'VB)^-1 B'V.
 
     Where constants are noisy themselves (the answers' own total), `floating` are the columns of V B (B'VB)^-1 that
-    carry them and `of_floating` is the constants' covariance: that much comes back.
+    carry them and `floating_covariance` is the constants' covariance: that much comes back.
     """
 
     variance: Array
@@ -58,13 +59,13 @@ class RefinementCovariance:
 
     @cached_property
     def variances(self) -> Array:
-        """Of each answer; never above that of its own noise but for noisy constants."""
+        """The variance of each answer; never above that of its own noise but for noisy constants."""
         gained = compute_quadratic_forms(self.equations)
         floating_variances = ((self.floating @ self.floating_covariance) * self.floating).sum(axis=1)
         return freeze_array(self.variance * np.clip(1 - gained, 0.0, 1.0) + floating_variances)
 
     def compute_covariance(self) -> Array:
-        """Of all of them."""
+        """Compute the covariance of all answers."""
         root, unit = self.equations.root, self.equations.unit
         basis = self.equations.basis if self.equations.is_small else None
         gained = unit @ self.equations.solve(unit.T.toarray()) if basis is None else basis @ basis.T
@@ -77,8 +78,8 @@ class Refined:
     """Answers that satisfy what must be true, with what is known of their error.
 
     `dropped` names constraints that the others imply. `guarantee` is that of the noisy answers where all constraints
-    were structural. Covariance and variances are of the linear refinement by the equalities alone: `centre`.
-    `in_units` says that no variance was given: all variances are then in units of the common one.
+    were structural. Covariance and variances are of the linear refinement by the equalities alone, `center`. `in_units`
+    says that no variance was given: all variances are then in units of the common one.
     """
 
     values: Array
@@ -94,7 +95,7 @@ class Refined:
         freeze_array(self.values)
 
     def covariance(self) -> Array:
-        """The covariance of the refined answers, in full; in units of the common variance where none was given."""
+        """Compute the covariance of the refined answers in full; in units of the common variance if none was given."""
         if len(self.values) > MAX_ANSWERS:
             raise InvalidInput(
                 f"the covariance of {len(self.values)} answers is too large to write out, at most {MAX_ANSWERS} fit; "
@@ -103,11 +104,11 @@ class Refined:
         return self.spread.compute_covariance()
 
     def variances(self) -> Array:
-        """The variance of each refined answer; in units of the common variance where none was given."""
+        """Return the variance of each refined answer; in units of the common variance where none was given."""
         return self.spread.variances
 
     def intervals(self, confidence: object = 0.95, step: float = 0.0) -> Array:
-        """For each answer two ends that hold the exact one with at least this confidence, each answer apart.
+        """Compute two ends for each answer that hold the exact one with at least this confidence, each answer apart.
 
         Assumed: the answers' noises are independent, each Laplace or Gaussian with the variance given; and the
         confidence is at least one half. Of whole-number versions of these say by `step` how far apart the values are:
@@ -124,7 +125,7 @@ class Refined:
 
 
 def compute_worst_quantile(confidence: object) -> float:
-    """So many standard deviations hold a weighted sum of independent Laplace and Gaussian noises this often.
+    """Compute how many standard deviations hold a weighted sum of independent Laplace and Gaussian noises this often.
 
     From one half on the worst of such sums is one of the two ends: a Laplace noise alone, or Gaussian ones
     (linear_refinement.md).
@@ -133,24 +134,18 @@ def compute_worst_quantile(confidence: object) -> float:
     return max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2))
 
 
-EXACT_TOLERANCE = 1e-9
-
-
 def refine_linear(noisy: object, B: Any, c: object, variance: object = None) -> Refined:  # noqa: N803
-    """The best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance.
-
-    That they are is shown in linear_refinement.md.
+    """Compute the best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance.
 
     B has a row for each answer and a column for each constraint, dense or scipy sparse. The variance of the noise is
     one number, or one for each answer; the refined values do not depend on it where it is the same for all, and need
-    none then, but intervals do.
+    none then, but intervals do. Proof: linear_refinement.md.
     """
     answers = parse_vector(noisy, "the noisy answers")
     columns = parse_matrix(B, (len(answers), None), "B")
     right = parse_constants(c, columns.shape[1])
-    refined = refine_by_equalities(
-        answers, columns, right, parse_variances(variance, len(answers)), "constraint {}".format
-    )
+    variances = parse_variances(variance, len(answers))
+    refined = refine_by_equalities(answers, columns, right, variances, "constraint {}".format)
     return replace(refined, in_units=variance is None)
 
 
@@ -162,7 +157,7 @@ def refine_by_equalities(
     name: Callable[[int], str],
     floating: tuple[int, ...] = (),
 ) -> Refined:
-    """The same, for what was read already; `floating` are the columns whose constant is B'X itself."""
+    """Refine answers that were read already; `floating` are the columns whose constant is B'X itself."""
     equations = build_normal_equations(B, variance)
     values = noisy.copy()
     for _ in range(2):  # the second step takes away what the first left by rounding
@@ -191,14 +186,14 @@ def _compute_floating_terms(
 
 @dataclass(frozen=True, eq=False)
 class LinearRefinement:
-    """Any linear refinement A X + D c + h of noisy answers X by constants c; `best` is the one least squares gives."""
+    """A linear refinement A X + D c + h of noisy answers X by constants c; `best` is the one least squares gives."""
 
     A: Any
     D: Any
     h: Any = None
 
     def __post_init__(self) -> None:
-        """Dense, finite, of shapes that fit: A is n x n, D n x m, h n."""
+        """Require dense, finite arrays of shapes that fit: A is n x n, D n x m, h n."""
         square = parse_matrix(self.A, (None, None), "A")
         cells = square.shape[0]
         if square.shape[1] != cells or cells > MAX_ANSWERS:
@@ -212,7 +207,7 @@ class LinearRefinement:
 
     @staticmethod
     def best(B: Any, variance: object = None) -> LinearRefinement:  # noqa: N803
-        """The best linear unbiased one for these constraints, none of which the others may imply."""
+        """Build the best linear unbiased one for these constraints, none of which the others may imply."""
         columns = parse_matrix(B, (None, None), "B")
         if columns.shape[0] > MAX_ANSWERS:
             raise InvalidInput(f"A is written out for at most {MAX_ANSWERS} answers; use refine_linear for more")
@@ -221,15 +216,14 @@ class LinearRefinement:
         if len(equations.redundant):
             names = format_constraint_names([f"constraint {column}" for column in equations.redundant])
             raise InvalidInput(f"the other constraints imply {names}; leave that out")
-        picked = np.diag(1 / equations.size)
-        shares = equations.root[:, None] * (equations.unit @ equations.solve(picked))
-        removed_part = shares @ columns.T.toarray()
-        projection = np.eye(len(weights)) - removed_part
-        rounding = EXACT_TOLERANCE**1.5 * (1 + np.abs(shares) @ np.abs(columns.T.toarray()))
+        shares = equations.root[:, None] * (equations.unit @ equations.solve(np.diag(1 / equations.size)))
+        transposed = columns.T.toarray()
+        projection = np.eye(len(weights)) - shares @ transposed
+        rounding = EXACT_TOLERANCE**1.5 * (1 + np.abs(shares) @ np.abs(transposed))
         return LinearRefinement(np.where(np.abs(projection) > rounding, projection, 0.0), shares)
 
     def apply(self, noisy: object, c: object) -> Array:
-        """A X + D c + h."""
+        """Compute A X + D c + h."""
         answers = parse_vector(noisy, "the noisy answers")
         if len(answers) != len(self.A):
             raise InvalidInput(f"this refinement is of {len(self.A)} answers, got {len(answers)}")
@@ -248,7 +242,7 @@ class LinearRefinement:
         return _are_close(self.A + self.D @ columns.T, np.eye(len(self.A))) and _are_close(self.h, 0.0)
 
     def covariance(self, variance: object = None) -> Array:
-        """A V A': the covariance of the refined answers, for independent noises of these variances.
+        """Compute A V A', the covariance of the refined answers, for independent noises of these variances.
 
         In units of the common variance where none is given.
         """
@@ -262,10 +256,6 @@ def _are_close(first: Any, second: Any) -> bool:
     return bool(np.abs(first - second).max(initial=0.0) <= EXACT_TOLERANCE)
 
 
-MAX_FACT_ANSWERS = 200
-"""What a fact costs each number apart is computed for so many answers; for more it is called unbounded."""
-
-
 def reconcile(
     noisy: object,
     constraints: Iterable[Constraint] = (),
@@ -276,25 +266,26 @@ def reconcile(
     guarantee: Guarantee | None = None,
     changes: object = None,
 ) -> Refined:
-    """The answers nearest to the noisy ones, squares weighed by 1/variance, that satisfy all constraints.
+    """Find the answers nearest to the noisy ones, squares weighed by 1/variance, that satisfy all constraints.
 
     With `whole` they are whole numbers, each less than 1 from those, that keep totals, nesting, bounds and order.
-    Facts need accept_facts=True, the guarantee of the noisy answers and their variance; the label then says what it
-    cost, for the changes of the exact answers between neighbours (rows; one cell by one where none are given).
+    Facts need accept_facts=True, the guarantee of the noisy answers and their variance; the guarantee then says what
+    they cost, for the changes of the exact answers between neighbours (rows; one cell by one where none are given).
     """
     answers = parse_vector(noisy, "the noisy answers")
     weights = parse_variances(variance, len(answers))
     constraint_set = gather_constraints(answers, constraints)
-    label = _label_guarantee(
-        constraint_set, weights if variance is not None else None, accept_facts, guarantee, changes
-    )
-    if not whole:
-        return replace(_reconcile_answers(answers, weights, constraint_set), guarantee=label, in_units=variance is None)
-    from discreet.estimation.raking import ControlledRounding
+    stated_variance = None if variance is None else weights
+    label = _label_guarantee(constraint_set, stated_variance, accept_facts, guarantee, changes)
+    if whole:
+        from discreet.estimation.raking import ControlledRounding
 
-    rounding = ControlledRounding.of(constraint_set)
-    refined = _reconcile_answers(answers, weights, rounding.constraint_set)
-    return replace(refined, values=rounding.round_values(refined.values), guarantee=label, in_units=variance is None)
+        rounding = ControlledRounding.of(constraint_set)
+        refined = _reconcile_answers(answers, weights, rounding.constraint_set)
+        refined = replace(refined, values=rounding.round_values(refined.values))
+    else:
+        refined = _reconcile_answers(answers, weights, constraint_set)
+    return replace(refined, guarantee=label, in_units=variance is None)
 
 
 def _reconcile_answers(answers: Array, variance: Array, constraint_set: ConstraintSet) -> Refined:
@@ -347,13 +338,11 @@ def _compute_fact_rho(constraint_set: ConstraintSet, variance: Array, changes: o
     """The largest rho of one refined number apart; infinite where it is not known to be smaller."""
     if constraint_set.has_inequalities or constraint_set.floating or len(variance) > MAX_FACT_ANSWERS:
         return math.inf
-    moves = (
-        np.eye(len(variance)) if changes is None else parse_matrix(changes, (None, len(variance)), "changes").toarray()
-    )
-    if (
-        np.abs(moves @ constraint_set.matrix[:, np.flatnonzero(~constraint_set.is_fact)]).max(initial=0.0)
-        > EXACT_TOLERANCE
-    ):
+    answers_change = np.eye(len(variance))
+    if changes is not None:
+        answers_change = parse_matrix(changes, (None, len(variance)), "changes").toarray()
+    structural = constraint_set.matrix[:, np.flatnonzero(~constraint_set.is_fact)]
+    if np.abs(answers_change @ structural).max(initial=0.0) > EXACT_TOLERANCE:
         raise InvalidInput(
             "a change between neighbours must keep the structural constraints; give changes=, a row for each way in "
             "which the exact answers of two neighbouring data sets can differ"
@@ -363,5 +352,5 @@ def _compute_fact_rho(constraint_set: ConstraintSet, variance: Array, changes: o
     independent = build_normal_equations(constraint_set.matrix, variance).independent
     columns = constraint_set.matrix[:, independent]
     best = LinearRefinement.best(columns, variance)
-    constants_change = moves @ columns.toarray() * constraint_set.is_fact[independent]
-    return compute_rho_apart(best.A, best.D, np.sqrt(variance / 2), constants_change, moves)
+    constants_change = answers_change @ columns.toarray() * constraint_set.is_fact[independent]
+    return compute_rho_apart(best.A, best.D, np.sqrt(variance / 2), constants_change, answers_change)

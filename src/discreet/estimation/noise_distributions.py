@@ -1,4 +1,4 @@
-"""Distributions of noise as arrays: likelihoods, tails, posteriors of one number, weighted sums.
+"""Distributions of noise as arrays: likelihoods, tails, quantiles, posteriors of one number, weighted sums.
 
 Everything is in units of the answer: a noise drawn in grid units enters with the size of a unit.
 """
@@ -37,10 +37,23 @@ NEGLIGIBLE_RATIO = 1e-3
 """A part so much smaller than another adds nothing that shows to their sum."""
 MAX_SUMMED_LINES = 32
 """A polygon with at most so many lines of whole points above 0 is summed line by line."""
+PLACES_PER_DEVIATION = 6
+MIN_PROBABILITY = 1e-250
+MAX_PLACES = 500
+"""So many places of an answer are weighed to estimate its error; where it takes more the prior hardly helps."""
+NoiseParts = tuple[tuple[float, float, int], ...]
+"""Rates and weights of noises, and how often each."""
+TABLE_PLACES = 2**15
+MAX_DEVIATIONS, MAX_STEPS = 54.0, 8.0
+"""The law of a sum is tabulated to so many of its deviations, and of its longest steps, from 0."""
+MAX_RATE = 300.0
+"""A noise of a larger rate is never anything but 0."""
+BLUR_PLACES, BLUR_DEVIATIONS = 1.5, 4.0
+"""The law of a sum is blurred by a normal number of so many places, which stays within so many of its deviations."""
 
 
 def compute_log_probability(noise: Noise, units: Array) -> Array:
-    """ln P(N = units) but for a constant; between whole units the law is carried on."""
+    """Compute ln P(N = units) but for a constant; between whole units the law is carried on."""
     distances = np.abs(units)
     match noise:
         case DiscreteLaplace():
@@ -63,32 +76,22 @@ def _compute_staircase_level(distances: Array, points: int, units: int) -> Array
 
 
 def compute_upper_tail(noise: Noise, units: Array) -> Array:
-    """P(N >= units), units whole."""
-    k = np.abs(np.where(units > 0, units, 1 - units))
-    beyond = _compute_positive_tail(noise, k)
-    return np.where(units > 0, beyond, 1 - beyond)
-
-
-def _compute_positive_tail(noise: Noise, k: Array) -> Array:
-    """P(N >= k), k above 0."""
+    """Compute P(N >= units), units whole."""
+    positive = np.abs(np.where(units > 0, units, 1 - units))
     if isinstance(noise, DiscreteLaplace):
         rate = float(noise.rate)
-        return np.exp(-rate * k) / (1 + math.exp(-rate))
-    distinct, places = np.unique(k, return_inverse=True)
-    return np.array([noise.tail_units(int(count) - 1) / 2 for count in distinct])[places]
+        tail = np.exp(-rate * positive) / (1 + math.exp(-rate))
+    else:
+        distinct, places = np.unique(positive, return_inverse=True)
+        tail = np.array([noise.tail_units(int(count) - 1) / 2 for count in distinct])[places]
+    return np.where(units > 0, tail, 1 - tail)
 
 
 def compute_joint_log_probability(noise: VectorNoise, units: Sequence[Array]) -> Array:
-    """ln P of several noises at once, but for a constant. The arrays are large: no more than two are held at a time."""
+    """Compute ln P of several noises at once, but for a constant; of the large arrays two are held at a time."""
     match noise:
         case IndependentNoises():
-            return reduce(
-                np.add,
-                (
-                    compute_log_probability(component, component_units)
-                    for component, component_units in zip(noise.noises, units, strict=True)
-                ),
-            )
+            return reduce(np.add, map(compute_log_probability, noise.noises, units))
         case BoxStaircase():
             sides = zip(units, noise.boxes.half_widths, noise.boxes.widths, strict=True)
             levels = (np.ceil((np.abs(x) - half_width - 0.5) / width) for x, half_width, width in sides)
@@ -101,19 +104,19 @@ def compute_joint_log_probability(noise: VectorNoise, units: Sequence[Array]) ->
 
 
 def compute_deviations(noise: VectorNoise) -> tuple[float, ...]:
-    """The standard deviation of each component."""
+    """Compute the standard deviation of each component."""
     if isinstance(noise, IndependentNoises):
         return tuple(math.sqrt(component.variance()) for component in noise.noises)
     return tuple(map(math.sqrt, noise.variance()))
 
 
 def compute_sum_deviation(noise: VectorNoise, weights: Sequence[float]) -> float:
-    """The standard deviation of a weighted sum of the components; none goes with another."""
+    """Compute the standard deviation of a weighted sum of the components, which are uncorrelated."""
     return math.hypot(*(weight * sd for weight, sd in zip(weights, compute_deviations(noise), strict=True)))
 
 
 def compute_sum_tail(noise: VectorNoise, weights: Sequence[float], distance: Array) -> Array:
-    """P(|weighted sum of the components| > distance), each grid point spread over its cell."""
+    """Compute P(|weighted sum of the components| > distance), each grid point spread over its cell."""
     if isinstance(noise, IndependentNoises):
         return _compute_independent_tail(noise.noises, np.abs(weights), distance)
     if isinstance(noise, BoxStaircase):
@@ -122,22 +125,17 @@ def compute_sum_tail(noise: VectorNoise, weights: Sequence[float], distance: Arr
 
 
 def _compute_independent_tail(noises: Sequence[Noise], weights: Array, distance: Array) -> Array:
-    if all(isinstance(component, DiscreteGaussian) for component in noises):
-        squares = [
-            float(component.square) + EXTRA_VARIANCE for component in noises if isinstance(component, DiscreteGaussian)
-        ]
-        total = math.hypot(*(weight * math.sqrt(square) for weight, square in zip(weights, squares, strict=True)))
+    pairs = [*zip(noises, weights, strict=True)]
+    if all(isinstance(noise, DiscreteGaussian) for noise in noises):
+        squares = [(noise.square, weight) for noise, weight in pairs if isinstance(noise, DiscreteGaussian)]
+        total = math.hypot(*(weight * math.sqrt(float(square) + EXTRA_VARIANCE) for square, weight in squares))
         return np.array([math.erfc(x / total / math.sqrt(2)) for x in distance])
-    scales = [
-        weight / float(component.rate)
-        for component, weight in zip(noises, weights, strict=True)
-        if isinstance(component, DiscreteLaplace)
-    ]
+    scales = [weight / float(noise.rate) for noise, weight in pairs if isinstance(noise, DiscreteLaplace)]
     return compute_laplace_tail(scales, distance)
 
 
 def compute_laplace_tail(scales: Sequence[float], distance: Array) -> Array:
-    """P(|sum of independent Laplace numbers| > distance), by partial fractions of their common transform."""
+    """Compute P(|sum of independent Laplace numbers| > distance), by partial fractions of their common transform."""
     large_scales = _separate_scales([scale for scale in scales if scale > NEGLIGIBLE_RATIO * max(scales)])
     total = np.zeros(len(distance))
     for index, scale in enumerate(large_scales):
@@ -170,23 +168,16 @@ def _weigh_boxes(boxes: NestedBoxes) -> tuple[tuple[float, float], ...]:
     rate = compute_rate(boxes.fall)
     last = math.ceil((LOG_CUTOFF + 12) / rate)
     index = np.unique(np.round(np.linspace(0, last, min(last + 1, 200))))
-    size = np.prod(
-        [
-            2 * (half_width + index * width) + 1
-            for half_width, width in zip(boxes.half_widths, boxes.widths, strict=True)
-        ],
-        axis=0,
-    )
-    chance = (
-        np.exp(-rate * index + np.log(size)) * np.gradient(index)
-        if last >= 200
-        else np.exp(-rate * index + np.log(size))
-    )
+    sides = zip(boxes.half_widths, boxes.widths, strict=True)
+    size = np.prod([2 * (half_width + index * width) + 1 for half_width, width in sides], axis=0)
+    chance = np.exp(-rate * index + np.log(size))
+    if last >= 200:
+        chance = chance * np.gradient(index)
     return tuple(zip(index.tolist(), (chance / chance.sum()).tolist(), strict=True))
 
 
 def compute_uniform_tail(sides: Array, distance: Array) -> Array:
-    """P(|sum of independent uniform numbers on [-side, side]| > distance): volumes of a cut box, by its corners."""
+    """Compute P(|sum of independent uniform numbers on [-side, side]| > distance), by the corners of a cut box."""
     large_sides = sides[sides > NEGLIGIBLE_RATIO * sides.max()]
     if not len(large_sides):
         return np.ones(len(distance))  # nothing is known of what has no size, or no end
@@ -284,7 +275,7 @@ def _tabulate_cuts(noise: PolygonStaircase, weights: tuple[float, float]) -> tup
 
 @lru_cache(maxsize=1024)
 def compute_sum_quantile(noise: VectorNoise, weights: tuple[float, ...], confidence: float) -> float:
-    """A distance that the weighted sum of the components stays within with this probability: hardly above the least.
+    """Compute a distance that the weighted sum stays within with this probability: hardly above the least.
 
     Between two distances a tail may fall at any place, so it is not interpolated: the farther one holds.
     """
@@ -306,14 +297,6 @@ def _find_first_within(tails: Array, miss: float) -> int:
     return int(np.argmax(within)) if within.any() else len(tails) - 1
 
 
-FloatArray = NDArray[np.float64]
-PLACES_PER_DEVIATION = 6
-MIN_PROBABILITY = 1e-250
-MAX_PLACES = 500
-"""So many places of an answer are weighed to say how good it will be; where more would be needed the prior is so wide
-that it says nearly nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScaledNoise:
     """How far an answer falls from the truth: a noise of whole grid units, `unit` apart in units of the answer."""
@@ -326,11 +309,11 @@ class ScaledNoise:
         """Its standard deviation."""
         return math.sqrt(self.noise.variance()) / float(self.noise.step) * self.unit
 
-    def compute_log_probability(self, distances: FloatArray) -> FloatArray:
+    def compute_log_probability(self, distances: Array) -> Array:
         """How likely a distance is, but for a constant."""
         return compute_log_probability(self.noise, distances / self.unit)
 
-    def compute_upper_tail(self, distances: FloatArray) -> FloatArray:
+    def compute_upper_tail(self, distances: Array) -> Array:
         """The chance of at least this distance, upwards."""
         return compute_upper_tail(self.noise, np.round(distances / self.unit))
 
@@ -340,8 +323,8 @@ class SummedNoise:
     """The same for a weighted sum of several noises, tabulated."""
 
     sd: float
-    distances: FloatArray
-    tail_probabilities: FloatArray
+    distances: Array
+    tail_probabilities: Array
 
     @staticmethod
     def of(noise: VectorNoise, weights: tuple[float, ...]) -> SummedNoise:
@@ -355,20 +338,20 @@ class SummedNoise:
         """It is smooth: places as near as one likes."""
         return 0.0
 
-    def compute_log_probability(self, offsets: FloatArray) -> FloatArray:
+    def compute_log_probability(self, offsets: Array) -> Array:
         density = np.maximum(-np.diff(self.tail_probabilities), 1e-300) / np.diff(self.distances)
         middle = (self.distances[1:] + self.distances[:-1]) / 2
         logs = np.interp(np.abs(offsets), middle, np.log(density))
         return np.where(np.abs(offsets) > middle[-1], -600 - np.abs(offsets) / self.sd, logs)
 
-    def compute_upper_tail(self, offsets: FloatArray) -> FloatArray:
+    def compute_upper_tail(self, offsets: Array) -> Array:
         half = np.interp(np.abs(offsets), self.distances, self.tail_probabilities, right=0.0) / 2
         return np.where(offsets >= 0, half, 1 - half)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundedNoise:
-    """The same for a noise and a rounding to bins, of at most `blur` and taken to be even, in units of the answer."""
+    """The same for a noise and a rounding by at most `blur`, taken to be even, in units of the answer."""
 
     noise: ScaledNoise
     blur: float
@@ -383,32 +366,29 @@ class RoundedNoise:
         """Of the noise."""
         return self.noise.unit
 
-    def compute_log_probability(self, distances: FloatArray) -> FloatArray:
+    def compute_log_probability(self, distances: Array) -> Array:
         far = np.abs(distances)
-        probability = self.noise.compute_upper_tail(far - self.blur) - self.noise.compute_upper_tail(
-            far + self.blur + self.unit
-        )
-        return np.where(
-            probability > MIN_PROBABILITY, np.log(np.maximum(probability, MIN_PROBABILITY)), -600 - far / self.sd
-        )
+        tail = self.noise.compute_upper_tail
+        probability = tail(far - self.blur) - tail(far + self.blur + self.unit)
+        logs = np.log(np.maximum(probability, MIN_PROBABILITY))
+        return np.where(probability > MIN_PROBABILITY, logs, -600 - far / self.sd)
 
-    def compute_upper_tail(self, distances: FloatArray) -> FloatArray:
-        return (
-            self.noise.compute_upper_tail(distances - self.blur) + self.noise.compute_upper_tail(distances + self.blur)
-        ) / 2
+    def compute_upper_tail(self, distances: Array) -> Array:
+        tail = self.noise.compute_upper_tail
+        return (tail(distances - self.blur) + tail(distances + self.blur)) / 2
 
 
 AnswerNoise = ScaledNoise | SummedNoise | RoundedNoise
 
 
 def update_grid_prior(prior: GridPrior, noise: AnswerNoise, raw: float) -> Posterior:
-    """What someone who held the belief knows after the raw answer."""
+    """Compute what someone who held the prior knows after the raw answer."""
     cells = prior.build_cells([(raw, noise.sd)])
     return cells.posterior(noise.compute_log_probability(raw - cells.values))
 
 
 def build_flat_posterior(noise: AnswerNoise, raw: float, unit: float) -> Posterior:
-    """The noise law about the raw answer: what it says by itself, all values being alike."""
+    """Build the noise distribution about the raw answer: what it says by itself, all values being alike."""
     offsets = max(noise.sd, unit) * np.sinh(np.linspace(0, math.asinh(20), 200))
     step = max(unit, noise.sd * 1e-6)
     edges = np.unique(np.round(np.concatenate((-offsets, offsets)) / step)) * step
@@ -419,7 +399,7 @@ def build_flat_posterior(noise: AnswerNoise, raw: float, unit: float) -> Posteri
 
 
 def compute_surprise(prior: GridPrior, noise: AnswerNoise, raw: float) -> float:
-    """The chance, for someone whose stated prior is right, of a raw answer at least as far out on its side."""
+    """Compute the chance, if the stated prior is right, of a raw answer at least as far out on its side."""
     cells = prior.build_cells([(raw, noise.sd)])
     above = float(cells.stated @ noise.compute_upper_tail(raw - cells.values))
     below = float(cells.stated @ noise.compute_upper_tail(cells.values - raw))
@@ -427,7 +407,7 @@ def compute_surprise(prior: GridPrior, noise: AnswerNoise, raw: float) -> float:
 
 
 def estimate_posterior_error(prior: GridPrior | None, noise: AnswerNoise) -> float:
-    """The root mean square error of the posterior mean for someone whose stated prior is right.
+    """Estimate the root mean square error of the posterior mean for someone whose stated prior is right.
 
     Without a prior it is that of the raw answer.
     """
@@ -441,9 +421,8 @@ def estimate_posterior_error(prior: GridPrior | None, noise: AnswerNoise) -> flo
     cells = prior.build_cells([], COARSE_RESOLUTION, np.arange(mean - 8 * sd, mean + 8 * sd + gap, gap))
     chance = np.exp(noise.compute_log_probability(places[None, :] - cells.values[:, None]))
     evidence = cells.used @ chance
-    guess = np.divide(
-        (cells.used * cells.values) @ chance, evidence, out=np.full(len(places), mean), where=evidence > 0
-    )
+    moment = (cells.used * cells.values) @ chance
+    guess = np.divide(moment, evidence, out=np.full(len(places), mean), where=evidence > 0)
     rows = chance.sum(axis=1)
     square = ((guess[None, :] - cells.values[:, None]) ** 2 * chance).sum(axis=1)
     is_covered = rows > 0.5 * rows.max()
@@ -452,7 +431,7 @@ def estimate_posterior_error(prior: GridPrior | None, noise: AnswerNoise) -> flo
     return math.sqrt(float(weight @ error) / float(weight.sum()))
 
 
-def _list_answer_places(prior: GridPrior, noise: AnswerNoise) -> FloatArray | None:
+def _list_answer_places(prior: GridPrior, noise: AnswerNoise) -> Array | None:
     """Where an answer may fall if the prior is right, near enough to show the noise; None where that is too many."""
     stated = prior.build_cells().get_stated_distribution()
     low, high = stated.quantile(2e-4) - 12 * noise.sd, stated.quantile(1 - 2e-4) + 12 * noise.sd
@@ -466,35 +445,22 @@ def _list_answer_places(prior: GridPrior, noise: AnswerNoise) -> FloatArray | No
     return origin + gap * np.arange(count + 1, dtype=np.float64)
 
 
-RealArray = NDArray[np.float64]
-NoiseParts = tuple[tuple[float, float, int], ...]
-"""Rates and weights of noises, and how often each."""
-TABLE_PLACES = 2**15
-MAX_DEVIATIONS, MAX_STEPS = 54.0, 8.0
-"""The law is tabulated to so many of its deviations, and of its longest steps, from 0."""
-MAX_RATE = 300.0
-"""A noise of a larger rate is never anything but 0."""
-BLUR_PLACES, BLUR_DEVIATIONS = 1.5, 4.0
-"""It is blurred by a normal number of so many places, which stays within so many of its deviations."""
-
-
 def tabulate_laplace_sum(noise: IndependentNoises, weights: tuple[float, ...]) -> SummedNoise:
-    """The noise of the sum, for inference on a line."""
+    """Tabulate the noise of the sum, for inference on a line."""
     gap, beyond = _tabulate_distribution(_group_parts(noise, weights))
-    sd = math.sqrt(
-        sum(weight**2 * component.variance() for component, weight in zip(noise.noises, weights, strict=True))
-    )
+    pairs = zip(noise.noises, weights, strict=True)
+    sd = math.sqrt(sum(weight**2 * component.variance() for component, weight in pairs))
     distances = sd * np.sinh(np.linspace(0, math.asinh(LOG_CUTOFF), 160)) / 1.5
     return SummedNoise(sd, distances, np.interp(distances / gap, np.arange(TABLE_PLACES), beyond))
 
 
 def compute_sum_half_width(noise: IndependentNoises, weights: tuple[float, ...], confidence: float) -> float:
-    """A distance, to four digits and hardly more than the least, that the sum stays within with this probability."""
+    """Compute a distance, to four digits and hardly above the least, that the sum stays within this often."""
     return compute_parts_half_width(_group_parts(noise, weights), confidence)
 
 
 def compute_parts_half_width(parts: NoiseParts, confidence: float) -> float:
-    """The same, of as many noises as there are of each rate and weight."""
+    """Compute the same of as many noises as there are of each rate and weight."""
     gap, beyond = _tabulate_distribution(parts)
     outside = np.flatnonzero(beyond > 1 - confidence)  # near 0 the blurred law swings by 2e-7, and may dip
     place = int(outside[-1]) + 1 if len(outside) else 0
@@ -504,16 +470,13 @@ def compute_parts_half_width(parts: NoiseParts, confidence: float) -> float:
 
 
 def _group_parts(noise: IndependentNoises, weights: tuple[float, ...]) -> NoiseParts:
-    """The rates and weights there are, and how often each."""
-    rates = [
-        float(component.rate) if isinstance(component, DiscreteLaplace) else math.nan for component in noise.noises
-    ]
+    rates = [float(part.rate) if isinstance(part, DiscreteLaplace) else math.nan for part in noise.noises]
     pairs = Counter((rate, abs(weight)) for rate, weight in zip(rates, weights, strict=True) if weight)
     return tuple((rate, weight, count) for (rate, weight), count in sorted(pairs.items()))
 
 
 @lru_cache(maxsize=64)
-def _tabulate_distribution(parts: NoiseParts) -> tuple[float, RealArray]:
+def _tabulate_distribution(parts: NoiseParts) -> tuple[float, Array]:
     """The gap between places, and P(|blurred sum| > place) at each.
 
     E exp(i t w N) = 1 / (1 + (sin(t w / 2) / sinh(rate / 2))^2): exact, whatever rate and weight.

@@ -1,8 +1,9 @@
 """A mean, or a variance, from several noisy totals: intervals and posteriors in which the private count has no say.
 
-A mean is told by its share p of the way from the column's lower to its upper bound. Two totals are proportional to the
-number of rows: total_i = rows * slope_i(p). So for the weights w(p) with w . slope(p) = 0 the weighted sum of what was
-released is pure noise at the true p, however many rows there are (Fieller 1954); and a posterior sums over the rows.
+A mean is stated by its share p of the way from the column's lower to its upper bound. Two totals are proportional to
+the number of rows: total_i = rows * slope_i(p). So for the weights w(p) with w . slope(p) = 0 the weighted sum of what
+was released is pure noise at the true p, however many rows there are (Fieller 1954); and a posterior sums over the
+rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ EXCESS_PROBABILITY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class NoisyRatio:
-    """Two totals that tell a mean: slopes(p) are what one row adds to each at the mean p, on average."""
+    """Two noisy totals of a mean: slopes(p) are what one row adds to each at the mean p, on average."""
 
     noise: VectorNoise
     lower: float
@@ -53,21 +53,21 @@ class NoisyRatio:
         return self.upper - self.lower
 
     def compute_share(self, value: float) -> float:
-        """How far along a value is."""
+        """Compute how far along from the lower bound a value is."""
         return min(max((value - self.lower) / self.width, 0.0), 1.0) if self.width else 0.5
 
     def compute_weights(self, share: float) -> tuple[float, float]:
-        """What takes the rows out."""
+        """Compute the weights that take the rows out."""
         first_slope, second_slope = (float(part[0]) for part in self.slopes(np.array([share])))
         return second_slope, -first_slope
 
     def estimate_rows(self, released: Sequence[int]) -> float:
-        """The noisy number of rows."""
+        """Estimate the number of rows."""
         first_weight, second_weight = self._row_weights
         return first_weight * released[0] + second_weight * released[1]
 
     def bound_rows(self, released: Sequence[int], confidence: float) -> float:
-        """The number of rows is at most this with this probability."""
+        """Compute what the number of rows does not exceed with this probability."""
         noise = compute_sum_quantile(self.noise, self._row_weights, confidence) + sum(map(abs, self._row_weights)) / 2
         return self.estimate_rows(released) + noise
 
@@ -79,7 +79,7 @@ class NoisyRatio:
         return float(weights[0]), float(weights[1])
 
     def estimate_share(self, released: Sequence[int]) -> float:
-        """The share that the totals tell: where their weighted sum vanishes."""
+        """Estimate the share: where the weighted sum of the totals vanishes."""
         at_0, at_1 = (self._compute_weighted_sum(released, share) for share in (0.0, 1.0))
         return min(max(at_0 / (at_0 - at_1), 0.0), 1.0) if at_0 != at_1 else 0.5
 
@@ -88,34 +88,33 @@ class NoisyRatio:
         return first_weight * released[0] + second_weight * released[1]
 
     def build_mean_noise(self, share: float, rows: float) -> SummedNoise:
-        """How far the mean falls from the truth, about a share and for so many rows."""
+        """Build how far the mean falls from the truth, about a share and for so many rows."""
         return SummedNoise.of(self.noise, self.compute_error_weights(share, rows))
 
     def compute_sd(self, share: float, rows: float) -> float:
-        """The standard deviation of that."""
+        """Compute the standard deviation of that."""
         return compute_sum_deviation(self.noise, self.compute_error_weights(share, rows))
 
     def compute_error_weights(self, share: float, rows: float) -> tuple[float, float]:
-        """What each noise adds to the mean, to first order."""
+        """Compute what each noise adds to the mean, to first order."""
         weights = self.compute_weights(share)
         slope = (self._compute_slope(share) * max(rows, 1.0)) / self.width if self.width else 1.0
         return weights[0] / slope, weights[1] / slope
 
     def _compute_slope(self, share: float) -> float:
         """How fast the weighted sum of the slopes grows away from a share."""
-        first_slopes, second_slopes = (part for part in self.slopes(np.array([0.0, 1.0])))
+        first_slopes, second_slopes = self.slopes(np.array([0.0, 1.0]))
         weights = self.compute_weights(share)
-        return abs(
-            float(weights[0] * (first_slopes[1] - first_slopes[0]) + weights[1] * (second_slopes[1] - second_slopes[0]))
-        )
+        first_change, second_change = first_slopes[1] - first_slopes[0], second_slopes[1] - second_slopes[0]
+        return abs(float(weights[0] * first_change + weights[1] * second_change))
 
     def bound_error(self, confidence: float, rows: float) -> float:
-        """How far the mean that is told may be off, with this probability, where at least so many rows have a value.
+        """Bound how far the estimated mean may be off, with this probability, where at least so many rows have a value.
 
-        At the share q the weighted sum is slope * rows * (p - q) plus noise, and the mean that is told lies beyond q
-        where that sum has changed its sign. So it lies farther than h from the truth p only where the noise at p + h,
-        or at p - h, goes beyond slope * rows * h on one side; the tails of both sides together are those of one sum.
-        Where less than one row is told a stand-in is told, whatever the truth: that has a small part of the chance.
+        At the share q the weighted sum is slope * rows * (p - q) plus noise, and the estimate lies beyond q where that
+        sum has changed its sign. So it lies farther than h from the truth p only where the noise at p + h, or at p - h,
+        goes beyond slope * rows * h on one side; the tails of both sides together are those of one sum. Where the noisy
+        number of rows is below one a stand-in is returned, whatever the truth: that has a small part of the chance.
         """
         miss = 1 - confidence
         for part in STAND_IN_PARTS:
@@ -144,25 +143,21 @@ class NoisyRatio:
 
     def _bound_noisy_rows(self, rows: float, chance: float) -> float:
         """The noisy number of rows is smaller with at most this chance."""
-        return (
-            rows
-            - compute_sum_quantile(self.noise, self._row_weights, 1 - 2 * chance)
-            - sum(map(abs, self._row_weights)) / 2
-        )
+        noise = compute_sum_quantile(self.noise, self._row_weights, 1 - 2 * chance)
+        return rows - noise - sum(map(abs, self._row_weights)) / 2
 
     @cached_property
     def _limit_cache(self) -> dict[float, Array]:
         return {}
 
     def get_limits(self, confidence: float) -> Array:
-        """How far the weighted sum of the noises goes with this probability, at each of a few shares.
+        """Return how far the weighted sum of the noises goes with this probability, at each of a few shares.
 
         Half a unit is added for each weight: the tails are those of noises spread over their cells.
         """
         if confidence not in self._limit_cache:
-            self._limit_cache[confidence] = np.array(
-                [self._compute_limit(float(share), confidence) for share in SHARE_GRID]
-            )
+            limits = [self._compute_limit(float(share), confidence) for share in SHARE_GRID]
+            self._limit_cache[confidence] = np.array(limits)
         return self._limit_cache[confidence]
 
     def _compute_limit(self, share: float, confidence: float) -> float:
@@ -170,28 +165,28 @@ class NoisyRatio:
         return compute_sum_quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
-        """All means at which what was released is not surprising: at least this probability, however many rows.
+        """Compute all means at which what was released is not surprising: at least this probability, however many rows.
 
-        Where less than one row was told that set may be narrow by chance and says nothing, so all means are told.
-        Where what was released is surprising at every mean, the noise went far beyond a bound of the column: then the
-        interval is that of totals which tell this bound exactly. It holds no more rarely, and is no wider than others.
+        Where the noisy number of rows is below one that set may be narrow by chance and says nothing: then it is all
+        means. Where what was released is surprising at every mean, the noise went far beyond a bound of the column:
+        then the interval is that of totals at this bound exactly. It holds no more rarely, and is no wider than others.
         """
         if self.estimate_rows(released) < 1:
             return self.lower, self.upper
         limits, estimate = self.get_limits(confidence), self.estimate_share(released)
         first_slopes, second_slopes = self.slopes(FINE_SHARE_GRID)
         sums = second_slopes * released[0] - first_slopes * released[1]
+        fine_limits = np.interp(FINE_SHARE_GRID, SHARE_GRID, limits)
         beyond = 0.0
-        if not (np.abs(sums) <= np.interp(FINE_SHARE_GRID, SHARE_GRID, limits)).any():
+        if not (np.abs(sums) <= fine_limits).any():
             offset = self._compute_weighted_sum(released, estimate)
             beyond = offset if abs(offset) > float(np.interp(estimate, SHARE_GRID, limits)) else 0.0
 
         def is_inside(share: float) -> bool:
-            return abs(self._compute_weighted_sum(released, share) - beyond) <= float(
-                np.interp(share, SHARE_GRID, limits)
-            )
+            limit = float(np.interp(share, SHARE_GRID, limits))
+            return abs(self._compute_weighted_sum(released, share) - beyond) <= limit
 
-        inside = FINE_SHARE_GRID[np.abs(sums - beyond) <= np.interp(FINE_SHARE_GRID, SHARE_GRID, limits)].tolist()
+        inside = FINE_SHARE_GRID[np.abs(sums - beyond) <= fine_limits].tolist()
         inside += [estimate] if is_inside(estimate) else []
         first, last = min(inside), max(inside)
         low = _find_edge(is_inside, first, float(FINE_SHARE_GRID[first > FINE_SHARE_GRID].max(initial=0.0)))
@@ -199,22 +194,17 @@ class NoisyRatio:
         return self.lower + low * self.width, self.lower + high * self.width
 
     def posterior(self, prior: GridPrior, released: Sequence[int], max_rows: float) -> Posterior:
-        """What is known of the mean after the totals, the number of rows, at most `most`, summed out."""
+        """Compute what is known of the mean after the totals, the number of rows, at most `max_rows`, summed out."""
         share, rows = self.estimate_share(released), self.estimate_rows(released)
         sd = self.compute_sd(share, rows)
         cells = prior.build_cells([(self.lower + share * self.width, max(sd, self.width * 1e-9))])
         counts, spacing = _list_row_counts(rows, compute_sum_deviation(self.noise, self._row_weights), max_rows)
-        shares = (
-            np.clip((cells.values - self.lower) / self.width, 0, 1) if self.width else np.full(len(cells.values), 0.5)
-        )
-        first_slopes, second_slopes = self.slopes(shares)
-        logs = compute_joint_log_probability(
-            self.noise,
-            (
-                released[0] - counts[:, None] * first_slopes[None, :],
-                released[1] - counts[:, None] * second_slopes[None, :],
-            ),
-        )
+        shares = np.full(len(cells.values), 0.5)
+        if self.width:
+            shares = np.clip((cells.values - self.lower) / self.width, 0, 1)
+        totals = zip(released, self.slopes(shares), strict=False)
+        parts = [total - counts[:, None] * slopes[None, :] for total, slopes in totals]
+        logs = compute_joint_log_probability(self.noise, parts)
         return cells.posterior(_log_sum_exp(logs + np.log(spacing)[:, None]))
 
 
@@ -250,7 +240,7 @@ def _log_sum_exp(logs: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class NoisyVariance:
-    """Rows, the sum of d and that of 2 d^2 - W^2, d from -W to W, that tell a variance; or a known number of rows."""
+    """The noisy number of rows, unless it is known, and sums of d and of 2 d^2 - W^2, d from -W to W, of a variance."""
 
     noise: VectorNoise
     width: float
@@ -259,16 +249,16 @@ class NoisyVariance:
     is_standard_deviation: bool
 
     def compute_variance(self, value: Array) -> Array:
-        """The variance of d that a value of the answer stands for."""
+        """Compute the variance of d that a value of the answer stands for."""
         square = value**2 if self.is_standard_deviation else value
         return square * 4 / self.unit**2
 
     def bound_error(self, confidence: float, rows: float) -> float:
-        """How far the variance that is told may be off, with this probability, for at least so many rows with a value.
+        """Bound how far the estimated variance may be off, with this probability, where so many rows have a value.
 
         With rows n, noises z0, z1 and z2 of the three totals, n' = n + z0, m and s the mean of d and of d^2,
 
-            n' (told - true) = z0 (W^2/2 + 2 m^2 - s) - 2 m z1 + z2 / 2 - (z1 - m z0)^2 / n'
+            n' (estimate - true) = z0 (W^2/2 + 2 m^2 - s) - 2 m z1 + z2 / 2 - (z1 - m z0)^2 / n'
 
         before the factor n' / (n' - 1). So it lies beyond h only where the first three, with z0 weighed by h more, go
         beyond n h on one side, or within the square of that. All of it is largest where |m| = W.
@@ -276,12 +266,9 @@ class NoisyVariance:
         largest = self._max_variance
         part, has_known_rows = (1 - confidence) / 100, self.rows is not None
         main = 1 - 97 * part
-        if has_known_rows:
-            count, fewest, square = (
-                cast(float, self.rows),
-                cast(float, self.rows),
-                self._bound_noise_sum((1.0, 0.0), 1 - part),
-            )
+        if self.rows is not None:
+            count = fewest = self.rows
+            square = self._bound_noise_sum((1.0, 0.0), 1 - part)
         else:
             count, square = rows, self._bound_noise_sum((self.width, 1.0, 0.0), 1 - part)
             fewest = rows - self._bound_noise_sum((1.0, 0.0, 0.0), 1 - 2 * part)
@@ -307,7 +294,7 @@ class NoisyVariance:
 
     @property
     def _max_variance(self) -> float:
-        """The largest variance of d that is ever told."""
+        """The largest variance of d that is ever returned."""
         return 2 * self.width**2
 
     def _scale_to_answer(self, variance: float) -> float:
@@ -319,9 +306,9 @@ class NoisyVariance:
     def bound_interval(self, half_widths: Sequence[float], rows: float) -> float:
         """Bound the distance from an answer to either end of its interval; it holds but once in a million draws.
 
-        At least `rows` rows must have a value; `reach` is how far the interval lets each noise go. The farther end is
-        the lower one, before it is cut at 0: 1/n and m^2 are convex. It is farthest where the fewest rows are told, the
-        mean is at a bound and the squares are largest, all with their noise.
+        At least `rows` rows must have a value; `half_widths` are how far the interval lets each noise go. The farther
+        end is the lower one, before it is cut at 0: 1/n and m^2 are convex. It is farthest where the noisy rows are
+        fewest, the mean is at a bound and the squares are largest, all with their noise.
         """
         width, (first_half_width, second_half_width) = self.width, half_widths[-2:]
         noises = ((1.0, 0.0), (0.0, 1.0)) if self.rows is not None else ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -340,17 +327,16 @@ class NoisyVariance:
         return self._scale_to_answer(min(error, self._max_variance))
 
     def posterior(self, prior: GridPrior, released: Sequence[int], raw: float, max_rows: float) -> Posterior:
-        """What is known of the variance, rows and mean summed out: any mean is alike beforehand."""
+        """Compute what is known of the variance, rows and mean summed out: any mean is alike beforehand."""
         sds = compute_deviations(self.noise)
         has_known_rows = self.rows is not None
         first, second = (float(x) for x in (released if has_known_rows else released[1:]))
         noisy_rows = float(self.rows) if self.rows is not None else max(float(released[0]), 1.0)
         cells = prior.build_cells([(raw, self._estimate_sd(raw, noisy_rows))], 160)
-        counts, spacing = (
-            (np.array([noisy_rows]), np.ones(1))
-            if has_known_rows
-            else _thin_counts(_list_row_counts(float(released[0]), sds[0], max_rows))
-        )
+        counts, spacing = np.array([noisy_rows]), np.ones(1)
+        if not has_known_rows:
+            counts, spacing = _list_row_counts(float(released[0]), sds[0], max_rows)
+            counts, spacing = counts[::3], spacing[::3] * 3  # a third of the numbers, each for three
         variance = self.compute_variance(cells.values)[None, None, :] * ((counts - 1) / counts)[:, None, None]
         means = self._list_means(first, noisy_rows, sds[0 if has_known_rows else 1])
         middles, rows = means[None, :, None], counts[:, None, None]
@@ -368,18 +354,12 @@ class NoisyVariance:
         return cells.posterior(np.where(finite, _log_sum_exp(np.maximum(flat, -1e300, out=flat)), -1e300))
 
     def _estimate_sd(self, raw: float, rows: float) -> float:
-        """About how far a raw answer falls from the truth."""
         sds = compute_deviations(self.noise)
         size = sds[-1] / (2 * max(rows, 1.0)) * self.unit**2 / 4
         return size / max(2 * raw, math.sqrt(size)) if self.is_standard_deviation else size
 
     def _list_means(self, first: float, rows: float, sd: float) -> Array:
-        """Means of d that may be: near the one told and, thinner, everywhere."""
+        """Means of d that may be: near the noisy one and, thinner, everywhere."""
         center, size = min(max(first / rows, -self.width), self.width), min(sd / rows, self.width) or self.width
         offsets = size * np.sinh(np.linspace(0, math.asinh(2 * self.width / size), MEAN_POINTS))
         return np.unique(np.clip(np.concatenate((center + offsets, center - offsets)), -self.width, self.width))
-
-
-def _thin_counts(counts: tuple[Array, Array]) -> tuple[Array, Array]:
-    """A third of the numbers, each for three."""
-    return counts[0][::3], counts[1][::3] * 3

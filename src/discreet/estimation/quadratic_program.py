@@ -18,13 +18,19 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.constraint_set import NO_OWNER, ConstraintSet
 from discreet.estimation.least_squares import Array, Places, Sparse, build_normal_equations
 
+Flags = NDArray[np.bool_]
 STEP_FRACTIONS = (0.99, 0.9, 0.7)
 """How much of the way to a bound the solver goes at once: by its own choice, and shorter where it stalls."""
 SOLVER_TOLERANCE = 1e-11
+MAX_ROUNDS = 30
+MAX_PROOF_ROWS = 20_000
+"""The least proof that constraints contradict each other is looked for among so many; else the solver's is used."""
+CONSTRAINT_TOLERANCE = 1e-9
+"""Every constraint holds to this part of the numbers in it."""
 
 
 def solve_with_clarabel(squares: Array, rows: Sparse, right: Array, equal: int) -> Any:
-    """Least sum of squares * x^2 with rows x <= right, the first `equal` of them with equality; clarabel's solution."""
+    """Minimize the sum of squares * x^2 with rows x <= right, the first `equal` of them with equality."""
     import clarabel
     from scipy import sparse
 
@@ -42,21 +48,13 @@ def solve_with_clarabel(squares: Array, rows: Sparse, right: Array, equal: int) 
 
 
 def has_converged(solution: Any) -> bool:
-    """Whether it came to rest, so that its answer is the best there is."""
+    """Whether the solver came to rest, so that its answer is the best there is."""
     return str(solution.status) == "Solved"
 
 
 def is_infeasible(solution: Any) -> bool:
-    """Whether it shows that no answer satisfies all; its dual then says which contradict each other."""
+    """Whether the solver shows that no answer satisfies all; its dual then says which contradict each other."""
     return "Infeasible" in str(solution.status)
-
-
-Flags = NDArray[np.bool_]
-MAX_ROUNDS = 30
-MAX_PROOF_ROWS = 20_000
-"""The least proof that constraints contradict each other is looked for among so many; else the solver's is told."""
-CONSTRAINT_TOLERANCE = 1e-9
-"""Every constraint holds to this part of the numbers in it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,7 +67,7 @@ class ActiveSet:
 
     @property
     def has_any(self) -> bool:
-        """Whether there are some."""
+        """Whether there are any."""
         return bool(self.low.any() or self.high.any() or self.step.any())
 
 
@@ -102,7 +100,7 @@ class QuadraticProgram:
         return float(((values - self.start) ** 2 / self.variance).sum() / 2)
 
     def compute_violation(self, values: Array) -> float:
-        """By what part of the numbers in it the worst constraint is missed."""
+        """Compute by what part of the numbers in it the worst constraint is missed."""
         size = max(1.0, float(np.abs(values).max()))
         gaps = [self.low - values, values - self.high, values[self.before] - values[self.after]]
         sums = np.abs(self.matrix.T @ values - self.constants) / np.maximum(1.0, np.abs(self.matrix).T @ np.abs(values))
@@ -110,7 +108,7 @@ class QuadraticProgram:
 
 
 def solve_quadratic_program(start: Array, variance: Array, constraint_set: ConstraintSet, independent: Places) -> Array:
-    """The nearest answers; refused where no answers satisfy all."""
+    """Find the nearest answers; refused where no answers satisfy all."""
     program = _build_program(start, variance, constraint_set, independent)
     rough, active, converged = _run_solver(program, constraint_set, independent)
     # Where the solver did not come to rest, its answer proves nothing: then only multipliers do.
@@ -125,23 +123,18 @@ def solve_quadratic_program(start: Array, variance: Array, constraint_set: Const
 def _build_program(
     start: Array, variance: Array, constraint_set: ConstraintSet, independent: Places
 ) -> QuadraticProgram:
-    no_places = np.zeros(0, dtype=np.int64)
-    before = np.concatenate([no_places, *(chain[:-1] for chain in constraint_set.chains)])
-    after = np.concatenate([no_places, *(chain[1:] for chain in constraint_set.chains)])
-    owner = np.repeat(
-        np.array(constraint_set.chain_owners, dtype=np.int64), [len(chain) - 1 for chain in constraint_set.chains]
-    )
-    matrix = constraint_set.matrix[:, independent].tocsc()
+    no_places, chains = np.zeros(0, dtype=np.int64), constraint_set.chains
+    chain_owners = np.array(constraint_set.chain_owners, dtype=np.int64)
     return QuadraticProgram(
         start=start,
         variance=variance,
-        matrix=matrix,
+        matrix=constraint_set.matrix[:, independent].tocsc(),
         constants=constraint_set.constants[independent],
         low=constraint_set.low,
         high=constraint_set.high,
-        before=before,
-        after=after,
-        step_owners=owner,
+        before=np.concatenate([no_places, *(chain[:-1] for chain in chains)]),
+        after=np.concatenate([no_places, *(chain[1:] for chain in chains)]),
+        step_owners=np.repeat(chain_owners, [len(chain) - 1 for chain in chains]),
     )
 
 
@@ -154,9 +147,8 @@ def _run_solver(
     solution = solve_with_clarabel(np.ones(rows.shape[1]), rows, right / unit, int(cuts[0]))
     if is_infeasible(solution):
         proof = _find_minimal_proof(rows, right / unit, int(cuts[0]))
-        raise _build_infeasible_error(
-            program, constraint_set, independent, np.split(np.array(solution.z) if proof is None else proof, cuts)
-        )
+        dual = np.split(np.array(solution.z) if proof is None else proof, cuts)
+        raise _build_infeasible_error(program, constraint_set, independent, dual)
     tight = np.split(np.array(solution.z) > np.array(solution.s), cuts)
     active = ActiveSet(np.isfinite(program.low), np.isfinite(program.high), tight[3])
     active.low[active.low], active.high[active.high] = tight[1], tight[2]
@@ -212,13 +204,12 @@ def _build_infeasible_error(
         program.step_owners,
     ]
     named_owners = np.concatenate([owner[part > least] for owner, part in zip(owners, dual[1:], strict=True)])
-    return constraint_set.build_contradiction(
-        independent[np.abs(dual[0]) > least].tolist(), np.unique(named_owners[named_owners != NO_OWNER]).tolist()
-    )
+    columns = independent[np.abs(dual[0]) > least].tolist()
+    return constraint_set.build_contradiction(columns, np.unique(named_owners[named_owners != NO_OWNER]).tolist())
 
 
 def _polish_solution(program: QuadraticProgram, active: ActiveSet, objective_bound: float) -> tuple[Array | None, bool]:
-    """Exact least squares with the active constraints as equalities; which are active is mended until it is the best.
+    """Exact least squares with the active constraints as equalities; which are active is corrected until it is best.
 
     It is where it satisfies all and is as near as the solver's answer, or where every multiplier has its sign: these
     are not unique where constraints that are met imply each other. Also whether that is shown.
@@ -234,12 +225,12 @@ def _polish_solution(program: QuadraticProgram, active: ActiveSet, objective_bou
             values[program.before] > values[program.after] + slack,
         )
         wrong = _find_wrong_signs(program, active, forces)
-        if not violated.has_any and (
-            best is None or program.compute_objective(values) < program.compute_objective(best)
-        ):
-            best = values
-        if not violated.has_any and (not wrong.has_any or program.compute_objective(values) <= objective_bound):
-            return values, True
+        if not violated.has_any:
+            objective = program.compute_objective(values)
+            if not wrong.has_any or objective <= objective_bound:
+                return values, True
+            if best is None or objective < program.compute_objective(best):
+                best = values
         active = ActiveSet(
             (active.low & ~wrong.low) | violated.low,
             (active.high & ~wrong.high) | violated.high,
@@ -284,29 +275,19 @@ def _find_wrong_signs(program: QuadraticProgram, active: ActiveSet, forces: tupl
 
 
 def find_nearest_answers(start: Array, variance: Array, constraint_set: ConstraintSet, independent: Places) -> Array:
-    """The nearest answers to `start`, which satisfies the equalities; the kept ones of these imply the others."""
-    if _satisfies_inequalities(start, constraint_set):
+    """Find the nearest answers to `start`, which satisfies the equalities; the independent ones imply the others."""
+    low, high, chains = constraint_set.low, constraint_set.high, constraint_set.chains
+    is_within = bool((start >= low).all() and (start <= high).all())
+    if is_within and all((np.diff(start[chain]) >= 0).all() for chain in chains):
         return start
-    if not constraint_set.chains and len(independent) == 0:
-        return np.clip(start, constraint_set.low, constraint_set.high)
-    if not constraint_set.chains and len(independent) == 1:
+    if not chains and len(independent) == 1:
         return project_on_equality(start, variance, constraint_set, int(independent[0]))
-    if not len(independent) and _has_separate_chains(constraint_set):
-        return np.clip(_fit_order(start, variance, constraint_set), constraint_set.low, constraint_set.high)
-
-    return np.asarray(
-        np.clip(
-            solve_quadratic_program(start, variance, constraint_set, independent),
-            constraint_set.low,
-            constraint_set.high,
-        )
-    )
-
-
-def _satisfies_inequalities(values: Array, constraint_set: ConstraintSet) -> bool:
-    """Whether the bounds and the order hold."""
-    within = (values >= constraint_set.low).all() and (values <= constraint_set.high).all()
-    return bool(within) and all((np.diff(values[chain]) >= 0).all() for chain in constraint_set.chains)
+    values = start
+    if len(independent) or (chains and not _has_separate_chains(constraint_set)):
+        values = solve_quadratic_program(start, variance, constraint_set, independent)
+    elif chains:
+        values = _fit_order(start, variance, constraint_set)
+    return np.asarray(np.clip(values, low, high))
 
 
 def _has_separate_chains(constraint_set: ConstraintSet) -> bool:
@@ -329,7 +310,7 @@ def _fit_order(start: Array, variance: Array, constraint_set: ConstraintSet) -> 
 
 
 def project_on_equality(start: Array, variance: Array, constraint_set: ConstraintSet, column: int) -> Array:
-    """Bounds and one equality a'x = c: clip(start + V a t, low, high) for the one t that fits, found by sorting.
+    """Project on bounds and one equality a'x = c: clip(start + V a t, low, high) for the t that fits, found by sorting.
 
     a'x does not fall as t grows and is linear between the places where a cell meets one of its bounds.
     """
@@ -354,7 +335,7 @@ def project_on_equality(start: Array, variance: Array, constraint_set: Constrain
 
 
 def _pick_between(places: list[float], after: int) -> float:
-    """Somewhere before the place `after` and behind the one before it."""
+    """A value before the place `after` and behind the one before it."""
     if not places:
         return 0.0
     if after == 0:
@@ -363,14 +344,12 @@ def _pick_between(places: list[float], after: int) -> float:
 
 
 def _require_reachable(constraint_set: ConstraintSet, column: int, weights: Array) -> None:
-    """Refuse a total that the bounds do not allow."""
     used_cells, constant = np.flatnonzero(weights), float(constraint_set.constants[column])
     slack = 1e-9 * max(1.0, abs(constant))
     for sign in (-1, 1):
         upwards = (weights * sign > 0)[used_cells]
-        farthest = float(
-            weights[used_cells] @ np.where(upwards, constraint_set.high[used_cells], constraint_set.low[used_cells])
-        )
+        ends = np.where(upwards, constraint_set.high[used_cells], constraint_set.low[used_cells])
+        farthest = float(weights[used_cells] @ ends)
         if sign * (constant - farthest) > slack:
             owners = np.where(upwards, constraint_set.high_owners[used_cells], constraint_set.low_owners[used_cells])
             raise constraint_set.build_contradiction([column], np.unique(owners[owners != NO_OWNER]).tolist())

@@ -1,9 +1,9 @@
 """Counts made consistent: controlled rounding, raking to known margins, and tables of pairs.
 
-A total is a whole number, so the parts that are rounded up can be chosen to make it: those with the largest
-remainders. Each part becomes the whole number below or above it; then it is the total of its own parts. Whole bounds
-hold because a number between two whole numbers rounds to one between them; order holds because among parts of one
-total the larger never rounds lower, and because cells that are part of none round by themselves.
+Controlled rounding: a total is a whole number, so the parts that are rounded up can be chosen to make it: those with
+the largest remainders. Each part becomes the whole number below or above it; then it is the total of its own parts.
+Whole bounds hold because a number between two whole numbers rounds to one between them; order holds because among parts
+of one total the larger never rounds lower, and because cells that are part of none round by themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +22,15 @@ from discreet.errors import Internal, Unsupported
 from discreet.estimation.constraint_set import ConstraintSet
 from discreet.estimation.least_squares import Array, Places
 
+CellCounts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Pair = tuple[int, int]
+RAKING_ROUNDS = 100
+MIN_KIND_COUNT = 1e-6
+"""No kind of cells that can have rows is lost for having none."""
+MAX_PROJECTION_ROUNDS = 2000
+MARGIN_TOLERANCE = 1e-6
+"""Margins so near are met."""
 SNAP_TOLERANCE = 1e-7
 """A number so near to a whole one is that one."""
 MAX_ROUNDED_VALUE = 1e12
@@ -46,7 +55,7 @@ class TotalSplit:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ControlledRounding:
-    """How answers under these constraints are rounded: `must` has whole bounds, `totals` come before their parts'."""
+    """How answers under these constraints are rounded; `totals` come before those of their parts."""
 
     constraint_set: ConstraintSet
     totals: Sequence[TotalSplit]
@@ -55,25 +64,22 @@ class ControlledRounding:
 
     @staticmethod
     def of(constraint_set: ConstraintSet) -> ControlledRounding:
-        """Bounds moved inwards to whole numbers; refused where whole numbers cannot be kept."""
-        splits = [
-            split for column in range(len(constraint_set.constants)) if (split := _build_split(constraint_set, column))
-        ]
+        """Move bounds inwards to whole numbers; refused where whole numbers cannot be kept."""
+        columns = range(len(constraint_set.constants))
+        splits = [split for column in columns if (split := _build_split(constraint_set, column))]
         inside = _assign_totals(splits, len(constraint_set.low))
         if any(len(np.unique(inside[chain])) > 1 for chain in constraint_set.chains):
             raise Unsupported(NOT_ORDERED)
         low, high = np.ceil(constraint_set.low - SNAP_TOLERANCE), np.floor(constraint_set.high + SNAP_TOLERANCE)
         empty = np.flatnonzero(low > high)
         if len(empty):
-            raise constraint_set.build_contradiction(
-                (), (int(constraint_set.low_owners[empty[0]]), int(constraint_set.high_owners[empty[0]]))
-            )
-        return ControlledRounding(
-            replace(constraint_set, low=low, high=high), _sort_top_down(splits, inside), _rank_cells(constraint_set)
-        )
+            owners = (owner[empty[0]] for owner in (constraint_set.low_owners, constraint_set.high_owners))
+            raise constraint_set.build_contradiction((), map(int, owners))
+        totals, rank = _sort_top_down(splits, inside), _rank_cells(constraint_set)
+        return ControlledRounding(replace(constraint_set, low=low, high=high), totals, rank)
 
     def round_values(self, values: Array) -> Array:
-        """Each value becomes the whole number below or above it."""
+        """Round each value to the whole number below or above it."""
         if np.abs(values).max() > MAX_ROUNDED_VALUE:
             raise Unsupported("whole numbers are kept up to 10^12, beyond which floats blur them; leave out whole=True")
         snapped_values = _snap_to_integers(values)
@@ -90,7 +96,7 @@ class ControlledRounding:
 
 
 def round_to_total(values: Array, total: int, rank: Places | None = None) -> Array:
-    """Down, but for as many of the largest remainders as make the total; of equal ones, those of the highest rank."""
+    """Round down, but for as many of the largest remainders as make the total; of equal ones, the highest rank."""
     integers = np.floor(values)
     first = np.zeros(len(values)) if rank is None else -rank
     integers[np.lexsort((first, integers - values))[: total - int(integers.sum())]] += 1
@@ -119,11 +125,9 @@ def _sort_top_down(splits: list[TotalSplit], inside: Places) -> list[TotalSplit]
 def _build_split(constraint_set: ConstraintSet, column: int) -> TotalSplit | None:
     """One equality as a total of parts; None for a cell that is fixed."""
     span = slice(constraint_set.matrix.indptr[column], constraint_set.matrix.indptr[column + 1])
-    cells, weights, constant = (
-        constraint_set.matrix.indices[span],
-        constraint_set.matrix.data[span],
-        float(constraint_set.constants[column]),
-    )
+    cells = constraint_set.matrix.indices[span]
+    weights = constraint_set.matrix.data[span]
+    constant = float(constraint_set.constants[column])
     if (weights > 0).sum() < (weights < 0).sum():
         weights, constant = -weights, -constant
     down = weights < 0
@@ -145,7 +149,6 @@ def _assign_totals(totals: list[TotalSplit], count: int) -> Places:
 
 
 def _iterate_steps(constraint_set: ConstraintSet) -> Iterator[tuple[int, int]]:
-    """The order, one step at a time."""
     for chain in constraint_set.chains:
         yield from pairwise(chain.tolist())
 
@@ -169,19 +172,12 @@ def _snap_to_integers(values: Array) -> Array:
     return np.where(np.abs(values - integers) <= slack, integers, values)
 
 
-CellCounts = NDArray[np.int64]
-CellMask = NDArray[np.bool_]
-RAKING_ROUNDS = 100
-MIN_KIND_COUNT = 1e-6
-"""No kind of cells that can have rows is lost for having none."""
-
-
 def rake_counts(
-    counts: CellCounts, cell_sets: Sequence[CellMask], known_counts: Sequence[int], structural_zeros: CellMask
+    counts: CellCounts, cell_sets: Sequence[Mask], known_counts: Sequence[int], structural_zeros: Mask
 ) -> CellCounts:
-    """Counts with so many rows inside each set of cells, and none where `never` says so; they add up as before.
+    """Rake counts to so many rows inside each set of cells, and none in structural zeros; they add up as before.
 
-    Cells that the sets do not tell apart are scaled alike, again and again until all are kept: at once where no sets
+    Cells that the sets do not tell apart are scaled alike, again and again until all are met: at once where no sets
     overlap, and to about a row where they do.
     """
     total = int(counts.sum())
@@ -189,9 +185,8 @@ def rake_counts(
     kinds, kind = np.unique(sets, axis=1, return_inverse=True)
     kind = kind.reshape(-1)
     is_possible = np.bincount(kind, ~structural_zeros, minlength=kinds.shape[1]) > 0
-    sums = np.where(
-        is_possible, np.maximum(np.bincount(kind, np.where(structural_zeros, 0, counts)), MIN_KIND_COUNT), 0.0
-    )
+    kind_sums = np.bincount(kind, np.where(structural_zeros, 0, counts))
+    sums = np.where(is_possible, np.maximum(kind_sums, MIN_KIND_COUNT), 0.0)
     for _ in range(RAKING_ROUNDS):
         for part, rows in zip(kinds, known_counts, strict=True):
             _scale_sums(sums, part, rows)
@@ -203,34 +198,25 @@ def rake_counts(
     return raked_counts
 
 
-def _scale_sums(sums: NDArray[np.float64], part: CellMask, rows: int) -> None:
+def _scale_sums(sums: NDArray[np.float64], part: Mask, rows: int) -> None:
     if rows >= 0 and sums[part].any():
         sums[part] *= rows / sums[part].sum()
 
 
-def _apportion(counts: NDArray[Any], where: CellMask, total: int) -> CellCounts:
+def _apportion(counts: NDArray[Any], where: Mask, total: int) -> CellCounts:
     """Whole counts in these cells alone that add up to the total, in proportion to the given; evenly if all are 0."""
     shares = np.where(where, counts, 0).astype(np.float64)
     shares = shares if shares.any() else where.astype(np.float64)
     return round_to_total(shares * (total / shares.sum()), total).astype(np.int64)
 
 
-Counts = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Pair = tuple[int, int]
-
-MAX_PROJECTION_ROUNDS = 2000
-MARGIN_TOLERANCE = 1e-6
-"""Margins so near are met."""
-
-
-def compute_independent_table(first: Counts, second: Counts) -> Array:
-    """The table of two columns that have nothing to do with each other; both add up to the same."""
+def compute_independent_table(first: CellCounts, second: CellCounts) -> Array:
+    """Compute the table of two independent columns; both add up to the same."""
     return np.outer(first, second) / max(float(first.sum()), 1.0)
 
 
-def shrink_dependence(noisy: Counts, independent: Array, deviation: float) -> Array:
-    """What of the distance to independence stands out of noise of this deviation: its large singular values, shrunk.
+def shrink_dependence(noisy: CellCounts, independent: Array, deviation: float) -> Array:
+    """Keep what of the distance to independence stands out of noise of this deviation, its singular values shrunk.
 
     The shrinkage has the least expected squares for noise alike in all cells (Gavish and Donoho 2017); nothing is left
     where noise is all there is.
@@ -246,11 +232,11 @@ def shrink_dependence(noisy: Counts, independent: Array, deviation: float) -> Ar
     return table
 
 
-def fit_margins(table: Array, first: Counts, second: Counts, structural_zeros: Mask | None = None) -> Array:
-    """The nearest table, in squares, that has these margins, nothing below 0, and 0 where a cell is impossible.
+def fit_margins(table: Array, first: CellCounts, second: CellCounts, structural_zeros: Mask | None = None) -> Array:
+    """Fit the nearest table, in squares, that has these margins, nothing below 0, and 0 in structural zeros.
 
     Dykstra's alternating projections: on the margins in closed form, then on the bounds. What comes out is the nearest
-    for the margins that it has, so that only these tell when to stop. Where impossible cells leave no such table the
+    for the margins that it has, so that only these tell when to stop. Where structural zeros leave no such table the
     bounds hold, and the margins as nearly as they can.
     """
     allowed = np.ones(table.shape) if structural_zeros is None else 1.0 - structural_zeros
@@ -275,18 +261,18 @@ def _compute_margin_change(row_gaps: Array, column_gaps: Array) -> Array:
 
 
 def round_table(
-    table: Array, first: Counts, second: Counts, uniforms: Array, structural_zeros: Mask | None = None
-) -> Counts:
-    """Whole numbers near a table of about these margins that have them exactly: controlled rounding.
+    table: Array, first: CellCounts, second: CellCounts, uniforms: Array, structural_zeros: Mask | None = None
+) -> CellCounts:
+    """Round a table of about these margins to whole numbers that have them exactly: controlled rounding.
 
     Each cell goes down; then up by one where both margins lack some, in an order in which a cell is the next with a
-    chance in proportion to what it lost, if its `luck` is uniform between 0 and 1. What is left goes to cells that are
-    possible as far as the margins allow it, and to others.
+    chance in proportion to what it lost, as its `uniforms` are uniform between 0 and 1. What is left goes to cells that
+    are possible as far as the margins allow it, and to others.
     """
     allowed = np.ones(table.shape, dtype=np.bool_) if structural_zeros is None else ~structural_zeros
     scaled_table = table * np.minimum(1, first / np.maximum(table.sum(axis=1), 1e-9))[:, None]
     scaled_table = scaled_table * np.minimum(1, second / np.maximum(scaled_table.sum(axis=0), 1e-9))
-    counts: Counts = np.floor(scaled_table + 1e-9).astype(np.int64)
+    counts: CellCounts = np.floor(scaled_table + 1e-9).astype(np.int64)
     row_gaps, column_gaps = first - counts.sum(axis=1), second - counts.sum(axis=0)
     order = np.argsort((np.log(uniforms) / np.maximum(scaled_table - counts, 1e-9)).ravel())[::-1]
     for max_increase, cells in ((1, order), (None, order[allowed.ravel()[order]]), (None, order)):
@@ -301,7 +287,7 @@ def round_table(
 
 
 def find_strongest_tree(strengths: Sequence[float], pairs: Sequence[Pair], count: int) -> list[Pair]:
-    """Pairs, strongest first, that join all of `count` columns without a cycle; as far as these pairs can."""
+    """Find pairs, strongest first, that join all of `count` columns without a cycle; as far as these pairs can."""
     order = sorted(range(len(pairs)), key=lambda place: (-strengths[place], place))
     tree: list[Pair] = []
     for place in order:
@@ -311,7 +297,7 @@ def find_strongest_tree(strengths: Sequence[float], pairs: Sequence[Pair], count
 
 
 def select_joining_pairs(chosen: Iterable[Pair], pairs: Iterable[Pair], count: int) -> list[Pair]:
-    """The pairs whose columns the chosen ones do not join yet."""
+    """Select the pairs whose columns the chosen ones do not join yet."""
     components = list(range(count))
     for first, second in chosen:
         components = [components[first] if label == components[second] else label for label in components]

@@ -1,10 +1,8 @@
-"""What a linear refinement by facts of the data tells: its loss between neighbours, or that it has none.
-
-Proof: refinement_cost.md.
+"""What a linear refinement by facts of the data reveals: its loss between neighbours, or that it has no bound.
 
 The refinement is A x + D c + h of noisy answers x with Laplace noise, where c are constants that may differ between
 neighbours. Its loss is the least sum of |v_i| / scale_i over all v with T v = T (mu - mu') + P D (c - c'), where P is
-the components that are told and T = P A; infinite where there is no such v.
+the components that are released and T = P A; infinite where there is no such v. Proof: refinement_cost.md.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ RANGE_TOLERANCE = 1e-9
 ROUNDING_ERROR = 8 * float(np.finfo(np.float64).eps)
 """Of a sum of numbers about 1, for each of them."""
 MAX_ENTRIES = 25_000_000
-"""Of the rows of A that are told, so that they fit into memory."""
+"""Of the rows of A that are released, so that they fit into memory."""
 ROUND_UP_CONTEXT = Context(prec=6, rounding=ROUND_CEILING)
 
 
@@ -43,25 +41,21 @@ def rho(
     answers_change: Any,
     components: Any = None,
 ) -> float:
-    """What answers that were refined by exact facts tell about a person.
+    """Compute what answers that were refined by exact facts reveal about a person.
 
-    The loss of these components of A x + D c told together, all of them unless given; it may be infinite.
+    The loss of these components of A x + D c released together, all of them unless given; it may be infinite.
 
     `noise_scale` is that of the continuous Laplace noise, a number or one for each answer; noise on whole numbers may
     lose more (refinement_cost.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or
     several as rows for several pairs of neighbours, and the largest loss counts. No solver's tolerance makes it too
     small: it is the sum for a v that satisfies the equations to the last digits, and what these leave open is added.
     """
-    released_components = _build_components(A, D, noise_scale, constants_change, answers_change, components)
-    return (
-        released_components.compute_apart()
-        if len(released_components.rows) == 1
-        else released_components.compute_together()
-    )
+    released = _build_components(A, D, noise_scale, constants_change, answers_change, components)
+    return released.compute_apart() if len(released.rows) == 1 else released.compute_together()
 
 
 def compute_rho_apart(A: Any, D: Any, noise_scale: Any, constants_change: Any, answers_change: Any) -> float:  # noqa: N803
-    """The largest loss of one component of A x + D c told alone."""
+    """Compute the largest loss of one component of A x + D c released alone."""
     return _build_components(A, D, noise_scale, constants_change, answers_change, None).compute_apart()
 
 
@@ -73,7 +67,7 @@ def scale_for_rho(
     answers_change: Any,
     components: Any = None,
 ) -> float:
-    """The noise scale of all answers that brings rho to epsilon; 0 where nothing that is told changes."""
+    """Compute the noise scale of all answers that brings rho to epsilon; 0 where nothing that is released changes."""
     wanted = as_positive(epsilon, "epsilon")
     unit_rho = rho(A, D, 1, constants_change, answers_change, components)
     if math.isinf(unit_rho):
@@ -85,7 +79,7 @@ def scale_for_rho(
 
 
 def build_fact_guarantee(before: Guarantee, facts: Sequence[str], each: float) -> Guarantee:
-    """The label of a refinement of answers with the label `before` by these facts of the data: nominal, and why.
+    """Build the guarantee of a refinement by these facts of answers with the guarantee `before`: nominal, and why.
 
     `each` is the largest rho of one refined number apart; together they have no bound, whatever the facts
     (refinement_cost.md).
@@ -96,25 +90,23 @@ def build_fact_guarantee(before: Guarantee, facts: Sequence[str], each: float) -
         raise InvalidInput(
             "a refinement by facts names at least one fact and a rho of at least 0 for each number apart"
         )
-    bounded = math.isfinite(each)
-    loss = "no bound"
-    if bounded:
-        loss = (
-            f"rho {format_cost(shorten_rho(each))} by continuous Laplace noise, and may be "
-            "more by noise on whole numbers"
-        )
+    loss, epsilon = "no bound", before.epsilon
+    if math.isfinite(each):
+        short = shorten_rho(each)
+        loss = f"rho {format_cost(short)} by continuous Laplace noise, and may be more by noise on whole numbers"
+        epsilon = max(epsilon, short)
     assumptions = (
         f"the refinement used facts of this data set: {'; '.join(facts)}",
         "all refined numbers together have no bound",
         f"each refined number apart has {loss}",
         f"the answers before the refinement keep their own promise: {before.words()}",
     )
-    label = Guarantee.nominal(max(before.epsilon, shorten_rho(each)) if bounded else before.epsilon, assumptions[0])
+    label = Guarantee.nominal(epsilon, assumptions[0])
     return replace(label, unit=before.unit, assumptions=(*before.assumptions, *assumptions))
 
 
 def shorten_rho(value: float) -> Fraction:
-    """The short number that a finite loss is but for rounding, else 6 digits of it, rounded up."""
+    """Return the short number that a finite loss is but for rounding, else 6 digits of it, rounded up."""
     short, exact = Fraction(value).limit_denominator(10_000), Fraction(value)
     if abs(short - exact) * 10**12 <= exact and len(format_exact(short)) <= ROUND_UP_CONTEXT.prec:
         return short
@@ -123,7 +115,7 @@ def shorten_rho(value: float) -> Fraction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _ReleasedComponents:
-    """The components that are told, with v, the answers and T in units of the noise, the largest scale being 1."""
+    """The components that are released, with v, the answers and T in units of the noise, the largest scale being 1."""
 
     rows: Reals
     answers: Reals
@@ -149,9 +141,8 @@ class _ReleasedComponents:
     def compute_together(self) -> float:
         """Of all: the shifts must lie in T's range, and then the shortest v counts."""
         left, values, basis = np.linalg.svd(self.rows, full_matrices=False)
-        numeric_rank, visible_rank = (
-            int((values > least).sum()) for least in (RANGE_TOLERANCE * self.reference, self._compute_rounding())
-        )
+        numeric_rank = int((values > RANGE_TOLERANCE * self.reference).sum())
+        visible_rank = int((values > self._compute_rounding()).sum())
         outside = self.shifts - self.shifts @ left[:, :numeric_rank] @ left[:, :numeric_rank].T
         if (np.abs(outside) > RANGE_TOLERANCE * self.sizes).any():
             return math.inf
@@ -186,7 +177,6 @@ def _find_shortest(basis: Reals, target: Reals) -> Reals:
 def _build_components(
     matrix: Any, of_constants: Any, noise_scale: Any, constants_change: Any, answers_change: Any, components: Any
 ) -> _ReleasedComponents:
-    """What was given, where it fits together."""
     count, width = _get_shape(matrix, "A")
     chosen = _parse_components(components, count)
     if len(chosen) * width > MAX_ENTRIES:
@@ -222,10 +212,8 @@ def _get_shape(matrix: Any, name: str) -> tuple[int, int]:
 
 
 def _select_rows(matrix: Any, places: NDArray[np.intp], name: str) -> Reals:
-    """These rows, dense."""
-    return _parse_finite(
-        matrix.tocsr()[places].toarray() if hasattr(matrix, "tocsr") else np.asarray(matrix)[places], name
-    )
+    rows = matrix.tocsr()[places].toarray() if hasattr(matrix, "tocsr") else np.asarray(matrix)[places]
+    return _parse_finite(rows, name)
 
 
 def _parse_finite(numbers: Any, name: str) -> Reals:

@@ -1,6 +1,6 @@
-"""What one draw of a refinement means: its law is public, so Bayes' rule gives the truth's.
+"""What one sample of a refinement says about the truth: its law is public, so Bayes' rule gives the truth's.
 
-A truth t gives a draw x with probability prior(x) times the factor of x's ring around t (mechanisms/refinement.md).
+A truth t gives a sample x with probability prior(x) times the factor of x's ring around t (mechanisms/refinement.md).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from discreet.priors.prior import Prior
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MAX_CELLS = 2**13
-"""A finer grid is gathered into so many cells to tell the error: it moves by less than one part in ten thousand."""
+"""A finer grid is gathered into so many cells to estimate the error, which moves by less than one part in 10,000."""
 MAX_VALUES = 2**12
-"""All pairs of so many values without an order are measured, no more."""
+"""All pairs of so many values without an order are measured, at most."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,7 +74,7 @@ class TruthRuns:
 
 
 def compute_run_posterior(refinement: Refinement, position: int, truths: TruthRuns) -> Array:
-    """The probability of every run of truths, the draw being the point at place `at` of the prior's support.
+    """Compute the probability of every run of truths, the sample being the point at `position` in the prior's support.
 
     A truth between two points is as near to each as it is, so a run is measured from a place in its middle.
     """
@@ -89,7 +89,7 @@ def compute_run_posterior(refinement: Refinement, position: int, truths: TruthRu
 
 
 def estimate_run_error(refinement: Refinement, truths: TruthRuns) -> float:
-    """The root mean square error of the posterior mean over runs of truths, if the truth is as was stated."""
+    """Estimate the root mean square error of the posterior mean over runs of truths, if the truth is as was stated."""
     prior = refinement.prior
     step = float(prior.grid.step) if prior.grid else 1.0
     if isinstance(refinement.distance, NominalDistance):
@@ -100,9 +100,9 @@ def estimate_run_error(refinement: Refinement, truths: TruthRuns) -> float:
 
 
 def compute_refinement_posterior(refinement: Refinement, position: int) -> Array:
-    """The probability that each value of the prior's support is the truth, the draw being the one at place `at`.
+    """Compute the probability of each value of the prior's support, from the position of the sample in it.
 
-    It is for someone who holds the prior and knows that there is a truth: where there is none the draw says nothing.
+    It is for someone who holds the prior and knows that there is a truth: where there is none the sample says nothing.
     """
     prior = refinement.prior
     likelihood = _compute_mean_factors(refinement.profile, prior.total, *_find_rings(refinement, position))
@@ -111,7 +111,7 @@ def compute_refinement_posterior(refinement: Refinement, position: int) -> Array
 
 
 def estimate_refinement_error(refinement: Refinement, stated: Array | None = None) -> float | None:
-    """The error of the best estimate given the draw: of the mean of numbers, in their units.
+    """Estimate the error of the best estimate given the sample: of the mean of numbers, in their units.
 
     `stated` is the law of the truth on the prior's support, where it is not the prior. Over categories the error is
     that of the best guess, by the distance. None where there is a delta or there are too many categories.
@@ -125,9 +125,8 @@ def estimate_refinement_error(refinement: Refinement, stated: Array | None = Non
     if prior.numeric:
         if not isinstance(refinement.distance, NominalDistance):
             return None
-        return _estimate_equality_error(
-            refinement, TruthRuns.from_points(prior, prior.mass / prior.total if stated is None else stated)
-        )
+        point_mass = prior.mass / prior.total if stated is None else stated
+        return _estimate_equality_error(refinement, TruthRuns.from_points(prior, point_mass))
     if len(prior.mass) > MAX_CATEGORIES:
         return None
     return math.sqrt(max(DistanceTable.of(prior, refinement.distance).compute_risk(up, down), 0.0))
@@ -147,11 +146,8 @@ def _estimate_equality_error(refinement: Refinement, truths: TruthRuns) -> float
     def weigh_outputs(weights: Array) -> Array:
         """For every draw, the weights of the truths by how likely each makes it."""
         point_weights = np.bincount(owners, weights[is_point], len(mass))
-        return np.asarray(
-            weights[~is_point].sum()
-            + (other_factor * point_weights).sum()
-            + (same_factor - other_factor) * point_weights
-        )
+        elsewhere = weights[~is_point].sum() + (other_factor * point_weights).sum()
+        return np.asarray(elsewhere + (same_factor - other_factor) * point_weights)
 
     guess = weigh_outputs(truths.used * centered) / weigh_outputs(truths.used)
     masses, moments = weigh_outputs(truths.stated), weigh_outputs(truths.stated * centered)
@@ -173,7 +169,7 @@ def _compute_equality_factors(refinement: Refinement) -> tuple[Array, Array]:
 
 
 def _compute_name_factors(refinement: Refinement, position: int, truths: TruthRuns) -> Array:
-    """For every run of truths the factor of one draw, where values are equal or not."""
+    """For every run of truths the factor of one sample, where values are equal or not."""
     same_factor, other_factor = _compute_equality_factors(refinement)
     factors = np.where(truths.owners == position, same_factor[truths.owners], other_factor[truths.owners])
     return np.where(_are_points(refinement.prior, truths), factors, 1.0)
@@ -203,7 +199,7 @@ def _compute_mean_factors(profile: FactorProfile, total: int, start: Integers, e
 
 
 def _find_rings(refinement: Refinement, position: int) -> tuple[Integers, Integers]:
-    """For every truth, the prior mass nearer to it than the draw, and the mass up to the draw's distance."""
+    """For every truth, the prior mass nearer to it than the sample, and the mass up to the sample's distance."""
     prior, distance = refinement.prior, refinement.distance
     if isinstance(distance, ContinuousDistance):
         return _find_line_rings(prior.index, prior.mass, position, prior.index)
@@ -223,10 +219,9 @@ def _find_line_rings(index: Integers, mass: Integers, position: int, truths: Int
     """Of rising whole numbers: what lies within a distance of a truth is between two places."""
     sums = np.concatenate(([0], np.cumsum(mass)))
     offsets = np.abs(truths - index[position])
-    inside = (
-        sums[np.searchsorted(index, truths + offsets)] - sums[np.searchsorted(index, truths - offsets, side="right")]
-    )
-    upto = sums[np.searchsorted(index, truths + offsets, side="right")] - sums[np.searchsorted(index, truths - offsets)]
+    low, high = truths - offsets, truths + offsets
+    inside = sums[np.searchsorted(index, high)] - sums[np.searchsorted(index, low, side="right")]
+    upto = sums[np.searchsorted(index, high, side="right")] - sums[np.searchsorted(index, low)]
     return np.maximum(inside, 0), upto
 
 
@@ -235,6 +230,5 @@ def _find_web_rings(refinement: Refinement, prior: Prior, position: int) -> tupl
         raise Unsupported(f"the posterior is computed for numbers, or for at most {MAX_VALUES:,} other values")
     distance_matrix = tabulate_distances(refinement.distance, prior.support)
     sample_distances = distance_matrix[:, [position]]
-    return (distance_matrix < sample_distances - 1e-12) @ prior.mass, (
-        distance_matrix <= sample_distances + 1e-12
-    ) @ prior.mass
+    is_nearer, is_within = distance_matrix < sample_distances - 1e-12, distance_matrix <= sample_distances + 1e-12
+    return is_nearer @ prior.mass, is_within @ prior.mass

@@ -27,25 +27,19 @@ from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
 MIN_DISTANCE = 1e-100
-"""Of a distance as a float: no noise is told so finely, and what is nearer divides by nothing."""
-
+"""Of a distance as a float: no noise is so fine, and nothing divides by 0."""
 BRACKET_STEPS = (Fraction(26, 25), Fraction(26, 25), Fraction(11, 10), Fraction(5, 4), Fraction(2), Fraction(4))
 """From one epsilon to the next, while a bracket is searched."""
-
 WIDENING_FACTOR, MAX_TRIES = 1.0002, 100
 """An advised accuracy that would be refused is widened by this factor, so many times at most."""
 
 
 def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Fraction:
-    """The smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
+    """Find the smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
     accuracy = request.accuracy or Accuracy(Fraction(1), Fraction(95, 100))
-    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
-    if (
-        query.unit is not None
-        or private_keys
-        or query.aggregates[0].function not in TOTAL_FUNCTIONS
-        or request.distance
-    ):
+    has_private_keys = any(schema.column(key.column).private_keys for key in query.keys)
+    is_total = query.unit is None and query.aggregates[0].function in TOTAL_FUNCTIONS
+    if has_private_keys or not is_total or request.distance:
         raise Unsupported(
             "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys, and of TRIMMED_MEAN; "
             "ask for this with an epsilon"
@@ -70,11 +64,8 @@ def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, reque
     needed_epsilon = _find_needed_epsilon(half_width_at, _get_float_distance(accuracy))
     if needed_epsilon is not None and needed_epsilon <= max_epsilon:
         return needed_epsilon
-    raise BudgetExceeded(
-        _format_refusal(
-            accuracy, request, needed_epsilon, _find_reachable_accuracy(half_width_at, accuracy, max_epsilon)
-        )
-    )
+    reachable_accuracy = _find_reachable_accuracy(half_width_at, accuracy, max_epsilon)
+    raise BudgetExceeded(_format_refusal(accuracy, request, needed_epsilon, reachable_accuracy))
 
 
 def _find_needed_epsilon(half_width_at: Callable[[Fraction], float], distance: float) -> Fraction | None:
@@ -82,9 +73,8 @@ def _find_needed_epsilon(half_width_at: Callable[[Fraction], float], distance: f
     if half_width_at(MAX_QUERY_EPSILON) > distance:
         return None
     epsilon = min(_round_up_digits(_find_min_epsilon(half_width_at, distance)), MAX_QUERY_EPSILON)
-    while (
-        half_width_at(epsilon) > distance and epsilon < MAX_QUERY_EPSILON
-    ):  # an accuracy may fall a little where epsilon rises a little
+    # An accuracy may fall a little where epsilon rises a little.
+    while half_width_at(epsilon) > distance and epsilon < MAX_QUERY_EPSILON:
         epsilon = min(_round_up_digits(epsilon + _find_digit_unit(epsilon)), MAX_QUERY_EPSILON)
     return epsilon
 
@@ -96,7 +86,9 @@ def _find_reachable_accuracy(
     if max_epsilon < MIN_QUERY_EPSILON:
         return None
     # The epsilon needed is found to a few parts in 100,000 and rounded up, and may be a little above what is left.
-    half_width = max(half_width_at(_round_down_digits(max_epsilon)), _get_float_distance(accuracy))
+    digit_unit = _find_digit_unit(max_epsilon)
+    half_width = half_width_at(math.floor(max_epsilon / digit_unit) * digit_unit)
+    half_width = max(half_width, _get_float_distance(accuracy))
     for _ in range(MAX_TRIES):
         printed = format_upper(half_width)
         distance = float(Accuracy.parse(printed).distance)
@@ -110,23 +102,16 @@ def _find_reachable_accuracy(
 def _format_refusal(
     accuracy: Accuracy, request: QueryOptions, needed_epsilon: Fraction | None, reachable_accuracy: str | None
 ) -> str:
-    """What cannot be reached, with what epsilon, and what can."""
     if request.max_epsilon is not None and request.max_epsilon < MIN_QUERY_EPSILON:
         return f"{accuracy} cannot be reached: nothing is left of the budget, and only stored answers can be returned"
-    is_limited = request.max_epsilon is not None and request.max_epsilon <= MAX_QUERY_EPSILON
-    remaining = (
-        f"the epsilon of {format_budget_left(request.max_epsilon or MAX_QUERY_EPSILON)} that is left"
-        if is_limited
-        else "epsilon 10,000"
-    )
+    remaining = "epsilon 10,000"
+    if request.max_epsilon is not None and request.max_epsilon <= MAX_QUERY_EPSILON:
+        remaining = f"the epsilon of {format_budget_left(request.max_epsilon)} that is left"
     if needed_epsilon is not None:
         advice = "" if reachable_accuracy is None else f"; {reachable_accuracy} is what that can reach"
         return f"{accuracy} cannot be reached with {remaining}{advice}"
-    rows = (
-        ""
-        if request.expected_rows is None
-        else f" from {request.expected_rows:,} row{'s' * (request.expected_rows != 1)}"
-    )
+    count = request.expected_rows
+    rows = "" if count is None else f" from {count:,} row{'s' * (count != 1)}"
     advice = "" if reachable_accuracy is None else f"; {reachable_accuracy} is what {remaining} can reach"
     return f"no epsilon reaches {accuracy}{rows}{advice}"
 
@@ -157,9 +142,8 @@ def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float
             break
         guess = min(max(guess * Fraction(half_width / distance), MIN_QUERY_EPSILON), MAX_QUERY_EPSILON)
     low, high = guess, guess
-    steps = chain(
-        BRACKET_STEPS, repeat(BRACKET_STEPS[-1])
-    )  # longer ones where the domain bounds the error, whatever the epsilon
+    # The steps grow, for where the domain bounds the error, whatever the epsilon.
+    steps = chain(BRACKET_STEPS, repeat(BRACKET_STEPS[-1]))
     while high < MAX_QUERY_EPSILON and half_width_at(high) > distance:
         low, high = high, min(high * next(steps), MAX_QUERY_EPSILON)
     while low > MIN_QUERY_EPSILON and half_width_at(low) <= distance:
@@ -170,7 +154,6 @@ def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float
 def _find_half_width(
     aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, confidence: float
 ) -> float:
-    """How far off the nearest mechanism may be."""
     schema, rows = bounds.schema, estimate_rows(bounds, request.expected_rows).number
     column = None if aggregate.column is None else schema.column(aggregate.column)
     linear_query = build_linear_query(aggregate, schema, bounds)
@@ -193,12 +176,8 @@ def _bound_half_width(measurement: AdditiveNoise, rows: int, confidence: float) 
 
 def _round_up_digits(number: Fraction) -> Fraction:
     """At least the number, to four digits."""
-    return math.ceil(number / _find_digit_unit(number)) * _find_digit_unit(number)
-
-
-def _round_down_digits(number: Fraction) -> Fraction:
-    """At most the number, to four digits."""
-    return math.floor(number / _find_digit_unit(number)) * _find_digit_unit(number)
+    digit_unit = _find_digit_unit(number)
+    return math.ceil(number / digit_unit) * digit_unit
 
 
 def _find_digit_unit(number: Fraction) -> Fraction:
@@ -209,20 +188,21 @@ def is_accurate_enough(
     measurement: TotalMeasurement, accuracy: Accuracy, bounds: ContributionBounds, rows: int
 ) -> bool:
     """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
-    return isinstance(measurement, AdditiveNoise) and _bound_half_width(
-        measurement, rows, _adjust_confidence(accuracy, bounds)
-    ) <= _get_float_distance(accuracy)
+    if not isinstance(measurement, AdditiveNoise):
+        return False
+    half_width = _bound_half_width(measurement, rows, _adjust_confidence(accuracy, bounds))
+    return half_width <= _get_float_distance(accuracy)
 
 
 def _adjust_confidence(accuracy: Accuracy, bounds: ContributionBounds) -> float:
     """The confidence of each number; where rows are chosen by noisy numbers, all are to be as near at once."""
-    each_confidence = bounds.coverage.adjust_confidence(float(accuracy.confidence))
-    if each_confidence is None:
+    confidence = bounds.coverage.adjust_confidence(float(accuracy.confidence))
+    if confidence is None:
         raise Unsupported(
             "rows are chosen by their noisy numbers among too many groups for this probability; "
             "request a lower one, or ask with an epsilon"
         )
-    return each_confidence
+    return confidence
 
 
 def _get_float_distance(accuracy: Accuracy) -> float:

@@ -32,10 +32,9 @@ TOTAL_FUNCTIONS = frozenset({"count", "count_distinct", "sum", "avg", "var", "st
 
 
 def build_linear_query(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> LinearQuery:
-    """What is measured where the noise is Laplace or Gaussian."""
-    return build_linear_queries(
-        aggregate, None if aggregate.column is None else schema.column(aggregate.column), bounds
-    )[0]
+    """Build what is measured where the noise is Laplace or Gaussian."""
+    column = None if aggregate.column is None else schema.column(aggregate.column)
+    return build_linear_queries(aggregate, column, bounds)[0]
 
 
 def split_rho(
@@ -48,19 +47,15 @@ def split_rho(
     gaussian_aggregates = list(linear_queries) if delta is not None else []
     while gaussian_aggregates and delta is not None:
         rho = find_rho(share * len(gaussian_aggregates), delta) / len(gaussian_aggregates)
-        fitting = [
-            aggregate
-            for aggregate in gaussian_aggregates
-            if rho and _is_gaussian_better(linear_queries[aggregate], rho, share)
-        ]
-        if fitting == gaussian_aggregates:
+        better = [item for item in gaussian_aggregates if rho and _is_gaussian_better(linear_queries[item], rho, share)]
+        if better == gaussian_aggregates:
             return rho, gaussian_aggregates
-        gaussian_aggregates = fitting
+        gaussian_aggregates = better
     return Fraction(0), []
 
 
 def find_public_count(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> PublicConstant | None:
-    """A count that the schema itself tells: of all rows or units, so without a filter."""
+    """Find a count that the schema itself states: of all rows or units, so without a filter."""
     rows = None
     if aggregate.where != TRUE:
         return None
@@ -77,19 +72,17 @@ def _is_gaussian_better(linear_query: LinearQuery, rho: Fraction, epsilon: Fract
     pure_variances = [2 * (component.l1_sensitivity / epsilon) ** 2 for component in linear_query.components]
     staircase_noise = build_staircase(linear_query, epsilon)
     if staircase_noise is not None:
-        pure_variances = [
-            min(variance, Fraction(sd**2))
-            for variance, sd in zip(pure_variances, compute_deviations(staircase_noise.noise), strict=True)
-        ]
-    is_samplable = max(gaussian_variances) <= Fraction(MAX_SIGMA) ** 2
-    return is_samplable and sum(
-        variance / pure_variance for variance, pure_variance in zip(gaussian_variances, pure_variances, strict=True)
-    ) < len(pure_variances)
+        deviations = compute_deviations(staircase_noise.noise)
+        pure_variances = [min(pure, Fraction(sd**2)) for pure, sd in zip(pure_variances, deviations, strict=True)]
+    if max(gaussian_variances) > Fraction(MAX_SIGMA) ** 2:
+        return False
+    ratios = [gaussian / pure for gaussian, pure in zip(gaussian_variances, pure_variances, strict=True)]
+    return sum(ratios) < len(ratios)
 
 
 @lru_cache(maxsize=256)
 def find_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho, nearly the largest, that implies (epsilon, delta); 0 where epsilon is too small for any."""
+    """Find a rho, nearly the largest, that implies (epsilon, delta); 0 where epsilon is too small for any."""
     low, high = Fraction(0), Fraction(1, 2**20)
     while compute_implied_epsilon(high, delta) <= epsilon:
         low, high = high, 2 * high
@@ -100,7 +93,7 @@ def find_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def compute_implied_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon that a rho implies at a delta."""
+    """Compute the epsilon that a rho implies at a delta."""
     return Guarantee.zcdp(rho).approximate(delta).epsilon or Fraction(0)
 
 
@@ -130,7 +123,7 @@ def build_aggregate_prior(
     prior: str | Prior | None,
     tail: bool | None = None,
 ) -> GridPrior | None:
-    """The analyst's prior over what the aggregate can be, from public facts."""
+    """Build the analyst's prior over what the aggregate can be, from public facts."""
     if prior is None:
         return None
     schema = bounds.schema
@@ -151,24 +144,19 @@ def _find_value_range(
     low, high, step = column.lower * column.step, column.upper * column.step, column.step
     public_rows = bounds.get_public_rows(column)
     if aggregate.function == "sum":
-        least, most = (public_rows * low, public_rows * high) if public_rows is not None else (Fraction(0), Fraction(0))
-        if public_rows is None:
-            least, most = rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
+        least, most = rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
+        if public_rows is not None:
+            least, most = public_rows * low, public_rows * high
         return least, max(most, least + step), step
     width = max(high - low, step)
     if aggregate.function in MEAN_FUNCTIONS:
-        return (
-            low,
-            low + width,
-            width / GRID_STEPS if public_rows is None else _find_mean_step(aggregate, column, bounds, public_rows),
-        )
+        if public_rows is None:
+            return low, low + width, width / GRID_STEPS
+        return low, low + width, _find_mean_step(aggregate, column, bounds, public_rows)
     largest = width**2 / 2
-    root = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)
-    return (
-        (Fraction(0), root, root / GRID_STEPS)
-        if aggregate.function == "stddev"
-        else (Fraction(0), largest, largest / GRID_STEPS)
-    )
+    if aggregate.function == "stddev":
+        largest = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)
+    return Fraction(0), largest, largest / GRID_STEPS
 
 
 def _find_mean_step(aggregate: Aggregate, column: Column, bounds: ContributionBounds, rows: int) -> Fraction:
@@ -190,34 +178,28 @@ def list_measurements(
     grid_prior: GridPrior | None,
     distance: Distance | str | None,
 ) -> tuple[TotalMeasurement, ...]:
-    """What could answer: noise of every fitting law; refinement where it may win, or where a distance asks for it."""
+    """List what could answer: noise of every fitting law; refinement where it may win, or a distance asks for it."""
     linear_queries = build_linear_queries(aggregate, column, bounds)
     if distance is not None:
         return (_build_distance_refinement(linear_queries[0], bounds, epsilon, grid_prior, distance),)
-    measurements: list[TotalMeasurement] = [build_laplace(linear_queries[0], epsilon)]
+    laplace = build_laplace(linear_queries[0], epsilon)
+    measurements: list[TotalMeasurement] = [laplace]
     staircase_noise = build_staircase(linear_queries[-1], epsilon)
     if staircase_noise is not None:
         measurements.append(staircase_noise)
-    if grid_prior is not None and _can_refine(aggregate, linear_queries[0], bounds, grid_prior, measurements):
+    if grid_prior is not None and _can_refine(aggregate, laplace, bounds, grid_prior):
         measurements.append(build_refined_total(linear_queries[0], grid_prior, epsilon, bounds.schema.neighbors, None))
     return tuple(measurements)
 
 
 def _can_refine(
-    aggregate: Aggregate,
-    linear_query: LinearQuery,
-    bounds: ContributionBounds,
-    grid_prior: GridPrior,
-    measurements: list[TotalMeasurement],
+    aggregate: Aggregate, laplace: AdditiveNoise, bounds: ContributionBounds, grid_prior: GridPrior
 ) -> bool:
     """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums, where narrow."""
-    if aggregate.function != "sum" or bounds.is_grouped or not isinstance(linear_query.estimate, Linear):
+    if aggregate.function != "sum" or bounds.is_grouped or not isinstance(laplace.linear_query.estimate, Linear):
         return False
-    additive = measurements[0]
-    return (
-        isinstance(additive, AdditiveNoise)
-        and grid_prior.sd < MAX_SD_RATIO * Estimator(additive, 1.0).build_line_noise().sd
-    )
+    noise_sd = Estimator(laplace, 1.0).build_line_noise().sd
+    return grid_prior.sd < MAX_SD_RATIO * noise_sd
 
 
 def _build_distance_refinement(
@@ -231,32 +213,27 @@ def _build_distance_refinement(
         raise InvalidInput("a distance says how your prior is refined; give the prior too")
     if bounds.is_grouped:
         raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
-    return build_refined_total(
-        linear_query, grid_prior, epsilon, bounds.schema.neighbors, resolve_distance(NUMBER_COLUMN, distance)
-    )
+    number_distance = resolve_distance(NUMBER_COLUMN, distance)
+    return build_refined_total(linear_query, grid_prior, epsilon, bounds.schema.neighbors, number_distance)
 
 
 def rate_measurements(
     measurements: tuple[TotalMeasurement, ...], grid_prior: GridPrior | None, rows: int
 ) -> list[RatedMeasurement]:
-    """Every mechanism with the error of what it leads to."""
-    return [
-        RatedMeasurement(measurement, _estimate_error(measurement, grid_prior, rows)) for measurement in measurements
-    ]
+    """Estimate the error of the value that each mechanism leads to."""
+    return [RatedMeasurement(item, _estimate_error(item, grid_prior, rows)) for item in measurements]
 
 
 def _estimate_error(measurement: TotalMeasurement, grid_prior: GridPrior | None, rows: int) -> float:
-    return (
-        measurement.expected_error()
-        if isinstance(measurement, RefinedTotal)
-        else Estimator(measurement, float(rows)).expected_error(grid_prior)
-    )
+    if isinstance(measurement, RefinedTotal):
+        return measurement.expected_error()
+    return Estimator(measurement, float(rows)).expected_error(grid_prior)
 
 
 def select_best_measurement(
     ratings: list[RatedMeasurement], grid_prior: GridPrior | None, rows: int
 ) -> RatedMeasurement:
-    """The least error; among noises the one that is best without a prior, unless another is clearly better."""
+    """Select the least error; among noises the one that is best without a prior, unless another is clearly better."""
     additive_ratings = [rating for rating in ratings if isinstance(rating.measurement, AdditiveNoise)]
     best_rating = min(ratings, key=lambda rating: rating.expected_error)
     if grid_prior is None or not additive_ratings:

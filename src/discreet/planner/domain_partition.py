@@ -1,12 +1,11 @@
-"""The table's domain partitioned into cells that no count of a session tells apart.
-
-What is large follows from the question and the schema, never from the rows.
+"""The table's domain partitioned into atoms, the cells that no count of a session tells apart.
 
 A column is cut into pieces that no condition tells apart; the atoms are the cells of the grid of pieces. A count labels
 a row 0 where it does not count it, else by the number, from 1, of the cell of its group keys.
 
-The memory of a grid is bounded before any of it is allocated: by the sizes of its axes, which follow from the question.
-Labels have the smallest type that holds them, and those of a count without keys are kept as bits.
+All of it follows from the question and the schema, never from the rows. The memory of a grid is bounded before any of
+it is allocated, by the sizes of its axes. Labels have the smallest type that holds them, and those of a count without
+keys are stored as bits.
 """
 
 from __future__ import annotations
@@ -32,6 +31,18 @@ LARGE_REPLY_NUMBERS = 512
 """Numbers of a reply."""
 MAX_LARGE_ANSWERS = 4
 """Large answers of one data set that are read and drawn at once; reading may wait for a database, so one is too few."""
+MAX_GRID_CELLS = 1_000_000
+MAX_LABELS = 2**28
+"""Cells times counts: a million cells for some hundred counts, fewer for more."""
+MAX_LABEL_BYTES = 2**25
+"""Memory for the labels of all counts of a grid, and for those of the conditions on one column."""
+WORD_BITS = 64
+MISSING_CODE = -(2**62)
+"""Stands for a missing value; codes are within 2^44 of 0."""
+LABEL_TYPES: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
+Codes = NDArray[np.int64]
+Labels = NDArray[np.integer[Any]]
+ConditionOrKey = ColumnCondition | GroupKey
 _large_step_lock = RLock()
 
 
@@ -40,21 +51,6 @@ def serialize_large_steps(is_large: bool) -> Iterator[None]:
     """Wait, before a large step, until no other thread of this process is at one; small steps do not wait."""
     with _large_step_lock if is_large else nullcontext():
         yield
-
-
-MAX_GRID_CELLS = 1_000_000
-MAX_LABELS = 2**28
-"""Cells times counts: a million cells for some hundred counts, fewer for more."""
-MAX_LABEL_BYTES = 2**25
-"""Memory for the labels of all counts of a grid, and for those of the conditions on one column."""
-WORD_BITS = 64
-"""Bits."""
-MISSING_CODE = -(2**62)
-"""Stands for a missing value; codes are within 2^44 of 0."""
-LABEL_TYPES: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
-Codes = NDArray[np.int64]
-Labels = NDArray[np.integer[Any]]
-ConditionOrKey = ColumnCondition | GroupKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +95,16 @@ class Atoms:
         return len(self.cell_indices) + self.has_uncounted
 
     def add_uncounted(self) -> Atoms:
-        """The same, and a row that nothing counts."""
+        """Add a row that nothing counts."""
         return replace(self, has_uncounted=True)
 
     def get_labels(self, count: int) -> Labels:
-        """What one count says of every atom, in the smallest type that holds it: widen it before arithmetic."""
+        """Return what one count says of every atom, in the smallest type that holds it: widen it before arithmetic."""
         count_labels = np.broadcast_to(self.packed_labels[count].unpack(), self.shape).ravel()[self.cell_indices]
         return np.append(count_labels, count_labels.dtype.type(0)) if self.has_uncounted else count_labels
 
     def get_row(self, atom: int) -> list[int]:
-        """What every count says of one atom."""
+        """Return what every count says of one atom."""
         if self.has_uncounted and atom == len(self) - 1:
             return [0] * len(self.packed_labels)
         cell = np.unravel_index(int(self.cell_indices[atom]), self.shape)
@@ -139,11 +135,10 @@ class DomainGrid:
             self.cells = cells
 
     def build_atoms(self) -> Atoms:
-        """All atoms, each once."""
+        """Build all atoms, each once."""
         packed_labels = tuple(_PackedLabels.of(self._label_cells(count), bool(count.keys)) for count in self._counts)
-        return Atoms(
-            packed_labels, self._shape, find_distinct_cells((packed.unpack() for packed in packed_labels), self._shape)
-        )
+        distinct = find_distinct_cells((packed.unpack() for packed in packed_labels), self._shape)
+        return Atoms(packed_labels, self._shape, distinct)
 
     def _count_pieces(self) -> dict[str, int] | None:
         """How many pieces each column has; None where their labels would take too much memory."""
@@ -162,21 +157,17 @@ class DomainGrid:
         return sizes
 
     def _count_bytes(self, sizes: Mapping[str, int]) -> int:
-        """The memory of the labels that `atoms` keeps, from the sizes of the axes alone."""
+        """The memory that the labels of `build_atoms` take, from the sizes of the axes alone."""
         total = 0
         for count in self._counts:
-            axes = {
-                _get_axis(self._schema.column(part.column))
-                for part in (*_iterate_conditions(count.predicate), *count.keys)
-            }
-            cells = math.prod(sizes[axis] for axis in axes)
+            parts = (*_iterate_conditions(count.predicate), *count.keys)
+            cells = math.prod(sizes[axis] for axis in {_get_axis(self._schema.column(part.column)) for part in parts})
             total += cells * self._get_label_type(count).itemsize if count.keys else -(-cells // 8)
         return total
 
     def _get_label_type(self, count: CountQuery) -> np.dtype[Any]:
-        return _select_label_type(
-            math.prod(count_key_cells(self._schema.column(key.column), key.width) for key in count.keys)
-        )
+        key_cells = (count_key_cells(self._schema.column(key.column), key.width) for key in count.keys)
+        return _select_label_type(math.prod(key_cells))
 
     def _group_by_axis(self) -> dict[str, list[ConditionOrKey]]:
         """The conditions and keys on each column; those on a derived column with its key's, whose code decides them."""
@@ -217,7 +208,7 @@ class DomainGrid:
 
 
 def count_key_cells(column: Column, width: int) -> int:
-    """How many cells a public key has, that of missing values included."""
+    """Count the cells of a public key, that of missing values included."""
     return math.ceil(column.size / width) + column.is_nullable
 
 
@@ -235,42 +226,42 @@ def _iterate_conditions(predicate: Predicate) -> Iterator[ColumnCondition]:
 
 @contextmanager
 def lay_out_atoms(grid: DomainGrid) -> Iterator[Atoms]:
-    """The atoms of a grid, for as long as they are needed; of large grids a process lays out one at a time."""
+    """Lay out the atoms of a grid for as long as they are needed; a process lays out large grids one at a time."""
     with serialize_large_steps((grid.cells or 0) > LARGE_GRID_CELLS):
         yield grid.build_atoms()
 
 
 def _select_label_type(max_label: int) -> np.dtype[Any]:
-    """The smallest type for labels from 0 to `most`."""
     return np.dtype(next((kind for kind in LABEL_TYPES if max_label <= np.iinfo(kind).max), np.int64))
 
 
 def _find_max_label(part: ConditionOrKey, schema: Schema) -> int:
-    """The largest label of a condition or key on its own."""
     return count_key_cells(schema.column(part.column), part.width) if isinstance(part, GroupKey) else 1
 
 
 def _find_points(axis: Column, parts: Sequence[ConditionOrKey]) -> Codes:
     """Points of an axis, of which there is one in every piece at least."""
     if axis.private_keys:
-        return _append_missing(np.arange(len(_collect_texts(parts)) + 1), axis)
-    derived = any(part.column != axis.name for part in parts)
-    return _append_missing(
-        np.arange(axis.lower, axis.upper + 1) if derived else np.array(_find_piece_starts(axis, parts)), axis
-    )
+        points = np.arange(len(_collect_texts(parts)) + 1)
+    elif any(part.column != axis.name for part in parts):  # derived columns may change at every code
+        points = np.arange(axis.lower, axis.upper + 1)
+    else:
+        points = np.array(_find_piece_starts(axis, parts))
+    return np.append(points, MISSING_CODE) if axis.is_nullable else points
 
 
 def _label_points(schema: Schema, axis: Column, parts: Sequence[ConditionOrKey], points: Codes) -> list[Labels]:
     """What each condition or key says at points of the axis."""
     if axis.private_keys:
         texts = {text: place for place, text in enumerate(_collect_texts(parts), 1)}
-        return [_label_texts(part, points, texts) for part in parts if isinstance(part, InTexts)]
+        text_parts = [part for part in parts if isinstance(part, InTexts)]
+        # Point 0 is any text that no condition names.
+        listed = [np.isin(points, [texts[text] for text in part.texts]) != part.outside for part in text_parts]
+        is_missing = points == MISSING_CODE
+        pairs = zip(text_parts, listed, strict=True)
+        return [np.where(is_missing, part.null, is_listed).astype(np.uint8) for part, is_listed in pairs]
     columns = {name: _look_up_codes(schema.column(name), axis, points) for name in {part.column for part in parts}}
     return [_label_part(part, schema.column(part.column), columns[part.column]) for part in parts]
-
-
-def _append_missing(codes: Codes, axis: Column) -> Codes:
-    return np.append(codes, MISSING_CODE) if axis.is_nullable else codes
 
 
 def _collect_texts(parts: Iterable[ConditionOrKey]) -> dict[str, None]:
@@ -310,14 +301,8 @@ def _label_part(part: ConditionOrKey, column: Column, codes: Codes) -> Labels:
     return np.where(codes == MISSING_CODE, part.null, within).astype(np.uint8)
 
 
-def _label_texts(part: InTexts, points: Codes, texts: Mapping[str, int]) -> Labels:
-    """Whether a condition on texts holds: point 0 is any text that none of them names."""
-    is_listed = np.isin(points, [texts[text] for text in part.texts])
-    return np.where(points == MISSING_CODE, part.null, is_listed != part.outside).astype(np.uint8)
-
-
 def find_distinct_cells(labels: Iterable[Labels], shape: tuple[int, ...]) -> NDArray[np.intp]:
-    """Places, in a flat array of that shape, of one of each different row of labels, in the order of the last label.
+    """Find one place, in a flat array of that shape, of each different row of labels, in the order of the last label.
 
     Labels are packed into one word of 64 bits for each cell. A word that is full is replaced by its rank among the
     different ones, which keeps their order, so that the memory does not grow with the number of labels.

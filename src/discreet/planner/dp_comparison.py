@@ -61,15 +61,13 @@ def compare_with_dp(individual_plan: Plan) -> DpComparison | None:
     share = float(rank) / (statistic.rows + 1)
     individual_error = estimate_individual_error(statistic, individual_plan.epsilon, share)
     prefer = "dp" if error <= individual_error else "individual-dp"
-    by_floor = individual_error <= MAX_FLOOR_RATIO * _compute_error(
-        statistic, [(1.0, _find_noise_floor(statistic))], share
-    )
+    floor_error = _compute_error(statistic, [(1.0, _find_noise_floor(statistic))], share)
+    by_floor = individual_error <= MAX_FLOOR_RATIO * floor_error
     words = _format_comparison(statistic.candidates.column, individual_plan.epsilon, error, individual_error, by_floor)
-    each_confidence, likely = (
-        individual_plan.coverage.adjust_confidence(individual_plan.confidence),
-        individual_plan.coverage.format_probability(individual_plan.confidence),
-    )
-    accuracy = NOT_STATED if each_confidence is None else selection.describe_accuracy(each_confidence, likely)
+    coverage = individual_plan.coverage
+    confidence = coverage.adjust_confidence(individual_plan.confidence)
+    likely = coverage.format_probability(individual_plan.confidence)
+    accuracy = NOT_STATED if confidence is None else selection.describe_accuracy(confidence, likely)
     return DpComparison(dp_plan.mechanism, accuracy, error, individual_error, prefer, words)
 
 
@@ -97,7 +95,6 @@ def _compute_error(statistic: OrderStatistic, scales: list[tuple[float, float]],
 
 
 def _find_noise_floor(statistic: OrderStatistic) -> float:
-    """The least scale of the noise, whatever the rows."""
     vector = statistic.mechanism.vector
     return max(vector.grid.width, 1) / float(vector.floor)
 
@@ -122,14 +119,11 @@ def _format_comparison(column: Column, epsilon: Fraction, error: float, individu
     opening = f"At epsilon {format_cost(epsilon)}"
     if error <= individual_error:
         return (
-            f"{opening}, prefer plain differential privacy (model dp): its expected error is {dp_words}, that "
-            "of individual-dp "
-            f"is {individual_words} {reason}, {condition}; and its promise is stronger."
+            f"{opening}, prefer plain differential privacy (model dp): its expected error is {dp_words}, that of "
+            f"individual-dp is {individual_words} {reason}, {condition}; and its promise is stronger."
         )
     return (
-        f"{opening}, individual-dp is expected to be nearer: its expected error is {individual_words}, that of "
-        "plain differential "
-        f"privacy (model dp) is {dp_words}, {condition}. Its promise is weaker than differential privacy: "
-        "prefer dp unless "
-        "that is acceptable."
+        f"{opening}, individual-dp is expected to be nearer: its expected error is {individual_words}, that of plain "
+        f"differential privacy (model dp) is {dp_words}, {condition}. Its promise is weaker than differential privacy: "
+        "prefer dp unless that is acceptable."
     )

@@ -1,4 +1,4 @@
-"""How nested counts are measured: which levels, with which shares of what may be lost. Proof: hierarchical.md."""
+"""How nested counts are measured: which levels, with which shares of epsilon. Proof: measurements/hierarchical.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ from discreet.schema import Schema
 
 NoiseKind = Literal["laplace", "gaussian"]
 SHARE_STEPS = 10**6
-"""Shares of epsilon are told in millionths, so that they add up exactly."""
+"""Shares of epsilon are in millionths, so that they add up exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,9 @@ class LevelNoises:
 
     def round_shares(self, weights: Sequence[float]) -> list[Fraction]:
         """Weights, or for Gaussian noise their squares, as fractions that add up to 1."""
-        leading_shares = [
-            Fraction(round(weight ** (2 if self.rho else 1) * SHARE_STEPS), SHARE_STEPS) for weight in weights[:-1]
-        ]
-        return [*leading_shares, 1 - sum(leading_shares, Fraction(0))]
+        power = 2 if self.rho else 1
+        shares = [Fraction(round(weight**power * SHARE_STEPS), SHARE_STEPS) for weight in weights[:-1]]
+        return [*shares, 1 - sum(shares, Fraction(0))]
 
     @property
     def variance(self) -> float:
@@ -85,48 +84,48 @@ class HierarchyOption:
     noises: LevelNoises
     expected_error: float
     measurement: HierarchicalHistogram | None = None
-    """None for what is told for comparison, and never the best."""
+    """None for what is shown for comparison, and never the best."""
 
 
 def list_hierarchies(
     query: Query, bounds: ContributionBounds, epsilon: Fraction, delta: Fraction | None
 ) -> list[HierarchyOption]:
-    """All that are weighed, from public facts alone; of one count of rows, which is all that the levels protect."""
+    """List all that are weighed, from public facts; of one count of rows, which is all that the levels protect."""
     if [query_aggregate.function for query_aggregate in query.aggregates] != ["count"]:
         raise Internal("nested cells are those of one count of rows")
     aggregate, schema = query.aggregates[0], bounds.schema
-    linear_query, public_count = (
-        build_linear_query(aggregate, schema, bounds),
-        find_public_count(aggregate, schema, replace(bounds, cells=None)),
-    )
-    public_total = None if public_count is None else public_count.value
+    linear_query = build_linear_query(aggregate, schema, bounds)
+    public_count = find_public_count(aggregate, schema, replace(bounds, cells=None))
+    total = None if public_count is None else public_count.value
     noise_choices = [LevelNoises(bounds, linear_query, epsilon)]
     rho = Fraction(0) if delta is None else find_rho(epsilon, delta)
     if rho and linear_query.components[0].l2_sensitivity_sq / (2 * rho) * SHARE_STEPS < Fraction(MAX_SIGMA) ** 2:
         noise_choices.append(LevelNoises(bounds, linear_query, epsilon, rho))
     if query.nesting == "rollup":
         cells = list_possible_cells(schema, query)
-        return [way for noises in noise_choices for way in _list_rollups(noises, cells, public_total)]
-    column, width = schema.column(query.keys[0].column), query.keys[0].width
-    bins = -(-column.size // width)
-    return [way for noises in noise_choices for way in _list_histograms(noises, bins, column.is_nullable, public_total)]
+        return [option for noises in noise_choices for option in _list_rollups(noises, cells, total)]
+    column = schema.column(query.keys[0].column)
+    bins = -(-column.size // query.keys[0].width)
+    return [
+        _build_histogram(noises, strategy, bins, bins + column.is_nullable, total)
+        for noises in noise_choices
+        for strategy in list_histogram_strategies(bins, noises.noise_kind, total is not None)
+        if strategy.kind != "wavelet" or bins > 2  # never better than both others: measurements/hierarchical.md
+    ]
 
 
 def list_possible_cells(schema: Schema, query: Query) -> tuple[Cell, ...]:
-    """The cells that can have a row; all of them where that is too much to tell."""
+    """List the cells that can have a row; all of them where that is too much to tell."""
     cells = list_query_cells(schema, query)
     possible = find_structural_constraints(schema, query, len(cells)).possible[0]
     return tuple(compress(cells, possible)) if possible.any() else tuple(cells)
 
 
 def check_hierarchical(schema: Schema, query: Query, request: QueryOptions) -> None:
-    """A ROLLUP is of public keys, and asked by epsilon alone; a histogram tells more than a public number."""
+    """Refuse a ROLLUP of private keys, or asked by more than epsilon, and a histogram that is a public number."""
     if query.nesting == "ranges":
-        bounds = ContributionBounds(schema, query.where)
-        if (
-            len(list_query_cells(schema, query)) == 1
-            and find_public_count(query.aggregates[0], schema, bounds) is not None
-        ):
+        public_count = find_public_count(query.aggregates[0], schema, ContributionBounds(schema, query.where))
+        if public_count is not None and len(list_query_cells(schema, query)) == 1:
             raise InvalidInput("a HISTOGRAM of one bin is the number of rows, which is public; ask for more bins")
         return
     if query.nesting != "rollup":
@@ -138,49 +137,32 @@ def check_hierarchical(schema: Schema, query: Query, request: QueryOptions) -> N
         raise Unsupported("a ROLLUP is asked with an epsilon, and a delta if you like; leave the rest out")
 
 
-def _list_histograms(noises: LevelNoises, bins: int, missing: bool, public_total: int | None) -> list[HierarchyOption]:
-    """Flat, the best tree, and from three bins on the wavelet, which is never better than both: hierarchical.md."""
-    layouts = [
-        layout
-        for layout in list_histogram_strategies(bins, noises.noise_kind, public_total is not None)
-        if layout.kind != "wavelet" or bins > 2
-    ]
-    return [_build_histogram(noises, strategy, bins, missing, public_total) for strategy in layouts]
-
-
 def _build_histogram(
-    noises: LevelNoises, strategy: HistogramStrategy, bins: int, missing: bool, public_total: int | None
+    noises: LevelNoises, strategy: HistogramStrategy, bins: int, cells: int, public_total: int | None
 ) -> HierarchyOption:
     error = math.sqrt(strategy.error * noises.variance)
     if strategy.kind == "wavelet":
         return HierarchyOption(strategy.name, noises, error)
-    cells = bins + missing
-    shares = noises.round_shares(strategy.weights)
-    blocks = [_compute_block_starts(size, bins, cells) for size in strategy.sizes]
-    pairs = zip(blocks, shares, strict=True)
-    levels = (Level(starts, share, noises.build_noise(share, len(starts))) for starts, share in pairs)
-    measurement = HierarchicalHistogram(noises.linear_query, tuple(levels), strategy.name, public_total)
+    # The cell of missing values is a block of its own at every level.
+    starts = [np.unique(np.append(np.arange(0, bins, size), np.arange(bins, cells))) for size in strategy.sizes]
+    pairs = zip(starts, noises.round_shares(strategy.weights), strict=True)
+    levels = tuple(Level(level, share, noises.build_noise(share, len(level))) for level, share in pairs)
+    measurement = HierarchicalHistogram(noises.linear_query, levels, strategy.name, public_total)
     return HierarchyOption(measurement.name, noises, error, measurement)
 
 
-def _compute_block_starts(size: int, bins: int, cells: int) -> Starts:
-    """Blocks of so many bins; that of missing values is one of its own at every level."""
-    return np.unique(np.append(np.arange(0, bins, size), np.arange(bins, cells)))
-
-
 def _list_rollups(noises: LevelNoises, cells: tuple[Cell, ...], public_total: int | None) -> list[HierarchyOption]:
-    """The best weights of the levels, and an even share for each."""
-    starts = [_find_starts(cells, keys) for keys in range(len(cells[0]) + 1)]
+    # A block begins where one of its first keys differs from that of the cell before.
+    pairs = [*pairwise(cells)]
+    starts = [
+        np.flatnonzero([True, *(cell[:keys] != before[:keys] for before, cell in pairs)])
+        for keys in range(len(cells[0]) + 1)
+    ]
     inclusion = [0.0 if public_total is not None and not keys else 1.0 for keys in range(len(starts))]
     even_weights = [weight / (math.sqrt(sum(inclusion)) if noises.rho else sum(inclusion)) for weight in inclusion]
     best = compute_rollup_weights(tuple(map(len, starts)), noises.noise_kind, public_total is not None)
     weight_choices = ("levels weighted for the least error", best), ("levels alike", even_weights)
     return [_build_rollup(noises, name, starts, weights, cells, public_total) for name, weights in weight_choices]
-
-
-def _find_starts(cells: Sequence[Cell], keys: int) -> Starts:
-    """Where cells begin that differ from those before in one of the first keys."""
-    return np.flatnonzero([index == 0 or cells[index][:keys] != cells[index - 1][:keys] for index in range(len(cells))])
 
 
 def _build_rollup(

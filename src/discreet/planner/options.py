@@ -1,4 +1,4 @@
-"""The options of a question: epsilon, accuracy or noise scale, prior, distance, model."""
+"""The options of a question: how much noise (epsilon, accuracy or noise scale), prior, distance, model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ DEFAULT_CONFIDENCE = Fraction(95, 100)
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Within this distance of the exact number, with this probability."""
+    """A distance from the exact number, and the probability that an answer is within it."""
 
     distance: Fraction
     confidence: Fraction
 
     def __post_init__(self) -> None:
-        """Copy two exact numbers: a distance above 0 and a probability that means something."""
+        """Copy both as exact numbers: a distance above 0 and a probability that means something."""
         object.__setattr__(self, "distance", copy_exact_number(self.distance, "the distance of an accuracy"))
         object.__setattr__(self, "confidence", copy_exact_number(self.confidence, "the probability of an accuracy"))
         if not self.distance > 0 or not MIN_CONFIDENCE <= self.confidence <= MAX_CONFIDENCE:
@@ -41,7 +41,7 @@ class Accuracy:
 
     @staticmethod
     def parse(text: object) -> Accuracy:
-        """Read it from text; without a probability 95 % is meant."""
+        """Read an accuracy from text; without a probability 95 % is meant."""
         if has_type(text, Accuracy):
             accuracy = require_exact_class(text, Accuracy, ACCURACY_GRAMMAR)
             return Accuracy(accuracy.distance, accuracy.confidence)
@@ -53,17 +53,15 @@ class Accuracy:
         match = ACCURACY_PATTERN.fullmatch(accuracy_text) if len(accuracy_text) <= 100 else None
         if match is None:
             raise InvalidInput(f"the accuracy could not be read: {accuracy_text[:40]!r}; {ACCURACY_GRAMMAR}")
-        distance = parse_rational(match.group(1).replace(",", "").replace("_", ""), "the distance of an accuracy")
-        return Accuracy(distance, _parse_confidence(match.group(2)))
+        number, confidence = match.groups()
+        distance = parse_rational(number.replace(",", "").replace("_", ""), "the distance of an accuracy")
+        return Accuracy(distance, DEFAULT_CONFIDENCE if confidence is None else _parse_confidence(confidence))
 
     def __str__(self) -> str:
-        percent = format_exact(self.confidence * 100)
-        return f"±{format_exact(self.distance)} at {percent}%"
+        return f"±{format_exact(self.distance)} at {format_exact(self.confidence * 100)}%"
 
 
-def _parse_confidence(text: str | None) -> Fraction:
-    if text is None:
-        return DEFAULT_CONFIDENCE
+def _parse_confidence(text: str) -> Fraction:
     number, percent, trailing = text.strip().partition("%")
     if trailing:
         raise InvalidInput(f"the accuracy could not be read at {text[:40]!r}; {ACCURACY_GRAMMAR}")
@@ -72,14 +70,14 @@ def _parse_confidence(text: str | None) -> Fraction:
 
 
 MIN_QUERY_EPSILON, MAX_QUERY_EPSILON = MIN_EPSILON, Fraction(10**4)
-"""Beyond these nothing useful is asked, and numbers outgrow what can be told: refused before anything is spent."""
+"""Beyond these nothing useful is asked, and numbers outgrow floats: refused before anything is spent."""
 MAX_EXPECTED_ROWS = 10**12
 PriorInput = str | Prior | Mapping[Hashable, object] | None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """Exactly one of epsilon, noise_scale and accuracy says how much noise there is.
+    """The options of one question: exactly one of epsilon, noise_scale and accuracy says how much noise there is.
 
     `rho` stands in for epsilon where a stored answer was drawn by it; `max_epsilon` is the largest epsilon an accuracy
     may cost; `expected_rows` about how many rows the analyst expects to be selected, for planning alone.
@@ -104,7 +102,7 @@ class QueryOptions:
     """The mechanisms, aggregate by aggregate, that a stored answer was drawn by: no others are weighed."""
 
     def __post_init__(self) -> None:
-        """Copy what callers made as plain values; one way to say how much noise, and numbers within reason."""
+        """Copy what callers made as plain values; refuse two ways to say how much noise, and numbers beyond reason."""
         for name, copier in FIELD_COPIERS.items():
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, copier(value))
@@ -127,11 +125,9 @@ class QueryOptions:
 
 
 def _copy_prior(prior_input: object) -> str | Prior:
-    return (
-        copy_text(prior_input, "a prior")
-        if has_type(prior_input, str)
-        else copy_prior(prior_input, "a prior must be text or a Prior")
-    )
+    if has_type(prior_input, str):
+        return copy_text(prior_input, "a prior")
+    return copy_prior(prior_input, "a prior must be text or a Prior")
 
 
 def _copy_distance(distance_input: object) -> str | Distance:
@@ -142,11 +138,9 @@ def _copy_names(names: object) -> tuple[str, ...]:
     return tuple(copy_text(name, "a mechanism") for name in copy_list(names, "mechanisms"))
 
 
+EXACT_FIELDS = ("epsilon", "delta", "noise_scale", "rho", "max_epsilon")
 FIELD_COPIERS: Mapping[str, Callable[[object], object]] = {
-    **{
-        name: partial(copy_exact_number, subject=name)
-        for name in ("epsilon", "delta", "noise_scale", "rho", "max_epsilon")
-    },
+    **{name: partial(copy_exact_number, subject=name) for name in EXACT_FIELDS},
     **dict.fromkeys(("accuracy", "target_accuracy"), Accuracy.parse),
     "prior": _copy_prior,
     "distance": _copy_distance,
@@ -155,7 +149,7 @@ FIELD_COPIERS: Mapping[str, Callable[[object], object]] = {
     "interval": bool,
     "stored_mechanisms": _copy_names,
 }
-"""How each part of what was asked is copied, so that it is made of plain values alone."""
+"""How each option is copied, so that it is made of plain values alone."""
 
 
 def build_query_options(
@@ -172,7 +166,7 @@ def build_query_options(
     tail: bool | None = None,
     max_epsilon: Fraction | None = None,
 ) -> QueryOptions:
-    """From plain numbers and texts; numbers by their decimal text."""
+    """Build the options of a question from plain numbers and texts; numbers by their decimal text."""
     return QueryOptions(
         epsilon=None if epsilon is None else as_positive(epsilon, "epsilon"),
         delta=None if delta is None else as_number_between(delta, 0, 1, "delta"),
@@ -189,6 +183,6 @@ def build_query_options(
 
 
 def check_epsilon(epsilon: Fraction) -> None:
-    """Refuse one beyond what is useful."""
+    """Refuse an epsilon beyond what is useful."""
     if not MIN_QUERY_EPSILON <= epsilon <= MAX_QUERY_EPSILON:
         raise InvalidInput(f"epsilon must be between 1e-9 and 10000, got {format_exact(epsilon)}")

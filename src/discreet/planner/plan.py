@@ -23,6 +23,7 @@ from discreet.measurements.threshold import Threshold
 from discreet.measurements.unit_query import OrderStatistic, UnitQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises, Noise
+from discreet.planner.domain_partition import count_key_cells
 from discreet.planner.options import Accuracy
 from discreet.priors.heavy_tail import COARSE_GRID_RULES, PriorUse
 from discreet.priors.prior import Grid, Prior
@@ -35,11 +36,13 @@ from discreet.query.scan import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
 
 NoisyOutputs = tuple[int, ...]
+PRIVATE_KEY_CELLS = 4096
+"""So many values of a private key are allowed for."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyResult:
-    """What was drawn: for every cell, and there for every measurement, whole numbers."""
+    """The noisy outputs: for every cell, and there for every measurement, whole numbers."""
 
     cells: tuple[Cell, ...]
     numbers: tuple[tuple[NoisyOutputs, ...], ...]
@@ -47,7 +50,7 @@ class NoisyResult:
 
 @dataclass(frozen=True, slots=True)
 class PublicConstant:
-    """A number that is public already: the declared number of units. It costs nothing and reads nothing."""
+    """A number that is public already, the declared number of units: it costs nothing and reads nothing."""
 
     value: int
     name: str = "public by the schema"
@@ -55,7 +58,7 @@ class PublicConstant:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdedCount:
-    """The noisy number of units that chose a key is itself the answer."""
+    """The noisy number of units that chose a key, which is itself the answer."""
 
     threshold: Threshold
     name: str = "discrete Laplace over a threshold"
@@ -112,7 +115,7 @@ class Plan:
 
     @property
     def confidence(self) -> float:
-        """The probability at which its accuracy is stated."""
+        """The probability at which the accuracy is stated."""
         return 0.95 if self.target_accuracy is None else float(self.target_accuracy.confidence)
 
     @property
@@ -121,9 +124,7 @@ class Plan:
         layout = self.query.presentation
         if not layout.having and layout.limit is None:
             return PLAIN_COVERAGE
-        noisy = [
-            index for index, measurement in enumerate(self.measurements) if not isinstance(measurement, PublicConstant)
-        ]
+        noisy = [index for index, item in enumerate(self.measurements) if not isinstance(item, PublicConstant)]
         return find_coverage(self.query, self._count_reply_rows(), noisy)
 
     def _count_reply_rows(self) -> int | None:
@@ -133,7 +134,7 @@ class Plan:
             return None
         if isinstance(first, HierarchicalHistogram) and self.query.nesting == "rollup":
             return sum(len(level.starts) for level in first.levels)
-        return math.prod(len(list_key_cells(self.schema.column(key.column), key.width)) for key in self.query.keys)
+        return math.prod(count_key_cells(self.schema.column(key.column), key.width) for key in self.query.keys)
 
     @property
     def is_free(self) -> bool:
@@ -159,25 +160,20 @@ class Plan:
         measurement = self.measurements[0]
         if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
             return measurement.prior_use
-        return (
-            self.grid_prior.get_use(is_sampled=False)
-            if self.grid_prior is not None and isinstance(measurement, AdditiveNoise)
-            else None
-        )
+        if self.grid_prior is not None and isinstance(measurement, AdditiveNoise):
+            return self.grid_prior.get_use(is_sampled=False)
+        return None
 
     @property
     def prior_description(self) -> str:
         """How the analyst's prior is used, or that it is not and why, in one sentence; nothing where there is none."""
-        measurement = self.measurements[0]
+        measurement, reason = self.measurements[0], ""
         if self.prior_use is not None:
             return self.prior_use.words
-        reason = (
-            measurement.prior_unused_reason
-            if isinstance(measurement, CandidateSelection)
-            else "it is public already"
-            if isinstance(measurement, PublicConstant)
-            else ""
-        )
+        if isinstance(measurement, CandidateSelection):
+            reason = measurement.prior_unused_reason
+        elif isinstance(measurement, PublicConstant):
+            reason = "it is public already"
         return f"The prior is not used for this answer: {reason}." if reason and self.prior is not None else ""
 
     @property
@@ -197,26 +193,24 @@ class Plan:
         measurement = self.measurements[0]
         if self.grid_prior is not None:
             return self.grid_prior.sd
-        stated_distribution = (
-            measurement.get_stated_distribution()
-            if isinstance(measurement, CandidateSelection | UnitQuery) and self.prior is not None
-            else None
-        )
-        return (
-            None
-            if stated_distribution is None or not stated_distribution.numeric
-            else math.sqrt(stated_distribution.variance())
-        )
+        if self.prior is None or not isinstance(measurement, CandidateSelection | UnitQuery):
+            return None
+        stated = measurement.get_stated_distribution()
+        return None if stated is None or not stated.numeric else math.sqrt(stated.variance())
 
     def build_estimator(self, measurement: AdditiveNoise) -> Estimator:
-        """What a noisy measurement of this plan means."""
+        """Build what turns the outputs of a noisy measurement of this plan into values."""
         max_rows = math.inf if self.schema.units is None else float(self.schema.units * self.schema.rows)
         return Estimator(measurement, float(self.expected_rows.number), max_rows)
 
     @property
     def keys(self) -> tuple[BinKey | TextKey, ...]:
         """The group keys as a source counts them."""
-        return tuple(_build_key(self.schema.column(key.column), key.width) for key in self.query.keys)
+        pairs = ((self.schema.column(key.column), key.width) for key in self.query.keys)
+        return tuple(
+            TextKey(column.name) if column.private_keys else BinKey(column.name, column.lower, width)
+            for column, width in pairs
+        )
 
     @property
     def measures(self) -> tuple[ScanMeasure, ...]:
@@ -229,7 +223,7 @@ class Plan:
         return tuple(dict.fromkeys(measure for measures in measure_groups for measure in measures))
 
     def list_cells(self) -> list[Cell]:
-        """Every cell there can be, from the schema; with private keys that is not known."""
+        """List every cell there can be, from the schema; with private keys that is not known."""
         first = self.measurements[0]
         if isinstance(first, HierarchicalHistogram) and first.cells is not None:
             return list(first.cells)
@@ -244,11 +238,9 @@ class Plan:
         return self.threshold is None and all(map(_is_laplace_only, self.measurements))
 
     def build_question_key(self) -> str:
-        """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
-        key_parts: dict[str, object] = {
-            "query": json.loads(format_canonical_query(self.query)),
-            "model": self.guarantee.model,
-        }
+        """Build the name of a stored answer: all but epsilon; of a prior its digest, and only where it was used."""
+        query = json.loads(format_canonical_query(self.query))
+        key_parts: dict[str, object] = {"query": query, "model": self.guarantee.model}
         key_parts["facts"] = [self.schema.neighbors, self.schema.units, self.schema.unit, self.schema.rows]
         key_parts["mechanism"] = [_list_parameters(measurement) for measurement in self.measurements]
         key_parts["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
@@ -259,7 +251,7 @@ class Plan:
         return json.dumps(key_parts, sort_keys=True, ensure_ascii=False)
 
     def get_sub_account(self) -> SubAccount | None:
-        """The one part of the data it is about, if it is about one."""
+        """Return the one part of the data that the question is about, if it is about one."""
         replace_factor = 2 if self.schema.neighbors == "replace-one" else 1
         if self.query.unit is not None:
             return SubAccount("individual", self.query.unit, replace_factor)
@@ -270,17 +262,13 @@ class Plan:
         return SubAccount("partition", name, replace_factor * self.schema.rows)
 
 
-def _build_key(column: Column, width: int) -> BinKey | TextKey:
-    return TextKey(column.name) if column.private_keys else BinKey(column.name, column.lower, width)
-
-
 def list_query_cells(schema: Schema, query: Query) -> list[Cell]:
-    """Every cell of the public keys of a question, in order."""
+    """List every cell of the public keys of a question, in order."""
     return list(product(*(list_key_cells(schema.column(key.column), key.width) for key in query.keys)))
 
 
 def list_key_cells(column: Column, width: int) -> list[int | None]:
-    """The cells of a public key, from the schema."""
+    """List the cells of a public key, from the schema."""
     cells: list[int | None] = list(range(math.ceil(column.size / width)))
     return [*cells, None] if column.is_nullable else cells
 
@@ -302,7 +290,7 @@ def _is_laplace_only(measurement: Measurement) -> bool:
 
 
 def list_independent_noises(measurement: Measurement) -> tuple[Noise, ...]:
-    """The noises that are drawn one by one, of each component or of each level; none where there are no such."""
+    """List the noises that are drawn one by one, of each component or of each level; none where there are no such."""
     if isinstance(measurement, HierarchicalHistogram):
         return tuple(level.noise for level in measurement.levels if level.noise is not None)
     if isinstance(measurement, AdditiveNoise) and isinstance(measurement.noise, IndependentNoises):
@@ -312,42 +300,24 @@ def list_independent_noises(measurement: Measurement) -> tuple[Noise, ...]:
 
 def _list_parameters(measurement: Measurement) -> list[object]:
     """The mechanism and its parameters, but for epsilon and the prior."""
-    if isinstance(measurement, AdditiveNoise) and measurement.joint_group:
-        return [
-            measurement.name,
-            *dict.fromkeys(str(component.l1_sensitivity) for component in measurement.linear_query.components),
-        ]
-    if isinstance(measurement, AdditiveNoise | RefinedTotal):
-        linear_query = measurement.linear_query
-        parts = [
-            [component.weights, component.l1_sensitivity, str(component.l2_sensitivity_sq)]
-            for component in linear_query.components
-        ]
-        parameters: list[object] = [
-            measurement.name,
-            parts,
-            linear_query.linf_box,
-            linear_query.max_contributions,
-            linear_query.corners,
-        ]
-        if linear_query.ranks is not None:
-            parameters.append(linear_query.ranks.candidates.width)
-        # The places that were drawn count values of the number; they counted other steps once, under the name without.
-        return (
-            parameters if isinstance(measurement, AdditiveNoise) else [*parameters, measurement.distance_name, "values"]
-        )
-    if isinstance(measurement, HierarchicalHistogram):
-        levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
-        return [
-            measurement.name,
-            levels,
-            measurement.public_total,
-            measurement.linear_query.components[0].l1_sensitivity,
-        ]
     if isinstance(measurement, PublicConstant | ThresholdedCount):
         return [measurement.name]
-    parameters = [measurement.name, measurement.candidates.width, measurement.candidates.count]
-    return parameters if isinstance(measurement, OrderStatistic) else [*parameters, measurement.distance_name]
+    if isinstance(measurement, CandidateSelection | OrderStatistic | UnitQuery):
+        parameters = [measurement.name, measurement.candidates.width, measurement.candidates.count]
+        return parameters if isinstance(measurement, OrderStatistic) else [*parameters, measurement.distance_name]
+    linear_query = measurement.linear_query
+    components = linear_query.components
+    if isinstance(measurement, HierarchicalHistogram):
+        levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
+        return [measurement.name, levels, measurement.public_total, components[0].l1_sensitivity]
+    if isinstance(measurement, AdditiveNoise) and measurement.joint_group:
+        return [measurement.name, *dict.fromkeys(str(component.l1_sensitivity) for component in components)]
+    parts = [[part.weights, part.l1_sensitivity, str(part.l2_sensitivity_sq)] for part in components]
+    bounds = [linear_query.linf_box, linear_query.max_contributions, linear_query.corners]
+    ranks = [] if linear_query.ranks is None else [linear_query.ranks.candidates.width]
+    # The places that were drawn count values of the number; they counted other steps once, under the name without.
+    rule = [] if isinstance(measurement, AdditiveNoise) else [measurement.distance_name, "values"]
+    return [measurement.name, parts, *bounds, *ranks, *rule]
 
 
 def _hash_prior(prior: Prior | str | None, rule: int) -> str | None:
@@ -370,14 +340,11 @@ def _grid_text(grid: Grid | None) -> str:
     return f"Grid(origin={origin}, step={step})"
 
 
-PRIVATE_KEY_CELLS = 4096
-
-
 def count_answer_cells(schema: Schema, query: Query) -> int | None:
-    """How many cells a question has; with private keys that is not public, and many are allowed for."""
+    """Count the cells of a question; with private keys that is not public, and many are allowed for."""
     if not query.keys:
         return None
     columns = [(schema.column(key.column), key.width) for key in query.keys]
     return math.prod(
-        PRIVATE_KEY_CELLS if column.private_keys else len(list_key_cells(column, width)) for column, width in columns
+        PRIVATE_KEY_CELLS if column.private_keys else count_key_cells(column, width) for column, width in columns
     )

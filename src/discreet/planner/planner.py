@@ -1,11 +1,10 @@
-"""The choice of a mechanism for each aggregate, from public facts alone: the least expected error of what is refined.
+"""The choice of a mechanism for each aggregate of a question, from public facts alone: the one of least expected error.
 
-Epsilon is shared evenly among the aggregates of a question.
+Aggregates that the schema does not make public share epsilon evenly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, cast
@@ -26,7 +25,6 @@ from discreet.measurements.estimator import Estimator
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.measurements.selection import CandidateSelection, Mode, build_selection
 from discreet.measurements.threshold import Threshold
-from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.measurements.trimmed_mean import RankMean, check_better_than_guess
 from discreet.measurements.unit_query import UnitQuery, build_order_statistic, build_unit_query
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
@@ -61,49 +59,46 @@ from discreet.schema import Schema
 
 
 def plan(schema: Schema, query: Query, *positional: Any, **options: Any) -> Plan:
-    """From public facts alone, and what goes with the question as `asked` reads it; refuses what cannot be promised."""
+    """Plan a question from public facts, with the options of `build_query_options`; refuse what cannot be promised."""
     return plan_query(schema, query, build_query_options(*positional, **options))
 
 
 def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
-    """The same, from what was read already; the query passes the checks of its text here, whoever made it."""
+    """Plan a question whose options were read already; the query is checked here, whoever built it."""
     query = validate_query(query, schema)
     _check_request(schema, query, request)
     check_hierarchical(schema, query, request)
     if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
     cells = count_answer_cells(schema, query)
-    bounds = ContributionBounds(
-        schema, query.where, cells, find_coverage(query, cells or 1, range(len(query.aggregates)))
-    )
+    coverage = find_coverage(query, cells or 1, range(len(query.aggregates)))
+    bounds = ContributionBounds(schema, query.where, cells, coverage)
     if request.noise_scale is not None or request.rho is not None:
-        return _plan_by_noise_scale(schema, query, bounds, request)
+        return _plan_by_noise_scale(query, bounds, request)
     if request.accuracy is not None:
         epsilon = find_epsilon(schema, query, bounds, request)
         request = replace(request, epsilon=epsilon, accuracy=None, target_accuracy=request.accuracy)
-    return _plan_with_epsilon(schema, query, bounds, request)
+    return _plan_with_epsilon(query, bounds, request)
 
 
 def replan_query(base_plan: Plan, request: QueryOptions) -> Plan:
-    """The plan of the same mechanisms with another epsilon, or rho."""
+    """Plan the same mechanisms with another epsilon, or rho."""
     stored_mechanisms = tuple(measurement.name for measurement in base_plan.measurements)
     return plan_query(base_plan.schema, base_plan.query, replace(request, stored_mechanisms=stored_mechanisms))
 
 
-def _plan_with_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
-    """With an epsilon."""
-    epsilon = request.epsilon or Fraction(1)
+def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+    schema, epsilon = bounds.schema, request.epsilon or Fraction(1)
     if query.unit is not None:
         return _plan_unit_query(schema, query, epsilon, request)
     if request.requested_model == "individual-dp":
-        return _plan_individual_dp(schema, query, epsilon)
+        return _plan_individual_dp(schema, query, epsilon, request)
     if any(schema.column(key.column).private_keys for key in query.keys):
-        return _plan_thresholded(schema, query, bounds, epsilon, request)
+        return _plan_thresholded(query, bounds, epsilon, request)
+    planned = None
     if query.nesting and request.prior is None and request.target_accuracy is None:
-        hierarchical = _plan_hierarchical(query, bounds, epsilon, request)
-        if hierarchical is not None:
-            return _build_plan(schema, query, epsilon, hierarchical, request)
-    planned = _plan_measurements(query, query.aggregates, bounds, epsilon, request)
+        planned = _plan_hierarchical(query, bounds, epsilon, request)
+    planned = planned or _plan_measurements(query, query.aggregates, bounds, epsilon, request)
     return _build_plan(schema, query, epsilon, planned, request)
 
 
@@ -113,27 +108,25 @@ def _plan_hierarchical(
     """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
     hierarchies = list_hierarchies(query, bounds, epsilon, request.delta)
     usable = [
-        hierarchy
-        for hierarchy in hierarchies
-        if hierarchy.measurement is not None and hierarchy.name in (request.stored_mechanisms or (hierarchy.name,))
+        option
+        for option in hierarchies
+        if option.measurement is not None and option.name in (request.stored_mechanisms or (option.name,))
     ]
     if not usable:
         return None
-    best_hierarchy = min(usable, key=lambda hierarchy: hierarchy.expected_error)
+    best = min(usable, key=lambda option: option.expected_error)
     label = _get_label(query, query.aggregates[0])
-    candidates = [
-        Candidate(label, hierarchy.name, hierarchy.noises.cost(), hierarchy.expected_error, hierarchy is best_hierarchy)
-        for hierarchy in hierarchies
-    ]
-    rho, rows = best_hierarchy.noises.rho, estimate_rows(bounds, request.expected_rows)
-    cost = PrivacyCost(gaussian_rho=rho) if rho else _compute_pure_cost(epsilon)
-    return PlannedMeasurements(
-        (cast(HierarchicalHistogram, best_hierarchy.measurement),), cost, tuple(candidates), None, rows
+    candidates = tuple(
+        Candidate(label, option.name, option.noises.cost(), option.expected_error, option is best)
+        for option in hierarchies
     )
+    cost = PrivacyCost(gaussian_rho=best.noises.rho) if best.noises.rho else _compute_pure_cost(epsilon)
+    rows = estimate_rows(bounds, request.expected_rows)
+    return PlannedMeasurements((cast(HierarchicalHistogram, best.measurement),), cost, candidates, None, rows)
 
 
 def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
-    """Pure differential privacy is always allowed: it implies every other model of a schema."""
+    """Refuse options that do not go together; pure differential privacy is allowed under every model of a schema."""
     model, delta = request.requested_model, request.delta
     if model not in {"dp", *schema.models}:
         hint = "; leave out delta" if delta is not None else ""
@@ -144,8 +137,8 @@ def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
     if model == "approx-dp" and delta is None and request.noise_scale is None and request.rho is None:
         raise InvalidInput("approx-dp needs a delta, such as 1e-9")
     several = len(query.aggregates) > 1
-    single_options = (("a prior", request.prior), ("a distance", request.distance), ("an accuracy", request.accuracy))
-    for name, value in single_options:
+    single_options = {"a prior": request.prior, "a distance": request.distance, "an accuracy": request.accuracy}
+    for name, value in single_options.items():
         if several and value is not None:
             raise InvalidInput(f"{name} belongs to one aggregate; ask for the others in questions of their own")
     has_noise_size = request.noise_scale is not None or request.rho is not None
@@ -176,79 +169,66 @@ def _plan_measurements(
     request: QueryOptions,
 ) -> PlannedMeasurements:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
-    schema = bounds.schema
-    expected_rows = estimate_rows(bounds, request.expected_rows)
+    schema, expected_rows = bounds.schema, estimate_rows(bounds, request.expected_rows)
     rows = expected_rows.number
     public = {aggregate: find_public_count(aggregate, schema, bounds) for aggregate in aggregates}
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
-    linear_queries = {
-        aggregate: build_linear_query(aggregate, schema, bounds)
-        for aggregate in private
-        if aggregate.function in TOTAL_FUNCTIONS
-    }
-    rho, gaussian_aggregates = split_rho(_filter_gaussian(linear_queries, query, request), share, request.delta)
+    totals = [aggregate for aggregate in private if aggregate.function in TOTAL_FUNCTIONS]
+    linear_queries = {aggregate: build_linear_query(aggregate, schema, bounds) for aggregate in totals}
+    gaussian_queries = {total: linear_queries[total] for total in totals if _may_be_gaussian(query, total, request)}
+    rho, gaussian_aggregates = split_rho(gaussian_queries, share, request.delta)
     measurements, cost, candidates = [], PrivacyCost(), []
     grid_prior: GridPrior | None = None
     for aggregate in aggregates:
-        label = _get_label(query, aggregate)
+        label, stored_mechanism = _get_label(query, aggregate), _get_stored_mechanism(query, aggregate, request)
         measurement: Measurement | None = public[aggregate]
-        if measurement is not None:
-            candidates.append(Candidate(label, measurement.name, _build_free_guarantee(schema), 0.0, chosen=True))
-        elif aggregate in gaussian_aggregates:
+        if aggregate in linear_queries:
             grid_prior = _build_request_prior(aggregate, bounds, request)
+        if measurement is not None:
+            candidates.append(Candidate(label, measurement.name, _build_dp_guarantee(schema), 0.0, chosen=True))
+        elif aggregate in gaussian_aggregates:
             measurement, cost = build_gaussian(linear_queries[aggregate], rho), cost + PrivacyCost(gaussian_rho=rho)
             error = Estimator(measurement, float(rows)).expected_error(grid_prior)
-            candidates.append(
-                Candidate(label, measurement.name, Guarantee.zcdp(rho, schema.neighbors), error, chosen=True)
-            )
+            guarantee = Guarantee.zcdp(rho, schema.neighbors)
+            candidates.append(Candidate(label, measurement.name, guarantee, error, chosen=True))
         elif aggregate in linear_queries:
-            grid_prior = _build_request_prior(aggregate, bounds, request)
-            stored_mechanism = (
-                get_single_mechanism(request.stored_mechanisms[query.aggregates.index(aggregate)])
-                if request.stored_mechanisms
-                else None
-            )
+            single_mechanism = get_single_mechanism(stored_mechanism)
             measurement, total_candidates = _select_total(
-                aggregate, label, bounds, share, grid_prior, request, rows, stored_mechanism
+                aggregate, label, bounds, share, grid_prior, request, rows, single_mechanism
             )
             cost, candidates = cost + _compute_pure_cost(share), candidates + total_candidates
         else:
-            stored_mechanism = (
-                request.stored_mechanisms[query.aggregates.index(aggregate)] if request.stored_mechanisms else None
-            )
             measurement, choice_cost = _plan_selection(aggregate, bounds, share, request, stored_mechanism or "")
             cost = cost + choice_cost
             candidates.append(_build_candidate(label, measurement, schema, share))
-            if measurement.rival is not None:
-                candidates.append(_build_rival_candidate(label, measurement.rival, schema, share))
-        if (
-            grid_prior is None
-            and not request.stored_mechanisms
-            and isinstance(measurement, AdditiveNoise)
-            and measurement.linear_query.ranks is not None
-        ):
-            check_better_than_guess(
-                measurement.linear_query.ranks, Estimator(measurement, float(rows)).expected_error(None)
-            )
+            rival = measurement.rival
+            if rival is not None:  # the error of a mean of ranks depends on the rows, as that of a choice by rank
+                candidate = replace(_build_candidate(label, rival, schema, share), chosen=False)
+                is_mean = isinstance(rival.mechanism, RankMean)
+                candidates.append(replace(candidate, expected_error=None) if is_mean else candidate)
+        if isinstance(measurement, AdditiveNoise) and grid_prior is None and not request.stored_mechanisms:
+            ranks = measurement.linear_query.ranks
+            if ranks is not None:
+                check_better_than_guess(ranks, Estimator(measurement, float(rows)).expected_error(None))
         measurements.append(measurement)
-    _check_interval_use(request, private, linear_queries)
+    if request.interval and linear_queries:
+        raise InvalidInput(
+            "an interval is drawn for quantiles; the other answers have one of their own, so leave it out"
+        )
     planned_separately = PlannedMeasurements(tuple(measurements), cost, tuple(candidates), grid_prior, expected_rows)
     return _plan_jointly(query, aggregates, planned_separately, bounds, share, request)
 
 
-def _filter_gaussian(
-    linear_queries: Mapping[Aggregate, LinearQuery], query: Query, request: QueryOptions
-) -> Mapping[Aggregate, LinearQuery]:
-    """The totals that may get Gaussian noise: where a stored answer is read, those that have it there."""
-    if not request.stored_mechanisms:
-        return linear_queries
-    gaussian_name = NOISE_NAMES[DiscreteGaussian]
-    return {
-        aggregate: linear_query
-        for aggregate, linear_query in linear_queries.items()
-        if gaussian_name in request.stored_mechanisms[query.aggregates.index(aggregate)]
-    }
+def _get_stored_mechanism(query: Query, aggregate: Aggregate, request: QueryOptions) -> str | None:
+    """The mechanism that a stored answer drew an aggregate by; None where no stored answer is read."""
+    return request.stored_mechanisms[query.aggregates.index(aggregate)] if request.stored_mechanisms else None
+
+
+def _may_be_gaussian(query: Query, aggregate: Aggregate, request: QueryOptions) -> bool:
+    """Whether a total may get Gaussian noise: where a stored answer is read, if it has it there."""
+    stored_mechanism = _get_stored_mechanism(query, aggregate, request)
+    return stored_mechanism is None or NOISE_NAMES[DiscreteGaussian] in stored_mechanism
 
 
 def _plan_jointly(
@@ -261,48 +241,27 @@ def _plan_jointly(
 ) -> PlannedMeasurements:
     """The counts with all their shares at once, where two or more have pure noise and no prior is at work."""
     pairs = [*zip(aggregates, planned.measurements, strict=True)]
-    noisy_counts = {
-        entry: measurement
-        for entry, measurement in pairs
-        if entry.function == "count" and isinstance(measurement, AdditiveNoise)
-    }
-    if len(noisy_counts) < 2 or request.delta is not None or request.prior is not None:
+    noises = {item: noise for item, noise in pairs if item.function == "count" and isinstance(noise, AdditiveNoise)}
+    if len(noises) < 2 or request.delta is not None or request.prior is not None:
         return planned
-    labels = tuple(_get_label(query, entry) for entry in noisy_counts)
-    stored_mechanisms = (
-        [request.stored_mechanisms[query.aggregates.index(entry)] for entry in noisy_counts]
-        if request.stored_mechanisms
-        else []
-    )
-    joint_counts = JointCounts(bounds, tuple(noisy_counts), labels, share * len(noisy_counts))
-    joint = plan_joint_counts(joint_counts, tuple(noisy_counts.values()), stored_mechanisms)
-    joint_measurements = dict(zip(noisy_counts, joint.measurements, strict=True))
+    labels = tuple(_get_label(query, count) for count in noises)
+    stored_mechanisms = [_get_stored_mechanism(query, count, request) for count in noises]
+    joint_counts = JointCounts(bounds, tuple(noises), labels, share * len(noises))
+    joint = plan_joint_counts(joint_counts, tuple(noises.values()), [name for name in stored_mechanisms if name])
+    joint_measurements = dict(zip(noises, joint.measurements, strict=True))
     candidates = [entry for entry in planned.candidates if entry.aggregate not in labels] + [*joint.candidates]
-    order = [_get_label(query, entry) for entry in aggregates]
+    order = [_get_label(query, aggregate) for aggregate in aggregates]
     return replace(
         planned,
-        measurements=tuple(joint_measurements.get(entry, other) for entry, other in pairs),
+        measurements=tuple(joint_measurements.get(aggregate, measurement) for aggregate, measurement in pairs),
         cost=replace(planned.cost, rho=planned.cost.rho - len(joint_measurements) * share**2 / 2 + joint.rho),
         candidates=tuple(sorted(candidates, key=lambda entry: order.index(entry.aggregate))),
     )
 
 
-def _check_interval_use(
-    request: QueryOptions, private: list[Aggregate], totals: Mapping[Aggregate, LinearQuery]
-) -> None:
-    """What was given must have been of use."""
-    if request.interval and any(aggregate in totals for aggregate in private):
-        raise InvalidInput(
-            "an interval is drawn for quantiles; the other answers have one of their own, so leave it out"
-        )
-
-
 def _get_label(query: Query, aggregate: Aggregate) -> str:
-    """What the aggregate is called in the reply."""
-    index = query.aggregates.index(aggregate)
-    return next(
-        (output.label for output in query.presentation.outputs if output.aggregate == index), aggregate.function
-    )
+    index, outputs = query.aggregates.index(aggregate), query.presentation.outputs
+    return next((output.label for output in outputs if output.aggregate == index), aggregate.function)
 
 
 def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, request: QueryOptions) -> GridPrior | None:
@@ -324,44 +283,27 @@ def _select_total(
     column = None if aggregate.column is None else bounds.schema.column(aggregate.column)
     measurements = list_measurements(aggregate, column, bounds, epsilon, grid_prior, request.distance)
     if stored_mechanism is not None:
-        measurements = tuple(candidate for candidate in measurements if candidate.name == stored_mechanism)
-    ratings = rate_measurements(measurements, grid_prior, rows)
+        measurements = tuple(measurement for measurement in measurements if measurement.name == stored_mechanism)
+    ratings, accuracy = rate_measurements(measurements, grid_prior, rows), request.target_accuracy
     accurate = [
-        candidate
-        for candidate in ratings
-        if request.target_accuracy is None
-        or is_accurate_enough(candidate.measurement, request.target_accuracy, bounds, rows)
+        rating
+        for rating in ratings
+        if accuracy is None or is_accurate_enough(rating.measurement, accuracy, bounds, rows)
     ]
-    best_rating = select_best_measurement(accurate, grid_prior, rows)
-    cost = Guarantee.dp(epsilon, bounds.schema.neighbors, bounds.schema.unit_name)
+    best = select_best_measurement(accurate, grid_prior, rows).measurement
+    cost = _build_dp_guarantee(bounds.schema, epsilon)
     candidates = [
-        Candidate(
-            label,
-            candidate.measurement.name,
-            cost,
-            candidate.expected_error,
-            candidate.measurement is best_rating.measurement,
-        )
-        for candidate in ratings
+        Candidate(label, rating.measurement.name, cost, rating.expected_error, rating.measurement is best)
+        for rating in ratings
     ]
-    return best_rating.measurement, candidates
+    return best, candidates
 
 
 def _build_candidate(
     label: str, measurement: CandidateSelection | UnitQuery, schema: Schema, epsilon: Fraction
 ) -> Candidate:
-    cost = Guarantee.dp(epsilon, schema.neighbors, schema.unit_name)
+    cost = _build_dp_guarantee(schema, epsilon)
     return Candidate(label, measurement.name, cost, measurement.expected_error(), chosen=True)
-
-
-def _build_rival_candidate(label: str, rival: CandidateSelection, schema: Schema, epsilon: Fraction) -> Candidate:
-    """What was not chosen; the error of a mean of ranks depends on the rows as much as that of a choice by rank."""
-    candidate = replace(_build_candidate(label, rival, schema, epsilon), chosen=False)
-    return replace(candidate, expected_error=None) if isinstance(rival.mechanism, RankMean) else candidate
-
-
-def _build_free_guarantee(schema: Schema) -> Guarantee:
-    return Guarantee.dp(0, schema.neighbors, schema.unit_name)
 
 
 def _plan_selection(
@@ -371,101 +313,65 @@ def _plan_selection(
     selection_options = request.prior, request.distance, request.interval, stored_mechanism, request.tail
     selection = build_selection(aggregate, column, bounds, epsilon, *selection_options)
     # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (selection.md).
-    exponential = request.prior is not None and isinstance(selection.mechanism, Quantile | Quantiles | Mode)
-    return selection, PrivacyCost(
-        epsilon, epsilon**2 / 8
-    ) if exponential and not request.interval else _compute_pure_cost(epsilon)
+    is_exponential = request.prior is not None and isinstance(selection.mechanism, Quantile | Quantiles | Mode)
+    if is_exponential and not request.interval:
+        return selection, PrivacyCost(epsilon, epsilon**2 / 8)
+    return selection, _compute_pure_cost(epsilon)
 
 
 def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
-    """One person's value."""
     column = schema.column(query.column or "")
     measurement = build_unit_query(schema, column, epsilon, request.prior, request.distance, request.tail)
     candidate = _build_candidate(column.name, measurement, schema, epsilon)
-    return _build_plan(
-        schema, query, epsilon, PlannedMeasurements((measurement,), _compute_pure_cost(epsilon), (candidate,)), request
-    )
+    planned = PlannedMeasurements((measurement,), _compute_pure_cost(epsilon), (candidate,))
+    return _build_plan(schema, query, epsilon, planned, request)
 
 
-def _plan_by_noise_scale(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
     """Noise of a size that is named: Laplace noise by its scale; under approx-dp Gaussian noise by its deviation."""
     if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTAL_FUNCTIONS:
         raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
-    aggregate = query.aggregates[0]
-    linear_query, estimate = (
-        build_linear_query(aggregate, schema, bounds),
-        build_linear_query(aggregate, schema, bounds).estimate,
-    )
-    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
+    linear_query = build_linear_query(query.aggregates[0], bounds.schema, bounds)
+    estimate, component = linear_query.estimate, linear_query.components[0]
+    private_keys = any(bounds.schema.column(key.column).private_keys for key in query.keys)
     if not isinstance(estimate, Linear) or private_keys or request.distance is not None:
         raise InvalidInput("a noise scale is of a count or a sum over public keys; ask with an epsilon")
-    unit = abs(estimate.slope)
+    unit, noise_scale = abs(estimate.slope), request.noise_scale or Fraction(1)
     if request.requested_model != "approx-dp":
-        epsilon = linear_query.components[0].l1_sensitivity * unit / (request.noise_scale or Fraction(1))
-        epsilon_request = replace(request, noise_scale=None, epsilon=epsilon)
+        epsilon = component.l1_sensitivity * unit / noise_scale
+        request = replace(request, noise_scale=None, epsilon=epsilon)
         return _plan_single_noise(
-            schema, query, bounds, build_laplace(linear_query, epsilon), _compute_pure_cost(epsilon), epsilon_request
+            query, bounds, build_laplace(linear_query, epsilon), _compute_pure_cost(epsilon), request
         )
-    rho = request.rho or linear_query.components[0].l2_sensitivity_sq * unit**2 / (
-        2 * (request.noise_scale or Fraction(1)) ** 2
-    )
-    if not rho > 0 or linear_query.components[0].l2_sensitivity_sq / (2 * rho) > Fraction(MAX_SIGMA) ** 2:
+    rho = request.rho or component.l2_sensitivity_sq * unit**2 / (2 * noise_scale**2)
+    if not rho > 0 or component.l2_sensitivity_sq / (2 * rho) > Fraction(MAX_SIGMA) ** 2:
         raise InvalidInput("this noise scale is too large to be drawn; ask with a smaller one")
-    return _plan_single_noise(
-        schema, query, bounds, build_gaussian(linear_query, rho), PrivacyCost(gaussian_rho=rho), request
-    )
+    return _plan_single_noise(query, bounds, build_gaussian(linear_query, rho), PrivacyCost(gaussian_rho=rho), request)
 
 
 def _plan_single_noise(
-    schema: Schema,
-    query: Query,
-    bounds: ContributionBounds,
-    measurement: AdditiveNoise,
-    cost: PrivacyCost,
-    request: QueryOptions,
+    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, cost: PrivacyCost, request: QueryOptions
 ) -> Plan:
-    """A plan with the one noise that was asked for."""
+    schema, rho, label = bounds.schema, cost.gaussian_rho, _get_label(query, query.aggregates[0])
     public_count = find_public_count(query.aggregates[0], schema, bounds)
     if public_count is not None:
-        free_candidate = Candidate(
-            _get_label(query, query.aggregates[0]), public_count.name, _build_free_guarantee(schema), 0.0, chosen=True
-        )
-        return _build_plan(
-            schema,
-            query,
-            Fraction(1),
-            PlannedMeasurements((public_count,), PrivacyCost(), (free_candidate,)),
-            replace(request, delta=None),
-        )
-    grid_prior, rows = (
-        _build_request_prior(query.aggregates[0], bounds, request),
-        estimate_rows(bounds, request.expected_rows),
-    )
+        free_candidate = Candidate(label, public_count.name, _build_dp_guarantee(schema), 0.0, chosen=True)
+        planned = PlannedMeasurements((public_count,), PrivacyCost(), (free_candidate,))
+        return _build_plan(schema, query, Fraction(1), planned, replace(request, delta=None))
+    grid_prior = _build_request_prior(query.aggregates[0], bounds, request)
+    rows = estimate_rows(bounds, request.expected_rows)
     error = Estimator(measurement, float(rows.number)).expected_error(grid_prior)
-    rho = cost.gaussian_rho
-    label = (
-        Guarantee.zcdp(rho, schema.neighbors, schema.unit_name) if rho else _build_dp_guarantee(schema, cost.epsilon)
-    )
-    candidate = Candidate(_get_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
+    guarantee = _build_dp_guarantee(schema, cost.epsilon)
+    if rho:
+        guarantee = Guarantee.zcdp(rho, schema.neighbors, schema.unit_name)
+    candidate = Candidate(label, measurement.name, guarantee, error, chosen=True)
+    planned = PlannedMeasurements((measurement,), cost, (candidate,), grid_prior, rows)
     epsilon = cost.epsilon or approximate_root(2 * rho)
-    return Plan(
-        schema=schema,
-        query=query,
-        epsilon=epsilon,
-        measurements=(measurement,),
-        threshold=None,
-        guarantee=_add_published_assumptions(label, schema, query, (measurement,)),
-        cost=cost,
-        prior=request.prior,
-        grid_prior=grid_prior,
-        candidates=(candidate,),
-        rho=rho or None,
-        expected_rows=rows,
-    )
+    return _build_plan(schema, query, epsilon, planned, request, guarantee=guarantee, rho=rho or None)
 
 
 def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
-    """A counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
+    """Plan a counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
     query = validate_query(query, schema)
     if query.nesting == "rollup":
         raise Unsupported("a session counts cells, not their totals too; write GROUP BY a, b instead of ROLLUP (a, b)")
@@ -478,17 +384,16 @@ def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: 
         public_count = find_public_count(aggregate, schema, bounds)
         measurements.append(public_count or AdditiveNoise(build_linear_query(aggregate, schema, bounds), noise))
     question_epsilon = min(epsilon, len(measurements) * bounds.l0_bound / scale)
-    assumptions = _add_published_assumptions(
-        _build_dp_guarantee(schema, question_epsilon), schema, query, measurements
-    ).assumptions
-    label = replace(_build_dp_guarantee(schema, epsilon), assumptions=assumptions)
+    label = replace(
+        _build_dp_guarantee(schema, epsilon),
+        assumptions=describe_published(schema, query, measurements, question_epsilon),
+    )
     return Plan(schema, query, epsilon, tuple(measurements), None, label, _compute_pure_cost(epsilon), None)
 
 
-def _plan_thresholded(
-    schema: Schema, query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions
-) -> Plan:
+def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions) -> Plan:
     """First the keys, then their aggregates; at once where all that is asked is the number of units."""
+    schema = bounds.schema
     if request.delta is None:
         name = query.keys[0].column
         raise InvalidInput(f"the values of {name} are not public; to group by it give a delta too, such as 1e-9")
@@ -497,20 +402,18 @@ def _plan_thresholded(
         raise Unsupported("a count of units that chose a key uses no prior; ask for it without one")
     threshold_epsilon = epsilon / 2 if other_aggregates else epsilon
     threshold = Threshold.of(bounds, threshold_epsilon, request.delta)
-    pure_request = replace(request, delta=None, model="dp")
-    planned = (
-        _plan_measurements(query, other_aggregates, bounds, epsilon - threshold_epsilon, pure_request)
-        if other_aggregates
-        else PlannedMeasurements((), PrivacyCost())
-    )
+    planned = PlannedMeasurements((), PrivacyCost())
+    if other_aggregates:
+        pure_request = replace(request, delta=None, model="dp")
+        planned = _plan_measurements(query, other_aggregates, bounds, epsilon - threshold_epsilon, pure_request)
     others = iter(planned.measurements)
     measurements = tuple(
         ThresholdedCount(threshold) if _is_unit_count(aggregate, schema) else next(others)
         for aggregate in query.aggregates
     )
-    total_cost = planned.cost + replace(_compute_pure_cost(threshold_epsilon), delta=request.delta)
-    combined = replace(planned, measurements=measurements, cost=total_cost)
-    return _build_plan(schema, query, epsilon, combined, request, threshold)
+    cost = planned.cost + replace(_compute_pure_cost(threshold_epsilon), delta=request.delta)
+    planned = replace(planned, measurements=measurements, cost=cost)
+    return _build_plan(schema, query, epsilon, planned, request, threshold)
 
 
 def _is_unit_count(aggregate: Aggregate, schema: Schema) -> bool:
@@ -518,28 +421,20 @@ def _is_unit_count(aggregate: Aggregate, schema: Schema) -> bool:
     return aggregate.where == TRUE and (is_row_count or aggregate.function == "count_distinct")
 
 
-def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction) -> Plan:
-    """Individual DP, with its own label."""
+def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
     if len(query.aggregates) != 1:
         raise Unsupported("individual-dp answers one order statistic at a time")
     aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, count_answer_cells(schema, query))
     column = schema.column(aggregate.column or "")
     measurement = build_order_statistic(aggregate, column, bounds, epsilon, 16 * MAX_CANDIDATES)
-    guarantee = replace(measurement.mechanism.cost(), unit=schema.unit_name)
-    label = _add_published_assumptions(guarantee, schema, query, (measurement,))
-    candidate = Candidate(_get_label(query, aggregate), measurement.name, label, None, chosen=True)
-    return Plan(
-        schema=schema,
-        query=query,
-        epsilon=epsilon,
-        measurements=(measurement,),
-        threshold=None,
-        guarantee=label,
-        cost=_compute_pure_cost(epsilon),
-        prior=None,
-        grid_prior=None,
-        candidates=(candidate,),
+    guarantee = replace(
+        measurement.mechanism.cost(),
+        unit=schema.unit_name,
+        assumptions=describe_published(schema, query, (measurement,), None),
     )
+    candidate = Candidate(_get_label(query, aggregate), measurement.name, guarantee, None, chosen=True)
+    planned = PlannedMeasurements((measurement,), _compute_pure_cost(epsilon), (candidate,))
+    return _build_plan(schema, query, epsilon, planned, request, guarantee=guarantee)
 
 
 def _build_plan(
@@ -549,42 +444,45 @@ def _build_plan(
     planned: PlannedMeasurements,
     request: QueryOptions,
     threshold: Threshold | None = None,
+    guarantee: Guarantee | None = None,
+    rho: Fraction | None = None,
 ) -> Plan:
-    """With its label: pure where every mechanism is; else what the costs imply is at most what was asked."""
-    cost, delta, label = planned.cost, request.delta, _build_dp_guarantee(schema, planned.cost.epsilon)
-    if delta is not None and (cost.gaussian_rho or cost.delta):
-        if cost.epsilon + (compute_implied_epsilon(cost.gaussian_rho, delta) if cost.gaussian_rho else 0) > epsilon or (
-            cost.gaussian_rho and cost.delta
-        ):
-            raise Internal("a plan costs more than was asked")
-        label = Guarantee.approx_dp(epsilon, delta, schema.neighbors, schema.unit_name)
+    """With the guarantee that its costs imply, unless it has one of its own.
+
+    What was published exactly before stands outside every promise made here, and the guarantee says so.
+    """
+    guarantee = guarantee or _build_guarantee(schema, epsilon, planned.cost, request.delta)
+    published_epsilon = guarantee.epsilon if guarantee.model == "dp" else None
+    assumptions = describe_published(schema, query, planned.measurements, published_epsilon)
     return Plan(
         schema=schema,
         query=query,
         epsilon=epsilon,
         measurements=planned.measurements,
         threshold=threshold,
-        guarantee=_add_published_assumptions(label, schema, query, planned.measurements),
-        cost=cost,
+        guarantee=replace(guarantee, assumptions=assumptions),
+        cost=planned.cost,
         prior=request.prior,
         grid_prior=planned.grid_prior,
         candidates=planned.candidates,
-        rho=None,
+        rho=rho,
         expected_rows=planned.expected_rows,
         target_accuracy=request.target_accuracy,
     )
 
 
-def _build_dp_guarantee(schema: Schema, epsilon: Fraction) -> Guarantee:
+def _build_guarantee(schema: Schema, epsilon: Fraction, cost: PrivacyCost, delta: Fraction | None) -> Guarantee:
+    """Pure where every mechanism is; else (epsilon, delta) as asked, which the costs must not exceed."""
+    if delta is None or not (cost.gaussian_rho or cost.delta):
+        return _build_dp_guarantee(schema, cost.epsilon)
+    gaussian_epsilon = compute_implied_epsilon(cost.gaussian_rho, delta) if cost.gaussian_rho else 0
+    if cost.epsilon + gaussian_epsilon > epsilon or (cost.gaussian_rho and cost.delta):
+        raise Internal("a plan costs more than was asked")
+    return Guarantee.approx_dp(epsilon, delta, schema.neighbors, schema.unit_name)
+
+
+def _build_dp_guarantee(schema: Schema, epsilon: Fraction = Fraction(0)) -> Guarantee:
     return Guarantee.dp(epsilon, schema.neighbors, schema.unit_name)
-
-
-def _add_published_assumptions(
-    label: Guarantee, schema: Schema, query: Query, measurements: Sequence[Measurement]
-) -> Guarantee:
-    """What was published exactly before stands outside every promise made here, and the label says so."""
-    epsilon = label.epsilon if label.model == "dp" else None
-    return replace(label, assumptions=describe_published(schema, query, measurements, epsilon))
 
 
 def _compute_pure_cost(epsilon: Fraction) -> PrivacyCost:

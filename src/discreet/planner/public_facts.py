@@ -1,16 +1,15 @@
 """What is public besides the schema's bounds: published counts, structural zeros, public marginals.
 
-What exact counts that were published before tell together with an answer. Proof: estimation/refinement_cost.md.
-
 Whoever knows a published count can refine the noisy counts it is the sum of, and what is refined is no longer protected
 by the noise as the answer is: every label says by how much. All together have no bound. A number apart is protected as
 far as one row can be exchanged for another that every published count counts alike, and that the number does not count.
+Proof: estimation/refinement_cost.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -33,105 +32,87 @@ from discreet.query.resolve import parse_sql
 from discreet.query.scan import MISSING_CODE
 from discreet.schema import PublishedStatistic, Schema
 
-CodeArray = NDArray[np.int64]
+KindMask = NDArray[np.bool_]
 MAX_KINDS = 2**20
-BoolArray = NDArray[np.bool_]
+"""Kinds of rows that declared conditions may tell apart."""
+MAX_PUBLISHED_CELLS = 100_000
+"""Of a grid, so that a plan takes hardly longer for what is published."""
+MAX_PAIRED_KINDS = 200
+"""Kinds of rows that are looked at in pairs."""
+MAX_PUBLISHED_COUNTS = 38
+"""Published counts, so that what they say of a row fits into 64 bits, three values each, with one for all rows."""
+UNKNOWN_EFFECT = "what it adds to this answer cannot be told"
 
 
 @dataclass(frozen=True, slots=True)
 class StructuralZeros:
-    """Predicates that hold of no row; codes are missing where they are MISSING."""
+    """Predicates that hold of no row; the code of a missing value is MISSING_CODE."""
 
     predicates: tuple[Predicate, ...] = ()
 
     def restrict_to(self, names: Sequence[str]) -> StructuralZeros:
-        """Those that are about these columns alone."""
-        return StructuralZeros(
-            tuple(predicate for predicate in self.predicates if set(list_predicate_columns(predicate)) <= set(names))
-        )
+        """Keep those that are about these columns alone."""
+        known = [predicate for predicate in self.predicates if {*list_predicate_columns(predicate)} <= {*names}]
+        return StructuralZeros(tuple(known))
 
-    def find_impossible_rows(self, codes: Mapping[str, CodeArray]) -> BoolArray:
-        """Which rows cannot be."""
-        predicates = self.restrict_to(tuple(codes)).predicates
-        row_count = len(next(iter(codes.values())))
-        is_impossible: BoolArray = np.logical_or.reduce(
-            [np.zeros(row_count, dtype=np.bool_), *(_evaluate_on_codes(predicate, codes) for predicate in predicates)]
-        )
+    def find_impossible_rows(self, codes: Mapping[str, Codes]) -> KindMask:
+        """Find the rows that cannot be, by their codes in each column."""
+        is_impossible = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
+        for predicate in self.restrict_to(tuple(codes)).predicates:
+            is_impossible |= _evaluate_on_codes(predicate, codes)
         return is_impossible
 
     def find_change_points(self, name: str) -> tuple[int, ...]:
-        """The codes of a column at which what is possible may change."""
-        conditions = [
-            condition
-            for predicate in self.predicates
-            for condition in _list_conditions(predicate)
-            if condition.column == name
-        ]
-        ranges = [
-            code_range for condition in conditions if isinstance(condition, InRanges) for code_range in condition.ranges
-        ]
+        """List the codes of a column at which what is possible may change."""
+        conditions = _list_column_conditions(self.predicates, name)
+        ranges = chain.from_iterable(item.ranges for item in conditions if isinstance(item, InRanges))
         return tuple(sorted({code for low, high in ranges for code in (low, high + 1)}))
 
-    def find_possible_row(self, domains: Mapping[str, CodeArray]) -> dict[str, int]:
-        """One code of each column, of those given, that can all be together; refused where there are none.
+    def find_possible_row(self, domains: Mapping[str, Codes]) -> dict[str, int]:
+        """Find one code of each column, of those given, that can all be together; refused where there are none.
 
         Codes that no condition tells apart are alike, so that one of each kind is looked at.
         """
-        constrained = [
-            name
-            for name in domains
-            if name in {column for predicate in self.predicates for column in list_predicate_columns(predicate)}
-        ]
-        kinds = [_select_kinds(self.predicates, name, domains[name]) for name in constrained]
-        if math.prod(map(len, kinds)) > MAX_KINDS:
+        names = {column for predicate in self.predicates for column in list_predicate_columns(predicate)}
+        kinds = {name: _select_kinds(self.predicates, name, domains[name]) for name in domains if name in names}
+        if math.prod(map(len, kinds.values())) > MAX_KINDS:
             raise Unsupported(
                 "what is declared impossible tells too many kinds of rows apart; declare fewer conditions"
             )
-        combinations = (
-            [column_codes.ravel() for column_codes in np.meshgrid(*kinds, indexing="ij")] if constrained else []
-        )
-        is_possible = (
-            ~self.find_impossible_rows(dict(zip(constrained, combinations, strict=True)))
-            if constrained
-            else np.ones(1, dtype=np.bool_)
-        )
+        row = {name: int(codes[0]) for name, codes in domains.items()}
+        if not kinds:
+            return row
+        grids = np.meshgrid(*kinds.values(), indexing="ij")
+        combinations = {name: grid.ravel() for name, grid in zip(kinds, grids, strict=True)}
+        is_possible = ~self.find_impossible_rows(combinations)
         if not is_possible.any():
             raise InvalidInput("what is declared impossible leaves no row that can be; correct it in the schema")
         first = int(is_possible.argmax())
-        possible_codes = {
-            name: int(column_codes[first]) for name, column_codes in zip(constrained, combinations, strict=True)
-        }
-        return {name: possible_codes.get(name, int(codes[0])) for name, codes in domains.items()}
+        return row | {name: int(codes[first]) for name, codes in combinations.items()}
 
-    def find_empty_cells(
-        self, first: tuple[str, Sequence[CodeArray]], second: tuple[str, Sequence[CodeArray]]
-    ) -> BoolArray:
-        """Which cells of a table of two columns are empty; each column is given with the codes of each of its bins.
+    def find_empty_cells(self, first: tuple[str, Sequence[Codes]], second: tuple[str, Sequence[Codes]]) -> KindMask:
+        """Find the empty cells of a table of two columns, each given by its name and the codes of each of its bins.
 
         A cell is empty where no two codes of its bins can be together. Codes that no condition tells apart are alike,
         so that one of each kind is looked at.
         """
-        names, bins = (first[0], second[0]), (first[1], second[1])
-        predicates = self.restrict_to(names).predicates
-        is_empty = np.zeros((len(bins[0]), len(bins[1])), dtype=np.bool_)
+        (first_name, first_bins), (second_name, second_bins) = first, second
+        predicates = self.restrict_to((first_name, second_name)).predicates
+        is_empty = np.zeros((len(first_bins), len(second_bins)), dtype=np.bool_)
         if not predicates:
             return is_empty
-        kinds = [
-            [_select_kinds(predicates, name, codes) for codes in column_bins]
-            for name, column_bins in zip(names, bins, strict=True)
-        ]
-        for i, first_codes in enumerate(kinds[0]):
-            for j, second_codes in enumerate(kinds[1]):
-                pairs = {
-                    names[0]: np.repeat(first_codes, len(second_codes)),
-                    names[1]: np.tile(second_codes, len(first_codes)),
-                }
+        second_kinds = [_select_kinds(predicates, second_name, codes) for codes in second_bins]
+        for i, codes in enumerate(first_bins):
+            first_codes = _select_kinds(predicates, first_name, codes)
+            for j, second_codes in enumerate(second_kinds):
+                repeated = np.repeat(first_codes, len(second_codes))
+                pairs = {first_name: repeated, second_name: np.tile(second_codes, len(first_codes))}
                 is_empty[i, j] = bool(self.find_impossible_rows(pairs).all())
         return is_empty
 
 
 def read_structural_zeros(schema: Schema) -> StructuralZeros:
-    """What the schema declares, held against its columns."""
+    """Read what the schema declares impossible, and check it against its columns."""
     predicates = []
     for text in schema.impossible:
         try:
@@ -147,7 +128,7 @@ def read_structural_zeros(schema: Schema) -> StructuralZeros:
 
 
 def list_predicate_columns(predicate: Predicate) -> tuple[str, ...]:
-    """The columns that a predicate is about."""
+    """List the columns that a predicate is about."""
     return tuple(dict.fromkeys(condition.column for condition in _list_conditions(predicate)))
 
 
@@ -157,48 +138,41 @@ def _list_conditions(predicate: Predicate) -> Iterator[InRanges | InTexts]:
     return chain.from_iterable(map(_list_conditions, predicate.parts))
 
 
-def _select_kinds(predicates: Sequence[Predicate], name: str, codes: CodeArray) -> CodeArray:
+def _list_column_conditions(predicates: Sequence[Predicate], name: str) -> list[InRanges | InTexts]:
+    conditions = chain.from_iterable(map(_list_conditions, predicates))
+    return [condition for condition in conditions if condition.column == name]
+
+
+def _select_kinds(predicates: Sequence[Predicate], name: str, codes: Codes) -> Codes:
     """One code of each kind that the conditions on a column tell apart."""
-    conditions = [
-        condition for predicate in predicates for condition in _list_conditions(predicate) if condition.column == name
-    ]
-    outcomes = np.stack(
-        [_evaluate_on_codes(condition, {name: codes}) for condition in conditions]
-        or [np.zeros(len(codes), dtype=np.bool_)]
-    )
-    return codes[np.unique(outcomes, axis=1, return_index=True)[1]]
+    conditions = _list_column_conditions(predicates, name)
+    outcomes = [_evaluate_on_codes(condition, {name: codes}) for condition in conditions]
+    distinct = np.unique(np.stack(outcomes or [np.zeros(len(codes), dtype=np.bool_)]), axis=1, return_index=True)
+    return codes[distinct[1]]
 
 
-def _evaluate_on_codes(predicate: Predicate, codes: Mapping[str, CodeArray]) -> BoolArray:
-    """As `query.predicate.holds`, of many rows."""
+def _evaluate_on_codes(predicate: Predicate, codes: Mapping[str, Codes]) -> KindMask:
+    """Which rows, by their codes in each column, a predicate holds of."""
     if isinstance(predicate, InRanges):
         column_codes = codes[predicate.column]
-        inside: list[BoolArray] = [(column_codes >= low) & (column_codes <= high) for low, high in predicate.ranges]
-        is_inside = np.logical_or.reduce([*inside, np.zeros(len(column_codes), dtype=np.bool_)])
+        is_inside = np.zeros(len(column_codes), dtype=np.bool_)
+        for low, high in predicate.ranges:
+            is_inside |= (column_codes >= low) & (column_codes <= high)
         return np.where(column_codes == MISSING_CODE, predicate.null, is_inside)
     if isinstance(predicate, InTexts):
         raise InvalidInput("a condition on texts cannot be declared impossible")
-    combine: Callable[..., BoolArray] = np.logical_and.reduce if isinstance(predicate, AllOf) else np.logical_or.reduce
-    rows = len(next(iter(codes.values())))
-    start = np.full(rows, isinstance(predicate, AllOf))
-    return combine([start, *(_evaluate_on_codes(part, codes) for part in predicate.parts)])
-
-
-MAX_PUBLISHED_CELLS = 100_000
-"""Of a grid, so that a plan takes hardly longer for what is published."""
-MAX_PAIRED_KINDS = 200
-"""Kinds of rows that are looked at in pairs."""
-MAX_PUBLISHED_COUNTS = 38
-"""Published counts, so that what they say of a row fits into 64 bits, three values each, with one for all rows."""
-UNKNOWN_EFFECT = "what it adds to this answer cannot be told"
-KindMask = NDArray[np.bool_]
+    combine = np.logical_and if isinstance(predicate, AllOf) else np.logical_or
+    holds = np.full(len(next(iter(codes.values()))), isinstance(predicate, AllOf))
+    for part in predicate.parts:
+        holds = combine(holds, _evaluate_on_codes(part, codes))
+    return holds
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PublishedOverlap:
     """What the noisy counts of an answer, and the published ones, say of each kind of row.
 
-    `known`: the number of all rows is public too, so that a row can only be exchanged, not left out.
+    Where `has_public_rows`, the number of all rows is public too: a row can only be exchanged, not left out.
     """
 
     counts: tuple[Labels, ...]
@@ -212,7 +186,7 @@ class PublishedOverlap:
         return any(_is_sum(region, labels) for region in regions for labels in self.counts)
 
     def count_exchanged_rows(self, places: Sequence[int]) -> int | None:
-        """How many rows must come or go, at most, so that one number changes by one row and no published count does.
+        """Count the rows that must come or go, at most, so that one number changes by a row and no published one does.
 
         1 where none counts some row of every number; 2 where another row is counted alike, and not by the number; 4
         where three others make up for it; None where no such are found.
@@ -223,11 +197,11 @@ class PublishedOverlap:
         codes: Codes = np.zeros(len(self.published[0]), dtype=np.int64)
         for place, region in enumerate(regions):
             codes += 3**place * region
-        is_free = all(_covers_all_cells(labels, codes == 0) for labels in self.counts)
-        if is_free or all(
-            _covers_all_cells(labels, (codes == 0) | _find_matched_kinds(labels, codes)) for labels in self.counts
-        ):
-            return 1 if is_free else 2
+        is_uncounted = codes == 0
+        if all(_covers_all_cells(labels, is_uncounted) for labels in self.counts):
+            return 1
+        if all(_covers_all_cells(labels, is_uncounted | _find_matched_kinds(labels, codes)) for labels in self.counts):
+            return 2
         return 4 if len(self.counts) == 1 and _has_compensating_cells(self.counts[0], codes) else None
 
 
@@ -235,10 +209,10 @@ def check_published(schema: Schema) -> None:
     """Refuse a schema with a published question that is not one count of its table, or with a value it cannot have."""
     values: dict[Predicate, tuple[int, str]] = {}
     for statistic in schema.published:
-        count = _parse_published(statistic, schema)
+        count = read_published_count(statistic, schema)
         if count is None:
             continue
-        predicate, value = simplify_predicate(count.predicate, schema), _parse_published_value(statistic, schema)
+        predicate, value = count
         _check_public_value(statistic, predicate, value, schema)
         first_value, name = values.setdefault(predicate, (value, statistic.statistic))
         if value != first_value:
@@ -250,25 +224,21 @@ def check_published(schema: Schema) -> None:
 
 
 def read_published_count(statistic: PublishedStatistic, schema: Schema) -> tuple[Predicate, int] | None:
-    """Which rows a published count is of, and how many there are; None where it is no count of rows."""
+    """Read which rows a published count is of, and how many there are; None where it is no count of rows."""
     count = _parse_published(statistic, schema)
-    return (
-        None
-        if count is None
-        else (simplify_predicate(count.predicate, schema), _parse_published_value(statistic, schema))
-    )
+    if count is None:
+        return None
+    return simplify_predicate(count.predicate, schema), _parse_published_value(statistic, schema)
 
 
 def describe_published(
     schema: Schema, query: Query, measurements: Sequence[Measurement], epsilon: Fraction | None
 ) -> tuple[str, ...]:
-    """What a label says of each published statistic, and of all counts among them; `loss` is the answer's epsilon."""
+    """State what each published statistic adds to an answer of this epsilon, and all counts among them together."""
     published_counts = [_parse_published(statistic, schema) for statistic in schema.published]
-    overlap = (
-        _find_overlap(schema, query, measurements, published_counts)
-        if any(published_counts) and epsilon is not None
-        else None
-    )
+    overlap = None
+    if any(published_counts) and epsilon is not None:
+        overlap = _find_overlap(schema, query, measurements, published_counts)
     sentences, useful = [], []
     for place, (statistic, count) in enumerate(zip(schema.published, published_counts, strict=True)):
         effect = UNKNOWN_EFFECT
@@ -279,10 +249,8 @@ def describe_published(
             effect = _describe_effect(overlap, place, schema, epsilon)
         sentences.append(f"published exactly before: {statistic.statistic} = {statistic.value}; {effect}")
     if len(useful) > 1 and overlap is not None and epsilon is not None:
-        sentences.append(
-            "whoever refines this answer by all these counts linearly: "
-            f"{_format_rho_bound(overlap, useful, schema, epsilon)}"
-        )
+        bound = _format_rho_bound(overlap, useful, schema, epsilon)
+        sentences.append(f"whoever refines this answer by all these counts linearly: {bound}")
     return tuple(sentences)
 
 
@@ -312,8 +280,7 @@ def _parse_published_value(statistic: PublishedStatistic, schema: Schema) -> int
         allowed = "of at least 0" if max_rows is None else f"from 0 to {max_rows}, the most rows there can be"
         raise InvalidInput(
             f"what is published as {statistic.statistic[:40]!r} has a question, a count, so its value must be a "
-            "whole number "
-            f"{allowed}, got {statistic.value[:40]!r}"
+            f"whole number {allowed}, got {statistic.value[:40]!r}"
         )
     return int(value)
 
@@ -337,21 +304,18 @@ def _has_public_rows(schema: Schema) -> bool:
 def _find_overlap(
     schema: Schema, query: Query, measurements: Sequence[Measurement], published_counts: Sequence[CountQuery | None]
 ) -> PublishedOverlap | None:
-    """None where a number is not a count with noise added, or there are too many kinds of rows."""
+    """The overlap, None where a number is not a count with noise added, or there are too many kinds of rows."""
     pairs = zip(query.aggregates, measurements, strict=False)
-    noisy_pairs = [(entry, measurement) for entry, measurement in pairs if not isinstance(measurement, PublicConstant)]
-    units = schema.rows == 1  # a count of units is one of rows
-    functions = {"count", "count_distinct"} if units else {"count"}
-    plain = (
-        entry.function in functions and isinstance(measurement, AdditiveNoise | HierarchicalHistogram)
-        for entry, measurement in noisy_pairs
+    noisy = [(aggregate, item) for aggregate, item in pairs if not isinstance(item, PublicConstant)]
+    functions = {"count", "count_distinct"} if schema.rows == 1 else {"count"}  # then a count of units is one of rows
+    are_noisy_counts = all(
+        aggregate.function in functions and isinstance(item, AdditiveNoise | HierarchicalHistogram)
+        for aggregate, item in noisy
     )
-    if not noisy_pairs or not all(plain):
+    if not noisy or not are_noisy_counts:
         return None
-    counts = [
-        part for entry, measurement in noisy_pairs for part in _list_level_counts(entry, measurement, query, schema)
-    ]
-    regions = [CountQuery(TRUE, Fraction(1)) if entry is None else entry for entry in published_counts]
+    counts = [part for aggregate, item in noisy for part in _list_level_counts(aggregate, item, query, schema)]
+    regions = [count or CountQuery(TRUE, Fraction(1)) for count in published_counts]
     grid = DomainGrid(schema, [*counts, *regions])
     if grid.cells is None or grid.cells > MAX_PUBLISHED_CELLS:
         return None
@@ -364,7 +328,7 @@ def _find_overlap(
 def _list_level_counts(
     aggregate: Aggregate, measurement: Measurement, query: Query, schema: Schema
 ) -> list[CountQuery]:
-    """The counts that are told: of a ROLLUP those of every level but a public one, else those of the cells."""
+    """The counts of a reply: of a ROLLUP those of every level but a public one, else those of the cells."""
     count = build_count_query(aggregate, query, schema, Fraction(1))
     if query.nesting != "rollup" or not isinstance(measurement, HierarchicalHistogram):
         return [count]
@@ -391,9 +355,8 @@ def _is_sum(region: KindMask, labels: Labels) -> bool:
     """Whether a region is made of cells, some at least."""
     sizes = np.bincount(labels)
     region_sizes = np.bincount(labels[region], minlength=len(sizes))
-    return (
-        bool(region_sizes.any()) and not region_sizes[0] and bool(((region_sizes == 0) | (region_sizes == sizes)).all())
-    )
+    has_whole_cells = ((region_sizes == 0) | (region_sizes == sizes)).all()
+    return bool(region_sizes.any() and not region_sizes[0] and has_whole_cells)
 
 
 def _covers_all_cells(labels: Labels, kinds: KindMask) -> bool:
@@ -405,9 +368,8 @@ def _covers_all_cells(labels: Labels, kinds: KindMask) -> bool:
 def _find_matched_kinds(labels: Labels, codes: Codes) -> KindMask:
     """The kinds of rows that have another, outside their cell, that is published alike."""
     _, code, alike = np.unique(codes, return_inverse=True, return_counts=True)
-    _, cell_codes, cell_counts = np.unique(
-        labels.astype(np.int64) * len(alike) + code, return_inverse=True, return_counts=True
-    )
+    cell_code = labels.astype(np.int64) * len(alike) + code
+    _, cell_codes, cell_counts = np.unique(cell_code, return_inverse=True, return_counts=True)
     return np.asarray(cell_counts[cell_codes] < alike[code])
 
 
@@ -433,7 +395,7 @@ def _has_compensating_cells(labels: Labels, codes: Codes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PublicMarginal:
-    """So many rows satisfy a condition on one column."""
+    """The number of rows that satisfy a condition on one column."""
 
     column: str
     where: Predicate
@@ -441,10 +403,7 @@ class PublicMarginal:
 
 
 def list_public_marginals(schema: Schema) -> tuple[PublicMarginal, ...]:
-    """The published counts of rows that are about one column."""
-    published_counts = [read_published_count(statistic, schema) for statistic in schema.published]
-    return tuple(
-        PublicMarginal(list_predicate_columns(where)[0], where, rows)
-        for where, rows in filter(None, published_counts)
-        if len(list_predicate_columns(where)) == 1
-    )
+    """List the published counts of rows that are about one column."""
+    counts = filter(None, (read_published_count(statistic, schema) for statistic in schema.published))
+    by_columns = [(list_predicate_columns(where), where, rows) for where, rows in counts]
+    return tuple(PublicMarginal(columns[0], where, rows) for columns, where, rows in by_columns if len(columns) == 1)

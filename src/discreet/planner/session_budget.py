@@ -1,11 +1,7 @@
-"""The budget of a counting session: joint sensitivity of its counts (Protocol 1 of document 000).
+"""The budget of a counting session (Protocol 1 of document 000): how far one unit moves many counts together.
 
-The two atoms that differ most, by the weights of the counts on which they differ. Proof: session_budget.md.
-
-How far one unit moves many counts together, from their predicates alone. Proof: session_budget.md.
-
-Which counts a session has answered, and whether it can answer more: Protocol 1 of document 000. Proof:
-session_budget.md.
+That follows from the predicates of the counts alone: the two atoms that differ most, by the weights of the counts on
+which they differ. Proof: session_budget.md.
 """
 
 from __future__ import annotations
@@ -32,9 +28,13 @@ from discreet.schema import Schema
 MAX_WORK = 2**28
 """Labels compared in the search for the farthest pair: about a quarter of a second."""
 LABEL_COST = 32
-"""One label kept in memory counts as so many compared."""
+"""One label in memory counts as so many compared."""
 BLOCK_SIZE, OTHERS_SIZE = 128, 4096
 """Atoms that are compared at once: their distances take some megabytes, however many atoms there are."""
+MAX_WEIGHT_SUM = 2**50
+"""Whole weights add up to at most this, so that all sums of them are exact, in 64 bits and in floating point."""
+MAX_SCALE_TRIES = 16
+SCALE_DIGITS = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,9 +58,8 @@ class _FarAtoms:
             total_weights += weight * (labels[:, place] > 0)
         membership = labels > 0
         membership[:, grouped_counts] = False
-        return _FarAtoms(
-            labels, pivot_distances[order], list(weights), membership, total_weights, grouped_counts.tolist()
-        )
+        distances, grouped = pivot_distances[order], grouped_counts.tolist()
+        return _FarAtoms(labels, distances, list(weights), membership, total_weights, grouped)
 
     def find_farthest(self, rows: slice, others: slice) -> tuple[float, int, int]:
         """The largest distance of one atom from another, and where both are, from the first of each."""
@@ -74,9 +73,8 @@ class _FarAtoms:
 
     def _compute_distances(self, rows: slice, others: slice) -> NDArray[np.float64]:
         """The distances: what both weigh, less twice what they have in common. Whole, and exact: session_budget.md."""
-        common = (self.membership[rows] * np.array(self.weights, dtype=np.float64)) @ self.membership[others].T.astype(
-            np.float64
-        )
+        weighted = self.membership[rows] * np.array(self.weights, dtype=np.float64)
+        common = weighted @ self.membership[others].T.astype(np.float64)
         for place in self.grouped_counts:
             row_labels, other_labels = self.labels[rows, place], self.labels[others, place]
             common += self.weights[place] * ((row_labels[:, None] == other_labels) & (row_labels > 0)[:, None])
@@ -84,7 +82,7 @@ class _FarAtoms:
 
 
 def find_farthest_changes(atoms: Atoms, weights: Sequence[int], max_work: int = MAX_WORK) -> list[int]:
-    """How much each count differs between the two atoms farthest apart; or a bound on the sum (session_budget.md)."""
+    """Find how much each count differs between the two atoms farthest apart, or a bound on the sum."""
     spreads = [_find_max_change(atoms.get_labels(place)) for place in range(len(weights))]
     pivot = [_find_usual_label(atoms.get_labels(place)) for place in range(len(weights))]
     pivot_distances = compute_atom_distances(atoms, pivot, weights)
@@ -99,20 +97,18 @@ def find_farthest_changes(atoms: Atoms, weights: Sequence[int], max_work: int = 
 
 
 def compute_atom_distances(atoms: Atoms, point: Sequence[int], weights: Sequence[int]) -> Codes:
-    """How far every atom is from a row of labels."""
+    """Compute how far every atom is from a row of labels.
+
+    A count adds 0 for the same label, 1 where one of the two is 0, 2 for two different cells.
+    """
     total: Codes = np.zeros(len(atoms), dtype=np.int64)
     for place, (label, weight) in enumerate(zip(point, weights, strict=True)):
-        total += weight * _compute_label_changes(atoms.get_labels(place), label)
+        labels = atoms.get_labels(place)
+        total += weight * np.where(labels == label, 0, (labels > 0) + (1 if label else 0))
     return total
 
 
-def _compute_label_changes(labels: Labels, label: int) -> Codes:
-    """0 for the same label, 1 where one of the two is 0, 2 for two different cells."""
-    return np.asarray(np.where(labels == label, 0, (labels > 0) + (1 if label else 0)))
-
-
 def _find_max_change(labels: Labels) -> int:
-    """The farthest that two labels are apart."""
     low, high = int(labels.min()), int(labels.max())
     if low == high:
         return 0
@@ -173,13 +169,9 @@ def _search_pairs(
     return best
 
 
-MAX_WEIGHT_SUM = 2**50
-"""Whole weights add up to at most this, so that all sums of them are exact, in 64 bits and in floating point."""
-
-
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The largest sum of |change| / scale, and by how much each count changes there: the slopes in 1 / scale.
+    """The largest sum of |change| / scale, and by how much each count changes there.
 
     Where a bound stands in for the largest sum, the changes are those of the bound.
     """
@@ -191,12 +183,15 @@ class WorstCase:
 def compute_joint_sensitivity(
     schema: Schema, counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int
 ) -> Fraction:
-    """The largest sum of |change| / scale over all counts that one unit can make; never below it."""
+    """Compute the largest sum of |change| / scale over all counts that one unit can make; never below it."""
     return find_worst_case(schema, counts, neighbors, rows).value
 
 
 def find_worst_case(schema: Schema, counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int) -> WorstCase:
-    """Exact where the predicates cut the table's domain into at most a million cells; else the sum over two halves."""
+    """Find the worst case of some counts.
+
+    Exact where the predicates cut the table's domain into at most a million cells; else the sum over two halves.
+    """
     if not counts:
         return WorstCase(Fraction(0), ())
     grid = DomainGrid(schema, counts)
@@ -220,8 +215,7 @@ def _compute_exact_worst_case(
         changes = [int(label > 0) for label in heaviest_labels]
     else:
         changes = find_farthest_changes(atoms.add_uncounted() if rows > 1 else atoms, weights)
-    total = sum(weight * change for weight, change in zip(weights, changes, strict=True))
-    return WorstCase(rows * total * unit, tuple(rows * change for change in changes))
+    return WorstCase(rows * _weigh_changes(weights, changes) * unit, tuple(rows * change for change in changes))
 
 
 def _find_heaviest_labels(atoms: Atoms, weights: Sequence[int]) -> list[int]:
@@ -239,13 +233,9 @@ def _scale_to_integers(weights: Sequence[Fraction]) -> tuple[list[int], Fraction
     return [math.ceil(weight / unit) for weight in weights], unit
 
 
-MAX_SCALE_TRIES = 16
-SCALE_DIGITS = 4
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class SessionBudget:
-    """The counts answered so far; their joint sensitivity, in units of their scales, is `spent`: at most epsilon."""
+    """The counts answered so far, and `spent`: their joint sensitivity in units of their scales, at most epsilon."""
 
     schema: Schema
     epsilon: Fraction
@@ -258,33 +248,28 @@ class SessionBudget:
         return self.epsilon - self.spent
 
     def add_counts(self, new_counts: Sequence[CountQuery]) -> SessionBudget:
-        """With the counts of one more question; refused, from predicates and scales alone, where they do not fit."""
+        """Add the counts of one more question; refused, from predicates and scales alone, where they do not fit."""
         joint_epsilon = self._find_worst_case(new_counts).value
         if joint_epsilon <= self.epsilon:
             return replace(self, counts=(*self.counts, *new_counts), spent=joint_epsilon)
         raise BudgetExceeded(
-            f"with this question the answers of the session come to epsilon {format_upper(joint_epsilon)} "
-            "together, and it "
-            f"has {format_budget_left(self.epsilon)}; {self._advise_scale(new_counts)}"
+            f"with this question the answers of the session come to epsilon {format_upper(joint_epsilon)} together, "
+            f"and it has {format_budget_left(self.epsilon)}; {self._advise_scale(new_counts)}"
         )
 
     def find_min_scale(self, new_counts: Sequence[CountQuery]) -> Fraction | None:
-        """The least noise scale at which a question fits, rounded up to four digits; None where none is found.
+        """Find the least noise scale at which a question fits, rounded up to four digits; None where none is found.
 
-        In 1 / scale what the answers come to is a largest of straight lines, and `worst` tells the line: Newton's
-        method reaches the least scale in as many steps as there are lines, at most.
+        In 1 / scale the joint sensitivity is a largest of straight lines, and the worst case has the slopes of one:
+        Newton's method reaches the least scale in as many steps as there are lines, at most.
         """
         for _ in range(MAX_SCALE_TRIES):
             worst_case = self._find_worst_case(new_counts)
             if worst_case.value <= self.epsilon:
                 return round_up(new_counts[0].scale, SCALE_DIGITS)
-            earlier_changes, new_changes = (
-                worst_case.changes[: len(self.counts)],
-                sum(worst_case.changes[len(self.counts) :]),
-            )
-            room = self.epsilon - sum(
-                change / count.scale for change, count in zip(earlier_changes, self.counts, strict=True)
-            )
+            new_changes = sum(worst_case.changes[len(self.counts) :])
+            earlier = zip(worst_case.changes, self.counts, strict=False)
+            room = self.epsilon - sum(change / count.scale for change, count in earlier)
             if room <= 0 or not new_changes:
                 return None
             new_counts = [replace(count, scale=new_changes / room) for count in new_counts]
@@ -301,7 +286,7 @@ class SessionBudget:
 
 
 def list_noisy_counts(plan: Plan, scale: Fraction) -> list[CountQuery]:
-    """The counts that a counting question asks for with noise; not those that the schema makes public."""
+    """List the counts that a question asks for with noise; not those that the schema makes public."""
     pairs = zip(plan.query.aggregates, plan.measurements, strict=True)
     return [
         build_count_query(aggregate, plan.query, plan.schema, scale)
@@ -311,7 +296,7 @@ def list_noisy_counts(plan: Plan, scale: Fraction) -> list[CountQuery]:
 
 
 def build_count_query(aggregate: Aggregate, query: Query, schema: Schema, scale: Fraction) -> CountQuery:
-    """COUNT(x) is of the rows with a value; units are rows where each has one."""
+    """Build what a count counts: COUNT(x) the rows with a value; units are rows where each has one."""
     if aggregate.function == "count_distinct" and schema.rows > 1:
         raise Unsupported(
             f"a session counts rows, and {schema.name} may have several rows of one unit; ask for units outside it"

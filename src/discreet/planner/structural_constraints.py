@@ -41,7 +41,7 @@ class CountParts:
     """Rows that no count tells apart: every count of rows is, in each cell, the sum of its parts there.
 
     `labels`: by count and part, the number of the cell, from 1, in which the part is counted, or 0. All that are not 0
-    of one part are the same, and each part has one. `ends` are of the sum of all parts.
+    of one part are the same, and each part has one. `limits` are of the sum of all parts.
     """
 
     labels: NDArray[np.int64]
@@ -52,9 +52,9 @@ class CountParts:
 class StructuralConstraints:
     """What holds of some counts, each in the same cells. No cell is below 0; `words` say that and all the rest.
 
-    `possible`: by count and cell, whether a row can be counted there. `chain`: cells in the order in which the counts
-    of `chained` rise. `pairs`: the first count is at most the second in every cell. `parts`: what several counts of
-    rows are made of, from which all but the order follows; None where that is not known, or too much to solve for.
+    `possible`: by count and cell, whether a row can be counted there. `rising_cells`: cells in the order in which the
+    `rising_counts` rise. `ordered_pairs`: the first count is at most the second in every cell. `parts`: what several
+    counts of rows are made of, from which all but the order follows; None where it is not known, or too much to solve.
     """
 
     names: tuple[str, ...]
@@ -68,44 +68,34 @@ class StructuralConstraints:
 
 
 def select_counts(query: Query) -> tuple[Aggregate, ...]:
-    """The aggregates of a question that count, in its order."""
+    """Select the aggregates of a question that count, in its order."""
     return tuple(aggregate for aggregate in query.aggregates if aggregate.function in COUNT_FUNCTIONS)
 
 
 def find_structural_constraints(schema: Schema, query: Query, cells: int) -> StructuralConstraints:
-    """What holds of the counts that a question asks for, over so many cells."""
+    """Find what holds of the counts that a question asks for, over so many cells."""
     counts, names = select_counts(query), _list_labels(query)
     private = any(schema.column(key.column).private_keys for key in query.keys)
     keys = () if private else query.keys
     atom_facts = _find_atom_facts(schema, query, keys, cells)
+    covering = [*zip(counts, atom_facts.every_row, strict=True)]
     # Of private keys only some are shown, and of rows without a key none.
-    count_coverage = zip(counts, atom_facts.every_row, strict=True)
-    limits = tuple(
-        _find_limits(schema, aggregate, covers and not private, bool(query.keys))
-        for aggregate, covers in count_coverage
-    )
+    limits = tuple(_find_limits(schema, count, covers and not private, bool(query.keys)) for count, covers in covering)
     rising_cells = _find_rising_cells(schema, keys)
     rising_counts = tuple(
-        index
-        for index, aggregate in enumerate(counts)
-        if rising_cells and atom_facts.every_row[index] and _is_row_count(schema, aggregate)
+        index for index, (count, covers) in enumerate(covering) if covers and _is_row_count(schema, count)
     )
+    if not rising_cells or not rising_counts:
+        rising_cells, rising_counts = (), ()
     parts = None if rising_counts or private else atom_facts.parts
-    constraints = StructuralConstraints(
-        names,
-        atom_facts.possible,
-        limits,
-        rising_cells if rising_counts else (),
-        rising_counts,
-        atom_facts.ordered_pairs,
-        parts,
-    )
+    order = rising_cells, rising_counts, atom_facts.ordered_pairs
+    constraints = StructuralConstraints(names, atom_facts.possible, limits, *order, parts)
     return replace(constraints, words=(*constraints.words, *_iterate_descriptions(schema, query, constraints)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _AtomFacts:
-    """What follows from the rows that no count tells apart: which counts are of every row, and the rest as above."""
+    """What follows from the rows that no count tells apart: which counts are of every row, and what can be."""
 
     every_row: list[bool]
     possible: NDArray[np.bool_]
@@ -127,15 +117,9 @@ def _find_atom_facts(schema: Schema, query: Query, keys: tuple[GroupKey, ...], c
 
 
 def _read_atom_facts(
-    schema: Schema,
-    counts: Sequence[Aggregate],
-    atoms: Atoms,
-    possible: NDArray[np.bool_],
-    *,
-    keyed: bool,
-    grouped: bool,
+    schema: Schema, counts: Sequence[Aggregate], atoms: Atoms, possible: NDArray[np.bool_], keyed: bool, grouped: bool
 ) -> _AtomFacts:
-    """One count at a time: all labels at once are many times as large as the bits that are kept of them."""
+    """The facts, one count at a time: all labels at once are many times as large as the bits that are stored."""
     membership: NDArray[np.uint8] = np.zeros((len(counts), -(-len(atoms) // 8)), dtype=np.uint8)
     every_row = []
     for index in range(len(counts)):
@@ -150,19 +134,16 @@ def _read_atom_facts(
 
 
 def _list_labels(query: Query) -> tuple[str, ...]:
-    """What the counts are called in the reply."""
     labels = {output.aggregate: output.label for output in reversed(query.presentation.outputs)}
-    places = [index for index, aggregate in enumerate(query.aggregates) if aggregate.function in COUNT_FUNCTIONS]
-    return tuple(labels.get(index, query.aggregates[index].function) for index in places)
+    aggregates = enumerate(query.aggregates)
+    return tuple(labels.get(index, item.function) for index, item in aggregates if item.function in COUNT_FUNCTIONS)
 
 
 def _build_predicate(schema: Schema, query: Query, aggregate: Aggregate) -> Predicate:
-    """The rows that a count counts."""
     if aggregate.column is None:
         return AllOf((query.where, aggregate.where))
-    return AllOf(
-        (query.where, aggregate.where, replace(build_whole_domain(schema.column(aggregate.column)), null=False))
-    )
+    present = replace(build_whole_domain(schema.column(aggregate.column)), null=False)
+    return AllOf((query.where, aggregate.where, present))
 
 
 def _is_row_count(schema: Schema, aggregate: Aggregate) -> bool:
@@ -171,7 +152,7 @@ def _is_row_count(schema: Schema, aggregate: Aggregate) -> bool:
 
 
 def _find_limits(schema: Schema, aggregate: Aggregate, every_row: bool, grouped: bool) -> CountLimits:
-    """Of a public number of units, each of which has a row and at most `rows` of them."""
+    """The limits that a public number of units sets, each of which has a row and at most `schema.rows` of them."""
     if schema.units is None:
         return CountLimits()
     min_total, rows = schema.units if every_row else 0, schema.units * schema.rows
@@ -211,7 +192,7 @@ def _find_rising_cells(schema: Schema, keys: tuple[GroupKey, ...]) -> tuple[int,
 def _find_ordered_pairs(schema: Schema, counts: Sequence[Aggregate], membership: NDArray[np.uint8]) -> CountPairs:
     """Which count is at most which other in every cell, those that follow from others left out.
 
-    `held`: by count, in bits, the atoms that it counts.
+    `membership`: by count, in bits, the atoms that it counts.
     """
     many = range(len(membership))
     rows = [_is_row_count(schema, aggregate) for aggregate in counts]
@@ -225,11 +206,9 @@ def _find_ordered_pairs(schema: Schema, counts: Sequence[Aggregate], membership:
 
 
 def _iterate_descriptions(schema: Schema, query: Query, constraints: StructuralConstraints) -> Iterator[str]:
-    """What else holds, for people."""
     smaller = {index for index, _ in constraints.ordered_pairs}
-    for index, (name, limits, possible) in enumerate(
-        zip(constraints.names, constraints.limits, constraints.possible, strict=True)
-    ):
+    entries = zip(constraints.names, constraints.limits, constraints.possible, strict=True)
+    for index, (name, limits, possible) in enumerate(entries):
         all_of = "all counts" if len(constraints.names) == 1 else f"all of {name}"
         subject = f"{all_of} add up to" if query.keys else f"{name} is"
         if index not in smaller and limits.max_total is not None and (constraints.parts is None or limits.min_total):
@@ -241,10 +220,8 @@ def _iterate_descriptions(schema: Schema, query: Query, constraints: StructuralC
         name = query.keys[0].column
         yield f"the counts are {schema.column(name).counts} with {name}, as the schema declares"
     if constraints.parts is None:
-        yield from (
-            f"{constraints.names[i]} is at most {constraints.names[j]} in every row"
-            for i, j in constraints.ordered_pairs
-        )
+        for i, j in constraints.ordered_pairs:
+            yield f"{constraints.names[i]} is at most {constraints.names[j]} in every row"
         return
     yield SHARED_PARTS_WORDS
     whole_sum = constraints.parts.limits

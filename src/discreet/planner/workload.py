@@ -1,8 +1,7 @@
-"""Several counts of one question measured together: strategies, and exact small matrices.
+"""Several counts of one question measured together: as asked, or by the atoms of their filters. Proof: workload.md.
 
-What to measure so as to know several counts: as asked, or the atoms of their filters. Proof: workload.md.
-
-Chosen from the questions alone. Everything is in whole numbers and fractions, but for the search for good weights.
+The strategy is chosen from the questions alone. Everything is in whole numbers and fractions, but for the search for
+good weights.
 """
 
 from __future__ import annotations
@@ -32,27 +31,44 @@ from discreet.query.scan import ScanMeasure
 from discreet.schema import Schema
 
 Matrix = tuple[tuple[Fraction, ...], ...]
+IntMatrix = NDArray[np.int64]
 Row = Sequence[int | Fraction]
+MAX_WORKLOAD_CELLS = 2**16
+MAX_ATOMS = 64
+"""With more atoms, or more cells of the grid they are found on, the counts are measured as asked."""
+MAX_SOLVED_COUNTS = 16
+"""For so many counts equations are solved exactly."""
+MAX_WEIGHT_DENOMINATOR = 16
+"""Weights are ratios of whole numbers, the smaller at most this."""
+WEIGHT_RATIOS = tuple(2.0 ** (half / 2) for half in range(-8, 9))
+JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS = "as asked, jointly", "atoms", "atoms and total", "as asked and atoms"
+AS_ASKED = "as asked"
+STRATEGIES = (AS_ASKED, JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS)
+STRATEGY_PREFIX = f"{NOISE_NAMES[DiscreteLaplace]} ("
+MAX_NUMBERS = 2**17
+"""Of all cells, totals and counts of a strategy."""
+MIN_GAIN_RATIO = 0.999
+"""A strategy that is hardly better than a simpler one is not chosen."""
 
 
 def build_identity(size: int) -> Matrix:
-    """Ones on the diagonal."""
+    """Build a matrix with ones on the diagonal."""
     return tuple(tuple(Fraction(row == column) for column in range(size)) for row in range(size))
 
 
 def multiply_matrices(left: Sequence[Row], right: Sequence[Row]) -> Matrix:
-    """one times two."""
+    """Multiply two matrices."""
     columns = list(zip(*right, strict=True))
-    return tuple(tuple(_multiply_rows(row, column) for column in columns) for row in left)
+    return tuple(
+        tuple(Fraction(sum(a * b for a, b in zip(row, column, strict=True) if a and b)) for column in columns)
+        for row in left
+    )
 
 
 def invert_matrix(matrix: Sequence[Row]) -> Matrix:
-    """The inverse of a matrix that has one."""
+    """Invert a matrix that has an inverse."""
     size = len(matrix)
-    rows = [
-        [*map(Fraction, matrix_row), *identity_row]
-        for matrix_row, identity_row in zip(matrix, build_identity(size), strict=True)
-    ]
+    rows = [[*map(Fraction, row), *unit] for row, unit in zip(matrix, build_identity(size), strict=True)]
     for column in range(size):
         pivot = next((row for row in range(column, size) if rows[row][column]), None)
         if pivot is None:
@@ -66,7 +82,7 @@ def invert_matrix(matrix: Sequence[Row]) -> Matrix:
 
 
 def select_independent_rows(rows: Sequence[Row]) -> Matrix:
-    """The first rows of which none follows from those before; all others follow from them."""
+    """Select the first rows of which none follows from those before; all others follow from them."""
     basis: list[tuple[Fraction, ...]] = []
     reduced: list[tuple[int, list[Fraction]]] = []
     for row in rows:
@@ -80,26 +96,8 @@ def select_independent_rows(rows: Sequence[Row]) -> Matrix:
     return tuple(basis)
 
 
-def _multiply_rows(left: Row, right: Row) -> Fraction:
-    return Fraction(sum(a * b for a, b in zip(left, right, strict=True) if a and b))
-
-
 def _subtract_multiple(row: list[Fraction], factor: Fraction, other: list[Fraction]) -> list[Fraction]:
-    return [
-        value - factor * other_value if other_value else value for value, other_value in zip(row, other, strict=True)
-    ]
-
-
-MAX_WORKLOAD_CELLS = 2**16
-MAX_ATOMS = 64
-"""With more atoms, or more cells of the grid they are found on, the counts are measured as asked."""
-MAX_SOLVED_COUNTS = 16
-"""For so many counts equations are solved exactly."""
-MAX_WEIGHT_DENOMINATOR = 16
-"""Weights are ratios of whole numbers, the smaller at most this."""
-WEIGHT_RATIOS = tuple(2.0 ** (half / 2) for half in range(-8, 9))
-JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS = "as asked, jointly", "atoms", "atoms and total", "as asked and atoms"
-IntMatrix = NDArray[np.int64]
+    return [value - factor * subtrahend if subtrahend else value for value, subtrahend in zip(row, other, strict=True)]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,10 +109,9 @@ class Workload:
 
     @staticmethod
     def of(bounds: ContributionBounds, filters: Sequence[Predicate]) -> Workload | None:
-        """From the filters of the counts; None where there are too many atoms, or a count can hold no row."""
-        grid = DomainGrid(
-            bounds.schema, [CountQuery(AllOf((bounds.where, condition)), Fraction(1)) for condition in filters]
-        )
+        """Build it from the filters of the counts; None where there are too many atoms, or a count can hold no row."""
+        counts = [CountQuery(AllOf((bounds.where, condition)), Fraction(1)) for condition in filters]
+        grid = DomainGrid(bounds.schema, counts)
         if grid.cells is None or grid.cells > MAX_WORKLOAD_CELLS:
             return None
         with lay_out_atoms(grid) as atoms:
@@ -138,10 +135,11 @@ class Workload:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WorkloadStrategy:
-    """Totals of atoms, or of the counts themselves, with weights; and each count as a combination of what is told.
+    """Totals of atoms, or of the counts themselves, with weights; and each count as a combination of the noisy totals.
 
-    The noise of a total has the scale rows * most / weight. One row of the table, or a pair where one takes another's
-    place, moves the totals, each times its weight, by at most `most` in all; the squares of that come to `square`.
+    The noise of a total has the scale rows * l1_sensitivity / weight. One row of the table, or a pair where one takes
+    another's place, moves the totals, each times its weight, by at most `l1_sensitivity` in all, and their squares by
+    at most `l2_sensitivity_sq`.
     """
 
     name: str
@@ -153,28 +151,37 @@ class WorkloadStrategy:
     measures_atoms: bool
 
     def compute_scales(self, bounds: ContributionBounds) -> tuple[Fraction, ...]:
-        """Over all cells and totals |change| / scale adds up to at most 1."""
+        """Compute the noise scales: over all cells and totals |change| / scale adds up to at most 1."""
         return tuple(Fraction(bounds.rows_per_unit * self.l1_sensitivity, weight) for weight in self.weights)
 
     def compute_rho(self, epsilon: Fraction) -> Fraction:
-        """The zCDP of all of it at this epsilon: at most epsilon^2 / 2."""
+        """Compute the zCDP of all of it at this epsilon: at most epsilon^2 / 2."""
         return epsilon**2 / 2 * Fraction(self.l2_sensitivity_sq, self.l1_sensitivity**2)
 
 
 def list_workload_strategies(workload: Workload, bounds: ContributionBounds) -> list[WorkloadStrategy]:
-    """All that are weighed besides the counts one by one; of two alike the simpler first."""
+    """List all that are weighed besides the counts one by one; of two alike the simpler first."""
     counts, atoms = workload.matrix.shape
     candidates = [_build_as_asked(workload, bounds), _build_atom_strategy(workload, bounds)]
     total = np.ones((1, atoms), dtype=np.int64)
     if workload.compute_row_changes(total, bounds).any():
-        ratio = _find_best_ratio(workload, bounds, total, lambda ratio: _compute_total_variance(workload.matrix, ratio))
-        candidates.append(_build_atoms_and_total(workload, bounds, *ratio))
+        sizes = workload.matrix.sum(axis=1)
+
+        def compute_total_variance(ratio: float) -> float:
+            """The mean variance of the counts from atoms of variance 1 and their total of variance 1 / ratio^2."""
+            return float((sizes - sizes**2 * ratio**2 / (1 + atoms * ratio**2)).mean())
+
+        weights = _find_best_weights(workload, bounds, total, compute_total_variance)
+        candidates.append(_build_atoms_and_total(workload, bounds, *weights))
     if counts <= MAX_SOLVED_COUNTS:
         common = (workload.matrix @ workload.matrix.T).astype(np.float64)
-        ratio = _find_best_ratio(
-            workload, bounds, workload.matrix, lambda ratio: _compute_asked_variance(common, ratio)
-        )
-        candidates.append(_build_asked_and_atoms(workload, bounds, *ratio))
+
+        def compute_asked_variance(ratio: float) -> float:
+            """The same from atoms of variance 1 and the counts of variance 1 / ratio^2, by the atoms they share."""
+            return float(np.trace(np.linalg.solve(ratio**2 * common + np.eye(counts), common)) / counts)
+
+        weights = _find_best_weights(workload, bounds, workload.matrix, compute_asked_variance)
+        candidates.append(_build_asked_and_atoms(workload, bounds, *weights))
     return candidates
 
 
@@ -196,9 +203,8 @@ def _build_atom_strategy(workload: Workload, bounds: ContributionBounds) -> Work
     """Every atom; a count is the sum of its own."""
     atoms = workload.matrix.shape[1]
     estimates = tuple(tuple(map(Fraction, row)) for row in _convert_rows(workload.matrix))
-    return _build_strategy(
-        ATOMS, workload, bounds, _convert_rows(np.eye(atoms, dtype=np.int64)), (1,) * atoms, estimates
-    )
+    totals = _convert_rows(np.eye(atoms, dtype=np.int64))
+    return _build_strategy(ATOMS, workload, bounds, totals, (1,) * atoms, estimates)
 
 
 def _build_atoms_and_total(
@@ -212,9 +218,8 @@ def _build_atoms_and_total(
         for row in _convert_rows(workload.matrix)
     )
     totals = (*_convert_rows(np.eye(atoms, dtype=np.int64)), (1,) * atoms)
-    return _build_strategy(
-        ATOMS_AND_TOTAL, workload, bounds, totals, (atom_weight,) * atoms + (total_weight,), estimates
-    )
+    weights = (atom_weight,) * atoms + (total_weight,)
+    return _build_strategy(ATOMS_AND_TOTAL, workload, bounds, totals, weights, estimates)
 
 
 def _build_asked_and_atoms(
@@ -224,26 +229,17 @@ def _build_asked_and_atoms(
     counts, atoms = workload.matrix.shape
     matrix = _convert_rows(workload.matrix)
     common = multiply_matrices(matrix, tuple(zip(*matrix, strict=True)))
-    mixed = tuple(
-        tuple(
-            count_weight**2 * value + atom_weight**2 * (row_index == column_index)
-            for column_index, value in enumerate(row)
-        )
-        for row_index, row in enumerate(common)
-    )
-    weighted_inverse = tuple(tuple(atom_weight**2 * value for value in row) for row in invert_matrix(mixed))
-    count_estimates = tuple(
-        tuple((row_index == column_index) - value for column_index, value in enumerate(row))
-        for row_index, row in enumerate(weighted_inverse)
-    )
-    estimates = tuple(
-        atom_part + count_part
-        for atom_part, count_part in zip(multiply_matrices(weighted_inverse, matrix), count_estimates, strict=True)
-    )
+    mixed = [
+        [count_weight**2 * value + atom_weight**2 * (i == j) for j, value in enumerate(row)]
+        for i, row in enumerate(common)
+    ]
+    inverse = tuple(tuple(atom_weight**2 * value for value in row) for row in invert_matrix(mixed))
+    count_parts = [tuple((i == j) - value for j, value in enumerate(row)) for i, row in enumerate(inverse)]
+    atom_parts = multiply_matrices(inverse, matrix)
+    estimates = tuple(of_atoms + of_counts for of_atoms, of_counts in zip(atom_parts, count_parts, strict=True))
     totals = (*_convert_rows(np.eye(atoms, dtype=np.int64)), *matrix)
-    return _build_strategy(
-        ASKED_AND_ATOMS, workload, bounds, totals, (atom_weight,) * atoms + (count_weight,) * counts, estimates
-    )
+    weights = (atom_weight,) * atoms + (count_weight,) * counts
+    return _build_strategy(ASKED_AND_ATOMS, workload, bounds, totals, weights, estimates)
 
 
 def _build_strategy(
@@ -255,19 +251,15 @@ def _build_strategy(
     estimates: Matrix,
     measures_atoms: bool = True,
 ) -> WorkloadStrategy:
-    """With what its totals move by: those of atoms as they are told, the counts by the atoms they hold on."""
-    changes = workload.compute_row_changes(
-        np.array(totals, dtype=np.int64) if measures_atoms else workload.matrix, bounds
-    )
-    weighted_changes = changes * np.array(weights, dtype=np.int64)[:, None]
-    l1_sensitivity = bounds.replace_factor * int(weighted_changes.sum(axis=0).max(initial=0))
-    l2_sensitivity_sq = bounds.replace_factor * int((weighted_changes**2).sum(axis=0).max(initial=0))
-    return WorkloadStrategy(
-        name, totals, weights, estimates, max(l1_sensitivity, 1), max(l2_sensitivity_sq, 1), measures_atoms
-    )
+    """A strategy with what a row moves its totals by: those of atoms as they are, the counts by their atoms."""
+    rows = np.array(totals, dtype=np.int64) if measures_atoms else workload.matrix
+    changes = workload.compute_row_changes(rows, bounds) * np.array(weights, dtype=np.int64)[:, None]
+    l1_sensitivity = max(bounds.replace_factor * int(changes.sum(axis=0).max(initial=0)), 1)
+    l2_sensitivity_sq = max(bounds.replace_factor * int((changes**2).sum(axis=0).max(initial=0)), 1)
+    return WorkloadStrategy(name, totals, weights, estimates, l1_sensitivity, l2_sensitivity_sq, measures_atoms)
 
 
-def _find_best_ratio(
+def _find_best_weights(
     workload: Workload, bounds: ContributionBounds, extra_totals: IntMatrix, mean_variance: Callable[[float], float]
 ) -> tuple[int, int]:
     """Whole weights of the atoms and of the totals beside them, near the ratio of the least mean variance."""
@@ -286,29 +278,8 @@ def _find_best_ratio(
     return best_fraction.denominator, best_fraction.numerator
 
 
-def _compute_total_variance(matrix: IntMatrix, ratio: float) -> float:
-    """The mean variance of the counts from atoms of variance 1 and their total of variance 1 / ratio^2."""
-    sizes = matrix.sum(axis=1)
-    return float((sizes - sizes**2 * ratio**2 / (1 + matrix.shape[1] * ratio**2)).mean())
-
-
-def _compute_asked_variance(common: NDArray[np.float64], ratio: float) -> float:
-    """The same from atoms of variance 1 and the counts themselves of variance 1 / ratio^2, by the atoms they share."""
-    counts = len(common)
-    return float(np.trace(np.linalg.solve(ratio**2 * common + np.eye(counts), common)) / counts)
-
-
 def _convert_rows(matrix: IntMatrix) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, matrix.tolist()))
-
-
-MAX_NUMBERS = 2**17
-"""Of all cells, totals and counts of a strategy."""
-MIN_GAIN_RATIO = 0.999
-"""A strategy that is hardly better than a simpler one is not chosen."""
-AS_ASKED = "as asked"
-STRATEGIES = (AS_ASKED, JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS)
-STRATEGY_PREFIX = f"{NOISE_NAMES[DiscreteLaplace]} ("
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -323,7 +294,13 @@ class JointCounts:
     @property
     def filters(self) -> list[Predicate]:
         """The rows of each count, of those the question is about."""
-        return [_build_filter(aggregate, self.bounds.schema) for aggregate in self.aggregates]
+        schema = self.bounds.schema
+        return [
+            aggregate.where
+            if aggregate.column is None  # COUNT(x) is of the rows with a value
+            else replace(build_whole_domain(schema.column(aggregate.column)), null=False)
+            for aggregate in self.aggregates
+        ]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -336,44 +313,37 @@ class JointMeasurements:
 
 
 def get_single_mechanism(mechanism: str | None) -> str | None:
-    """The name of a mechanism that measures one aggregate by itself; None for that of a strategy."""
+    """Return the name of a mechanism that measures one aggregate by itself; None for that of a strategy."""
     return None if mechanism is not None and mechanism.startswith(STRATEGY_PREFIX) else mechanism
 
 
 def plan_joint_counts(
     counts: JointCounts, separate: Sequence[AdditiveNoise], stored_mechanisms: Sequence[str]
 ) -> JointMeasurements:
-    """The best strategy, where none is better the counts as asked; or the one by which a stored answer was drawn."""
+    """Choose the best strategy, or the one of a stored answer; the counts as asked where none is better."""
     bounds, share = counts.bounds, counts.epsilon / len(separate)
-    errors = {AS_ASKED: [Estimator(option, 1.0).expected_error(None) for option in separate]}
+    errors = {AS_ASKED: [Estimator(measurement, 1.0).expected_error(None) for measurement in separate]}
     workload = Workload.of(bounds, counts.filters)
     by_name = {} if workload is None else {option.name: option for option in _select_strategies(counts, workload)}
     errors |= {name: _compute_errors(option, bounds, counts.epsilon) for name, option in by_name.items()}
-    chosen_name = (
-        stored_mechanisms[0].removeprefix(STRATEGY_PREFIX).removesuffix(")")
-        if stored_mechanisms
-        else _select_least_error(errors)
-    )
-    strategy = by_name.get(chosen_name)
+    name = _select_least_error(errors)
+    if stored_mechanisms:
+        name = stored_mechanisms[0].removeprefix(STRATEGY_PREFIX).removesuffix(")")
+    strategy = by_name.get(name)
     if strategy is None or workload is None:
-        return JointMeasurements(
-            tuple(separate), len(separate) * share**2 / 2, _list_candidates(counts, errors, AS_ASKED)
-        )
-    return JointMeasurements(
-        _build_measurements(strategy, counts, workload),
-        strategy.compute_rho(counts.epsilon),
-        _list_candidates(counts, errors, chosen_name),
-    )
+        candidates = _list_candidates(counts, errors, AS_ASKED)
+        return JointMeasurements(tuple(separate), len(separate) * share**2 / 2, candidates)
+    measurements = _build_measurements(strategy, counts, workload)
+    return JointMeasurements(measurements, strategy.compute_rho(counts.epsilon), _list_candidates(counts, errors, name))
 
 
 def _list_candidates(
     counts: JointCounts, errors: Mapping[str, Sequence[float]], chosen_name: str
 ) -> tuple[Candidate, ...]:
     """What was weighed for each count: as asked at its own share, by a strategy at that of all."""
-    schema, separate_epsilon = counts.bounds.schema, counts.epsilon / len(counts.labels)
-    separate_cost, joint_cost = (
-        Guarantee.dp(cost, schema.neighbors, schema.unit_name) for cost in (separate_epsilon, counts.epsilon)
-    )
+    schema = counts.bounds.schema
+    epsilons = counts.epsilon / len(counts.labels), counts.epsilon
+    separate_cost, joint_cost = (Guarantee.dp(cost, schema.neighbors, schema.unit_name) for cost in epsilons)
     return tuple(
         Candidate(label, name, separate_cost if name == AS_ASKED else joint_cost, error[index], name == chosen_name)
         for index, label in enumerate(counts.labels)
@@ -382,7 +352,7 @@ def _list_candidates(
 
 
 def compute_mean_errors(candidates: Sequence[Candidate]) -> dict[str, float]:
-    """The root mean square error over the counts, by strategy; nothing where no strategy was weighed."""
+    """Compute the root mean square error over the counts, by strategy; nothing where no strategy was weighed."""
     by_strategy: dict[str, list[float]] = {}
     for candidate in candidates:
         if candidate.mechanism in STRATEGIES:
@@ -399,15 +369,14 @@ def _select_strategies(counts: JointCounts, workload: Workload) -> list[Workload
 
 def _select_least_error(errors: Mapping[str, Sequence[float]]) -> str:
     """The least mean variance; of two nearly alike the first."""
-    means = {name: sum(error**2 for error in strategy_errors) for name, strategy_errors in errors.items()}
+    squares = {name: sum(error**2 for error in strategy_errors) for name, strategy_errors in errors.items()}
     best = AS_ASKED
-    for name, mean in means.items():
-        best = name if mean < MIN_GAIN_RATIO * means[best] else best
+    for name, square in squares.items():
+        best = name if square < MIN_GAIN_RATIO * squares[best] else best
     return best
 
 
 def _compute_errors(strategy: WorkloadStrategy, bounds: ContributionBounds, epsilon: Fraction) -> list[float]:
-    """The standard deviation of each count."""
     scales = strategy.compute_scales(bounds)
     scale_variances = {scale: DiscreteLaplace(epsilon / scale, 1).variance() for scale in set(scales)}
     variances = [scale_variances[scale] for scale in scales]
@@ -422,13 +391,8 @@ def _build_measurements(
     bounds = counts.bounds
     scales = zip(strategy.totals, strategy.compute_scales(bounds), strict=True)
     components = tuple(Component(total, scale, scale**2) for total, scale in scales)
-    linear_query = LinearQuery(
-        _build_measures(strategy, counts, workload),
-        components,
-        WeightedSum(()),
-        (1,) * len(components),
-        bounds.l0_bound,
-    )
+    measures = _build_measures(strategy, counts, workload)
+    linear_query = LinearQuery(measures, components, WeightedSum(()), (1,) * len(components), bounds.l0_bound)
     joint_measurement = replace(build_laplace(linear_query, counts.epsilon), joint_group=1, strategy=strategy.name)
     return tuple(
         replace(joint_measurement, linear_query=replace(linear_query, estimate=WeightedSum(row)))
@@ -448,15 +412,8 @@ def _build_measures(strategy: WorkloadStrategy, counts: JointCounts, workload: W
     )
 
 
-def _build_filter(aggregate: Aggregate, schema: Schema) -> Predicate:
-    """The rows of a count: COUNT(x) is of those with a value."""
-    if aggregate.column is None:
-        return aggregate.where
-    return replace(build_whole_domain(schema.column(aggregate.column)), null=False)
-
-
 def _negate_predicate(predicate: Predicate, schema: Schema) -> Predicate:
-    """Of just the other rows."""
+    """A predicate that holds of just the other rows."""
     if isinstance(predicate, AllOf | AnyOf):
         kind = AnyOf if isinstance(predicate, AllOf) else AllOf
         return kind(tuple(_negate_predicate(part, schema) for part in predicate.parts))
