@@ -132,16 +132,16 @@ class Estimator:
         """How far off the answer may be with this probability; of a mean, where at least so many rows have a value."""
         estimate = self.measurement.linear_query.estimate
         if isinstance(estimate, Linear):
-            off = float(cast(Noise, self.measurement.single_noise).interval(confidence)[1]) * abs(float(estimate.slope))
-            return off + float(estimate.rounding_error)
+            noise = cast(Noise, self.measurement.single_noise)
+            return noise.interval(confidence)[1] * abs(float(estimate.slope)) + float(estimate.rounding_error)
         if isinstance(estimate, WeightedSum):
             if self._single_noise is not None:
                 noise, weight = self._single_noise
                 return noise.interval(confidence)[1] * weight
             noises = cast(IndependentNoises, self.measurement.noise)
-            off = noise_distributions.compute_sum_half_width(noises, self._weights, confidence)
+            half_width = noise_distributions.compute_sum_half_width(noises, self._weights, confidence)
             is_integer = all(coefficient.denominator == 1 for coefficient in estimate.weights)
-            return float(math.floor(off)) if is_integer else off
+            return float(math.floor(half_width)) if is_integer else half_width
         error_model = self.ratio or cast(NoisyVariance, self.squares)
         return error_model.bound_error(confidence, self.rows if rows is None else rows)
 
@@ -153,7 +153,7 @@ class Estimator:
         if self.ratio is not None:
             return self.ratio.bound_interval(confidence, self.rows)
         if self.squares is not None:
-            return self.squares.bound_interval([float(off) for off in self._get_half_widths(confidence)], self.rows)
+            return self.squares.bound_interval(list(map(float, self._get_half_widths(confidence))), self.rows)
         return self.half_width(confidence)
 
     def interval(self, outputs: Sequence[int], confidence: float) -> tuple[float, float]:

@@ -48,7 +48,7 @@ class Level:
     share: Fraction
     noise: Noise | None
     keys: int = 0
-    """By how many of the group keys the blocks of a ROLLUP are told apart."""
+    """How many of the group keys a block of a ROLLUP has."""
 
     @property
     def variance(self) -> float:

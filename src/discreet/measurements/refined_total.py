@@ -36,7 +36,7 @@ from discreet.query.scan import Amounts
 
 MAX_POINTS = 2048
 CELL_PARTS = 8
-"""What a point of many values stands for is told apart in at least so many parts, where a truth is weighed."""
+"""The values that one point stands for are weighed in at least so many parts."""
 GRID_DEVIATIONS = 64
 """The grid of a prior reaches so many of its standard deviations out."""
 MASS_SCALE = 2.0**58
@@ -207,9 +207,9 @@ def _normalize(mass: NDArray[np.float64]) -> NDArray[np.float64]:
 def _find_value_range(grid_prior: ShapedGridPrior, exclude: bool) -> tuple[Fraction, Fraction]:
     """From where to where values are weighed: all there are, or as far out as a prior matters."""
     mean, spread = Fraction(grid_prior.mean), max(grid_prior.sd, grid_prior.step, abs(grid_prior.mean) * MEAN_ROUNDING)
-    away = GRID_DEVIATIONS * Fraction(spread)
+    radius = GRID_DEVIATIONS * Fraction(spread)
     top = Fraction(grid_prior.grid.value(grid_prior.count - 1)) if grid_prior.top is None else grid_prior.top
-    lows, highs = [grid_prior.grid.origin, mean - away], [top, mean + away]
+    lows, highs = [grid_prior.grid.origin, mean - radius], [top, mean + radius]
     if exclude and grid_prior.shapes.hull is not None:
         lows.append(grid_prior.shapes.hull[0])
         highs.append(grid_prior.shapes.hull[1])

@@ -171,10 +171,10 @@ class RankMean:
 
     def is_better(self, selection: Selection, scores_per_row: int) -> bool:
         """Whether it is clearly nearer than a choice by rank, and from ranks that such a choice might well have hit."""
-        candidates, other = self.ranks.candidates, self.bound_rank_error(selection, scores_per_row)
-        strays = other / float(candidates.column.size * candidates.column.step) * self.rows
+        column, rank_error = self.ranks.candidates.column, self.bound_rank_error(selection, scores_per_row)
+        strays = rank_error / float(column.size * column.step) * self.rows
         farthest = max(self.target_rank - self.ranks.first, self.ranks.last - self.target_rank)
-        return self.expected_error() < BETTER_RATIO * other and farthest <= MAX_STRAY_ERRORS * strays
+        return self.expected_error() < BETTER_RATIO * rank_error and farthest <= MAX_STRAY_ERRORS * strays
 
     def bound_rank_error(self, selection: Selection, scores_per_row: int) -> float:
         """At most the expected error of a choice by rank, on the same even rows."""
@@ -182,11 +182,11 @@ class RankMean:
 
     def explain_rejection(self, selection: Selection, scores_per_row: int) -> str:
         """Why a choice by rank was taken instead: both errors, on the same even rows."""
-        mean_error, other = self.expected_error(), self.bound_rank_error(selection, scores_per_row)
-        is_sure = other < SURE_ERROR * float(self.ranks.candidates.column.step)
-        error_words = "nearly 0" if is_sure else f"at most {format_upper(other)}"
+        mean_error, rank_error = self.expected_error(), self.bound_rank_error(selection, scores_per_row)
+        is_sure = rank_error < SURE_ERROR * float(self.ranks.candidates.column.step)
+        error_words = "nearly 0" if is_sure else f"at most {format_upper(rank_error)}"
         both = f"if the rows are spread evenly its expected error is {error_words}, and that of the {self.name}"
-        if mean_error < BETTER_RATIO * other:
+        if mean_error < BETTER_RATIO * rank_error:
             objection = f"but its ranks reach too far from rank {self.target_rank} to stand for it on other rows"
             return f"{both} is about {format_number(mean_error)}, {objection}"
         return f"{both} is not clearly less: about {format_number(mean_error)}"

@@ -146,12 +146,11 @@ class DiscreteGaussian(Noise):
         """A claim of (epsilon, delta) is only carried by a noise that keeps it."""
         square, units = as_positive(self.square, "sigma squared"), as_int(self.units, "the sensitivity in grid units")
         set_fields(self, square=square, units=units, step=as_positive(self.step, "step"))
-        for name in ("epsilon", "delta"):
-            if getattr(self, name) is not None:
-                set_fields(self, **{name: copy_exact_number(getattr(self, name), name)})
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("a claim has both an epsilon and a delta")
         if self.epsilon is not None and self.delta is not None:
+            set_fields(self, epsilon=copy_exact_number(self.epsilon, "epsilon"))
+            set_fields(self, delta=copy_exact_number(self.delta, "delta"))
             exact_delta = bound_delta(self.square, self.units, self.epsilon)
             if exact_delta > self.delta:
                 raise InvalidInput(

@@ -37,8 +37,8 @@ class Taxonomy:
     def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:
         """From child -> parent, or child -> parents where a concept has several; exactly one root, no cycle."""
         if not isinstance(parents, Mapping):
-            problem = f"a taxonomy is a mapping such as {{'child': 'parent'}}, got {type(parents).__name__}"
-            raise InvalidInput(f"{problem}; for a plain list use Taxonomy.flat")
+            rule = "a taxonomy is a mapping such as {'child': 'parent'}"
+            raise InvalidInput(f"{rule}, got {type(parents).__name__}; for a plain list use Taxonomy.flat")
         pairs = copy_items(parents, "the parents of a taxonomy")
         parents_of = {_copy_name(child): _copy_names(parent, "the parents of a concept") for child, parent in pairs}
         concepts = sorted({*parents_of, *chain.from_iterable(parents_of.values())})

@@ -44,8 +44,9 @@ class PrivacyCost:
     delta: Fraction = ZERO
 
     def __post_init__(self) -> None:
-        names = ("epsilon", "rho", "gaussian_rho", "delta")
-        set_fields(self, **{name: require_amount(getattr(self, name), name) for name in names})
+        set_fields(self, epsilon=require_amount(self.epsilon, "epsilon"), rho=require_amount(self.rho, "rho"))
+        gaussian_rho, delta = require_amount(self.gaussian_rho, "gaussian_rho"), require_amount(self.delta, "delta")
+        set_fields(self, gaussian_rho=gaussian_rho, delta=delta)
         if self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
 

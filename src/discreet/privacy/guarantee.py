@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_factor, format_upper
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact, ln_above, ln_below
-from discreet.untrusted import copy_exact_number, has_type, set_fields
+from discreet.untrusted import copy_exact_number, has_type
 
 NeighborRelation = Literal["add-remove", "replace-one"]
 Model = Literal[
@@ -78,7 +78,7 @@ class Guarantee:
             raise InvalidInput(f"a guarantee of {self.model} has {needed_names}, exact, none below 0")
         for name in present_names:
             value = copy_exact_number(parameters[name], name)
-            set_fields(self, **{name: int(value) if name == "k" and value.denominator == 1 else value})
+            object.__setattr__(self, name, int(value) if name == "k" and value.denominator == 1 else value)
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
         if (self.neighbors is None) == (self.model in DP_MODELS | {"individual-dp"}):
@@ -202,7 +202,7 @@ class Guarantee:
             return False
         pairs = [(self.epsilon, other.epsilon), (self.delta, other.delta), (self.rho, other.rho)]
         pairs += [(self.pure_epsilon, other.pure_epsilon), (self.t, other.t)]
-        return all(mine is None or theirs is None or mine <= theirs for mine, theirs in pairs)
+        return all(value is None or bound is None or value <= bound for value, bound in pairs)
 
     def _implies_across_models(self, other: Guarantee) -> bool:
         if self.model == "dp" and self.epsilon is not None:
@@ -332,15 +332,18 @@ def _compose_largest(guarantees: Sequence[Guarantee], max_accounts: int) -> Guar
     first = guarantees[0]
     if first.model not in DP_MODELS | {"individual-dp"}:
         raise Unsupported(f"{first.model} does not compose; only dp, approx-dp, zcdp and individual-dp do")
-    sums: dict[str, Any] = {}
-    for name in ("epsilon", "delta", "rho", "pure_epsilon"):
-        values = sorted((getattr(part, name) for part in guarantees if getattr(part, name) is not None), reverse=True)
-        sums[name] = sum(values[:max_accounts], Fraction(0)) if values else None
-    if sums["delta"] is not None and sums["delta"] >= 1:
+
+    def sum_largest(values: Iterable[Fraction | None]) -> Fraction | None:
+        present = sorted((value for value in values if value is not None), reverse=True)
+        return sum(present[:max_accounts], Fraction(0)) if present else None
+
+    epsilon, delta = sum_largest(part.epsilon for part in guarantees), sum_largest(part.delta for part in guarantees)
+    if delta is not None and delta >= 1:
         raise Unsupported(
             "the deltas add up to 1 or more, which promises nothing; ask fewer questions or smaller deltas"
         )
-    return replace(first, **sums)
+    rho, pure_epsilon = (sum_largest(part.rho for part in guarantees), sum_largest(p.pure_epsilon for p in guarantees))
+    return replace(first, epsilon=epsilon, delta=delta, rho=rho, pure_epsilon=pure_epsilon)
 
 
 def _format_group(unit: str, members: int) -> str:
