@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from discreet.mechanisms.continuous_noise import Laplace, compute_laplace_region
+from discreet.mechanisms.continuous_noise import Laplace
 from discreet.mechanisms.staircase import Staircase
 from papers.chapter_4_figures import FIGURES
+from papers.continuous import compute_laplace_region
 from papers.noises import example_5, finest, shortest
 from papers.rows import Row, corrected, cut, derived, equal
 from papers.tables import Data, Table

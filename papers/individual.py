@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from discreet.mechanisms.continuous_noise import (
-    Laplace,
-    compute_admissible_loss,
-    compute_heavy_tail_interval,
-    compute_largest_alpha,
-    find_admissible_range,
-)
+from discreet.mechanisms.continuous_noise import Laplace
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.individual_dp import TruncatedRangeCount
 from discreet.mechanisms.order_statistic import local_sensitivity
 from discreet.sdc.report_charts import Chart
 from papers.charts import bars, lines
+from papers.continuous import (
+    compute_admissible_loss,
+    compute_heavy_tail_interval,
+    compute_largest_alpha,
+    find_admissible_range,
+)
 from papers.rows import Row, beyond, corrected, cut, derived, equal
 from papers.tables import Data, Table
 

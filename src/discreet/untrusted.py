@@ -51,6 +51,12 @@ def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], 
     return value  # type: ignore[return-value]
 
 
+def set_fields(instance: object, **fields: object) -> None:
+    """Set fields of a frozen dataclass while it is made: to checked copies of what the caller handed in."""
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
+
+
 def copy_text(value: object, subject: str) -> str:
     """Copy a text as exactly `str`."""
     if not has_type(value, str):

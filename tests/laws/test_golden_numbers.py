@@ -13,6 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers.continuous import (
+    compute_admissible_loss,
+    compute_heavy_tail_interval,
+    compute_laplace_region,
+    compute_largest_alpha,
+    find_admissible_range,
+)
 from papers.ground_gaussian import fails_above
 from papers.linear import printed_theorem_2
 from papers.refinement_delta import Printed
@@ -21,13 +28,6 @@ from test_distance import SPORT as SPORT_PARENTS
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Staircase, Taxonomy, microaggregate, refine, rho
 from discreet.estimation.linear_refinement import refine_linear
 from discreet.mechanisms import BoxStaircase, Gaussian, Laplace, exponential, local_sensitivity
-from discreet.mechanisms.continuous_noise import (
-    compute_admissible_loss,
-    compute_heavy_tail_interval,
-    compute_laplace_region,
-    compute_largest_alpha,
-    find_admissible_range,
-)
 from discreet.mechanisms.individual_dp import TruncatedRangeCount
 from discreet.mechanisms.staircase import compute_laplace_core
 from discreet.numeric import exp_below

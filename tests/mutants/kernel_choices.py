@@ -89,7 +89,8 @@ FAULTS = (
             rows = self.candidates.check_counts(counts)
             seen = Prior(np.maximum(rows, 1), np.arange(len(rows)), self.candidates.grid, None)
             distribution = Exponential(self.selection, seen).distribution(compute_rank_scores(rows, self.q))
-            return self.candidates.value(int(distribution.prior.index[distribution.sample_position(get_entropy(entropy))]))
+            position = distribution.sample_position(get_entropy(entropy))
+            return self.candidates.value(int(distribution.prior.index[position]))
         if self.candidates.prior is not None:
             distribution = self.distribution(counts)""",
         ("unit/mechanisms/test_quantile.py::test_answers_are_drawn_by_the_law_that_was_proven",),

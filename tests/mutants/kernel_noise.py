@@ -11,8 +11,8 @@ FAULTS = (
         "Discrete Laplace noise has half the scale that its label says.",
         "Every count and sum costs twice the epsilon that is charged.",
         "mechanisms/discrete_laplace.py",
-        '("rate", exact_epsilon / units)',
-        '("rate", 2 * exact_epsilon / units)',
+        "rate=exact_epsilon / units",
+        "rate=2 * exact_epsilon / units",
         ("unit/mechanisms/test_noise.py::test_discrete_laplace_loses_epsilon_at_its_sensitivity",),
     ),
     Fault(

@@ -77,7 +77,6 @@ NOT_MECHANISMS |= {"sensitivity", "continuous_noise"}
 # Notes beside the one of their module, where it has several mechanisms.
 FURTHER_NOTES = {
     "degradation": "discrete_laplace",
-    "heavy_tail": "continuous_noise",
     "quantile_bracket": "quantile",
     "extreme_value": "quantile",
 }

@@ -21,17 +21,15 @@ MIN_STAIRCASE_EPSILON = Fraction(1, 1000)
 MIN_POLYGON_EPSILON = Fraction(1, 20)
 """With a smaller epsilon a staircase has so many steps that it is Laplace noise, or slow to describe."""
 MAX_STEP = 2**100
-
-
 VectorNoise = IndependentNoises | BoxStaircase | PolygonStaircase
 
 
 @dataclass(frozen=True, slots=True)
 class AdditiveNoise:
-    """A form with the noise of its components, together or one by one.
+    """A linear query with the noise of its components, together or one by one.
 
-    `together`: measurements of one number above 0 are the same but for their estimates, and are drawn once for all,
-    by the `strategy` of that name.
+    Measurements of one `joint_group` above 0 are the same but for their estimates, and are drawn once for all, by the
+    `strategy` of that name.
     """
 
     linear_query: LinearQuery
@@ -42,26 +40,19 @@ class AdditiveNoise:
     @property
     def name(self) -> str:
         """What people call it."""
-        return (
-            self._noise_name
-            if self.linear_query.ranks is None
-            else f"{self.linear_query.ranks.name} by {self._noise_name}"
-        )
-
-    @property
-    def _noise_name(self) -> str:
+        ranks = self.linear_query.ranks
         if isinstance(self.noise, IndependentNoises):
-            return NOISE_NAMES[type(self.noise.noises[0])] + (f" ({self.strategy})" if self.strategy else "")
-        return "box staircase" if isinstance(self.noise, BoxStaircase) else "polygon staircase"
+            name = NOISE_NAMES[type(self.noise.noises[0])] + (f" ({self.strategy})" if self.strategy else "")
+        else:
+            name = "box staircase" if isinstance(self.noise, BoxStaircase) else "polygon staircase"
+        return name if ranks is None else f"{ranks.name} by {name}"
 
     @property
     def single_noise(self) -> Noise | None:
         """The noise of the one total there is, if it is one."""
-        return (
-            self.noise.noises[0]
-            if isinstance(self.noise, IndependentNoises) and len(self.linear_query.components) == 1
-            else None
-        )
+        if isinstance(self.noise, IndependentNoises) and len(self.linear_query.components) == 1:
+            return self.noise.noises[0]
+        return None
 
     def compute_inputs(self, amounts: Amounts) -> tuple[int, ...]:
         """The exact totals of one cell, from its measures. Secret."""
@@ -71,15 +62,10 @@ class AdditiveNoise:
         """The number asked for."""
         return self.linear_query.estimate.value(outputs)
 
-    def confidence_interval(self, outputs: Sequence[int], confidence: float) -> tuple[Fraction, Fraction]:
-        """An interval that holds the exact number with at least this probability; the noises share the rest."""
-        return self.interval_within(outputs, self.half_widths(confidence))
-
     def interval_within(self, outputs: Sequence[int], half_widths: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
-        """The same, where the noises go so far."""
-        low, high = self.linear_query.estimate.value_range(
-            [(x - r, x + r) for x, r in zip(outputs, half_widths, strict=True)]
-        )
+        """An interval that holds the exact number where the noises go so far."""
+        ranges = [(x - r, x + r) for x, r in zip(outputs, half_widths, strict=True)]
+        low, high = self.linear_query.estimate.value_range(ranges)
         value = self.value(outputs)  # where nearly nothing was counted it is a stand-in, and may lie outside
         return min(low, value), max(high, value)
 
@@ -103,43 +89,33 @@ NOISE_NAMES: dict[type[Noise], str] = {
 
 
 def build_laplace(linear_query: LinearQuery, epsilon: Fraction) -> AdditiveNoise:
-    """Every component at scale / epsilon: together epsilon-DP, since losses add up to epsilon times the sum above."""
+    """Every component at scale l1_sensitivity / epsilon: together epsilon-DP, since the losses add up to epsilon."""
     scales = [Fraction(component.l1_sensitivity) for component in linear_query.components]
-    return AdditiveNoise(
-        linear_query, IndependentNoises(tuple(DiscreteLaplace(epsilon * s.denominator, s.numerator) for s in scales))
-    )
+    noises = tuple(DiscreteLaplace(epsilon * s.denominator, s.numerator) for s in scales)
+    return AdditiveNoise(linear_query, IndependentNoises(noises))
 
 
 def build_gaussian(linear_query: LinearQuery, rho: Fraction) -> AdditiveNoise:
-    """Every component at variance square / (2 rho): together rho-zCDP."""
+    """Every component at variance l2_sensitivity_sq / (2 rho): together rho-zCDP."""
     squares = (component.l2_sensitivity_sq / (2 * rho) for component in linear_query.components)
-    return AdditiveNoise(
-        linear_query, IndependentNoises(tuple(DiscreteGaussian(square, 1, Fraction(1)) for square in squares))
-    )
+    noises = tuple(DiscreteGaussian(square, 1, Fraction(1)) for square in squares)
+    return AdditiveNoise(linear_query, IndependentNoises(noises))
 
 
 _find_min_variance_staircase = lru_cache(maxsize=1024)(Staircase.least_variance)
 
 
 def build_staircase(linear_query: LinearQuery, epsilon: Fraction) -> AdditiveNoise | None:
-    """Each of at most `moves` changes lies in the box, or the one in the polygon, and costs a level: together epsilon.
+    """Each of at most `max_contributions` changes lies in the box, or the one in the polygon, and costs a level.
 
-    None where it is the discrete Laplace law itself, or where its steps are too many to be told.
+    Together epsilon. None where it is the discrete Laplace law itself, or where its steps are too many to describe.
     """
-    share = epsilon / linear_query.max_contributions
-    if (
-        share < (MIN_POLYGON_EPSILON if linear_query.corners else MIN_STAIRCASE_EPSILON)
-        or max(linear_query.linf_box) > MAX_STEP
-    ):
+    share, box = epsilon / linear_query.max_contributions, linear_query.linf_box
+    min_share = MIN_POLYGON_EPSILON if linear_query.corners else MIN_STAIRCASE_EPSILON
+    if share < min_share or max(box) > MAX_STEP or box == (1,):
         return None
-    if len(linear_query.linf_box) == 1:
-        return (
-            None
-            if linear_query.linf_box[0] == 1
-            else AdditiveNoise(
-                linear_query, IndependentNoises((_find_min_variance_staircase(share, *linear_query.linf_box),))
-            )
-        )
+    if len(box) == 1:
+        return AdditiveNoise(linear_query, IndependentNoises((_find_min_variance_staircase(share, *box),)))
     if linear_query.corners:
         return AdditiveNoise(linear_query, PolygonStaircase(epsilon, linear_query.corners))
-    return AdditiveNoise(linear_query, BoxStaircase(share, linear_query.linf_box))
+    return AdditiveNoise(linear_query, BoxStaircase(share, box))

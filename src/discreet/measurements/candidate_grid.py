@@ -42,8 +42,8 @@ Integers = NDArray[np.int64]
 class CandidateGrid:
     """Equal bins of a column's codes from its lowest; each stands for the code in its middle, or for that of `codes`.
 
-    A prior with ends may hold the code in the middle impossible: then one that is possible stands for the bin. `lows`
-    are then the lowest possible codes of the bins, and `spans` how many codes there are up to the highest.
+    A prior with ends may hold the code in the middle impossible: then one that is possible stands for the bin, and the
+    bin goes from its lowest possible code over so many as `code_counts` says.
     """
 
     column: Column
@@ -101,9 +101,8 @@ class CandidateGrid:
             return Posterior(probabilities, None, names)
         grid = Grid(Fraction(0), self.column.step)
         if self.lowest_codes is not None and self.code_counts is not None:
-            return distribution_from_runs(
-                self.lowest_codes[positions], self.code_counts[positions], probabilities, grid
-            )
+            lows, spans = self.lowest_codes[positions], self.code_counts[positions]
+            return distribution_from_runs(lows, spans, probabilities, grid)
         first, last = int(positions[0]), int(positions[-1])
         cells = np.zeros(last - first + 1)
         cells[positions - first] = probabilities
@@ -132,26 +131,20 @@ class PositionRefinement:
         distance: Distance,
     ) -> PositionRefinement:
         """From a prior over positions, as stated and as used."""
-        column, prior = candidates.column, position_prior.used_prior
-        refinement_prior, stated_mass = prior, position_prior.stated_prior.mass / position_prior.stated_prior.total
+        column, prior, stated_prior = candidates.column, position_prior.used_prior, position_prior.stated_prior
+        refinement_prior, stated_mass = prior, stated_prior.mass / stated_prior.total
         if column.categories:
             if candidates.width > 1:
                 raise Unsupported(f"{column.name} has too many categories to refine a prior over them; ask without one")
             names = tuple(column.categories[code] for code in prior.index)
             refinement_prior = Prior(prior.mass, np.arange(len(names)), None, names)
-        base_refinement = Refinement.of(refinement_prior, epsilon, about, neighbors, distance)
-        up = None if column.categories else find_best_alpha_up(base_refinement, stated_mass)
-        refinement = (
-            base_refinement
-            if up is None
-            else Refinement.of(refinement_prior, epsilon, about, neighbors, distance, up=up)
-        )
+        refinement = Refinement.of(refinement_prior, epsilon, about, neighbors, distance)
+        up = None if column.categories else find_best_alpha_up(refinement, stated_mass)
+        if up is not None:
+            refinement = Refinement.of(refinement_prior, epsilon, about, neighbors, distance, up=up)
+        possible_candidates = candidates.restrict_to_prior(position_prior)
         return PositionRefinement(
-            candidates.restrict_to_prior(position_prior),
-            refinement,
-            prior.index,
-            stated_mass,
-            position_prior.bin_variance,
+            possible_candidates, refinement, prior.index, stated_mass, position_prior.bin_variance
         )
 
     @property
@@ -175,12 +168,11 @@ class PositionRefinement:
 
     def expected_error(self) -> float | None:
         """The root mean square error of the refined value, the prior being right; None for very many categories."""
-        error = estimate_refinement_error(
-            self.refinement, None if self.candidates.column.categories else self.stated_mass
-        )
-        if error is None or self.candidates.column.categories:
+        column, width = self.candidates.column, self.candidates.width
+        error = estimate_refinement_error(self.refinement, None if column.categories else self.stated_mass)
+        if error is None or column.categories:
             return error
-        return float(self.candidates.column.step) * math.sqrt((error * self.candidates.width) ** 2 + self.bin_variance)
+        return float(column.step) * math.sqrt((error * width) ** 2 + self.bin_variance)
 
     def get_stated_distribution(self) -> Posterior:
         """The prior as it was stated."""

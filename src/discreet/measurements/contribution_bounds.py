@@ -61,10 +61,8 @@ class Coverage:
         if self.rows == 1:
             claim = "the interval holds" if self.numbers_per_row == 1 else "all intervals hold at once"
             return f"Over all draws, also those that do not show the row, {claim} {probability}."
-        return (
-            f"{probability[:1].upper()}{probability[1:]}, the intervals of all {self.rows:,} groups "
-            "hold, also of those not shown."
-        )
+        claim = f"the intervals of all {self.rows:,} groups hold, also of those not shown"
+        return f"{probability[:1].upper()}{probability[1:]}, {claim}."
 
 
 PLAIN_COVERAGE = Coverage()
@@ -138,14 +136,12 @@ MAX_NAMED_COLUMNS = 3
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRows:
-    """About how many rows each cell of a question has: `stated` by the analyst, `public`, a `guess`, or `unknown`.
-
-    `assumption` says what a guess assumes.
-    """
+    """About how many rows each cell of a question has: `stated` by the analyst, `public`, a `guess`, or `unknown`."""
 
     number: int
     source: Literal["stated", "public", "guess", "unknown"]
     assumption: str = ""
+    """What a guess assumes."""
 
 
 ONE_ROW = ExpectedRows(1, "unknown")
@@ -180,15 +176,12 @@ def estimate_even_share(where: Predicate, bounds: ContributionBounds) -> float |
             known_shares = [share for share in shares if share is not None]
             if len(known_shares) < len(shares):
                 return None
-            return (
-                math.prod(known_shares)
-                if isinstance(where, AllOf)
-                else 1 - math.prod(1 - share for share in known_shares)
-            )
+            if isinstance(where, AllOf):
+                return math.prod(known_shares)
+            return 1 - math.prod(1 - share for share in known_shares)
 
 
 def _format_assumption(bounds: ContributionBounds) -> str:
-    """What a guess assumes, in words."""
     names = list(dict.fromkeys(_list_columns(bounds.where)))
     column_words = " and ".join(names) if len(names) <= MAX_NAMED_COLUMNS else "every column in the condition"
     parts = [f"all values of {column_words} are equally frequent"] if names else []

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Protocol
 
 ValueRange = tuple[Fraction, Fraction]
-HALF = Fraction(1, 2)
 
 
 class Estimate(Protocol):
@@ -29,7 +28,7 @@ class Estimate(Protocol):
 class Linear:
     """slope * total + offset: counts, sums, and means over a public number of rows; kept between the ends.
 
-    `blur` is how far it may be off without any noise, where the values were rounded to bins.
+    `rounding_error` is how far it may be off without any noise, where the values were rounded to bins.
     """
 
     slope: Fraction = Fraction(1)
@@ -73,7 +72,7 @@ class MeanOfPair:
     def value(self, totals: Sequence[int]) -> Fraction:
         above, below = (max(total, 0) for total in totals)
         if above + below < max(self.upper - self.lower, 1):  # fewer than one row: nothing is known
-            return self._scale_share(HALF)
+            return self._scale_share(Fraction(1, 2))
         return self._scale_share(Fraction(above, above + below))
 
     def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:

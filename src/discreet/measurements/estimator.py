@@ -1,13 +1,13 @@
 """What noisy totals mean: how far off they will be, intervals, and the posterior of someone who held a prior.
 
-Post-processing and public facts alone. A mean of a private number of rows is told for about so many rows beforehand;
-afterwards the number of rows is summed out.
+Post-processing and public facts alone. The error of a mean of a private number of rows is stated for about so many rows
+beforehand; afterwards the number of rows is summed out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -51,12 +51,13 @@ class Estimator:
             return None
         low, high = (float(end * estimate.step) for end in (estimate.lower, estimate.upper))
         width = float(max(estimate.upper - estimate.lower, 1))
-        slopes = (
-            _build_pair_slopes(width)
-            if isinstance(estimate, MeanOfPair)
-            else _build_center_slopes(width / estimate.grain)
-        )
-        return NoisyRatio(self.measurement.noise, low, high, slopes)
+
+        def compute_slopes(share: Array) -> tuple[Array, Array]:
+            if isinstance(estimate, MeanOfPair):
+                return share * width, (1 - share) * width
+            return (2 * share - 1) * (width / estimate.grain), np.ones(len(share))
+
+        return NoisyRatio(self.measurement.noise, low, high, compute_slopes)
 
     @cached_property
     def squares(self) -> NoisyVariance | None:
@@ -65,9 +66,8 @@ class Estimator:
         if not isinstance(estimate, Variance):
             return None
         public_rows = None if estimate.rows is None else float(estimate.rows)
-        return NoisyVariance(
-            self.measurement.noise, float(max(estimate.width, 1)), float(estimate.step), public_rows, estimate.root
-        )
+        width, step = float(max(estimate.width, 1)), float(estimate.step)
+        return NoisyVariance(self.measurement.noise, width, step, public_rows, estimate.root)
 
     def expected_error(self, grid_prior: GridPrior | None) -> float:
         """The root mean square error of the refined value, or without a prior of the raw one."""
@@ -75,17 +75,15 @@ class Estimator:
             return compute_sum_deviation(self.measurement.noise, self._weights)
         if self.ratio is not None:
             if grid_prior is not None:
-                return noise_distributions.estimate_posterior_error(
-                    grid_prior, self.ratio.build_mean_noise(self.ratio.compute_share(grid_prior.mean), self.rows)
-                )
+                noise = self.ratio.build_mean_noise(self.ratio.compute_share(grid_prior.mean), self.rows)
+                return noise_distributions.estimate_posterior_error(grid_prior, noise)
             errors = [self.ratio.compute_sd(share, self.rows) for share in ERROR_SHARES]
             return min(math.sqrt(sum(error**2 for error in errors) / len(errors)), self.ratio.width)
-        return math.hypot(
-            noise_distributions.estimate_posterior_error(
-                grid_prior, self.build_line_noise(grid_prior.mean if grid_prior else None)
-            ),
-            self._rounding,
-        )
+        line_noise = self.build_line_noise(grid_prior.mean if grid_prior else None)
+        # Rounding to bins, whose values are taken to be even, adds its standard deviation.
+        estimate = self.measurement.linear_query.estimate
+        rounding = float(estimate.rounding_error) / math.sqrt(3) if isinstance(estimate, Linear) else 0.0
+        return math.hypot(noise_distributions.estimate_posterior_error(grid_prior, line_noise), rounding)
 
     def build_line_noise(self, about: float | None = None, rows: float | None = None) -> AnswerNoise:
         """How far the answer falls from the truth; of a mean or variance, near a value and for so many rows."""
@@ -95,19 +93,12 @@ class Estimator:
         if isinstance(estimate, WeightedSum):
             if self._single_noise is not None:
                 return ScaledNoise(*self._single_noise)
-            return noise_distributions.tabulate_laplace_sum(
-                cast(IndependentNoises, self.measurement.noise), self._weights
-            )
+            noises = cast(IndependentNoises, self.measurement.noise)
+            return noise_distributions.tabulate_laplace_sum(noises, self._weights)
         if self.ratio is not None:
             share = 0.5 if about is None else self.ratio.compute_share(about)
             return self.ratio.build_mean_noise(share, self.rows if rows is None else rows)
         return SummedNoise.of(self.measurement.noise, self._variance_weights(about, rows))
-
-    @property
-    def _rounding(self) -> float:
-        """The standard deviation of rounding to bins, whose values are taken to be even."""
-        estimate = self.measurement.linear_query.estimate
-        return float(estimate.rounding_error) / math.sqrt(3) if isinstance(estimate, Linear) else 0.0
 
     @property
     def _weights(self) -> tuple[float, ...]:
@@ -141,17 +132,16 @@ class Estimator:
         """How far off the answer may be with this probability; of a mean, where at least so many rows have a value."""
         estimate = self.measurement.linear_query.estimate
         if isinstance(estimate, Linear):
-            off = float(cast(Noise, self.measurement.single_noise).interval(confidence)[1]) * abs(float(estimate.slope))
-            return off + float(estimate.rounding_error)
+            noise = cast(Noise, self.measurement.single_noise)
+            return noise.interval(confidence)[1] * abs(float(estimate.slope)) + float(estimate.rounding_error)
         if isinstance(estimate, WeightedSum):
             if self._single_noise is not None:
                 noise, weight = self._single_noise
                 return noise.interval(confidence)[1] * weight
-            off = noise_distributions.compute_sum_half_width(
-                cast(IndependentNoises, self.measurement.noise), self._weights, confidence
-            )
+            noises = cast(IndependentNoises, self.measurement.noise)
+            half_width = noise_distributions.compute_sum_half_width(noises, self._weights, confidence)
             is_integer = all(coefficient.denominator == 1 for coefficient in estimate.weights)
-            return float(math.floor(off)) if is_integer else off
+            return float(math.floor(half_width)) if is_integer else half_width
         error_model = self.ratio or cast(NoisyVariance, self.squares)
         return error_model.bound_error(confidence, self.rows if rows is None else rows)
 
@@ -163,7 +153,7 @@ class Estimator:
         if self.ratio is not None:
             return self.ratio.bound_interval(confidence, self.rows)
         if self.squares is not None:
-            return self.squares.bound_interval([float(off) for off in self._get_half_widths(confidence)], self.rows)
+            return self.squares.bound_interval(list(map(float, self._get_half_widths(confidence))), self.rows)
         return self.half_width(confidence)
 
     def interval(self, outputs: Sequence[int], confidence: float) -> tuple[float, float]:
@@ -184,11 +174,10 @@ class Estimator:
     def _get_half_widths(self, confidence: float) -> list[Fraction]:
         """How far the noises go, or of a weighted sum how far it goes: the same in every cell, so worked out once."""
         if confidence not in self._half_widths:
-            is_weighted_sum = isinstance(self.measurement.linear_query.estimate, WeightedSum)
-            half_widths = (
-                [Fraction(self.half_width(confidence))] if is_weighted_sum else self.measurement.half_widths(confidence)
-            )
-            self._half_widths[confidence] = half_widths
+            if isinstance(self.measurement.linear_query.estimate, WeightedSum):
+                self._half_widths[confidence] = [Fraction(self.half_width(confidence))]
+            else:
+                self._half_widths[confidence] = self.measurement.half_widths(confidence)
         return self._half_widths[confidence]
 
     def raw_value(self, outputs: Sequence[int], grid_prior: GridPrior | None) -> Fraction:
@@ -210,15 +199,10 @@ class Estimator:
             return self.ratio.posterior(grid_prior, outputs, self.max_rows)
         if self.squares is not None:
             return self.squares.posterior(grid_prior, outputs, float(self.measurement.value(outputs)), self.max_rows)
-        return noise_distributions.update_grid_prior(
-            grid_prior, self._add_rounding(self.build_line_noise()), self._compute_unclipped(outputs)
-        )
-
-    def _add_rounding(self, noise: AnswerNoise) -> AnswerNoise:
-        """With the rounding to bins, where values are told by the middle of theirs."""
-        estimate = self.measurement.linear_query.estimate
-        blur = float(estimate.rounding_error) if isinstance(estimate, Linear) else 0.0
-        return RoundedNoise(noise, blur) if blur and isinstance(noise, ScaledNoise) else noise
+        noise, estimate = self.build_line_noise(), self.measurement.linear_query.estimate
+        if isinstance(estimate, Linear) and estimate.rounding_error and isinstance(noise, ScaledNoise):
+            noise = RoundedNoise(noise, float(estimate.rounding_error))  # the middle of a bin stands for its values
+        return noise_distributions.update_grid_prior(grid_prior, noise, self._compute_unclipped(outputs))
 
     def _compute_unclipped(self, outputs: Sequence[int]) -> float:
         """A total as it was drawn, also beyond what is possible: that tells something too."""
@@ -238,16 +222,8 @@ class Estimator:
         return noise_distributions.compute_surprise(grid_prior, noise, raw)
 
     def _get_raw_and_noise(self, outputs: Sequence[int]) -> tuple[float, AnswerNoise]:
-        """The raw answer, and how far it falls from the truth for as many rows as were told."""
+        """The raw answer, and how far it falls from the truth for the noisy number of rows."""
         if isinstance(self.measurement.linear_query.estimate, Linear | WeightedSum):
             return self._compute_unclipped(outputs), self.build_line_noise()
         raw = float(self.measurement.value(outputs))
         return raw, self.build_line_noise(raw, max(self._estimate_rows(outputs), 1.0))
-
-
-def _build_pair_slopes(width: float) -> Callable[[Array], tuple[Array, Array]]:
-    return lambda share: (share * width, (1 - share) * width)
-
-
-def _build_center_slopes(width: float) -> Callable[[Array], tuple[Array, Array]]:
-    return lambda share: ((2 * share - 1) * width, np.ones(len(share)))

@@ -48,7 +48,7 @@ class Level:
     share: Fraction
     noise: Noise | None
     keys: int = 0
-    """By how many of the group keys the blocks of a ROLLUP are told apart."""
+    """How many of the group keys a block of a ROLLUP has."""
 
     @property
     def variance(self) -> float:
@@ -58,7 +58,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HierarchicalHistogram:
-    """Levels of blocks, coarse to fine, the last of single cells; `known` is the public number of rows in all cells."""
+    """Levels of blocks, coarse to fine, the last of single cells; `public_total` is the number of rows in all cells."""
 
     linear_query: LinearQuery
     levels: tuple[Level, ...]
@@ -106,17 +106,17 @@ class HierarchicalHistogram:
 
     @property
     def bounding_variances(self) -> list[float]:
-        """The variance of each level of `nest` that intervals are made from, a little more than its own.
+        """The variance of each level of the nest that intervals are made from, a little more than its own.
 
         Where noise is hardly one step wide, its tail is heavier than its variance says. Proof:
         estimation/linear_refinement.md.
         """
-        return self._prepend_total(
-            [0.0 if level.noise is None else _compute_bounding_variance(level.noise) for level in self.levels], 0.0
-        )
+        noises = [level.noise for level in self.levels]
+        variances = [0.0 if noise is None else _compute_bounding_variance(noise) for noise in noises]
+        return self._prepend_total(variances, 0.0)
 
     def _prepend_total(self, levels: Sequence[Value], total: Value) -> list[Value]:
-        """Values of the levels as `nest` has them: first that of the public total, where there is one.
+        """Values of the levels as the nest has them: first that of the public total, where there is one.
 
         It stands for the coarsest level where that has one block, and before it elsewhere.
         """
@@ -149,19 +149,13 @@ class HierarchicalHistogram:
                 continue
             if not isinstance(noise, DiscreteLaplace):
                 return None
-            sizes, counts = np.unique(
-                np.ceil(np.abs(level_weights[np.abs(level_weights) > MIN_WEIGHT]) * WEIGHT_STEPS), return_counts=True
-            )
+            magnitudes = np.abs(level_weights)
+            sizes, counts = np.unique(np.ceil(magnitudes[magnitudes > MIN_WEIGHT] * WEIGHT_STEPS), return_counts=True)
             for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
                 part_counts[float(noise.rate), size / WEIGHT_STEPS] += count
-        has_few_parts = (
-            0 < len(part_counts) <= MAX_PARTS and max(weight for _, weight in part_counts) >= MIN_LARGEST_WEIGHT
-        )
-        return (
-            tuple((rate, weight, count) for (rate, weight), count in sorted(part_counts.items()))
-            if has_few_parts
-            else None
-        )
+        if not 0 < len(part_counts) <= MAX_PARTS or max(weight for _, weight in part_counts) < MIN_LARGEST_WEIGHT:
+            return None
+        return tuple((rate, weight, count) for (rate, weight), count in sorted(part_counts.items()))
 
     def build_nest(self) -> BlockHierarchy:
         """The blocks with the variance of their noise; the public total as one block more, exactly known."""
@@ -171,11 +165,8 @@ class HierarchicalHistogram:
 
     def estimate(self, outputs: Sequence[Sequence[int]]) -> tuple[NDArray[np.float64], ...]:
         """The best linear unbiased count of every block, consistent, level by level."""
-        level_outputs = self.split_levels(outputs)
-        level_counts = [
-            np.zeros(len(level.starts)) if block_counts is None else block_counts
-            for level, block_counts in zip(self.levels, level_outputs, strict=True)
-        ]
+        pairs = zip(self.levels, self.split_levels(outputs), strict=True)
+        level_counts = [np.zeros(len(level.starts)) if counts is None else counts for level, counts in pairs]
         total = np.array([float(self.public_total or 0)])
         return self.build_nest().estimate(self._prepend_total(level_counts, total))[-len(self.levels) :]
 
@@ -184,9 +175,8 @@ class HierarchicalHistogram:
         if len(self.measured_levels) == 1:
             half_width = self.range_half_width(0, 0, confidence)
         else:
-            half_width = compute_half_width(
-                float(np.max(self.build_nest().propagate_node_variances(self.bounding_variances)[-1])), confidence
-            )
+            cell_variances = self.build_nest().propagate_node_variances(self.bounding_variances)[-1]
+            half_width = compute_half_width(float(np.max(cell_variances)), confidence)
         likely = likely or format_confidence(confidence)
         return f"single cells within {format_upper(half_width)} {likely}; ranges and totals have intervals of their own"
 
@@ -199,5 +189,5 @@ def _compute_bounding_variance(noise: Noise) -> float:
 
 
 def compute_half_width(variance: float, confidence: float) -> float:
-    """Half of an interval from a variance by `bounding`; half a unit is added since the noise is of whole numbers."""
+    """Half of an interval from a bounding variance; half a unit is added since the noise is of whole numbers."""
     return compute_worst_quantile(confidence) * math.sqrt(variance) + 0.5 if variance > MIN_VARIANCE else 0.0

@@ -32,7 +32,7 @@ from discreet.priors.heavy_tail import (
     get_prior_rule,
     should_mix_tail,
 )
-from discreet.priors.prior import Array, Grid, Prior, build_grid, convert_to_masses, make_read_only
+from discreet.priors.prior import Array, Grid, Prior, build_grid, convert_to_masses
 from discreet.priors.syntax import (
     GRAMMAR,
     MIN_POSITIVE,
@@ -46,7 +46,9 @@ from discreet.schema import Column
 
 NEGLIGIBLE_MASS = 1e-12
 """A shape of which less than this lies in the range says nothing about it, and is left out."""
-HALF_STEP = Fraction(1, 2)
+HALF = Fraction(1, 2)
+POSITION_GRID = Grid(Fraction(0), Fraction(1))
+MAX_INDEX = 2**62
 PlaceArray = NDArray[np.int64]
 PlaceRange = tuple[int, int]
 """The first and the last of consecutive places on a grid; none where the last is before the first."""
@@ -56,7 +58,7 @@ PlaceRange = tuple[int, int]
 class GridCells:
     """Cells of consecutive places on a grid: from each of `cuts` to before the next, and the place in its middle.
 
-    `within` are the first and the last place that a value may have, where the outermost cells reach beyond them.
+    `value_range` are the first and the last place that a value may have, where the outermost cells reach beyond them.
     """
 
     grid: Grid
@@ -83,8 +85,8 @@ class GridCells:
 class PlacedShapes:
     """How much of the shapes lies in the cells, the probability of each there, and a possible place for each.
 
-    `stands` is the possible place nearest to the middle of a cell; `lows` the first possible one, and `count` how many
-    places there are from it to the last: 0 where the shapes hold none of them possible.
+    A representative is the possible place nearest to the middle of a cell; the place count is of all places from the
+    first possible one to the last: 0 where the shapes hold none of them possible.
     """
 
     mass_inside: float
@@ -100,14 +102,9 @@ def place_shapes(shapes: ShapeMixture, cells: GridCells, exclude: bool) -> Place
     With `exclude` a place beyond the ends of all shapes is impossible, and a shape with no place between its ends says
     nothing. Without, every place within is possible, and such a shape is on the place nearest to it.
     """
-    mass_inside, distribution, possible_places, total = (
-        0.0,
-        np.zeros(len(cells.middles)),
-        _PossiblePlaces.empty(cells),
-        shapes.total_weight,
-    )
+    mass_inside, distribution, possible_places = 0.0, np.zeros(len(cells.middles)), _PossiblePlaces.empty(cells)
     for term in shapes.possible_terms:
-        weight = float(term.share / total)
+        weight = float(term.share / shapes.total_weight)
         where, part, places = _place_term(term, cells, exclude)
         inside = float(part.sum())
         if inside > NEGLIGIBLE_MASS:
@@ -117,13 +114,8 @@ def place_shapes(shapes: ShapeMixture, cells: GridCells, exclude: bool) -> Place
                 possible_places.add(where, places)
     if not exclude:
         possible_places.add(slice(0, len(distribution)), cells.value_range)
-    return PlacedShapes(
-        mass_inside,
-        distribution,
-        possible_places.representatives,
-        possible_places.low,
-        np.maximum(possible_places.high - possible_places.low + 1, 0),
-    )
+    counts = np.maximum(possible_places.high - possible_places.low + 1, 0)
+    return PlacedShapes(mass_inside, distribution, possible_places.representatives, possible_places.low, counts)
 
 
 def _place_term(term: ShapeTerm, cells: GridCells, exclude: bool) -> tuple[slice, Array, PlaceRange]:
@@ -133,8 +125,8 @@ def _place_term(term: ShapeTerm, cells: GridCells, exclude: bool) -> tuple[slice
     low, high = term.ends
     first, last = cells.find_places(low, high)
     if last < first and not exclude:
-        first = last = math.floor(((low + high) / 2 - cells.grid.origin) / cells.grid.step + HALF_STEP)
-    # Where nothing is excluded the outermost cells count whole, also beyond `within`.
+        first = last = math.floor(((low + high) / 2 - cells.grid.origin) / cells.grid.step + HALF)
+    # Where nothing is excluded the outermost cells count whole, also beyond `value_range`.
     ends = cells.value_range if exclude else (int(cells.cuts[0]), int(cells.cuts[-1]) - 1)
     start, stop = max(first, ends[0]), min(last, ends[1])
     if stop < start:
@@ -163,9 +155,8 @@ class _PossiblePlaces:
 
     def add(self, where: slice, places: PlaceRange) -> None:
         """A range of possible places, in the cells that hold it."""
-        middles, representatives, low, high = (
-            values[where] for values in (self.cells.middles, self.representatives, self.low, self.high)
-        )
+        columns = (self.cells.middles, self.representatives, self.low, self.high)
+        middles, representatives, low, high = (values[where] for values in columns)
         cuts = self.cells.cuts[where.start : where.stop + 1]
         first, last = np.maximum(cuts[:-1], places[0]), np.minimum(cuts[1:] - 1, places[1])
         has_places, is_empty = first <= last, high < low
@@ -176,9 +167,6 @@ class _PossiblePlaces:
         self.high[where] = np.where(has_places, np.where(is_empty, last, np.maximum(high, last)), high)
 
 
-MAX_INDEX = 2**62
-ONE_HALF = Fraction(1, 2)
-POSITION_GRID = Grid(Fraction(0), Fraction(1))
 CodeArray = NDArray[np.int64]
 Hull = tuple[Fraction, Fraction] | None
 StandingCodes = tuple[CodeArray, CodeArray, CodeArray]
@@ -197,8 +185,8 @@ class CodePoints:
 class PositionPrior:
     """A prior over positions, as stated and as used, on the same positions.
 
-    Each position stands for one of `codes`, which the prior holds possible; its possible codes are from that of `lows`
-    over so many as `spans` says. `points` are the codes that the numbers of a prior on a grid went to.
+    Each position stands for one of `codes`, which the prior holds possible; its possible codes are from its lowest code
+    over so many as `code_counts` says. `points` are the codes that the numbers of a prior on a grid went to.
     """
 
     stated_prior: Prior
@@ -212,23 +200,15 @@ class PositionPrior:
     @property
     def bin_variance(self) -> float:
         """The variance, in codes, of the truth within a position, where it is spread evenly over what is possible."""
-        return (
-            float(
-                (
-                    self.stated_prior.mass / self.stated_prior.total * (self.code_counts.astype(np.float64) ** 2 - 1)
-                ).sum()
-            )
-            / 12
-        )
+        shares = self.stated_prior.mass / self.stated_prior.total
+        return float((shares * (self.code_counts.astype(np.float64) ** 2 - 1)).sum()) / 12
 
 
 def build_even_prior(column: Column, width: int, count: int) -> PositionPrior:
     """Every position alike, where the analyst states nothing."""
-    prior, code_counts = Prior.uniform(0, count - 1), np.minimum(width, column.size - np.arange(count) * width)
-    lowest_codes = column.lower + np.arange(count) * width
-    return PositionPrior(
-        prior, prior, _compute_middles(column, width, 0, count), lowest_codes, code_counts, PriorUse(tail=False)
-    )
+    prior, offsets = Prior.uniform(0, count - 1), np.arange(count) * width
+    middles, counts = _compute_middles(column, width, 0, count), np.minimum(width, column.size - offsets)
+    return PositionPrior(prior, prior, middles, column.lower + offsets, counts, PriorUse(tail=False))
 
 
 def place_prior(
@@ -247,16 +227,12 @@ def place_prior(
         shapes = parse_shapes(prior_input, dates=column.kind == "date")
         has_tail = should_mix_tail(tail, shapes.is_heavy_tailed, shapes.is_bounded, is_sampled=True)
         return _build_shaped_prior(column, width, count, shapes, has_tail)
-    prior = (
-        _parse_date_prior(column, prior_input) if column.kind == "date" else _parse_number_prior(column, prior_input)
-    )
-    if prior.shape and not _has_all_codes(column, prior.grid or POSITION_GRID):
+    prior = _parse_numeric_prior(column, prior_input)
+    grid = prior.grid or POSITION_GRID
+    if prior.shape and not _has_all_codes(column, grid):
         return _place_shapes_on_column(column, width, count, parse_shapes(prior.shape), tail)
     has_tail = should_mix_tail(tail, heavy=False, is_bounded=True, is_sampled=True)
-    grid, is_joined = (
-        prior.grid or POSITION_GRID,
-        not isinstance(prior_input, str) and _has_all_codes(column, prior.grid or POSITION_GRID),
-    )
+    is_joined = not isinstance(prior_input, str) and _has_all_codes(column, grid)
     return _round_to_codes(column, width, prior.index, grid, prior.mass / prior.total, has_tail, False, is_joined)
 
 
@@ -286,19 +262,14 @@ def mix_cauchy_tail(prior: Prior) -> Prior:
     d = prior.index - float((shares * prior.index).sum())
     sd = max(1.0, math.sqrt(float((shares * d**2).sum())))
     tail = 1 / (1 + (d / sd) ** 2)
-    return Prior(
-        make_read_only(convert_to_masses((1 - TAIL_WEIGHT) * shares + TAIL_WEIGHT * tail / tail.sum())),
-        prior.index,
-        prior.grid,
-        None,
-    )
+    mixed_shares = (1 - TAIL_WEIGHT) * shares + TAIL_WEIGHT * tail / tail.sum()
+    return Prior(convert_to_masses(mixed_shares), prior.index, prior.grid, None)
 
 
 def _place_categories(column: Column, width: int, prior_input: str | Prior) -> PositionPrior:
     """Weights of categories, by name."""
-    prior = (
-        _parse_weights(prior_input) if isinstance(prior_input, str) and is_weights_text(prior_input) else prior_input
-    )
+    is_weights = isinstance(prior_input, str) and is_weights_text(prior_input)
+    prior = _parse_weights(str(prior_input)) if is_weights else prior_input
     if isinstance(prior, str) or prior.grid is not None:
         example = json.dumps({column.categories[0][:40]: 1, column.categories[-1][:40]: 3}, ensure_ascii=False)
         raise InvalidInput(f"the prior of {column.name} gives weights to its categories, such as {example}")
@@ -307,23 +278,16 @@ def _place_categories(column: Column, width: int, prior_input: str | Prior) -> P
     unknown_name = next((name for name in names if name not in category_codes), None)
     if unknown_name is not None:
         examples = ", ".join(column.categories[:12]) + (", ..." if len(column.categories) > 12 else "")
-        raise InvalidInput(
-            f"the prior of {column.name} names a value that it does not have, "
-            f"{unknown_name[:40]!r}; it has {examples[:300]}"
-        )
+        problem = f"the prior of {column.name} names a value that it does not have, {unknown_name[:40]!r}"
+        raise InvalidInput(f"{problem}; it has {examples[:300]}")
     _check_unique(column, names)
     codes = np.array([category_codes[name] for name in names])
     order = np.argsort(codes)
     positions, starts = np.unique(codes[order] // width, return_index=True)
-    category_prior = Prior(
-        make_read_only(np.add.reduceat(prior.mass[order], starts)), make_read_only(positions), POSITION_GRID, None
-    )
-    return PositionPrior(
-        category_prior,
-        category_prior,
-        *_find_standing_codes(column, width, codes[order], starts),
-        PriorUse(tail=False, excludes=len(names) < len(category_codes)),
-    )
+    category_prior = Prior(np.add.reduceat(prior.mass[order], starts), positions, POSITION_GRID, None)
+    standing_codes = _find_standing_codes(column, width, codes[order], starts)
+    prior_use = PriorUse(tail=False, excludes=len(names) < len(category_codes))
+    return PositionPrior(category_prior, category_prior, *standing_codes, prior_use)
 
 
 def _parse_weights(text: str) -> Prior:
@@ -335,19 +299,15 @@ def _check_unique(column: Column, names: Sequence[Hashable]) -> None:
         raise InvalidInput(f"the prior of {column.name} names the same value twice; add up its weights")
 
 
-def _parse_number_prior(column: Column, prior_input: str | Prior) -> Prior:
-    """A prior over numbers."""
-    prior = Prior.parse(prior_input) if isinstance(prior_input, str) else prior_input
-    if prior.grid is None:
-        raise InvalidInput(f"{column.name} is a number; its prior must be over numbers; {GRAMMAR}")
-    return prior
-
-
-def _parse_date_prior(column: Column, prior_input: str | Prior) -> Prior:
-    """A prior over dates as one over days since 1970-01-01."""
-    prior = _parse_weights(prior_input) if isinstance(prior_input, str) else prior_input
+def _parse_numeric_prior(column: Column, prior_input: str | Prior) -> Prior:
+    """A prior over numbers; over dates as one over days since 1970-01-01."""
+    prior = prior_input
+    if isinstance(prior, str):
+        prior = _parse_weights(prior) if column.kind == "date" else Prior.parse(prior)
     if prior.grid is not None:
         return prior
+    if column.kind != "date":
+        raise InvalidInput(f"{column.name} is a number; its prior must be over numbers; {GRAMMAR}")
     day_numbers = [_parse_day(column, value) for value in prior.support]
     _check_unique(column, day_numbers)
     return Prior.weights(dict(zip(day_numbers, prior.mass.tolist(), strict=True)))
@@ -373,12 +333,12 @@ def _round_to_codes(
     between the first and the last of them; any other point is a code, or is left out as impossible.
     """
     first, stride = grid.origin / column.step - column.lower, grid.step / column.step
-    ends = (math.ceil((edge - first) / stride) for edge in (-ONE_HALF, column.size - ONE_HALF))
+    ends = (math.ceil((edge - first) / stride) for edge in (-HALF, column.size - HALF))
     start, stop = (int(np.searchsorted(index, min(max(end, -MAX_INDEX), MAX_INDEX))) for end in ends)
     if shares[start:stop].sum() < MIN_MASS_INSIDE:
         raise _build_outside_error(column)
     # From the first one inside, so that floats tell codes apart however far away the grid begins.
-    first_code = first + stride * int(index[start]) + ONE_HALF
+    first_code = first + stride * int(index[start]) + HALF
     code_offsets = float(first_code) + float(min(stride, Fraction(MAX_INDEX))) * (index[start:stop] - index[start])
     nearest = np.floor(code_offsets + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
     nearest = np.clip(nearest, 0, column.size - 1).astype(np.int64)
@@ -389,9 +349,8 @@ def _round_to_codes(
         raise _build_no_value_error(column)
     is_unchanged = len(possible) == len(nearest) and bool((codes == nearest).all())
     hull = Fraction(grid.value(int(index[0]))), Fraction(grid.value(int(index[-1])))
-    prior_use = PriorUse(
-        tail, _format_prior_ends(column, hull), rule=get_prior_rule(tail, is_heavy, has_moved_values=not is_unchanged)
-    )
+    rule = get_prior_rule(tail, is_heavy, has_moved_values=not is_unchanged)
+    prior_use = PriorUse(tail, _format_prior_ends(column, hull), rule=rule)
     return _bin_points(column, width, CodePoints(column.lower + codes, inside), prior_use)
 
 
@@ -399,21 +358,19 @@ def _bin_points(column: Column, width: int, points: CodePoints, prior_use: Prior
     """Codes and their shares in bins of so many codes, each at the bin that holds it."""
     codes = points.codes - column.lower
     starts = np.flatnonzero(np.diff(codes // width, prepend=-1))
-    standing_codes = _find_standing_codes(column, width, codes, starts)
-    return _build_position_prior(
-        codes[starts] // width, np.add.reduceat(points.shares, starts), standing_codes, prior_use, points
-    )
+    standing_codes, shares = _find_standing_codes(column, width, codes, starts), np.add.reduceat(points.shares, starts)
+    return _build_position_prior(codes[starts] // width, shares, standing_codes, prior_use, points)
 
 
 def _find_code_range(column: Column, hull: Hull) -> tuple[int, int]:
     """The first and the last code, counted from the lowest, that lies between two ends; none if they are swapped."""
-    low, high = (column.lower * column.step, column.upper * column.step) if hull is None else hull
+    low, high = hull or _get_column_ends(column)
     first, last = math.ceil(low / column.step), math.floor(high / column.step)
     return max(0, first - column.lower), min(column.size - 1, last - column.lower)
 
 
 def _find_standing_codes(column: Column, width: int, codes: CodeArray, starts: CodeArray) -> StandingCodes:
-    """For every position, which begin at `new` among rising codes: the one nearest to its middle, the lowest, the span.
+    """For every position, from `starts` among rising codes: the one nearest to its middle, the lowest, their number.
 
     The codes that come in are counted from the lowest, those that go out are the column's own.
     """
@@ -431,67 +388,47 @@ def _place_shapes_on_column(
     require_mass_within(shapes)
     has_tail = should_mix_tail(tail, shapes.is_heavy_tailed, is_bounded=True, is_sampled=True)
     position_prior = _build_shaped_prior(column, width, count, replace(shapes, step=None), has_tail)
-    prior_use = replace(
-        position_prior.prior_use, ends=_format_prior_ends(column, shapes.hull), rule=get_coarse_grid_rule(has_tail)
-    )
-    return replace(position_prior, prior_use=prior_use)
+    ends, rule = _format_prior_ends(column, shapes.hull), get_coarse_grid_rule(has_tail)
+    return replace(position_prior, prior_use=replace(position_prior.prior_use, ends=ends, rule=rule))
 
 
 def _build_shaped_prior(column: Column, width: int, count: int, shapes: ShapeMixture, tail: bool) -> PositionPrior:
     """Shapes on all positions from end to end; on those of its own grid where the text has a step that is finer."""
+    low, high = shapes.ends or _get_column_ends(column)
     if shapes.step is not None and shapes.step > column.step:
-        build_grid(*(shapes.ends or (column.lower * column.step, column.upper * column.step)), shapes.step)
+        build_grid(low, high, shapes.step)
         position_prior = _build_shaped_prior(column, width, count, replace(shapes, step=None), tail)
         return replace(position_prior, prior_use=replace(position_prior.prior_use, rule=get_coarse_grid_rule(tail)))
-    low, high = shapes.ends or (column.lower * column.step, column.upper * column.step)
     bounded_shapes, exclude = shapes.fill_uniform_ends(low, high), shapes.is_bounded and not tail
     hull = bounded_shapes.hull if exclude else shapes.ends
     if shapes.step is not None:
         grid, points = build_grid(low, high, shapes.step)
-        all_points = np.arange(points)
-        placed_shapes = _place_possible_shapes(
-            column, bounded_shapes, GridCells(grid, np.arange(points + 1), all_points, (0, points - 1)), exclude
-        )
+        cells = GridCells(grid, np.arange(points + 1), np.arange(points), (0, points - 1))
+        placed_shapes = _place_possible_shapes(column, bounded_shapes, cells, exclude)
         possible = np.flatnonzero(placed_shapes.place_counts)
-        return _round_to_codes(
-            column,
-            width,
-            possible,
-            grid,
-            placed_shapes.shares[possible] * placed_shapes.mass_inside,
-            tail,
-            shapes.is_heavy_tailed,
-            is_joined=True,
-        )
+        shares, is_heavy = placed_shapes.shares[possible] * placed_shapes.mass_inside, shapes.is_heavy_tailed
+        return _round_to_codes(column, width, possible, grid, shares, tail, is_heavy, is_joined=True)
     code_range = _find_code_range(column, shapes.ends)
     first, last = code_range[0] // width, min(count - 1, code_range[1] // width)
     if code_range[1] < code_range[0]:
-        raise _build_no_value_error(column) if _overlaps_column(column, low, high) else _build_outside_error(column)
+        lowest, highest = _get_column_ends(column)
+        raise _build_no_value_error(column) if low <= highest and high >= lowest else _build_outside_error(column)
     cuts = np.minimum(np.arange(first, last + 2) * width, column.size)
     middles = _compute_middles(column, width, first, last + 1) - column.lower
-    placed_shapes = _place_possible_shapes(
-        column,
-        bounded_shapes,
-        GridCells(Grid(column.lower * column.step, column.step), cuts, middles, code_range),
-        exclude,
-    )
+    cells = GridCells(Grid(column.lower * column.step, column.step), cuts, middles, code_range)
+    placed_shapes = _place_possible_shapes(column, bounded_shapes, cells, exclude)
     possible = np.flatnonzero(placed_shapes.place_counts)
-    prior_use = PriorUse(
-        tail,
-        _format_prior_ends(column, hull),
-        rule=get_prior_rule(tail, shapes.is_heavy_tailed, has_moved_values=False),
+    rule = get_prior_rule(tail, shapes.is_heavy_tailed, has_moved_values=False)
+    prior_use = PriorUse(tail, _format_prior_ends(column, hull), rule=rule)
+    codes, lowest_codes = (
+        column.lower + places for places in (placed_shapes.representatives, placed_shapes.first_places)
     )
-    standing_codes = (
-        column.lower + placed_shapes.representatives[possible],
-        column.lower + placed_shapes.first_places[possible],
-        placed_shapes.place_counts[possible],
-    )
+    standing_codes = codes[possible], lowest_codes[possible], placed_shapes.place_counts[possible]
     return _build_position_prior(first + possible, placed_shapes.shares[possible], standing_codes, prior_use)
 
 
-def _overlaps_column(column: Column, low: Fraction, high: Fraction) -> bool:
-    """Whether some of it lies between the bounds of the column, though perhaps no value of the column does."""
-    return low <= column.upper * column.step and high >= column.lower * column.step
+def _get_column_ends(column: Column) -> tuple[Fraction, Fraction]:
+    return column.lower * column.step, column.upper * column.step
 
 
 def _place_possible_shapes(column: Column, shapes: ShapeMixture, cells: GridCells, exclude: bool) -> PlacedShapes:
@@ -516,41 +453,29 @@ def _build_position_prior(
     points: CodePoints | None = None,
 ) -> PositionPrior:
     """The prior over places of these shares, and as it is used."""
-    stated_prior = Prior(
-        make_read_only(convert_to_masses(shares / shares.sum())), make_read_only(positions), POSITION_GRID, None
-    )
-    return PositionPrior(
-        stated_prior,
-        mix_cauchy_tail(stated_prior) if prior_use.tail else stated_prior,
-        *standing_codes,
-        prior_use,
-        points,
-    )
+    stated_prior = Prior(convert_to_masses(shares / shares.sum()), positions, POSITION_GRID, None)
+    used_prior = mix_cauchy_tail(stated_prior) if prior_use.tail else stated_prior
+    return PositionPrior(stated_prior, used_prior, *standing_codes, prior_use, points)
 
 
 def _format_prior_ends(column: Column, hull: Hull) -> tuple[str, str] | None:
     """The ends of a prior as people read them."""
-    low, high = (column.lower * column.step, column.upper * column.step)
+    low, high = _get_column_ends(column)
     if hull is None or column.kind != "date":
         return format_prior_ends(hull, low, high)
-    return date_from_days(math.ceil(max(hull[0], low))).isoformat(), date_from_days(
-        math.floor(min(hull[1], high))
-    ).isoformat()
+    first, last = math.ceil(max(hull[0], low)), math.floor(min(hull[1], high))
+    return date_from_days(first).isoformat(), date_from_days(last).isoformat()
 
 
 def _build_no_value_error(column: Column) -> InvalidInput:
+    gap = format_exact(column.step)
     return InvalidInput(
-        f"the prior of {column.name} holds none of its values possible, which are "
-        f"{format_exact(column.step)} apart; widen it"
+        f"the prior of {column.name} holds none of its values possible, which are {gap} apart; widen it"
     )
 
 
 def _build_outside_error(column: Column) -> InvalidInput:
-    low, high = (column.decode(code) for code in (column.lower, column.upper))
-    bounds = " to ".join(
-        format_exact(Fraction(end)) if isinstance(end, int | Fraction) else str(end) for end in (low, high)
-    )
-    return InvalidInput(
-        f"the prior of {column.name} lies outside its bounds, {bounds}; "
-        "give one of which at least a thousandth lies inside"
-    )
+    ends = (column.decode(code) for code in (column.lower, column.upper))
+    bounds = " to ".join(format_exact(Fraction(end)) if isinstance(end, int | Fraction) else str(end) for end in ends)
+    advice = "give one of which at least a thousandth lies inside"
+    return InvalidInput(f"the prior of {column.name} lies outside its bounds, {bounds}; {advice}")

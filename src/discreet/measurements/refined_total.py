@@ -36,7 +36,7 @@ from discreet.query.scan import Amounts
 
 MAX_POINTS = 2048
 CELL_PARTS = 8
-"""What a point of many values stands for is told apart in at least so many parts, where a truth is weighed."""
+"""The values that one point stands for are weighed in at least so many parts."""
 GRID_DEVIATIONS = 64
 """The grid of a prior reaches so many of its standard deviations out."""
 MASS_SCALE = 2.0**58
@@ -49,7 +49,7 @@ NO_POSSIBLE_VALUE = "the prior gives no probability to any value that the answer
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RefinementPrior:
-    """A belief about a number: the prior that an answer is drawn from, what was stated there, and where a truth can be.
+    """The prior that a number is drawn from, what was stated there, and where a truth can be.
 
     Few points are drawn, each of which may stand for many values; `truths` are these. With `ends` the number can also
     have values between two places of the grid, and from the outermost ones to the ends.
@@ -62,13 +62,17 @@ class RefinementPrior:
 
     def build_distribution(self, mass: NDArray[np.float64]) -> Posterior:
         """Probabilities of the truths as a law over values."""
-        grid = self.prior.grid or Grid(Fraction(0), Fraction(1))
-        return distribution_from_runs(self.truths.lows, self.truths.spans, mass, grid, self.ends)
+        return distribution_from_runs(self.truths.lows, self.truths.spans, mass, self.grid, self.ends)
+
+    @property
+    def grid(self) -> Grid:
+        """Where the points of the prior lie."""
+        return self.prior.grid or Grid(Fraction(0), Fraction(1))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RefinedTotal:
-    """The exact number of a form, told by a refinement of a prior over numbers."""
+    """The number that a linear query asks for, measured by a refinement of a prior over numbers."""
 
     linear_query: LinearQuery
     refinement: Refinement
@@ -88,13 +92,12 @@ class RefinedTotal:
     def measure(self, totals: Sequence[int]) -> tuple[int, ...]:
         """The place of one draw on the prior's grid."""
         sample = cast(Fraction, self.refinement.answer(self.linear_query.estimate.value(totals)))
-        grid = self.refinement.prior.grid or Grid(Fraction(0), Fraction(1))
+        grid = self.refinement_prior.grid
         return (int((sample - grid.origin) / grid.step),)
 
     def value(self, outputs: Sequence[int]) -> Fraction:
         """What a place stands for."""
-        grid = self.refinement.prior.grid or Grid(Fraction(0), Fraction(1))
-        return Fraction(grid.value(outputs[0]))
+        return Fraction(self.refinement_prior.grid.value(outputs[0]))
 
     def get_stated_distribution(self) -> Posterior:
         """The prior as it was stated."""
@@ -103,9 +106,8 @@ class RefinedTotal:
     def posterior(self, outputs: Sequence[int]) -> Posterior:
         """What is known after the draw: its law is public."""
         index = int(np.searchsorted(self.refinement.prior.index, outputs[0]))
-        return self.refinement_prior.build_distribution(
-            compute_run_posterior(self.refinement, index, self.refinement_prior.truths)
-        )
+        mass = compute_run_posterior(self.refinement, index, self.refinement_prior.truths)
+        return self.refinement_prior.build_distribution(mass)
 
     def expected_error(self) -> float:
         """The root mean square error of the posterior mean, the prior being right, with what a point stands for."""
@@ -138,8 +140,8 @@ def build_refinement_prior(grid_prior: GridPrior) -> RefinementPrior:
         if grid_prior.has_tail(is_sampled=True):
             prior = Prior(_scale_to_masses(grid_prior.mass_with_tail), prior.index, prior.grid, None)
         return RefinementPrior(prior, grid_prior.mass, TruthRuns.from_points(prior, grid_prior.mass))
-    shaped, has_tail = cast(ShapedGridPrior, grid_prior), grid_prior.has_tail(is_sampled=True)
-    exclude = shaped.is_bounded and not has_tail
+    shaped = cast(ShapedGridPrior, grid_prior)
+    exclude = shaped.is_bounded and not shaped.has_tail(is_sampled=True)
     value_range = _find_value_range(shaped, exclude)
     cells = _build_cells(shaped, exclude, *value_range)
     placed_shapes = place_shapes(shaped.shapes, cells, exclude)
@@ -147,17 +149,12 @@ def build_refinement_prior(grid_prior: GridPrior) -> RefinementPrior:
         raise InvalidInput(NO_POSSIBLE_VALUE)
     possible = np.flatnonzero(placed_shapes.place_counts)
     stated_mass = _normalize(placed_shapes.shares[possible])
-    prior = Prior(
-        _scale_to_masses(_mix_tail(shaped, cells, stated_mass)),
-        placed_shapes.representatives[possible],
-        cells.grid,
-        None,
-    )
+    mass = _scale_to_masses(_mix_tail(shaped, cells, stated_mass))
+    prior = Prior(mass, placed_shapes.representatives[possible], cells.grid, None)
     truths = _build_truths(shaped, cells, placed_shapes, prior, stated_mass)
     has_values_between = shaped.top is not None or cells.grid.step > shaped.grid.step
-    return RefinementPrior(
-        prior, stated_mass, truths, _find_ends(cells, truths, *value_range) if has_values_between else None
-    )
+    ends = _find_ends(cells, truths, *value_range) if has_values_between else None
+    return RefinementPrior(prior, stated_mass, truths, ends)
 
 
 def _find_ends(cells: GridCells, truths: TruthRuns, low: Fraction, high: Fraction) -> tuple[float, float]:
@@ -199,13 +196,8 @@ def _build_truths(
     possible = np.flatnonzero((finer_shapes.place_counts > 0) & (placed_shapes.place_counts[of_cell] > 0))
     shares = _normalize(finer_shapes.shares[possible])
     owners = np.searchsorted(np.flatnonzero(placed_shapes.place_counts), of_cell[possible])
-    return TruthRuns(
-        finer_shapes.first_places[possible],
-        finer_shapes.place_counts[possible],
-        owners,
-        shares,
-        _mix_tail(shaped, finer, shares),
-    )
+    firsts, counts = finer_shapes.first_places[possible], finer_shapes.place_counts[possible]
+    return TruthRuns(firsts, counts, owners, shares, _mix_tail(shaped, finer, shares))
 
 
 def _normalize(mass: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -214,12 +206,10 @@ def _normalize(mass: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _find_value_range(grid_prior: ShapedGridPrior, exclude: bool) -> tuple[Fraction, Fraction]:
     """From where to where values are weighed: all there are, or as far out as a prior matters."""
-    mean, away = (
-        Fraction(grid_prior.mean),
-        GRID_DEVIATIONS * Fraction(max(grid_prior.sd, grid_prior.step, abs(grid_prior.mean) * MEAN_ROUNDING)),
-    )
+    mean, spread = Fraction(grid_prior.mean), max(grid_prior.sd, grid_prior.step, abs(grid_prior.mean) * MEAN_ROUNDING)
+    radius = GRID_DEVIATIONS * Fraction(spread)
     top = Fraction(grid_prior.grid.value(grid_prior.count - 1)) if grid_prior.top is None else grid_prior.top
-    lows, highs = [grid_prior.grid.origin, mean - away], [top, mean + away]
+    lows, highs = [grid_prior.grid.origin, mean - radius], [top, mean + radius]
     if exclude and grid_prior.shapes.hull is not None:
         lows.append(grid_prior.shapes.hull[0])
         highs.append(grid_prior.shapes.hull[1])

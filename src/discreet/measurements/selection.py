@@ -51,8 +51,8 @@ class Mode:
     def answer_counts(self, counts: CandidateCounts) -> int:
         """The position of one candidate."""
         if self.prior is None:
-            return _cast_position(PermuteAndFlip(self.selection).answer(counts))
-        return _cast_position(Exponential(self.selection, self.prior).answer(counts[self.prior.index]))
+            return PermuteAndFlip(self.selection).choose(counts, None)
+        return int(cast(int, Exponential(self.selection, self.prior).answer(counts[self.prior.index])))
 
     def score_bound(self, confidence: float) -> float:
         """How many rows fewer than the most frequent one the chosen value may have."""
@@ -93,7 +93,7 @@ SelectionMechanism = Quantile | Quantiles | Extreme | Mode | RefinedStatistic | 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CandidateSelection:
-    """A choice among candidates, from how many rows each has; with `around`, an interval drawn about it."""
+    """A choice among candidates, from how many rows each has; with a bracket mechanism, an interval drawn about it."""
 
     candidates: CandidateGrid
     mechanism: SelectionMechanism
@@ -117,9 +117,11 @@ class CandidateSelection:
     @property
     def distance_name(self) -> str | None:
         """The distance that shaped the answer, for its name in the store."""
-        return (
-            self.mechanism.position_refinement.distance_name if isinstance(self.mechanism, RefinedStatistic) else None
-        )
+        return None if self._position_refinement is None else self._position_refinement.distance_name
+
+    @property
+    def _position_refinement(self) -> PositionRefinement | None:
+        return self.mechanism.position_refinement if isinstance(self.mechanism, RefinedStatistic) else None
 
     @property
     def _base_prior(self) -> Prior | None:
@@ -132,10 +134,7 @@ class CandidateSelection:
         return None
 
     def measure(self, counts: CandidateCounts) -> tuple[int, ...]:
-        """Positions, one for each order that was asked; then the two ends of the interval, if there is one.
-
-        Of a mean of ranks the noisy sum of their positions.
-        """
+        """Positions, one per order, then the two ends of the interval; of a mean of ranks the noisy sum of them."""
         sample = self.mechanism.answer_counts(counts)
         ends = () if self.bracket_mechanism is None else self.bracket_mechanism.answer_counts(counts)
         return (*(int(position) for position in (sample if isinstance(sample, list) else [sample])), *ends)
@@ -161,11 +160,7 @@ class CandidateSelection:
         """
         if isinstance(self.mechanism, RankMean):
             return self.mechanism.expected_error()
-        return (
-            self.mechanism.position_refinement.expected_error()
-            if isinstance(self.mechanism, RefinedStatistic)
-            else None
-        )
+        return None if self._position_refinement is None else self._position_refinement.expected_error()
 
     def compute_even_row_error(self, target_rank: int, rows: int) -> float | None:
         """The expected error for the value of one rank, if so many rows are spread evenly; None where it is no rank."""
@@ -174,9 +169,8 @@ class CandidateSelection:
         if not isinstance(self.mechanism, Quantile | Extreme):
             return None
         within = (self.candidates.width - 1) * float(self.candidates.column.step) / math.sqrt(12)
-        return math.hypot(
-            compute_rank_error(self.candidates, target_rank, rows, *_get_selection_rule(self.mechanism)), within
-        )
+        rule = _get_selection_rule(self.mechanism)
+        return math.hypot(compute_rank_error(self.candidates, target_rank, rows, *rule), within)
 
     def explain_rank_choice(self) -> str:
         """Why not the mean of ranks that was weighed beside a choice by rank; nothing where none was."""
@@ -187,8 +181,8 @@ class CandidateSelection:
 
     def get_stated_distribution(self) -> Posterior | None:
         """The prior in units of the answer, where there is one."""
-        if isinstance(self.mechanism, RefinedStatistic):
-            return self.mechanism.position_refinement.get_stated_distribution()
+        if self._position_refinement is not None:
+            return self._position_refinement.get_stated_distribution()
         prior = self.stated_prior or self._base_prior
         return None if prior is None else self.candidates.build_distribution(prior.index, prior.mass / prior.total)
 
@@ -203,11 +197,7 @@ class CandidateSelection:
 
     def posterior(self, outputs: Sequence[int]) -> Posterior | None:
         """What is known after a refinement's draw; None for the other choices, whose laws depend on all rows."""
-        return (
-            self.mechanism.position_refinement.posterior(outputs[0])
-            if isinstance(self.mechanism, RefinedStatistic)
-            else None
-        )
+        return None if self._position_refinement is None else self._position_refinement.posterior(outputs[0])
 
     def describe_accuracy(self, confidence: float, likely: str = "") -> str:
         """What may be said of its accuracy without looking, and with which probability."""
@@ -216,36 +206,25 @@ class CandidateSelection:
             return description
         if confidence > self.bracket_mechanism.confidence:
             return f"{description}; the two values are not shown, since they are drawn for one group by itself"
-        return (
-            f"{description}; it lies between the two values "
-            f"{likely or format_confidence(self.bracket_mechanism.confidence)}"
-        )
+        probability = likely or format_confidence(self.bracket_mechanism.confidence)
+        return f"{description}; it lies between the two values {probability}"
 
     def _describe_mechanism_accuracy(self, confidence: float, likely: str) -> str:
         subject = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.width_text} wide,"
         match self.mechanism:
-            case Quantile():
-                off = self.mechanism.rank_bound(confidence)
-                if self.uses_prior:
-                    return (
-                        f"fewer than {format_whole_upper(off)} rows lie between {subject} and the exact value "
-                        f"{likely}; "
-                        "where your prior holds that value impossible, the rows up to the nearest possible one come on "
-                        "top"
-                    )
-                return f"{subject} has a rank that is off by less than {format_whole_upper(off)} rows {likely}"
-            case Extreme():
-                off = self.mechanism.rank_bound(confidence)
-                return (
-                    f"{subject} has a rank that is off by less than {format_whole_upper(off)} rows {likely}; "
-                    "it may lie beyond all rows where the bounds do"
-                )
+            case Quantile() | Extreme():
+                rows = f"{format_whole_upper(self.mechanism.rank_bound(confidence))} rows"
+                statement = f"{subject} has a rank that is off by less than {rows} {likely}"
+                if isinstance(self.mechanism, Extreme):
+                    return f"{statement}; it may lie beyond all rows where the bounds do"
+                if not self.uses_prior:
+                    return statement
+                condition = "where your prior holds that value impossible, the rows up to the nearest possible one"
+                return f"fewer than {rows} lie between {subject} and the exact value {likely}; {condition} come on top"
             case Mode():
-                off = self.mechanism.score_bound(confidence)
-                if self.uses_prior:
-                    most = "the most frequent value that your prior holds possible"
-                    return f"it has fewer rows than {most} by less than {format_whole_upper(off)} {likely}"
-                return f"it has fewer rows than the most frequent value by less than {format_whole_upper(off)} {likely}"
+                off = format_whole_upper(self.mechanism.score_bound(confidence))
+                most = f"the most frequent value{' that your prior holds possible' if self.uses_prior else ''}"
+                return f"it has fewer rows than {most} by less than {off} {likely}"
             case RefinedStatistic(is_even_prior=is_even):
                 return f"a draw shaped by {describe_prior_owner(is_even)} prior"
             case RankMean():
@@ -266,7 +245,7 @@ def build_selection(
 ) -> CandidateSelection:
     """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
 
-    `like` is the mechanism that a stored answer was drawn by.
+    `stored_mechanism` is the one that a stored answer was drawn by.
     """
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
@@ -289,22 +268,18 @@ def build_selection(
         case "quantile" if interval:
             point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)
             bracket = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbors, rows)
-            return replace(
-                point_selection, name=f"{point_selection.name}, and two bracketing quantiles", bracket_mechanism=bracket
-            )
+            name = f"{point_selection.name}, and two bracketing quantiles"
+            return replace(point_selection, name=name, bracket_mechanism=bracket)
         case "quantile":
             rank_selection = _build_quantile(aggregate, candidates, share, neighbors, rows, position_prior)
-            return (
-                rank_selection
-                if prior is not None
-                else _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
-            )
+            if prior is not None:
+                return rank_selection
+            return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
         case "mode":
             return _build_mode(candidates, share, neighbors, rows, position_prior)
         case "max" | "second_max" | "min":
-            return _weigh_rank_mean(
-                aggregate, _build_rank_selection(aggregate, candidates, share, rows), bounds, epsilon, stored_mechanism
-            )
+            rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
+            return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
 
 
@@ -312,15 +287,8 @@ def resolve_distance(column: Column, distance: Distance | str) -> Distance:
     """The distance that was named or brought, where it can measure the column's values."""
     resolved_distance = _find_named_distance(column, distance) if isinstance(distance, str) else distance
     # Only our own: another's would be handed the truth.
-    is_known = has_exact_type(
-        resolved_distance,
-        *(
-            (NominalDistance, OrdinalDistance, SemanticDistance)
-            if column.categories
-            else (ContinuousDistance, NominalDistance)
-        ),
-    )
-    if resolved_distance is None or not is_known:
+    classes = (OrdinalDistance, SemanticDistance) if column.categories else (ContinuousDistance,)
+    if resolved_distance is None or not has_exact_type(resolved_distance, NominalDistance, *classes):
         got = f"{distance[:40]!r}" if isinstance(distance, str) else type(distance).__name__
         raise InvalidInput(f"the distance of {column.name} is {_format_offered_distances(column)}, got {got}")
     if not all(map(resolved_distance.knows, column.categories)):
@@ -344,10 +312,10 @@ def describe_prior_owner(is_even: bool) -> str:
 
 def format_refinement_name(is_even: bool, distance: Distance | str | None) -> str:
     """A refinement as people call it; with the distance, if one was brought."""
+    name = f"refinement of {describe_prior_owner(is_even)} prior"
     if distance is None:
-        return f"refinement of {describe_prior_owner(is_even)} prior"
-    distance_name = distance if isinstance(distance, str) else distance.stored_name
-    return f"refinement of {describe_prior_owner(is_even)} prior, {distance_name} distance"
+        return name
+    return f"{name}, {distance if isinstance(distance, str) else distance.stored_name} distance"
 
 
 def _find_named_distance(column: Column, name: str) -> Distance | None:
@@ -372,11 +340,6 @@ def _format_offered_distances(column: Column) -> str:
     return "'nominal', since it has no taxonomy" if column.taxonomy is None else "'semantic' or 'nominal'"
 
 
-def _cast_position(sample: object) -> int:
-    """What was drawn, as the position it is."""
-    return int(cast(int, sample))
-
-
 def _build_quantile(
     aggregate: Aggregate,
     candidates: CandidateGrid,
@@ -385,32 +348,23 @@ def _build_quantile(
     rows: int,
     position_prior: PositionPrior | None,
 ) -> CandidateSelection:
-    name = "permute-and-flip on ranks" if position_prior is None else "exponential mechanism on ranks"
-    arguments = (
-        0,
-        candidates.count - 1,
-        epsilon,
-        1,
-        neighbors,
-        None if position_prior is None else position_prior.used_prior,
-        rows,
-    )
+    prior = None if position_prior is None else position_prior.used_prior
+    arguments = (0, candidates.count - 1, epsilon, 1, neighbors, prior, rows)
     if len(aggregate.orders) == 1:
-        return _attach_prior(
-            position_prior, CandidateSelection(candidates, Quantile.of(aggregate.orders[0], *arguments), name)
-        )
-    return _attach_prior(
-        position_prior, CandidateSelection(candidates, Quantiles.of(aggregate.orders, *arguments), name)
-    )
+        return _build_choice(candidates, Quantile.of(aggregate.orders[0], *arguments), "ranks", position_prior)
+    return _build_choice(candidates, Quantiles.of(aggregate.orders, *arguments), "ranks", position_prior)
 
 
-def _attach_prior(position_prior: PositionPrior | None, selection: CandidateSelection) -> CandidateSelection:
-    """A choice with the prior that is its base measure, if there is one."""
+def _build_choice(
+    candidates: CandidateGrid, mechanism: Quantile | Quantiles | Mode, scores: str, position_prior: PositionPrior | None
+) -> CandidateSelection:
+    """A choice by score, with the prior that is its base measure, if there is one."""
     if position_prior is None:
-        return selection
-    return replace(
-        selection,
-        candidates=selection.candidates.restrict_to_prior(position_prior),
+        return CandidateSelection(candidates, mechanism, f"permute-and-flip on {scores}")
+    return CandidateSelection(
+        candidates.restrict_to_prior(position_prior),
+        mechanism,
+        f"exponential mechanism on {scores}",
         stated_prior=position_prior.stated_prior,
         prior_use=position_prior.prior_use,
     )
@@ -418,10 +372,8 @@ def _attach_prior(position_prior: PositionPrior | None, selection: CandidateSele
 
 def _has_excluded_values(candidates: CandidateGrid, position_prior: PositionPrior) -> bool:
     """Whether a prior holds a value impossible that a choice by rank could return."""
-    return (
-        len(position_prior.used_prior) < candidates.count
-        or candidates.restrict_to_prior(position_prior) is not candidates
-    )
+    has_gaps = len(position_prior.used_prior) < candidates.count
+    return has_gaps or candidates.restrict_to_prior(position_prior) is not candidates
 
 
 def _is_informative(selection: CandidateSelection) -> bool:
@@ -435,7 +387,9 @@ def _is_informative(selection: CandidateSelection) -> bool:
 def _build_rank_selection(
     aggregate: Aggregate, candidates: CandidateGrid, epsilon: Fraction, rows: int
 ) -> CandidateSelection:
-    return CandidateSelection(candidates, _build_extreme(aggregate, candidates, epsilon, rows), "extreme by rank")
+    place, end = EXTREME_PLACES[aggregate.function]
+    extreme = Extreme.of(place, candidates.count, epsilon, rows, end)
+    return CandidateSelection(candidates, extreme, "extreme by rank")
 
 
 def _weigh_rank_mean(
@@ -453,11 +407,10 @@ def _weigh_rank_mean(
         return rank_selection
     mean = select_rank_mean(aggregate, candidates, public_rows, epsilon, stored_mechanism)
     rival = CandidateSelection(candidates, mean, mean.name)
-    prefers_mean = (
-        stored_mechanism == mean.name
-        if stored_mechanism
-        else mean.is_better(*_get_selection_rule(rank_selection.mechanism))
-    )
+    if stored_mechanism:
+        prefers_mean = stored_mechanism == mean.name
+    else:
+        prefers_mean = mean.is_better(*_get_selection_rule(rank_selection.mechanism))
     return replace(rival, rival=rank_selection) if prefers_mean else replace(rank_selection, rival=rival)
 
 
@@ -466,11 +419,6 @@ def _get_selection_rule(mechanism: Quantile | Extreme) -> tuple[Selection, int]:
     if isinstance(mechanism, Extreme):
         return mechanism.mechanism.selection, 1
     return mechanism.selection, mechanism.q.denominator
-
-
-def _build_extreme(aggregate: Aggregate, candidates: CandidateGrid, epsilon: Fraction, rows: int) -> Extreme:
-    place, end = EXTREME_PLACES[aggregate.function]
-    return Extreme.of(place, candidates.count, epsilon, rows, end)
 
 
 def _build_refinement(
@@ -486,17 +434,11 @@ def _build_refinement(
     column = candidates.column
     base_prior = position_prior or build_even_prior(column, candidates.width, candidates.count)
     column_distance = select_column_distance(column) if distance is None else resolve_distance(column, distance)
-    position_refinement = PositionRefinement.of(
-        candidates, base_prior, epsilon, "statistic", neighbors, column_distance
-    )
-    statistic = RefinedStatistic(aggregate, position_refinement, position_prior is None)
+    refinement = PositionRefinement.of(candidates, base_prior, epsilon, "statistic", neighbors, column_distance)
+    statistic = RefinedStatistic(aggregate, refinement, position_prior is None)
     name = format_refinement_name(position_prior is None, distance)
-    return CandidateSelection(
-        position_refinement.candidates,
-        statistic,
-        name,
-        prior_use=None if position_prior is None else position_prior.prior_use,
-    )
+    prior_use = None if position_prior is None else position_prior.prior_use
+    return CandidateSelection(refinement.candidates, statistic, name, prior_use=prior_use)
 
 
 def _build_mode(
@@ -504,7 +446,6 @@ def _build_mode(
 ) -> CandidateSelection:
     # Rows that come only raise counts, so no two counts move apart by more than r.
     bounded_range = rows if neighbors == "add-remove" else 2 * rows
-    selection = Selection.of(epsilon, rows, bounded_range)
-    name = "permute-and-flip on counts" if position_prior is None else "exponential mechanism on counts"
     prior = None if position_prior is None else position_prior.used_prior
-    return _attach_prior(position_prior, CandidateSelection(candidates, Mode(selection, candidates.count, prior), name))
+    mode = Mode(Selection.of(epsilon, rows, bounded_range), candidates.count, prior)
+    return _build_choice(candidates, mode, "counts", position_prior)

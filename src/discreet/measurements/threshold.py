@@ -32,12 +32,8 @@ class Threshold:
 
 def find_rare_count(rate: Fraction, chance: Fraction) -> int:
     """The least m >= 1 for which P(N >= m) = e^(-rate m) / (1 + e^-rate) is certified to be at most the chance."""
-    guess = math.ceil((-_compute_log(chance) - math.log1p(math.exp(-rate))) / float(rate)) - 2
-    least = max(1, guess)
+    log_chance = math.log(chance.numerator) - math.log(chance.denominator)
+    least = max(1, math.ceil((-log_chance - math.log1p(math.exp(-rate))) / float(rate)) - 2)
     while exp_above(-rate * least, EXP_BITS) > chance * (1 + exp_below(-rate, EXP_BITS)):
         least += 1
     return least
-
-
-def _compute_log(chance: Fraction) -> float:
-    return math.log(chance.numerator) - math.log(chance.denominator)

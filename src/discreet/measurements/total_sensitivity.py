@@ -21,10 +21,10 @@ from discreet.schema import Column
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A whole-number combination of the measures. Over all cells and components |change| / scale adds up to at most 1.
+    """A whole-number combination of the measures, and how far one unit moves it, with all the others.
 
-    `square`: likewise change^2 / square, for noise that is measured by the sum of squares. `grain`: the combination is
-    told in whole grains of so much, rounded down; scale and square are in grains.
+    Over all cells and components |change| / l1_sensitivity adds up to at most 1, and change^2 / l2_sensitivity_sq
+    likewise. The combination is in whole grains of `grain`, rounded down; so are both sensitivities.
     """
 
     weights: tuple[int, ...]
@@ -46,9 +46,9 @@ class Component:
 class LinearQuery:
     """What is measured for an aggregate, how far one unit moves it, and what it means.
 
-    What one unit changes is at most `moves` changes, each in one cell and there within `widths`, component by
-    component; where `corners` are given there is one change, and it lies in the polygon they span. With `ranks` the
-    one total is the sum of theirs, and there are no measures.
+    What one unit changes is at most `max_contributions` changes, each in one cell and there within `linf_box`,
+    component by component; where `corners` are given there is one change, and it lies in the polygon they span. With
+    `ranks` the one total is the sum of theirs, and there are no measures.
     """
 
     measures: tuple[ScanMeasure, ...]
@@ -68,7 +68,12 @@ def build_linear_queries(
         case "count":
             return (_build_count(column, aggregate.where, bounds),)
         case "count_distinct":
-            return (_build_distinct(aggregate.where, bounds),)
+            l1_bound = bounds.l0_bound if bounds.is_grouped else 1
+            measure, component = (
+                ScanMeasure("units", where=aggregate.where),
+                Component((1,), l1_bound, Fraction(l1_bound)),
+            )
+            return (LinearQuery((measure,), (component,), Linear(), (1,), l1_bound),)
         case "sum" if column is not None:
             return (_build_sum(column, bounds),)
         case "avg" if column is not None:
@@ -76,7 +81,10 @@ def build_linear_queries(
         case "var" | "stddev" if column is not None:
             return (_build_variance(column, bounds, root=aggregate.function == "stddev"),)
         case "trimmed_mean" if column is not None:
-            return (_build_rank_sum(build_trimmed_ranks(aggregate, column, bounds)),)
+            # A row that is replaced moves the sum of the ranks by at most the domain's width (trimmed_mean.md).
+            ranks = build_trimmed_ranks(aggregate, column, bounds)
+            component = _build_component((), ranks.sensitivity)
+            return (LinearQuery((), (component,), ranks.estimate, (ranks.sensitivity,), ranks=ranks),)
     raise InvalidInput(f"{aggregate.function} is not a total")
 
 
@@ -85,13 +93,6 @@ def _build_count(column: Column | None, where: Predicate, bounds: ContributionBo
     l1_bound = bounds.rows_per_unit * bounds.replace_factor
     component = Component((1,), l1_bound, Fraction(bounds.rows_per_unit**2 * bounds.replace_factor))
     return LinearQuery((measure,), (component,), Linear(), *_compute_linf_box(bounds, 1))
-
-
-def _build_distinct(where: Predicate, bounds: ContributionBounds) -> LinearQuery:
-    l1_bound = bounds.l0_bound if bounds.is_grouped else 1
-    return LinearQuery(
-        (ScanMeasure("units", where=where),), (Component((1,), l1_bound, Fraction(l1_bound)),), Linear(), (1,), l1_bound
-    )
 
 
 def _build_sum(column: Column, bounds: ContributionBounds) -> LinearQuery:
@@ -113,32 +114,22 @@ def _build_means(column: Column, bounds: ContributionBounds) -> tuple[LinearQuer
     rows, width = bounds.rows_per_unit, max(high - low, 1)
     public_rows, measures = bounds.get_public_rows(column), _build_sum_measures(column)[:2]
     if public_rows is not None:
-        ends = low * step, high * step
-        return (
-            LinearQuery(
-                measures[1:], (_build_component((1,), width),), Linear(step / public_rows, low * step, ends), (width,)
-            ),
-        )
+        linear = Linear(step / public_rows, low * step, (low * step, high * step))
+        return (LinearQuery(measures[1:], (_build_component((1,), width),), linear, (width,)),)
     estimate, weights = MeanFromCenter(low, high, step), ((low - high, 2), (1, 0))
     if bounds.is_replace_one and not bounds.is_grouped:
         center_component = _build_component(weights[0], 2 * rows * width)
         count = Component(weights[1], 2 * rows, Fraction(4 * rows**2, 3))
-        box = (2 * rows * width, rows)
-        return LinearQuery(measures, (center_component, count), estimate, box), _build_hexagon_mean(
-            column, bounds, measures, weights
-        )
-    scale, square = rows * bounds.replace_factor * width, bounds.replace_factor * (rows * width) ** 2
-    above, below = (
-        Component(component_weights, scale, Fraction(square)) for component_weights in ((0, 1), (high - low, -1))
-    )
+        box_query = LinearQuery(measures, (center_component, count), estimate, (2 * rows * width, rows))
+        return box_query, _build_hexagon_mean(column, bounds, measures, weights)
+    factor = bounds.replace_factor
+    scale, square = rows * factor * width, Fraction(factor * (rows * width) ** 2)
+    above, below = Component((0, 1), scale, square), Component((high - low, -1), scale, square)
     pair = LinearQuery(measures, (above, below), MeanOfPair(low, high, step), *_compute_linf_box(bounds, width, width))
     # The same two numbers turned by 45 degrees: what one row moves fills a box there.
     sizes = zip(weights, (rows * width, rows), strict=True)
-    rotated_components = tuple(
-        Component(component_weights, 2 * bounds.replace_factor * most, Fraction(2 * bounds.replace_factor * most**2))
-        for component_weights, most in sizes
-    )
-    return pair, LinearQuery(measures, rotated_components, estimate, *_compute_linf_box(bounds, width, 1))
+    rotated = tuple(Component(row, 2 * factor * size, Fraction(2 * factor * size**2)) for row, size in sizes)
+    return pair, LinearQuery(measures, rotated, estimate, *_compute_linf_box(bounds, width, 1))
 
 
 def _build_hexagon_mean(
@@ -151,9 +142,7 @@ def _build_hexagon_mean(
     far, near = -(-2 * rows * width // grain) + rounding, -(-rows * width // grain) + rounding
     corners = (far, 0), (near, rows), (-near, rows), (-far, 0), (-near, -rows), (near, -rows)
     sizes = zip(weights, (far, rows), (grain, 1), strict=True)
-    parts = tuple(
-        Component(component_weights, 2 * most, Fraction(2 * most**2), each) for component_weights, most, each in sizes
-    )
+    parts = tuple(Component(row, 2 * size, Fraction(2 * size**2), unit) for row, size, unit in sizes)
     estimate = MeanFromCenter(column.lower, column.upper, column.step, grain)
     return LinearQuery(measures, parts, estimate, (far, rows), 1, corners)
 
@@ -171,10 +160,7 @@ def _build_variance(column: Column, bounds: ContributionBounds, root: bool) -> L
     weights = (1, 0, 0), (-width, 2, 0), (width**2, -8 * width, 8)
     sizes = [bounds.rows_per_unit * positive_width**power for power in range(3)]
     parts = zip(weights, shares, squares, sizes, strict=True)
-    components = tuple(
-        Component(component_weights, share * size, Fraction(square * size**2))
-        for component_weights, share, square, size in parts
-    )
+    components = tuple(Component(row, share * size, Fraction(square * size**2)) for row, share, square, size in parts)
     box = tuple(most * positive_width**power for power, most in enumerate(per_row))
     first = 0 if public_rows is None else 1
     linf_box, max_contributions = _compute_linf_box(bounds, *box[first:])
@@ -187,19 +173,8 @@ def _build_pairwise_variance(column: Column, rows: int, width: int) -> LinearQue
     l1_bound = (rows - 1) * width**2
     component = Component((0, 0, 0), l1_bound, Fraction(l1_bound**2), paired_rows=rows)
     ends = Fraction(0), Fraction(width**2, 2) * column.step**2
-    return LinearQuery(
-        _build_sum_measures(column),
-        (component,),
-        Linear(column.step**2 / (rows * (rows - 1)), Fraction(0), ends),
-        (l1_bound,),
-    )
-
-
-def _build_rank_sum(ranks: Ranks) -> LinearQuery:
-    """A row that is replaced moves the sum of the ranks by at most the domain's width (trimmed_mean.md)."""
-    return LinearQuery(
-        (), (_build_component((), ranks.sensitivity),), ranks.estimate, (ranks.sensitivity,), ranks=ranks
-    )
+    estimate = Linear(column.step**2 / (rows * (rows - 1)), Fraction(0), ends)
+    return LinearQuery(_build_sum_measures(column), (component,), estimate, (l1_bound,))
 
 
 def _compute_linf_box(bounds: ContributionBounds, *row: int) -> tuple[tuple[int, ...], int]:
@@ -211,8 +186,8 @@ def _compute_linf_box(bounds: ContributionBounds, *row: int) -> tuple[tuple[int,
 
 def _build_sum_measures(column: Column) -> tuple[ScanMeasure, ScanMeasure, ScanMeasure]:
     """The rows with a value, and the sums of code - lower and of its square over them."""
-    what = column.name, column.lower
-    return ScanMeasure("present", column.name), ScanMeasure("sum", *what), ScanMeasure("squares", *what)
+    name, lower = column.name, column.lower
+    return ScanMeasure("present", name), ScanMeasure("sum", name, lower), ScanMeasure("squares", name, lower)
 
 
 def _build_component(weights: tuple[int, ...], l1_sensitivity: int) -> Component:

@@ -39,7 +39,7 @@ GUESS_ERROR = 1 / math.sqrt(12)
 SURE_ERROR = 0.01
 """An error of a choice by rank, in steps of the column, below which it is nearly surely the value itself."""
 RANK_COUNT_FACTOR = 1.03
-"""Of the numbers of ranks that are tried, each to the one before: between two of them the error hardly changes."""
+"""From one number of ranks that is tried to the next: between two of them the error hardly changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,8 @@ def _explain_secret_rows(column: Column, bounds: ContributionBounds) -> str:
         secret = f"and with {bounds.schema.neighbors} neighbours that is secret"
         return f"TRIMMED_MEAN needs a public number of rows, {secret}; declare replace-one and units, {instead}"
     if bounds.rows_per_unit > 1:
-        return (
-            "TRIMMED_MEAN is of one row per unit, and here a unit may have "
-            f"{bounds.rows_per_unit}; ask for AVG or MEDIAN"
-        )
+        rows = bounds.rows_per_unit
+        return f"TRIMMED_MEAN is of one row per unit, and here a unit may have {rows}; ask for AVG or MEDIAN"
     if bounds.where != TRUE:
         return f"TRIMMED_MEAN is of all rows, since how many a filter leaves is secret; leave out WHERE, {instead}"
     if bounds.is_grouped:
@@ -118,16 +116,14 @@ def check_better_than_guess(ranks: Ranks, error: float) -> None:
     """A mean that is farther off than a guess is not sold."""
     column = ranks.candidates.column
     if error > GUESS_ERROR * float(column.size * column.step):
-        raise InvalidInput(
-            f"the {ranks.name} of {column.name} would have an expected error of about {format_number(error)}, more "
-            "than a guess within the bounds; take a smaller share or a larger epsilon, or ask for MEDIAN, which may be "
-            "better"
-        )
+        problem = f"the {ranks.name} of {column.name} would have an expected error of about {format_number(error)}"
+        advice = "take a smaller share or a larger epsilon, or ask for MEDIAN, which may be better"
+        raise InvalidInput(f"{problem}, more than a guess within the bounds; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
 class RankMean:
-    """The value of one rank, the one wanted, told by the mean of the ranks round it."""
+    """The value of one rank, the target, estimated by the mean of the ranks round it."""
 
     ranks: Ranks
     target_rank: int
@@ -146,9 +142,8 @@ class RankMean:
 
     def answer_counts(self, counts: NDArray[np.int64]) -> int:
         """The noisy sum of the positions."""
-        return AddNoise(self.noise, self.ranks.sensitivity, "replace-one").answer_units(
-            self.ranks.sum_positions(counts)
-        )
+        mechanism = AddNoise(self.noise, self.ranks.sensitivity, "replace-one")
+        return mechanism.answer_units(self.ranks.sum_positions(counts))
 
     def value(self, output: int) -> Value:
         """The mean that the sum stands for; of dates the nearest day."""
@@ -165,25 +160,21 @@ class RankMean:
         estimate, column = self.ranks.estimate, self.ranks.candidates.column
         noise = math.sqrt(self.noise.variance()) * float(estimate.slope)
         spread = compute_spread_error(self.ranks.first, self.ranks.last, self.target_rank, self.rows)
-        return math.hypot(
-            noise, spread * float(column.size * column.step), float(estimate.rounding_error) / math.sqrt(3)
-        )
+        rounding = float(estimate.rounding_error) / math.sqrt(3)
+        return math.hypot(noise, spread * float(column.size * column.step), rounding)
 
     def describe_accuracy(self, likely: str, confidence: float) -> str:
         """What may be said of its accuracy without looking."""
         days = " days" if self.ranks.candidates.column.kind == "date" else ""
-        return (
-            f"within {format_upper(self.half_width(confidence))}{days} of the {self.ranks.name} {likely}; how "
-            "far that mean "
-            f"is from the value of rank {self.target_rank} depends on the rows"
-        )
+        statement = f"within {format_upper(self.half_width(confidence))}{days} of the {self.ranks.name} {likely}"
+        return f"{statement}; how far that mean is from the value of rank {self.target_rank} depends on the rows"
 
     def is_better(self, selection: Selection, scores_per_row: int) -> bool:
         """Whether it is clearly nearer than a choice by rank, and from ranks that such a choice might well have hit."""
-        candidates, other = self.ranks.candidates, self.bound_rank_error(selection, scores_per_row)
-        strays = other / float(candidates.column.size * candidates.column.step) * self.rows
+        column, rank_error = self.ranks.candidates.column, self.bound_rank_error(selection, scores_per_row)
+        strays = rank_error / float(column.size * column.step) * self.rows
         farthest = max(self.target_rank - self.ranks.first, self.ranks.last - self.target_rank)
-        return self.expected_error() < BETTER_RATIO * other and farthest <= MAX_STRAY_ERRORS * strays
+        return self.expected_error() < BETTER_RATIO * rank_error and farthest <= MAX_STRAY_ERRORS * strays
 
     def bound_rank_error(self, selection: Selection, scores_per_row: int) -> float:
         """At most the expected error of a choice by rank, on the same even rows."""
@@ -191,11 +182,11 @@ class RankMean:
 
     def explain_rejection(self, selection: Selection, scores_per_row: int) -> str:
         """Why a choice by rank was taken instead: both errors, on the same even rows."""
-        mean_error, other = self.expected_error(), self.bound_rank_error(selection, scores_per_row)
-        is_sure = other < SURE_ERROR * float(self.ranks.candidates.column.step)
-        error_words = "nearly 0" if is_sure else f"at most {format_upper(other)}"
+        mean_error, rank_error = self.expected_error(), self.bound_rank_error(selection, scores_per_row)
+        is_sure = rank_error < SURE_ERROR * float(self.ranks.candidates.column.step)
+        error_words = "nearly 0" if is_sure else f"at most {format_upper(rank_error)}"
         both = f"if the rows are spread evenly its expected error is {error_words}, and that of the {self.name}"
-        if mean_error < BETTER_RATIO * other:
+        if mean_error < BETTER_RATIO * rank_error:
             objection = f"but its ranks reach too far from rank {self.target_rank} to stand for it on other rows"
             return f"{both} is about {format_number(mean_error)}, {objection}"
         return f"{both} is not clearly less: about {format_number(mean_error)}"
@@ -209,7 +200,10 @@ def select_rank_mean(
     if stored_mechanism.startswith(MEAN_OF_RANKS):
         first, _, last = stored_mechanism.removeprefix(MEAN_OF_RANKS).split()[0].partition("..")
         return RankMean.of(Ranks(candidates, int(first), int(last)), target_rank, rows, epsilon)
-    windows = (compute_rank_window(count, target_rank, rows) for count in _list_rank_counts(rows))
+    counts = [1]  # each a little more than the one before; the last is of all ranks
+    while counts[-1] < rows:
+        counts.append(min(max(counts[-1] + 1, int(counts[-1] * RANK_COUNT_FACTOR)), rows))
+    windows = (compute_rank_window(count, target_rank, rows) for count in counts)
     means = (RankMean.of(Ranks(candidates, *ends), target_rank, rows, epsilon) for ends in windows)
     return min(means, key=lambda mean: mean.expected_error())
 
@@ -229,14 +223,6 @@ def compute_rank_window(count: int, target_rank: int, rows: int) -> tuple[int, i
     return first, first + count - 1
 
 
-def _list_rank_counts(rows: int) -> list[int]:
-    """Numbers of ranks, each a little more than the one before; the last is of all."""
-    counts = [1]
-    while counts[-1] < rows:
-        counts.append(min(max(counts[-1] + 1, int(counts[-1] * RANK_COUNT_FACTOR)), rows))
-    return counts
-
-
 def compute_spread_error(first: int, last: int, target_rank: int, rows: int) -> float:
     """How far the mean of ranks is from one of them, as a share of the domain, for rows spread evenly at random.
 
@@ -251,10 +237,8 @@ def compute_spread_error(first: int, last: int, target_rank: int, rows: int) -> 
 def compute_rank_error(
     candidates: CandidateGrid, target_rank: int, rows: int, selection: Selection, scores_per_row: int
 ) -> float:
-    """At most the root mean square error of a choice by rank, if the rows are spread evenly over the domain.
-
-    That of the exponential mechanism, which permute-and-flip is never worse than.
-    """
+    """At most the root mean square error of a choice by rank, if the rows are spread evenly over the domain."""
+    # That of the exponential mechanism, which permute-and-flip is never worse than.
     rows_each = rows / candidates.count
     offsets = np.abs(np.arange(candidates.count) - int((target_rank - 0.5) / rows_each))
     weights = np.exp(-selection.rate * scores_per_row / float(selection.step) * rows_each * offsets)

@@ -81,10 +81,8 @@ class UnitQuery:
 
     def describe_accuracy(self, confidence: float, likely: str = "") -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
         """What may be said of it without looking."""
-        return (
-            f"a draw from {describe_prior_owner(self.is_even_prior)} prior, moved towards the truth; an "
-            "absent person's is the prior itself"
-        )
+        prior = f"{describe_prior_owner(self.is_even_prior)} prior"
+        return f"a draw from {prior}, moved towards the truth; an absent person's is the prior itself"
 
 
 def build_unit_query(
@@ -104,28 +102,18 @@ def build_unit_query(
     position_prior = build_even_prior(*bins) if prior is None else place_prior(*bins, prior, tail)
     prior_use = None if prior is None else position_prior.prior_use
     if prior is not None and not column.categories:
-        narrow_candidates = _narrow_candidates(
-            column,
-            int(position_prior.lowest_codes[0]),
-            int(position_prior.lowest_codes[-1] + position_prior.code_counts[-1]) - 1,
-        )
-        if narrow_candidates.width < candidates.width:
-            candidates = narrow_candidates
-            position_prior = place_in_narrower_bins(
-                position_prior, narrow_candidates.column, narrow_candidates.width, narrow_candidates.count, prior, tail
-            )
-    position_refinement = PositionRefinement.of(
+        # From the lowest possible code to the highest bins may be narrower. A truth beyond them has a position before
+        # the first or after the last, as far away as it is.
+        low, high = int(position_prior.lowest_codes[0]), int(position_prior.lowest_codes[-1])
+        possible_column = replace(column, lower=low, upper=high + int(position_prior.code_counts[-1]) - 1, missing=None)
+        narrow = CandidateGrid.of(possible_column, MAX_CANDIDATES)
+        if narrow.width < candidates.width:
+            candidates, bins = narrow, (possible_column, narrow.width, narrow.count)
+            position_prior = place_in_narrower_bins(position_prior, *bins, prior, tail)
+    refinement = PositionRefinement.of(
         candidates, position_prior, epsilon, "individual", schema.neighbors, column_distance
     )
-    return UnitQuery(position_refinement.candidates, position_refinement, prior is None, name, prior_use)
-
-
-def _narrow_candidates(column: Column, low: int, high: int) -> CandidateGrid:
-    """Candidates from the lowest code that a prior holds possible to the highest: narrower than those of all codes.
-
-    A truth beyond them has a position before the first or after the last, as far away as it is.
-    """
-    return CandidateGrid.of(replace(column, lower=low, upper=high, missing=None), MAX_CANDIDATES)
+    return UnitQuery(refinement.candidates, refinement, prior is None, name, prior_use)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -173,8 +161,7 @@ def build_order_statistic(
     if rows > MAX_INDIVIDUAL_ROWS:
         raise Unsupported(f"individual-dp is offered for at most {MAX_INDIVIDUAL_ROWS:,} rows")
     if column.size > max_values:
-        raise Unsupported(
-            f"individual-dp is offered for columns of at most {max_values:,} values; declare a coarser step"
-        )
+        limit = f"at most {max_values:,} values"
+        raise Unsupported(f"individual-dp is offered for columns of {limit}; declare a coarser step")
     candidates = CandidateGrid.of(column, max_values)
     return OrderStatistic(candidates, IndividualOrderStatistic(statistic, 0, candidates.count - 1, epsilon), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -20,6 +20,7 @@ from discreet.mechanisms.noise import (
     compute_grid_units,
     find_least,
     round_to_grid,
+    to_answer_units,
     to_answer_units_array,
 )
 from discreet.mechanisms.samplers import (
@@ -34,15 +35,15 @@ from discreet.mechanisms.samplers import (
 from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
 from discreet.numeric import as_int, as_number_between, as_positive, format_exact
 from discreet.privacy.guarantee import Guarantee, parse_neighbor_relation
+from discreet.untrusted import set_fields
 
 Units = NDArray[np.int64] | NDArray[np.object_]
 LinearFactors = Sequence[tuple[Fraction | int, Fraction | int]]
-HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
 class NestedBoxes:
-    """Boxes |x_a| <= reach_a + i width_a, i = 0, 1, ...: a box with weight fall^i times its points, then a point.
+    """Boxes |x_a| <= half_width_a + i width_a: a box i = 0, 1, ... with weight fall^i times its points, then a point.
 
     So the law of the point is proportional to fall^i, i the first box that holds it.
     """
@@ -63,9 +64,8 @@ class NestedBoxes:
 
     def compute_tail(self, index: int) -> float:
         """The chance of box `index` or a later one."""
-        return math.exp(-compute_rate(self.fall) * index) * float(
-            sum_series(self.compute_factors(index), self.fall) / self.total
-        )
+        share = float(sum_series(self.compute_factors(index), self.fall) / self.total)
+        return math.exp(-compute_rate(self.fall) * index) * share
 
     def compute_outside(self, limits: Mapping[int, int]) -> float:
         """P(|x_a| > limit_a for some a), for the components named; limits at least 0.
@@ -76,17 +76,15 @@ class NestedBoxes:
         marks = sorted(set(starts.values()))
         total = 0.0
         for index, mark in enumerate(marks):
-            component_caps = {a: limits[a] for a, start in starts.items() if start <= mark}
-            total += self._compute_share_outside(mark, component_caps)
-            total -= self._compute_share_outside(marks[index + 1], component_caps) if index + 1 < len(marks) else 0.0
+            caps = {a: limits[a] for a, start in starts.items() if start <= mark}
+            total += self._compute_share_outside(mark, caps)
+            total -= self._compute_share_outside(marks[index + 1], caps) if index + 1 < len(marks) else 0.0
         return total
 
-    def _compute_share_outside(self, start: int, component_caps: Mapping[int, int]) -> float:
+    def _compute_share_outside(self, start: int, caps: Mapping[int, int]) -> float:
         """The share of points beyond the caps in the boxes from `start` on; the difference is taken exactly."""
         box_factors = self.compute_factors(start)
-        inner_factors = [
-            (2 * component_caps[a] + 1, 0) if a in component_caps else factor for a, factor in enumerate(box_factors)
-        ]
+        inner_factors = [(2 * caps[a] + 1, 0) if a in caps else factor for a, factor in enumerate(box_factors)]
         share = (sum_series(box_factors, self.fall) - sum_series(inner_factors, self.fall)) / self.total
         return math.exp(-compute_rate(self.fall) * start) * float(share)
 
@@ -95,9 +93,8 @@ class NestedBoxes:
         digits = len(build_fall_geometric(self.fall).digits) + max(self.widths).bit_length() + len(self.widths)
         if digits > MAX_WORD_DIGITS:
             rows = [self._sample_one(entropy) for _ in range(size)]
-            return np.array([row[0] for row in rows], dtype=np.object_), np.array(
-                [row[1] for row in rows], dtype=np.object_
-            )
+            indices, points = [row[0] for row in rows], [row[1] for row in rows]
+            return np.array(indices, dtype=np.object_), np.array(points, dtype=np.object_)
         index = self._sample_indices(size, entropy)
         columns = []
         for half_width, width in zip(self.half_widths, self.widths, strict=True):
@@ -131,9 +128,8 @@ def _build_order_chances(boxes: NestedBoxes) -> tuple[Chance, ...]:
 
 def compute_order_odds(boxes: NestedBoxes) -> list[Fraction]:
     """P(J = j | J >= j), where the box drawn is J more than a sum of J + 1 geometrics."""
-    weights = [
-        c * sum_binomial_series(j, boxes.fall) for j, c in enumerate(expand_in_binomials(boxes.compute_factors()))
-    ]
+    coefficients = expand_in_binomials(boxes.compute_factors())
+    weights = [c * sum_binomial_series(j, boxes.fall) for j, c in enumerate(coefficients)]
     return [weight / sum(weights[j:]) for j, weight in enumerate(weights)]
 
 
@@ -180,9 +176,9 @@ def find_best_core(fall: Fraction, components: int) -> float:
 
 
 def _compute_mean_square(core: float, components: int, fall: float, complement: float) -> float:
-    """The mean of (c+i)^2 over boxes, box i with weight fall^i (c+i)^d, times rest^2, rest = 1 - fall.
+    """The mean of (c+i)^2 over boxes, box i with weight fall^i (c+i)^d, times complement^2, complement = 1 - fall.
 
-    `series` by floats, none of them negative: after d factors the terms are made to add up to 1, two more follow.
+    `sum_series` in floats, none of them negative: after d factors the terms are made to add up to 1, two more follow.
     """
     form = np.ones(1)
     places = np.arange(components + 2.0)
@@ -216,22 +212,18 @@ class BoxStaircase:
         exact_epsilon = as_positive(epsilon, "epsilon")
         exact_widths, steps, units = _parse_grid(widths, step)
         fall = compute_fall(exact_epsilon)
-        half_widths = (
-            _find_best_half_widths(units, fall) if core is None else _parse_core_half_widths(core, steps, units)
-        )
-        for name, value in zip(
-            self.__dataclass_fields__,
-            (exact_epsilon, exact_widths, steps, NestedBoxes(half_widths, units, fall)),
-            strict=True,
-        ):
-            object.__setattr__(self, name, value)
+        if core is None:
+            half_widths = _find_best_half_widths(units, fall)
+        else:
+            half_widths = _parse_core_half_widths(core, steps, units)
+        boxes = NestedBoxes(half_widths, units, fall)
+        set_fields(self, epsilon=exact_epsilon, widths=exact_widths, steps=steps, boxes=boxes)
 
     @property
     def core(self) -> tuple[Fraction, ...]:
         """The half widths of the core."""
-        return tuple(
-            (half_width + HALF) * step for half_width, step in zip(self.boxes.half_widths, self.steps, strict=True)
-        )
+        pairs = zip(self.boxes.half_widths, self.steps, strict=True)
+        return tuple((half_width + Fraction(1, 2)) * step for half_width, step in pairs)
 
     @property
     def density_at_zero(self) -> float:
@@ -253,17 +245,14 @@ class BoxStaircase:
 
     def exact_variance(self) -> tuple[Fraction, ...]:
         """The variances as rationals: a uniform number in -m..m has variance m(m+1)/3."""
-        return tuple(
-            mean * step**2 / 3 for mean, step in zip(_compute_mean_squares(self.boxes), self.steps, strict=True)
-        )
+        means = _compute_mean_squares(self.boxes)
+        return tuple(mean * step**2 / 3 for mean, step in zip(means, self.steps, strict=True))
 
     def expected_error(self) -> tuple[float, ...]:
         """The mean of each component's absolute value: m(m+1)/(2m+1) for a uniform number in -m..m."""
         factors = self.boxes.compute_factors()
-        return tuple(
-            float(_compute_box_mean(self.boxes, factors[:a] + factors[a + 1 :], a) * step)
-            for a, step in enumerate(self.steps)
-        )
+        means = (_compute_box_mean(self.boxes, factors[:a] + factors[a + 1 :], a) for a in range(len(factors)))
+        return tuple(float(mean * step) for mean, step in zip(means, self.steps, strict=True))
 
     def tail_units(self, component: int, units: int) -> float:
         """P(|N_a| > units * step_a)."""
@@ -272,11 +261,11 @@ class BoxStaircase:
     def interval(self, confidence: object) -> tuple[tuple[float, float], ...]:
         """For each component by itself the shortest symmetric interval of at least that probability."""
         miss = 1 - float(as_number_between(confidence, 0, 1, "confidence"))
-        ends = [
-            float(step * find_least(lambda width, a=a: self.tail_units(a, width) <= miss))  # type: ignore[misc]
-            for a, step in enumerate(self.steps)
-        ]
-        return tuple((-end, end) for end in ends)
+
+        def find_end(component: int) -> float:
+            return float(self.steps[component] * find_least(lambda end: self.tail_units(component, end) <= miss))
+
+        return tuple((-end, end) for end in map(find_end, range(len(self.steps))))
 
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: the chance that some component of some answer is off by over alpha."""
@@ -291,20 +280,17 @@ class BoxStaircase:
         points = math.prod(a for a, _ in self.boxes.compute_factors(index))
         excess = (miss - self._compute_outside_box(index)) * math.exp(compute_rate(self.boxes.fall) * index)
         size = points - excess * float((1 - self.boxes.fall) * self.boxes.total)
-        return self._find_beta(size, index), size * float(math.prod(self.steps))
+        # The beta of a size between those of box index - 1 (or nothing) and box index, by bisection.
+        factors = self.boxes.compute_factors()
+        low, high = max(index - 1, -min(a / b for a, b in factors)), float(index)
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (low, middle) if math.prod(a + b * middle for a, b in factors) >= size else (middle, high)
+        return (low + high) / 2, size * float(math.prod(self.steps))
 
     def _compute_outside_box(self, index: int) -> float:
-        return self.boxes.compute_outside(
-            {a: (points - 1) // 2 for a, (points, _) in enumerate(self.boxes.compute_factors(index))}
-        )
-
-    def _find_beta(self, size: float, index: int) -> float:
-        """The beta of a size between those of box index - 1 (or nothing) and box index, by bisection."""
-        factors = self.boxes.compute_factors()
-        least_beta = -min(a / b for a, b in factors)
-        return _bisect_value(
-            lambda beta: math.prod(a + b * beta for a, b in factors), size, max(index - 1, least_beta), index
-        )
+        factors = self.boxes.compute_factors(index)
+        return self.boxes.compute_outside({a: (points - 1) // 2 for a, (points, _) in enumerate(factors)})
 
     def epsilon_at(self, units: Sequence[int]) -> Fraction:
         """The pure loss of a shift by that many grid units in each component."""
@@ -333,16 +319,13 @@ class BoxStaircase:
 
     def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
         """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        return to_answer_rows(
-            self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy)), self.steps
-        )
+        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
+        return to_answer_rows(units, self.steps)
 
 
 def to_exact_values(units: Sequence[int] | Units, steps: Sequence[Fraction]) -> tuple[int | Fraction, ...]:
     """Grid units as exact values: whole numbers where the step is whole."""
-    return tuple(
-        int(x) * int(step) if step.denominator == 1 else int(x) * step for x, step in zip(units, steps, strict=True)
-    )
+    return tuple(to_answer_units(int(x), step) for x, step in zip(units, steps, strict=True))
 
 
 def to_answer_rows(units: Units, steps: Sequence[Fraction]) -> NoiseValues:
@@ -375,12 +358,10 @@ def _parse_grid(
     width_list = as_item_list(widths, "the widths")
     steps = as_item_list(step, "the steps") if isinstance(step, Sequence | np.ndarray) else [step] * len(width_list)
     if not width_list or len(steps) != len(width_list):
-        raise InvalidInput(
-            f"give at least one width, and one step or one per width; got {len(width_list)} and {len(steps)}"
-        )
-    rows = [
-        compute_grid_units(as_positive(width, "a width"), grid) for width, grid in zip(width_list, steps, strict=True)
-    ]
+        counts = f"{len(width_list)} and {len(steps)}"
+        raise InvalidInput(f"give at least one width, and one step or one per width; got {counts}")
+    pairs = zip(width_list, steps, strict=True)
+    rows = [compute_grid_units(as_positive(width, "a width"), grid) for width, grid in pairs]
     return tuple(row[0] for row in rows), tuple(row[1] for row in rows), tuple(row[2] for row in rows)
 
 
@@ -388,16 +369,12 @@ def _parse_core_half_widths(core: Sequence[object], steps: Sequence[Fraction], u
     core_values = as_item_list(core, "the core")
     if len(core_values) != len(units):
         raise InvalidInput(f"give the core one half width per component, {len(units)}, got {len(core_values)}")
-    exact_half_widths = [
-        as_positive(half_width, "the core's half width") / step
-        for half_width, step in zip(core_values, steps, strict=True)
-    ]
+    exact_values = [as_positive(half_width, "the core's half width") for half_width in core_values]
+    exact_half_widths = [half_width / step for half_width, step in zip(exact_values, steps, strict=True)]
     for half_width, step, width in zip(exact_half_widths, steps, units, strict=True):
         if half_width > width:
-            raise InvalidInput(
-                f"the core is at most as wide as the widths, {format_exact(width * step)}, got "
-                f"{format_exact(half_width * step)}"
-            )
+            limit, core_text = format_exact(width * step), format_exact(half_width * step)
+            raise InvalidInput(f"the core is at most as wide as the widths, {limit}, got {core_text}")
     return tuple(math.ceil(half_width) - 1 for half_width in exact_half_widths)
 
 
@@ -423,14 +400,6 @@ def _find_best_half_widths(units: tuple[int, ...], fall: Fraction) -> tuple[int,
 
 
 def _compute_box_mean(boxes: NestedBoxes, factors: LinearFactors, component: int) -> Fraction:
-    """Sum over boxes of fall^i times the factors times m (m+1), m the reach of a component, over the sum of points."""
+    """Sum over boxes of fall^i times the factors times m (m+1), m a component's half width, over the sum of points."""
     half_width, width = boxes.half_widths[component], boxes.widths[component]
     return sum_series([*factors, (half_width, width), (half_width + 1, width)], boxes.fall) / boxes.total
-
-
-def _bisect_value(rising_function: Callable[[float], float], value: float, low: float, high: float) -> float:
-    """Where a rising function takes a value, by bisection."""
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (low, middle) if rising_function(middle) >= value else (middle, high)
-    return (low + high) / 2

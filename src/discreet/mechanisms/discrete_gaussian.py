@@ -1,12 +1,8 @@
-"""Discrete Gaussian noise, sampled exactly and calibrated on its own exact sum.
+"""Discrete Gaussian noise, drawn exactly and calibrated on its own exact delta. Proof: discrete_gaussian.md.
 
-Sums of exp(-k^2 / (2 s^2)) over whole numbers, bounded from both sides: the exact delta of discrete Gaussian noise.
-
-Up to s = 2^12 the sums are fixed-point integers rounded outwards, so the bound is proven digit by digit. Beyond, they
-are Euler-Maclaurin sums with their remainder added, in floats with a margin of 2^-30 where their error is below 2^-44.
-Why this gives delta, and the remainder: discrete_gaussian.md.
-
-The discrete Gaussian law, drawn exactly and calibrated on its own exact sum. Proof: discrete_gaussian.md.
+The delta comes from sums of exp(-k^2 / (2 s^2)) over whole numbers, bounded from both sides. Up to s = 2^12 they are
+fixed-point integers rounded outwards, so the bound is proven digit by digit. Beyond, they are Euler-Maclaurin sums
+with their remainder added, in floats with a margin of 2^-30 where their error is below 2^-44.
 """
 
 from __future__ import annotations
@@ -26,10 +22,10 @@ from discreet.mechanisms.continuous_noise import MAX_EPSILON, Gaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise, compute_grid_units
-from discreet.mechanisms.samplers import break_tie, build_exponential_chance
+from discreet.mechanisms.samplers import WORD_BITS, break_tie, build_exponential_chance
 from discreet.numeric import as_int, as_number_between, as_positive, exp_below, exp_bounds, format_exact
 from discreet.privacy.guarantee import Guarantee, NeighborRelation
-from discreet.untrusted import copy_exact_number
+from discreet.untrusted import copy_exact_number, set_fields
 
 MAX_EXACT_SQUARE = 2**24
 """The largest s^2 that is summed term by term."""
@@ -75,9 +71,9 @@ def _bound_upper_sum(square: Fraction, first: int) -> tuple[int, int]:
     Each term is the last times a ratio, each ratio the last times exp(-1/s^2), all rounded outwards. The sum stops
     where a term is negligible; what is left is below a geometric series with the last ratio, since ratios fall.
     """
-    low, high = _bound_exp_minus(Fraction(first * first) / (2 * square))
-    ratio_low, ratio_high = _bound_exp_minus(Fraction(2 * first + 1) / (2 * square))
-    factor_low, factor_high = _bound_exp_minus(1 / square)
+    low, high = exp_bounds(-first * first / (2 * square), PRECISION)
+    ratio_low, ratio_high = exp_bounds(-(2 * first + 1) / (2 * square), PRECISION)
+    factor_low, factor_high = exp_bounds(-1 / square, PRECISION)
     total_low = total_high = 0
     while high > NEGLIGIBLE_TERM:
         total_low, total_high = total_low + low, total_high + high
@@ -85,10 +81,6 @@ def _bound_upper_sum(square: Fraction, first: int) -> tuple[int, int]:
         ratio_low, ratio_high = ratio_low * factor_low >> PRECISION, (ratio_high * factor_high >> PRECISION) + 1
     remainder = (high << PRECISION) // max(1, (1 << PRECISION) - ratio_high) + 1
     return total_low, total_high + remainder
-
-
-def _bound_exp_minus(x: Fraction) -> tuple[int, int]:
-    return exp_bounds(-x, PRECISION)
 
 
 def _bound_delta_smoothly(square: float, shift: int, epsilon: float, last: int) -> Fraction:
@@ -139,11 +131,9 @@ TIE_MARGIN = 2.0**-32
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Noise):
-    """Exact Gaussian noise on a public grid, calibrated on its own exact sum.
+    """Exact Gaussian noise on a public grid: P(N = k step) proportional to exp(-k^2 / (2 s^2)), s^2 = `square`.
 
-    P(N = k step) proportional to exp(-k^2 / (2 s^2)), s^2 = `square` in squared grid units, rational.
-
-    rho-zCDP with rho = units^2 / (2 s^2); (epsilon, delta)-DP where it was calibrated so.
+    rho-zCDP with rho = units^2 / (2 s^2); (epsilon, delta)-DP where it was calibrated so, on its own exact sum.
     """
 
     square: Fraction
@@ -154,15 +144,13 @@ class DiscreteGaussian(Noise):
 
     def __post_init__(self) -> None:
         """A claim of (epsilon, delta) is only carried by a noise that keeps it."""
-        object.__setattr__(self, "square", as_positive(self.square, "sigma squared"))
-        object.__setattr__(self, "units", as_int(self.units, "the sensitivity in grid units"))
-        object.__setattr__(self, "step", as_positive(self.step, "step"))
-        for name in ("epsilon", "delta"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, copy_exact_number(getattr(self, name), name))
+        square, units = as_positive(self.square, "sigma squared"), as_int(self.units, "the sensitivity in grid units")
+        set_fields(self, square=square, units=units, step=as_positive(self.step, "step"))
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("a claim has both an epsilon and a delta")
         if self.epsilon is not None and self.delta is not None:
+            set_fields(self, epsilon=copy_exact_number(self.epsilon, "epsilon"))
+            set_fields(self, delta=copy_exact_number(self.delta, "delta"))
             exact_delta = bound_delta(self.square, self.units, self.epsilon)
             if exact_delta > self.delta:
                 raise InvalidInput(
@@ -176,17 +164,15 @@ class DiscreteGaussian(Noise):
         exact_epsilon = min(requested_epsilon, Fraction(MAX_EPSILON))
         _, grid, units = compute_grid_units(sensitivity, step)
         if exact_delta < MIN_DELTA:
-            raise Unsupported(
-                f"delta must be at least {format_upper(MIN_DELTA)} to be certified, got {format_exact(exact_delta)}"
-            )
-        _check_sigma(Fraction(_guess_sigma_steps(exact_epsilon, exact_delta) * units, SIGMA_FINENESS) ** 2)
-        sigma_steps = _guess_sigma_steps(exact_epsilon, exact_delta)
-        while bound_delta(Fraction(sigma_steps * units, SIGMA_FINENESS) ** 2, units, exact_epsilon) > exact_delta:
+            least = format_upper(MIN_DELTA)
+            raise Unsupported(f"delta must be at least {least} to be certified, got {format_exact(exact_delta)}")
+        sigma_steps = max(1, math.floor(Gaussian.calibrated(exact_epsilon, exact_delta).sigma * SIGMA_FINENESS))
+        _check_sigma(_square_sigma(sigma_steps, units))
+        while bound_delta(_square_sigma(sigma_steps, units), units, exact_epsilon) > exact_delta:
             sigma_steps += max(1, sigma_steps >> 12)
         sigma_steps = _lower_sigma_steps(sigma_steps, units, exact_epsilon, exact_delta)
-        return DiscreteGaussian(
-            _check_sigma(Fraction(sigma_steps * units, SIGMA_FINENESS) ** 2), units, grid, exact_epsilon, exact_delta
-        )
+        square = _check_sigma(_square_sigma(sigma_steps, units))
+        return DiscreteGaussian(square, units, grid, exact_epsilon, exact_delta)
 
     @staticmethod
     def concentrated(rho: object, sensitivity: object = 1, step: object = 1) -> DiscreteGaussian:
@@ -255,7 +241,7 @@ class DiscreteGaussian(Noise):
 
     @cached_property
     def _proposal(self) -> tuple[int, DiscreteLaplace]:
-        """Near its own scale."""
+        """The discrete Laplace noise near the Gaussian's own scale, and that scale."""
         scale = math.isqrt(math.floor(self.square)) + 1
         return scale, DiscreteLaplace(Fraction(1, scale), 1)
 
@@ -269,12 +255,13 @@ class DiscreteGaussian(Noise):
         for position in np.flatnonzero(np.abs(gap) < TIE_MARGIN):
             distance = abs(int(candidates[position])) - self.square / scale
             chance = build_exponential_chance(distance**2 / (2 * self.square))
-            is_accepted[position] = break_tie(chance, int(words[position]), 64, entropy)
+            is_accepted[position] = break_tie(chance, int(words[position]), WORD_BITS, entropy)
         return is_accepted
 
 
-def _guess_sigma_steps(epsilon: Fraction, delta: Fraction) -> int:
-    return max(1, math.floor(Gaussian.calibrated(epsilon, delta).sigma * SIGMA_FINENESS))
+def _square_sigma(sigma_steps: int, units: int) -> Fraction:
+    """Sigma squared in grid units; sigma is counted in fine steps of the sensitivity."""
+    return Fraction(sigma_steps * units, SIGMA_FINENESS) ** 2
 
 
 def _lower_sigma_steps(sigma_steps: int, units: int, epsilon: Fraction, delta: Fraction) -> int:
@@ -282,14 +269,13 @@ def _lower_sigma_steps(sigma_steps: int, units: int, epsilon: Fraction, delta: F
     stride = max(1, sigma_steps >> 6)
     while stride:
         lower = sigma_steps - stride
-        fits = lower > 0 and bound_delta(Fraction(lower * units, SIGMA_FINENESS) ** 2, units, epsilon) <= delta
+        fits = lower > 0 and bound_delta(_square_sigma(lower, units), units, epsilon) <= delta
         sigma_steps, stride = (lower, stride) if fits else (sigma_steps, stride // 2)
     return sigma_steps
 
 
 def _check_sigma(square: Fraction) -> Fraction:
     if square > MAX_SIGMA**2:
-        raise Unsupported(
-            f"a sigma of {format_exact(Fraction(math.isqrt(int(square))))} grid steps is too wide; use a coarser step"
-        )
+        sigma = format_exact(Fraction(math.isqrt(int(square))))
+        raise Unsupported(f"a sigma of {sigma} grid steps is too wide; use a coarser step")
     return square

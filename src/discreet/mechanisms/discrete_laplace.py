@@ -1,8 +1,6 @@
-"""Discrete Laplace noise, and its exact degradation to a smaller epsilon.
+"""Discrete Laplace noise, drawn exactly, and its exact degradation to a smaller epsilon.
 
-The discrete Laplace law, drawn exactly. Proof: discrete_laplace.md.
-
-Turn a discrete Laplace answer into one of a smaller epsilon, exactly. Proof: degradation.md.
+Proofs: discrete_laplace.md and degradation.md.
 """
 
 from __future__ import annotations
@@ -29,17 +27,17 @@ from discreet.mechanisms.samplers import (
 )
 from discreet.numeric import as_positive, exp_bounds
 from discreet.privacy.guarantee import Guarantee, NeighborRelation
+from discreet.untrusted import set_fields
 
 HALF_CHANCE = build_rational_chance(Fraction(1, 2))
 
 
 @dataclass(frozen=True, init=False)
 class DiscreteLaplace(Noise):
-    """Exact Laplace noise on a public grid.
+    """Exact Laplace noise on a public grid: P(N = k step) proportional to exp(-epsilon |k| / units).
 
-    P(N = k step) proportional to exp(-epsilon |k| / units), units the sensitivity in grid steps.
-
-    epsilon-DP for answers on the grid that differ by at most the sensitivity in the l1 norm.
+    `units` is the sensitivity in grid steps. epsilon-DP for answers on the grid that differ by at most the sensitivity
+    in the l1 norm.
     """
 
     epsilon: Fraction
@@ -50,13 +48,7 @@ class DiscreteLaplace(Noise):
     def __init__(self, epsilon: object, sensitivity: object, step: object = 1) -> None:
         width, grid, units = compute_grid_units(sensitivity, step)
         exact_epsilon = as_positive(epsilon, "epsilon")
-        for name, value in (
-            ("epsilon", exact_epsilon),
-            ("sensitivity", width),
-            ("step", grid),
-            ("rate", exact_epsilon / units),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(self, epsilon=exact_epsilon, sensitivity=width, step=grid, rate=exact_epsilon / units)
 
     def probability(self, units: int) -> float:
         """P(N = units * step)."""
@@ -66,12 +58,10 @@ class DiscreteLaplace(Noise):
         return 2 * math.exp(-self.rate * (units + 1)) / (1 + math.exp(-self.rate)) if units >= 0 else 1.0
 
     def variance(self) -> float:
-        return self._compute_sd() ** 2 if self._compute_sd() < 1e150 else math.inf
-
-    def _compute_sd(self) -> float:
-        """The standard deviation, step / (sqrt 2 sinh(rate/2)); infinite where no float holds it."""
+        """The square of step / (sqrt 2 sinh(rate/2)); infinite where no float holds it."""
         half_rate_sinh = math.sinh(self.rate / 2) if self.rate < 1400 else math.inf
-        return float(self.step) / half_rate_sinh / math.sqrt(2) if half_rate_sinh else math.inf
+        deviation = float(self.step) / half_rate_sinh / math.sqrt(2) if half_rate_sinh else math.inf
+        return deviation**2 if deviation < 1e150 else math.inf
 
     def expected_error(self) -> float:
         rate_sinh = math.sinh(self.rate) if self.rate < 700 else math.inf
@@ -110,17 +100,16 @@ def _build_sampler_parts(rate: Fraction) -> tuple[Chance, Geometric, CoinSet]:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceDegradation:
-    """Additional noise for a number that already has the noise `present`, so that its noise becomes `wanted`.
+    """Additional noise for a number that already has `present_noise`, so that its noise becomes `target_noise`.
 
-    It is 0 with probability sinh^2(g2/2) / sinh^2(g1/2), the ratio of the two variances, and otherwise a draw of
-    `wanted`; g1 and g2 are the rates of `present` and `wanted`. It costs nothing: the exact number is not used.
+    It is 0 with probability sinh^2(g2/2) / sinh^2(g1/2), the ratio of the two variances, and otherwise a draw of the
+    target noise; g1 and g2 are the rates of the two. It costs nothing: the exact number is not used.
     """
 
     present_noise: DiscreteLaplace
     target_noise: DiscreteLaplace
 
     def __post_init__(self) -> None:
-        """Both are on one grid, and the noise does not become less."""
         if self.present_noise.step != self.target_noise.step:
             raise InvalidInput("a noisy number is degraded on its own grid; use noises of the same step")
         if self.present_noise.rate < self.target_noise.rate:
@@ -137,16 +126,15 @@ class LaplaceDegradation:
 
 @lru_cache(maxsize=256)
 def build_keep_chance(present_rate: Fraction, target_rate: Fraction) -> Chance:
-    """The chance that nothing is added: sinh^2(wanted/2) / sinh^2(present/2), for rates present > wanted > 0.
+    """The chance that nothing is added: sinh^2(target/2) / sinh^2(present/2), for rates present > target > 0.
 
-    With a = e^-wanted and b = e^-present it is (b/a) ((1 - a)/(1 - b))^2, and b/a = e^-(present - wanted).
+    With a = e^-target and b = e^-present it is (b/a) ((1 - a)/(1 - b))^2, and b/a = e^-(present - target).
     """
 
     def compute_bounds(precision: int) -> tuple[int, int]:
         scaled_one = 1 << precision
-        ratio, small, large = (
-            exp_bounds(-x, precision) for x in (present_rate - target_rate, target_rate, present_rate)
-        )
+        rates = (present_rate - target_rate, target_rate, present_rate)
+        ratio, small, large = (exp_bounds(-rate, precision) for rate in rates)
         if large[1] >= scaled_one:  # too few digits to say anything
             return 0, scaled_one
         lowest = ratio[0] * max(scaled_one - small[1], 0) ** 2 // (scaled_one - large[0]) ** 2

@@ -105,16 +105,12 @@ class PowerFactors:
     def _bound_prefix_sums(self, masses: list[int], precision: int) -> list[tuple[int, int]]:
         """Prefix sums of mass times ratio^i in units of 2^-precision, rounded down and up."""
         low = high = 1 << precision
-        one_step = bound_power(self.ratio, 1, precision)
-        sums, sum_low, sum_high, current_level = [], 0, 0, 0
+        single_step = bound_power(self.ratio, 1, precision)
+        sums, sum_low, sum_high, previous_level = [], 0, 0, 0
         for level, mass in zip(self.levels, masses, strict=True):
-            if level > current_level:
-                step_low, step_high = (
-                    one_step
-                    if level == current_level + 1
-                    else bound_power(self.ratio, level - current_level, precision)
-                )
-                low, high, current_level = low * step_low >> precision, -(-high * step_high >> precision), level
+            if rise := level - previous_level:
+                step_low, step_high = single_step if rise == 1 else bound_power(self.ratio, rise, precision)
+                low, high, previous_level = low * step_low >> precision, -(-high * step_high >> precision), level
             sum_low, sum_high = sum_low + mass * low, sum_high + mass * high
             sums.append((sum_low, sum_high))
         return sums
@@ -147,9 +143,9 @@ class Distribution:
         occupied = [block for block, mass in enumerate(self.masses) if mass]
         factors = dict(zip(occupied, self.factors.to_integers(occupied), strict=True))
         total = sum(factors[block] * self.masses[block] for block in occupied)
-        shares = {(int(m), int(b)) for m, b in zip(self.prior.mass, self.blocks, strict=True)}
-        exact = {(mass, block): Fraction(mass * factors[block], total) for mass, block in shares}
-        return tuple(exact[int(m), int(b)] for m, b in zip(self.prior.mass, self.blocks, strict=True))
+        cells = list(zip(self.prior.mass.tolist(), self.blocks.tolist(), strict=True))
+        exact = {(mass, block): Fraction(mass * factors[block], total) for mass, block in set(cells)}
+        return tuple(exact[cell] for cell in cells)
 
     def law(self) -> dict[Hashable, Fraction]:
         """Outcome to exact probability."""

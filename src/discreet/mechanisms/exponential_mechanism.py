@@ -14,14 +14,12 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.selection_scores import Scores, Selection, align_scores, find_least_share
 from discreet.priors.prior import Prior, copy_prior
 from discreet.privacy.guarantee import Guarantee
+from discreet.untrusted import set_fields
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """A choice among candidates by their scores, with a prior.
-
-    Chooses a candidate with probability proportional to its prior times exp(epsilon score / spread).
-    """
+    """A choice among candidates by their scores: proportional to the prior times exp(epsilon score / spread)."""
 
     selection: Selection
     prior: Prior | None = None
@@ -30,7 +28,7 @@ class Exponential:
         """Copy the prior: its values are those that a choice is made from."""
         if type(self.selection) is not Selection:
             raise InvalidInput("make it with Exponential.of(epsilon, sensitivity)")
-        object.__setattr__(self, "prior", None if self.prior is None else copy_prior(self.prior))
+        set_fields(self, prior=None if self.prior is None else copy_prior(self.prior))
 
     @staticmethod
     def of(
@@ -55,10 +53,9 @@ class Exponential:
     def distribution(self, scores: Scores) -> Distribution:
         """The exact law given the scores. It never leaves: a draw does."""
         base, candidate_scores = align_scores(scores, self.prior)
-        blocks, levels = PowerFactors.assign_blocks(
-            self.selection.compute_levels(candidate_scores, find_least_share(base))
-        )
-        return Distribution(base, blocks, PowerFactors(self.selection.ratio, levels))
+        levels = self.selection.compute_levels(candidate_scores, find_least_share(base))
+        blocks, block_levels = PowerFactors.assign_blocks(levels)
+        return Distribution(base, blocks, PowerFactors(self.selection.ratio, block_levels))
 
     def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
         """One candidate."""

@@ -28,7 +28,7 @@ from discreet.mechanisms.order_statistic import (
 )
 from discreet.numeric import as_int, as_positive, ln_above
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import copy_list, copy_value
+from discreet.untrusted import copy_list, copy_value, set_fields
 
 
 @dataclass(frozen=True, init=False)
@@ -61,10 +61,8 @@ class IndividualVector:
             find_rank(what, 1)
         if not whats:
             raise InvalidInput("ask for at least one order statistic")
-        parts = (whats, as_positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
-        sizes = (as_int(group, "group"), as_positive(pure_epsilon, "E"))
-        for name, value in zip(("whats", "epsilon", "grid", "group", "floor"), parts + sizes, strict=True):
-            object.__setattr__(self, name, value)
+        set_fields(self, whats=whats, epsilon=as_positive(epsilon, "epsilon"), grid=BoundedGrid.of(lower, upper, step))
+        set_fields(self, group=as_int(group, "group"), floor=as_positive(pure_epsilon, "E"))
 
     def cost(self) -> Guarantee:
         """Individual DP at epsilon, and DP at what the floor under the noise really gives."""
@@ -86,19 +84,15 @@ class IndividualVector:
         """One draw around each exact order statistic, clamped to the bounds."""
         units = self.grid.to_units(values)
         noise = build_local_noise(self, units).sample_units(len(self.whats), get_entropy(entropy))
-        exact = np.sort(units)[[find_rank(what, len(units)) - 1 for what in self.whats]]
-        return tuple(
-            self.grid.value(int(statistic_units) + int(shift))
-            for statistic_units, shift in zip(exact, noise, strict=True)
-        )
+        statistics = np.sort(units)[[find_rank(what, len(units)) - 1 for what in self.whats]]
+        return tuple(self.grid.value(int(exact) + int(shift)) for exact, shift in zip(statistics, noise, strict=True))
 
 
 def build_local_noise(mechanism: IndividualVector, units: NDArray[np.int64]) -> DiscreteLaplace:
     """The noise this table gets, in grid units: rate min(epsilon / LS, E / (d W)). Secret."""
     grid = mechanism.grid
     width = len(mechanism.whats) * grid.width
-    sensitivities = [local_sensitivity(units, what, grid.low, grid.high, mechanism.group) for what in mechanism.whats]
-    total = sum(sensitivities)
+    total = sum(local_sensitivity(units, what, grid.low, grid.high, mechanism.group) for what in mechanism.whats)
     if total * mechanism.floor > mechanism.epsilon * width:
         return DiscreteLaplace(mechanism.epsilon, total)
     return DiscreteLaplace(mechanism.floor, width)
@@ -120,8 +114,7 @@ class IndividualOrderStatistic:
         group: object = 1,
         pure_epsilon: object = 20,
     ) -> None:
-        vector = IndividualVector([what], lower, upper, epsilon, step, group, pure_epsilon)
-        object.__setattr__(self, "vector", vector)
+        set_fields(self, vector=IndividualVector([what], lower, upper, epsilon, step, group, pure_epsilon))
 
     def cost(self) -> Guarantee:
         """Individual DP at epsilon, and DP at max(E, ln(E / epsilon) + epsilon)."""
@@ -143,7 +136,7 @@ class TruncatedRangeCount:
     noise: DiscreteLaplace
 
     def __init__(self, epsilon: object) -> None:
-        object.__setattr__(self, "noise", DiscreteLaplace(epsilon, 1))
+        set_fields(self, noise=DiscreteLaplace(epsilon, 1))
 
     def cost(self) -> Guarantee:
         """No promise: the document's figure, so labelled."""

@@ -1,7 +1,7 @@
-"""What every noise says of itself, and the mechanism that adds one to an exact answer.
+"""The interface of every noise, and the mechanism that adds one to an exact answer.
 
 A `Noise` is a law on a public grid, symmetric about 0. `AddNoise` joins it to a sensitivity and a neighbour
-relation, and so has a cost. Nothing a noise says depends on the data.
+relation, and so has a cost. Nothing that a noise states of itself depends on the data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, read_clamped_binary
 from discreet.privacy.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
-from discreet.untrusted import has_exact_type
+from discreet.untrusted import has_exact_type, set_fields
 
 MAX_READABLE = Fraction(10) ** 300
 MAX_GRID_UNITS = 2**200
@@ -92,9 +92,8 @@ class Noise(SymmetricDistribution):
         To add noise to answers on a fractional grid use `AddNoise`, which adds before it rounds: the last bits of a
         float that was added to a float tell what it was added to.
         """
-        return to_answer_units_array(
-            self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy)), self.step
-        )
+        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
+        return to_answer_units_array(units, self.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +122,7 @@ def to_answer_units_array(units: NDArray[np.int64] | NDArray[np.object_], step: 
     if step.denominator != 1:
         return units.astype(np.float64) * float(step.numerator) / float(step.denominator)
     largest = max((abs(int(unit)) for unit in (units.min(), units.max())), default=0) if len(units) else 0
-    scaled: NDArray[np.int64] | NDArray[np.object_] = units
-    if largest * step.numerator >= 2**62:
-        scaled = units.astype(np.object_)
-    return scaled * step.numerator
+    return (units.astype(np.object_) if largest * step.numerator >= 2**62 else units) * step.numerator
 
 
 @lru_cache(maxsize=4096)
@@ -176,9 +172,8 @@ class AddNoise:
             raise InvalidInput(
                 f"{type(noise).__name__} is no noise for one number; use DiscreteLaplace, DiscreteGaussian or Staircase"
             )
-        object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "neighbors", parse_neighbor_relation(neighbors))
+        exact_sensitivity, relation = as_positive(sensitivity, "sensitivity"), parse_neighbor_relation(neighbors)
+        set_fields(self, noise=noise, sensitivity=exact_sensitivity, neighbors=relation)
 
     def cost(self) -> Guarantee:
         """What one answer costs."""
@@ -197,9 +192,9 @@ class AddNoise:
         units = [round_to_grid(answer, self.noise.step) for answer in exact]
         noise = self.noise.sample_units(len(units), get_entropy(entropy))
         sums = [unit + int(shift) for unit, shift in zip(units, noise, strict=True)]
-        if all(abs(total) < 2**62 for total in sums):  # of what leaves, so that the type tells nothing else
-            return to_answer_units_array(np.array(sums, dtype=np.int64), self.noise.step)
-        return to_answer_units_array(np.array(sums, dtype=np.object_), self.noise.step)
+        fits_word = all(abs(total) < 2**62 for total in sums)  # of what leaves, so that the type tells nothing else
+        array: NDArray[Any] = np.array(sums, dtype=np.int64 if fits_word else np.object_)
+        return to_answer_units_array(array, self.noise.step)
 
 
 def list_noise_classes() -> tuple[type[Noise], ...]:
@@ -219,10 +214,9 @@ def round_to_grid(exact: object, step: Fraction) -> int:
     number = read_clamped_binary(exact, -MAX_READABLE, MAX_READABLE)
     if number is None:
         return 0
-    scaled_numerator, scaled_denominator = number.numerator * step.denominator, number.denominator * step.numerator
-    return (2 * scaled_numerator + scaled_denominator) // (
-        2 * scaled_denominator
-    )  # number / step + 1/2, not reduced: that takes longest
+    # number / step + 1/2, not reduced: that takes longest
+    top, bottom = number.numerator * step.denominator, number.denominator * step.numerator
+    return (2 * top + bottom) // (2 * bottom)
 
 
 def as_grid_units(units: object) -> int:

@@ -18,15 +18,16 @@ from discreet.mechanisms.noise import compute_grid_units
 from discreet.mechanisms.staircase import Staircase
 
 Point = tuple[int, ...]
+GridDistribution = Mapping[int, Fraction] | Mapping[Point, Fraction]
 ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
 class DensityCheck:
-    """What a check of the density condition saw.
+    """The result of a check of the density condition.
 
-    worst is the greatest p(x)/p(x + d), None where p(x + d) is 0 and p(x) is not; compared counts the pairs, left
-    those that left the window and were not compared.
+    `worst_ratio` is the greatest p(x)/p(x + d), None where p(x + d) is 0 and p(x) is not; `skipped_pairs` left the
+    window and were not compared.
     """
 
     worst_ratio: Fraction | None
@@ -35,9 +36,7 @@ class DensityCheck:
 
 
 def check_density(
-    distribution: Mapping[int, Fraction] | Mapping[Point, Fraction],
-    differences: Iterable[int | Point],
-    inside: Callable[[Point], bool] = lambda _: True,
+    distribution: GridDistribution, differences: Iterable[int | Point], inside: Callable[[Point], bool] = lambda _: True
 ) -> DensityCheck:
     """Condition (4.2) on a grid: p(x) against p(x + d) for all listed x and all differences d.
 
@@ -51,39 +50,29 @@ def check_density(
     for x, p in probabilities.items():
         for shift in shifts:
             shifted_point = tuple(a + b for a, b in zip(x, shift, strict=True))
-            compared_pairs, skipped_pairs = (
-                (compared_pairs + 1, skipped_pairs) if inside(shifted_point) else (compared_pairs, skipped_pairs + 1)
-            )
-            if inside(shifted_point) and p:
-                shifted_probability = probabilities.get(shifted_point, ZERO)
-                worst_ratio = (
-                    max(worst_ratio, p / shifted_probability)
-                    if shifted_probability and worst_ratio is not None
-                    else None
-                )
+            if not inside(shifted_point):
+                skipped_pairs += 1
+                continue
+            compared_pairs += 1
+            q = probabilities.get(shifted_point, ZERO)
+            if p:
+                worst_ratio = None if worst_ratio is None or not q else max(worst_ratio, p / q)
     return DensityCheck(worst_ratio, compared_pairs, skipped_pairs)
 
 
 def satisfies_density(
-    distribution: Mapping[int, Fraction] | Mapping[Point, Fraction],
+    distribution: GridDistribution,
     differences: Iterable[int | Point],
     ratio: Fraction,
     inside: Callable[[Point], bool] = lambda _: True,
 ) -> bool:
-    """Whether a noise on a grid is private.
-
-    Whether p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside the window.
-    """
+    """Whether a noise is private: p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside."""
     worst_ratio = check_density(distribution, differences, inside).worst_ratio
     return worst_ratio is not None and worst_ratio <= ratio
 
 
-def smaller(
-    first: Mapping[int, Fraction] | Mapping[Point, Fraction], second: Mapping[int, Fraction] | Mapping[Point, Fraction]
-) -> bool:
-    """Which of two noises is smaller.
-
-    Whether the first law is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
+def smaller(first: GridDistribution, second: GridDistribution) -> bool:
+    """Whether the first noise is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
 
     Definition 6 looks at 0..a and -b..0 apart: the same where 0 has no mass, but on a grid it counts 0 twice; on
     the line the sets here are all -b..a (noise_order.md). In more dimensions it is so exactly where moving mass of the
@@ -95,7 +84,12 @@ def smaller(
     scale = math.lcm(*(p.denominator for p in (*sources.values(), *sinks.values())))
     supply = [int(p * scale) for p in sources.values()]
     demand = [int(p * scale) for p in sinks.values()]
-    reachable_sinks = [[j for j, x in enumerate(sinks) if _is_towards_zero(x, y)] for y in sources]
+
+    def is_towards_zero(x: Point, y: Point) -> bool:
+        """Whether x lies in the box spanned by 0 and y."""
+        return all(0 <= a <= b or b <= a <= 0 for a, b in zip(x, y, strict=True))
+
+    reachable_sinks = [[j for j, x in enumerate(sinks) if is_towards_zero(x, y)] for y in sources]
     return compute_max_flow(supply, demand, reachable_sinks) == sum(supply)
 
 
@@ -104,11 +98,6 @@ def _is_smaller_on_line(first: Mapping[Point, Fraction], second: Mapping[Point, 
     gain = {x: first.get((x,), ZERO) - second.get((x,), ZERO) for (x,) in {*first, *second}}
     right, left = ([gain[x * side] for x in sorted(x * side for x in gain if x * side > 0)] for side in (1, -1))
     return gain.get(0, ZERO) + min(accumulate(right, initial=ZERO)) + min(accumulate(left, initial=ZERO)) >= 0
-
-
-def _is_towards_zero(x: Point, y: Point) -> bool:
-    """Whether x lies in the box spanned by 0 and y."""
-    return all(0 <= a <= b or b <= a <= 0 for a, b in zip(x, y, strict=True))
 
 
 def compute_max_flow(supply: Sequence[int], demand: Sequence[int], reachable_sinks: Sequence[Sequence[int]]) -> int:
@@ -139,9 +128,7 @@ def _find_augmenting_path(
 
     From a sink the path goes on to a source that already sends there, and could send elsewhere instead.
     """
-    predecessors: dict[int, tuple[int, int] | None] = dict.fromkeys(
-        s for s, supply_left in enumerate(open_supply) if supply_left
-    )
+    predecessors: dict[int, tuple[int, int] | None] = {s: None for s, spare in enumerate(open_supply) if spare}
     visited_sinks: set[int] = set()
     queue = deque(predecessors)
     while queue:
@@ -151,18 +138,14 @@ def _find_augmenting_path(
                 continue
             visited_sinks.add(sink)
             if open_demand[sink]:
-                return _trace_path(predecessors, source, sink)
+                path = [(source, sink)]
+                while (previous_pair := predecessors[path[0][0]]) is not None:
+                    path.insert(0, previous_pair)
+                return path
             new_sources = [other for other, amount in flow[sink].items() if amount and other not in predecessors]
             predecessors |= dict.fromkeys(new_sources, (source, sink))
             queue.extend(new_sources)
     return []
-
-
-def _trace_path(predecessors: Mapping[int, tuple[int, int] | None], source: int, sink: int) -> list[tuple[int, int]]:
-    path = [(source, sink)]
-    while (previous_pair := predecessors[path[0][0]]) is not None:
-        path.insert(0, previous_pair)
-    return path
 
 
 def staircase_from(half: Sequence[Fraction], epsilon: object, sensitivity: object, step: object = 1) -> Staircase:
@@ -175,7 +158,10 @@ def staircase_from(half: Sequence[Fraction], epsilon: object, sensitivity: objec
     fall = Staircase(epsilon, sensitivity, grid / 2, step).fall
     if len(half) <= units or min(half) <= 0:
         raise InvalidInput(f"give p(0) to p({units}) at least, all above 0")
-    if not _is_private(half, units, fall):
+    # The density condition on the window and one period more; beyond it every pair is a smaller copy of one here.
+    end, extended_half = len(half) + units, [*half, *(fall * p for p in half[-units:])]
+    window = {k: extended_half[abs(k)] for k in range(1 - end, end)}
+    if not satisfies_density(window, range(-units, units + 1), 1 / fall, lambda point: abs(point[0]) < end):
         raise InvalidInput("the noise given is not private: two points within the sensitivity differ too much")
     period = fold_distribution(half, units, fall)
     mass = (period[0] + period[-1]) / 2 + sum(period[1:-1])
@@ -193,15 +179,7 @@ def fold_distribution(half: Sequence[Fraction], units: int, fall: Fraction) -> l
     return [sum(chain, ZERO) + chain[-1] * fall / (1 - fall) for chain in chains]
 
 
-def _is_private(half: Sequence[Fraction], units: int, fall: Fraction) -> bool:
-    """The density condition on the window and one period more; beyond it every pair is a smaller copy of one here."""
-    half_width = len(half) + units
-    extended_half = [*half, *(fall * p for p in half[-units:])]
-    distribution = {k: extended_half[abs(k)] for k in range(1 - half_width, half_width)}
-    return satisfies_density(distribution, range(-units, units + 1), 1 / fall, lambda point: abs(point[0]) < half_width)
-
-
-def _as_points(distribution: Mapping[int, Fraction] | Mapping[Point, Fraction]) -> dict[Point, Fraction]:
+def _as_points(distribution: GridDistribution) -> dict[Point, Fraction]:
     return {_as_point(point): p for point, p in distribution.items()}
 
 

@@ -1,9 +1,7 @@
-"""Order statistics of a secret column: local and smooth sensitivity, and noise scaled to the latter.
+"""Order statistics of a secret column: local and smooth sensitivity, and a pure-DP mechanism with noise at the latter.
 
 Both sensitivities are computed from the data, so they are as secret as the data: neither they nor a noise scale made of
 them may ever leave. The proofs are in the docstrings and in order_statistic.md.
-
-Order statistics with noise that follows the data smoothly: pure differential privacy. Proof: order_statistic.md.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ from discreet.numeric import (
     read_clamped,
 )
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import copy_value
+from discreet.untrusted import copy_value, set_fields
 
 ColumnValues = ArrayLike | Sequence[object]
 MAX_UNITS = 2**61
@@ -71,10 +69,8 @@ class BoundedGrid:
         (low, high), size = parse_bounds(lower, upper), as_positive(step, "step")
         grid = BoundedGrid(low, high, size, math.ceil(low / size), math.floor(high / size))
         if grid.width < 1 or max(-grid.low, grid.high) > MAX_UNITS:
-            raise InvalidInput(
-                "step must leave 2 grid points within the bounds, at most 2^61 on each side of "
-                f"0, got {format_exact(size)}"
-            )
+            rule = "step must leave 2 grid points within the bounds, at most 2^61 on each side of 0"
+            raise InvalidInput(f"{rule}, got {format_exact(size)}")
         return grid
 
     @property
@@ -96,26 +92,19 @@ class BoundedGrid:
         column = require_nonempty(as_column(values))
         if column.dtype.kind == "f":
             return self._units_from_floats(column)
-        if column.dtype.kind == "i" and self._fits_in_words:
-            return self._units_from_integers(column)
+        # Clamped whole numbers times the step's denominator must stay within 64 bits.
+        fits_word = max(-self.low, self.high, 1) * self.step.numerator + self.step.denominator <= MAX_UNITS
+        if column.dtype.kind == "i" and fits_word:
+            # Clamped first, so that the product stays within 64 bits.
+            ends = math.floor(self.low * self.step), math.ceil(self.high * self.step)
+            scaled = np.clip(column.astype(np.int64), *ends) * self.step.denominator // self.step.numerator
+            return np.asarray(np.clip(scaled, self.low, self.high), dtype=np.int64)
         is_float = np.array([isinstance(value, float | np.floating) for value in column])
         units = np.zeros(len(column), dtype=np.int64)
         units[is_float] = self._units_from_floats(column[is_float])
         exact = (clamp_value(value, self.lower, self.upper) for value in column[~is_float])
         units[~is_float] = [min(max(number // self.step, self.low), self.high) for number in exact]
         return units
-
-    @property
-    def _fits_in_words(self) -> bool:
-        """Whether clamped whole numbers times the step's denominator stay within 64 bits."""
-        return max(-self.low, self.high, 1) * self.step.numerator + self.step.denominator <= MAX_UNITS
-
-    def _units_from_integers(self, column: NDArray[Any]) -> NDArray[np.int64]:
-        """Clamped first, so that the product stays within 64 bits."""
-        ends = math.floor(self.low * self.step), math.ceil(self.high * self.step)
-        units = np.clip(column.astype(np.int64), *ends) * self.step.denominator // self.step.numerator
-        clamped: NDArray[np.int64] = np.clip(units, self.low, self.high)
-        return clamped
 
     def _units_from_floats(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """A quotient a few rounding errors below a whole number is that number: 0.3 is three steps of 0.1."""
@@ -214,28 +203,22 @@ def local_sensitivity(
     Replacing g values moves x_(p) at most to x_(p+g) or x_(p-g), and there when the g least go to the upper bound.
     """
     low, high = parse_bounds(lower, upper)
-    size = as_int(group, "group")
-    below, middle, above = _pick_around(require_nonempty(as_column(values)), what, size, low, high)
-    widest = max(above - middle, middle - below)
-    return int(widest) if widest.denominator == 1 else widest
-
-
-def _pick_around(
-    column: NDArray[Any], statistic: OrderStatisticName, group: int, low: Fraction, high: Fraction
-) -> tuple[Fraction, Fraction, Fraction]:
-    """The clamped values at p - g, p and p + g: clamping keeps the order, so three values are picked, then clamped."""
+    size, column = as_int(group, "group"), require_nonempty(as_column(values))
+    rank, count = find_rank(what, len(column)), len(column)
+    ranks = (rank - size, rank, rank + size)
     if column.dtype.kind == "O":
         column = np.array(sorted(clamp_value(value, low, high) for value in column), dtype=np.object_)
-    elif column.dtype.kind == "f":
-        column = np.where(np.isnan(column), -np.inf, column)
-    middle, count = find_rank(statistic, len(column)), len(column)
-    places = [index - 1 for index in (middle - group, middle, middle + group) if 1 <= index <= count]
-    partitioned = column if column.dtype.kind == "O" else np.partition(column, places)
+    else:
+        numbers = np.where(np.isnan(column), -np.inf, column) if column.dtype.kind == "f" else column
+        column = np.partition(numbers, [index - 1 for index in ranks if 1 <= index <= count])
 
     def pick_value(index: int) -> Fraction:
-        return low if index < 1 else high if index > count else clamp_value(partitioned[index - 1], low, high)
+        """Clamping keeps the order, so three values are picked first and then clamped."""
+        return low if index < 1 else high if index > count else clamp_value(column[index - 1], low, high)
 
-    return pick_value(middle - group), pick_value(middle), pick_value(middle + group)
+    below, middle, above = map(pick_value, ranks)
+    widest = max(above - middle, middle - below)
+    return int(widest) if widest.denominator == 1 else widest
 
 
 def smooth_sensitivity(
@@ -252,10 +235,8 @@ def smooth_sensitivity(
         column = np.array([clamp_value(value, Fraction(low), Fraction(high)) for value in column])
     floats = column.astype(np.float64)
     numbers = np.where(np.isnan(floats), low, np.clip(floats, low, high))
-    padded = np.concatenate(([low], np.sort(numbers), [high]))
-    return math.exp(
-        compute_log_smooth_sensitivity(padded, find_rank(what, len(numbers)), float(as_positive(beta, "beta")))
-    )
+    padded, rank = np.concatenate(([low], np.sort(numbers), [high])), find_rank(what, len(numbers))
+    return math.exp(compute_log_smooth_sensitivity(padded, rank, float(as_positive(beta, "beta"))))
 
 
 def compute_log_smooth_sensitivity(padded: NDArray[Any], middle: int, beta: float) -> float:
@@ -264,22 +245,15 @@ def compute_log_smooth_sensitivity(padded: NDArray[Any], middle: int, beta: floa
     Windows with one end at the middle give a first value; a window of k values inside is worth at most
     ln(width) - beta k, so only those with k up to (ln(width) - first) / beta can do better.
     """
-    one_sided_best = _find_one_sided_best(padded, middle, beta)
+    sides = (padded[middle:] - padded[middle], padded[middle] - padded[middle::-1])
+    with np.errstate(divide="ignore"):
+        bests = [float(np.max(np.log(side) - beta * (np.arange(len(side)) - 1.0))) for side in sides]
+    one_sided_best = max(bests)
     max_inner_values = (math.log(padded[-1] - padded[0]) - one_sided_best) / beta
     half_width = len(padded) if max_inner_values >= len(padded) else int(max_inner_values) + 2
     lows = padded[max(0, middle - half_width - 1) : middle + 1]
     highs = padded[middle : middle + half_width + 2]
     return max(one_sided_best, _find_best_window(lows, highs, beta))
-
-
-def _find_one_sided_best(padded: NDArray[Any], middle: int, beta: float) -> float:
-    distances_above = padded[middle:] - padded[middle]
-    distances_below = padded[middle] - padded[middle::-1]
-    with np.errstate(divide="ignore"):
-        return max(
-            float(np.max(np.log(side) - beta * (np.arange(len(side)) - 1.0)))
-            for side in (distances_above, distances_below)
-        )
 
 
 def _find_best_window(lows: NDArray[Any], highs: NDArray[Any], beta: float) -> float:
@@ -322,16 +296,12 @@ def _solve_rows(
 
 MIN_SCALE = 2
 """No noise is narrower than this many grid units; there a dilation costs hardly more than on the real line."""
-
 KAPPA = Fraction(1, 10_000)
 """At least 4 pi / sinh(4 pi) = 0.0000876..., what the grid adds to the cost of a dilation at scales of 2 or more."""
-
 FLOAT_ERROR = Fraction(1, 2**32)
 """More than fifty times the proven error of the float that is the logarithm of the smooth sensitivity."""
-
 SCALE_ROUNDING = Fraction(1, 2**60)
 """More than the relative error of a scale rounded up to a multiple of 2^-64."""
-
 SCALE_FINENESS = 64
 """The scales on offer are a factor of at most e^(1/64) apart."""
 
@@ -356,8 +326,7 @@ class SmoothOrderStatistic:
         exact_epsilon = as_positive(epsilon, "epsilon")
         if not Fraction(1, 10**6) <= exact_epsilon <= 1000:
             raise InvalidInput(f"epsilon must be between 0.000001 and 1000 here, got {format_exact(exact_epsilon)}")
-        for name, value in (("what", what), ("epsilon", exact_epsilon), ("grid", BoundedGrid.of(lower, upper, step))):
-            object.__setattr__(self, name, value)
+        set_fields(self, what=what, epsilon=exact_epsilon, grid=BoundedGrid.of(lower, upper, step))
 
     def cost(self) -> Guarantee:
         """Pure DP at epsilon, one value replaced."""

@@ -22,10 +22,9 @@ MAX_EXACT_CANDIDATES = 200
 class PermuteAndFlip:
     """A choice among candidates by their scores, without a prior.
 
-    Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly.
-
-    The same law as going through the candidates in random order until the first head, and never worse than the
-    exponential mechanism with an even prior at the same cost (McKenna and Sheldon 2020).
+    Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly. The
+    same law as going through the candidates in random order until the first head, and never worse than the exponential
+    mechanism with an even prior at the same cost (McKenna and Sheldon 2020).
     """
 
     selection: Selection
@@ -58,6 +57,10 @@ class PermuteAndFlip:
         levels = self.selection.compute_levels(candidate_scores, 1 / len(candidate_scores))
         return base.support[self.sample_position(levels, get_entropy(entropy))]
 
+    def choose(self, scores: Scores, entropy: Entropy | None) -> int:
+        """The position of one candidate."""
+        return self.sample_position(self.compute_levels(scores), get_entropy(entropy))
+
     def sample_position(self, levels: Integers, entropy: Entropy) -> int:
         """The position of one candidate. The best one always shows heads, so there is always a choice."""
         heads = np.flatnonzero(flip_power_coins(self.selection.ratio, levels, entropy))
@@ -67,13 +70,10 @@ class PermuteAndFlip:
         """The exact law of a small choice: p_c times the mean of 1/(1 + number of other heads)."""
         levels = self.compute_levels(scores)
         if len(levels) > MAX_EXACT_CANDIDATES:
-            raise Unsupported(
-                f"the exact law of permute-and-flip is computed for at most {MAX_EXACT_CANDIDATES} candidates"
-            )
+            limit = MAX_EXACT_CANDIDATES
+            raise Unsupported(f"the exact law of permute-and-flip is computed for at most {limit} candidates")
         chances = [self.selection.ratio ** int(level) for level in levels]
-        return [
-            chance * _compute_mean_share(chances[:index] + chances[index + 1 :]) for index, chance in enumerate(chances)
-        ]
+        return [p * _compute_mean_share(chances[:index] + chances[index + 1 :]) for index, p in enumerate(chances)]
 
 
 def _compute_mean_share(chances: list[Fraction]) -> Fraction:
@@ -81,10 +81,8 @@ def _compute_mean_share(chances: list[Fraction]) -> Fraction:
     counts = [1]
     for chance in chances:
         heads, tails = chance.numerator, chance.denominator - chance.numerator
-        counts = [
-            tails * same_heads + heads * fewer_heads
-            for same_heads, fewer_heads in zip([*counts, 0], [0, *counts], strict=True)
-        ]
+        pairs = zip([*counts, 0], [0, *counts], strict=True)
+        counts = [tails * same_heads + heads * fewer_heads for same_heads, fewer_heads in pairs]
     common = lcm(*range(1, len(counts) + 1))
     shares = sum(count * (common // (heads + 1)) for heads, count in enumerate(counts))
     return Fraction(shares, common * prod(chance.denominator for chance in chances))

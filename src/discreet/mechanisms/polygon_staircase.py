@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -26,21 +26,19 @@ from discreet.mechanisms.noise import NoiseValues, as_grid_units, find_least
 from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
 from discreet.privacy.guarantee import Guarantee, parse_neighbor_relation
+from discreet.untrusted import set_fields
 
 Point = tuple[int, int]
 Rows = NDArray[np.int64]
 
 MAX_VERTEX = 2**18
 """Vertices farther out than this would not fit 64-bit products; take a coarser step."""
-
 CORE_PARTS = 1000
-"""The core is a multiple of 1/THOUSAND of the polygon."""
-
+"""The core is a multiple of 1/CORE_PARTS of the polygon."""
 NEGLIGIBLE_SHARE = 2.0**-40
 """Intervals and expected errors leave out the levels that hold less than this share of the probability."""
-
 MAX_ROWS = 2**26
-"""They sum rows of points, and refuse when there are more than this many."""
+"""Intervals and expected errors sum rows of points, and refuse when there are more than this many."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,9 @@ class Polygon:
             raise InvalidInput(f"the polygon reaches beyond {MAX_VERTEX} steps; take a coarser step")
         if any((-x, -y) not in vertex_set for x, y in self.vertices):
             raise InvalidInput("the polygon must be symmetric about 0: with (x, y) it needs (-x, -y)")
-        if len(vertex_set) < max(4, len(self.vertices)) or not self._is_convex():
+        is_convex = all(b > 0 and ax * x + ay * y <= b for ax, ay, b in self.edges for x, y in self.vertices)
+        if len(vertex_set) < max(4, len(self.vertices)) or not is_convex:
             raise InvalidInput("the vertices must go once around a convex polygon with 0 inside, none listed twice")
-
-    def _is_convex(self) -> bool:
-        return all(b > 0 and ax * x + ay * y <= b for ax, ay, b in self.edges for x, y in self.vertices)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int, int], ...]:
@@ -86,7 +82,7 @@ class Polygon:
     def compute_rows(self, stretch: Fraction) -> tuple[Rows, Rows, Rows]:
         """The lines y = 0, 1, ... of whole points in the stretched polygon: y, least x, greatest x.
 
-        The stretch is a multiple of 1/THOUSAND; a line without whole points has least x = greatest x + 1.
+        The stretch is a multiple of 1/CORE_PARTS; a line without whole points has least x = greatest x + 1.
         """
         y = np.arange(math.floor(stretch * self.half_widths[1]) + 1, dtype=np.int64)
         return y, -self._find_right_ends(stretch, -y), self._find_right_ends(stretch, y)
@@ -108,15 +104,14 @@ def build_symmetric_hull(differences: Sequence[Sequence[object]]) -> tuple[Point
 def _build_hull_chain(points: Sequence[Point]) -> list[Point]:
     """One side of the convex hull (Andrew's monotone chain)."""
     chain: list[Point] = []
-    for point in points:
-        while len(chain) > 1 and _compute_turn(chain[-2], chain[-1], point) <= 0:
+    for x, y in points:
+        while len(chain) > 1:
+            (ax, ay), (bx, by) = chain[-2:]
+            if (bx - ax) * (y - ay) > (by - ay) * (x - ax):
+                break
             chain.pop()
-        chain.append(point)
+        chain.append((x, y))
     return chain
-
-
-def _compute_turn(a: Point, b: Point, c: Point) -> int:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 @dataclass(frozen=True, init=False)
@@ -135,11 +130,7 @@ class PolygonStaircase:
     fall: Fraction
 
     def __init__(
-        self,
-        epsilon: object,
-        vertices: Sequence[Sequence[object]],
-        core: object | None = None,
-        step: object = 1,
+        self, epsilon: object, vertices: Sequence[Sequence[object]], core: object | None = None, step: object = 1
     ) -> None:
         exact_epsilon = as_positive(epsilon, "epsilon")
         fall = compute_fall(exact_epsilon)
@@ -147,20 +138,12 @@ class PolygonStaircase:
         if len(pair) != 2 or any(len(vertex) != 2 for vertex in vertices):
             raise InvalidInput("a polygon lies in the plane: give two numbers per vertex, and one step or two")
         ring = tuple((_parse_vertex(x), _parse_vertex(y)) for x, y in vertices)
-        share = (
-            Fraction(max(1, round(find_best_core(fall, 2) * CORE_PARTS)), CORE_PARTS)
-            if core is None
-            else _parse_core_share(core)
-        )
-        values = (
-            exact_epsilon,
-            Polygon(ring),
-            share,
-            (as_positive(pair[0], "step"), as_positive(pair[1], "step")),
-            fall,
-        )
-        for name, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, name, value)
+        if core is None:
+            share = Fraction(max(1, round(find_best_core(fall, 2) * CORE_PARTS)), CORE_PARTS)
+        else:
+            share = _parse_core_share(core)
+        polygon, steps = Polygon(ring), (as_positive(pair[0], "step"), as_positive(pair[1], "step"))
+        set_fields(self, epsilon=exact_epsilon, polygon=polygon, core=share, steps=steps, fall=fall)
 
     @property
     def density_at_zero(self) -> float:
@@ -211,7 +194,11 @@ class PolygonStaircase:
         """The beta of (alpha, beta)-usefulness: the chance that some component of some answer is off by over alpha."""
         distance = as_positive(alpha, "alpha")
         limits = math.floor(distance / self.steps[0]), math.floor(distance / self.steps[1])
-        miss = sum(weight * self._count_outside(stretch, limits) for stretch, weight in self._iterate_levels())
+        rate, total = compute_rate(self.fall), float(self._level_sums[0])
+        miss = sum(
+            math.exp(-rate * index) / total * self._count_outside(self.core + index, limits)
+            for index in range(_count_levels(self.polygon, self.core, self.fall))
+        )
         return -math.expm1(as_int(answers, "answers") * math.log1p(-miss)) if miss < 1 else 1.0
 
     def _count_outside(self, stretch: Fraction, limits: tuple[int, int]) -> int:
@@ -221,18 +208,10 @@ class PolygonStaircase:
         beyond = np.maximum(right - left + 1, 0) - np.where(y <= limits[1], np.maximum(inside_counts, 0), 0)
         return int(2 * beyond.sum() - beyond[0])
 
-    def _iterate_levels(self) -> Iterator[tuple[Fraction, float]]:
-        """The stretched polygons that count, each with the weight of one of its points."""
-        rate, total = compute_rate(self.fall), float(self._level_sums[0])
-        for index in range(_count_levels(self.polygon, self.core, self.fall)):
-            yield self.core + index, math.exp(-rate * index) / total
-
     @property
     def _marginals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return (
-            _compute_marginal(self.polygon.swap_axes(), self.core, self.fall),
-            _compute_marginal(self.polygon, self.core, self.fall),
-        )
+        of_x = _compute_marginal(self.polygon.swap_axes(), self.core, self.fall)
+        return of_x, _compute_marginal(self.polygon, self.core, self.fall)
 
     def epsilon_at(self, units: Sequence[int]) -> Fraction:
         """The pure loss of a shift by that many grid units in each component."""
@@ -269,8 +248,7 @@ class PolygonStaircase:
         stretch = self.core.numerator + index * self.core.denominator
         x, y = points[:, 0] * self.core.denominator, points[:, 1] * self.core.denominator
         edge_conditions = [ax * x + ay * y <= b * stretch for ax, ay, b in self.polygon.edges]
-        is_inside: NDArray[np.bool_] = np.logical_and.reduce(edge_conditions).astype(np.bool_)
-        return is_inside
+        return np.asarray(np.logical_and.reduce(edge_conditions), dtype=np.bool_)
 
     def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
         """One draw, exact multiples of the steps."""
@@ -278,9 +256,8 @@ class PolygonStaircase:
 
     def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
         """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        return to_answer_rows(
-            self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy)), self.steps
-        )
+        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
+        return to_answer_rows(units, self.steps)
 
 
 def _parse_vertex(number: object) -> int:
@@ -293,14 +270,13 @@ def _parse_vertex(number: object) -> int:
 def _parse_core_share(core: object) -> Fraction:
     share = as_positive(core, "the core")
     if share > 1 or (share * CORE_PARTS).denominator != 1:
-        raise InvalidInput(
-            f"the core must be a multiple of 0.001 of the polygon and at most 1, got {format_exact(share)}"
-        )
+        exact = format_exact(share)
+        raise InvalidInput(f"the core must be a multiple of 0.001 of the polygon and at most 1, got {exact}")
     return share
 
 
 def _build_boxes(polygon: Polygon, core: Fraction, fall: Fraction) -> NestedBoxes:
-    """The boxes around the stretched polygons: floor((core + i) reach) = floor(core reach) + i reach."""
+    """The boxes around the stretched polygons: floor((core + i) width) = floor(core width) + i width."""
     half_widths = polygon.half_widths
     return NestedBoxes((math.floor(core * half_widths[0]), math.floor(core * half_widths[1])), half_widths, fall)
 
@@ -341,7 +317,7 @@ def _sum_squares(last: Rows) -> Rows:
 
 @lru_cache(maxsize=64)
 def _count_levels(polygon: Polygon, core: Fraction, fall: Fraction) -> int:
-    """How many levels to sum: the boxes around the rest hold less than NEGLIGIBLE of the probability."""
+    """How many levels to sum: the boxes around the rest hold less than NEGLIGIBLE_SHARE of the probability."""
     boxes = _build_boxes(polygon, core, fall)
     polygon_share = float(_compute_level_sums(polygon, core, fall)[0] / boxes.total)
     count = find_least(lambda index: index > 0 and boxes.compute_tail(index) <= NEGLIGIBLE_SHARE * polygon_share)

@@ -1,19 +1,10 @@
-"""Quantiles, extreme values and brackets around a quantile, chosen by rank on a public grid.
+"""Quantiles, brackets around a quantile and extreme values, chosen by rank on a public grid.
 
-One quantile, or several in order, chosen by rank on a public grid. Proof: quantile.md.
-
-The rows enter as counts per grid point. Accuracy is stated in ranks, from public facts: how far that is in values
-depends on the data and is not said.
-
-Two grid points with a quantile between them, whatever the rows, at a stated confidence. Proof: quantile_bracket.md.
-
-How far a private quantile is off in values depends on the rows and cannot be told. So the interval is itself drawn:
-each end aims as many ranks outside as its choice may be off.
-
-The largest or smallest values by rank, on a public grid. Proof: extreme_value.md.
-
-The very largest value is one person's, so no private answer can be near it whatever the table: where the bounds lie far
-beyond all rows it may be a value that no row reaches. How many ranks it may be off is told, from public facts.
+Proofs: quantile.md, quantile_bracket.md and extreme_value.md. The rows enter as counts per grid point. Accuracy is
+stated in ranks, from public facts: how far that is in values depends on the rows and cannot be stated. So a bracket is
+itself drawn, each end aimed as many ranks outside as its choice may be off. And no private answer can be near the very
+largest value, which is one person's, whatever the table: where the bounds lie far beyond all rows, an extreme may be a
+value that no row reaches.
 """
 
 from __future__ import annotations
@@ -45,7 +36,7 @@ MAX_ORDER_DENOMINATOR = 10**6
 SPLIT_DENOMINATOR = 10**4
 MAX_ROWS = 2**40
 MIN_ORDER_GAP = Fraction(2, 5)
-"""Of the rows: two orders so far apart are nearer told by parting the rows between them first."""
+"""A share of the rows: two orders so far apart are answered better by parting the rows between them first."""
 Orders = tuple[Fraction, ...]
 SLOTS = 8
 """Among several quantiles a point's rows may go left and right in eighths, so that ties do no harm."""
@@ -64,10 +55,8 @@ class QuantileGrid:
         """A grid of at most a million points, and a prior on it if there is one."""
         prior = None if prior is None else copy_prior(prior)
         whole_grid = Prior.uniform(lower, upper, step)
-        grid = whole_grid.grid or Grid(Fraction(0), Fraction(1))
-        if prior is None:
-            return QuantileGrid(grid, len(whole_grid.mass), None)
-        return QuantileGrid(grid, len(whole_grid.mass), _place_prior_on_grid(prior, grid, len(whole_grid.mass)))
+        grid, count = whole_grid.grid or Grid(Fraction(0), Fraction(1)), len(whole_grid.mass)
+        return QuantileGrid(grid, count, None if prior is None else _place_prior_on_grid(prior, grid, count))
 
     def count_values(self, values: ColumnValues) -> Integers:
         """How many values fall on each point: floored to the grid, clamped; what is no number is left out. Secret."""
@@ -78,15 +67,8 @@ class QuantileGrid:
         return np.bincount(np.clip(places, 0, self.count - 1).astype(np.int64), minlength=self.count)
 
     def check_counts(self, counts: NDArray[np.integer]) -> Integers:
-        """Counts of rows, one per point of the grid, by their type and shape."""
-        array = np.asarray(counts)
-        if array.dtype.kind not in "iu" or array.shape != (self.count,):
-            raise InvalidInput(
-                f"counts are {self.count} whole numbers, one per grid point; make them from rows with counts()"
-            )
-        max_rows = array.dtype.type(min(MAX_ROWS, np.iinfo(array.dtype).max))
-        rows: Integers = np.maximum(np.minimum(array, max_rows).astype(np.int64), 0)
-        return rows
+        """Counts of rows, one per point of the grid, clamped; only their type and shape are checked."""
+        return _clamp_counts(counts, self.count, "; make them from rows with counts()")
 
     def value(self, position: int) -> int | Fraction:
         """The value at a position."""
@@ -100,6 +82,15 @@ class QuantileGrid:
         mass = np.zeros(self.count, dtype=np.int64)
         mass[self.prior.index] = self.prior.mass
         return mass
+
+
+def _clamp_counts(counts: NDArray[np.integer], size: int, advice: str = "") -> Integers:
+    array = np.asarray(counts)
+    if array.dtype.kind not in "iu" or array.shape != (size,):
+        raise InvalidInput(f"counts are {size} whole numbers, one per grid point{advice}")
+    max_rows = array.dtype.type(min(MAX_ROWS, np.iinfo(array.dtype).max))
+    rows: Integers = np.maximum(np.minimum(array, max_rows).astype(np.int64), 0)
+    return rows
 
 
 def _place_prior_on_grid(prior: Prior, grid: Grid, count: int) -> Prior:
@@ -119,10 +110,7 @@ def _place_prior_on_grid(prior: Prior, grid: Grid, count: int) -> Prior:
 
 @dataclass(frozen=True, eq=False)
 class Quantile:
-    """One quantile by rank, on a public grid.
-
-    The q-quantile by permute-and-flip, or with a prior by the exponential mechanism.
-    """
+    """One quantile by rank, on a public grid: by permute-and-flip, or with a prior by the exponential mechanism."""
 
     q: Fraction
     candidates: QuantileGrid
@@ -144,13 +132,8 @@ class Quantile:
         """Check the public facts."""
         rows, exact_epsilon = as_int(rows_per_unit, "rows per unit"), as_rational(epsilon, "epsilon")
         Selection.of(exact_epsilon, 1)
-        return Quantile(
-            parse_order(q),
-            QuantileGrid.of(lower, upper, step, prior),
-            exact_epsilon,
-            parse_neighbor_relation(neighbors),
-            rows,
-        )
+        order, candidates = parse_order(q), QuantileGrid.of(lower, upper, step, prior)
+        return Quantile(order, candidates, exact_epsilon, parse_neighbor_relation(neighbors), rows)
 
     @property
     def selection(self) -> Selection:
@@ -171,24 +154,21 @@ class Quantile:
         """The exact law with a prior, or with an even one."""
         base = self.candidates.prior or Prior.uniform(0, self.candidates.count - 1)
         positioned_prior = Prior(base.mass, base.index, self.candidates.grid, None)
-        return Exponential(self.selection, positioned_prior).distribution(
-            compute_rank_scores(self.candidates.check_counts(counts), self.q)[base.index]
-        )
+        scores = compute_rank_scores(self.candidates.check_counts(counts), self.q)
+        return Exponential(self.selection, positioned_prior).distribution(scores[base.index])
 
     def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> int | Fraction:
-        """One value of the grid, near the quantile of these rows; rows are read as `Candidates.counts` says."""
+        """One value of the grid, near the quantile of these rows; rows are read as by `QuantileGrid.count_values`."""
         return self.answer_counts(self.candidates.count_values(values), entropy)
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int | Fraction:
         """The same, from the number of rows at each point of the grid."""
         if self.candidates.prior is not None:
             distribution = self.distribution(counts)
-            return self.candidates.value(
-                int(distribution.prior.index[distribution.sample_position(get_entropy(entropy))])
-            )
-        choice = PermuteAndFlip(self.selection)
-        levels = choice.compute_levels(compute_rank_scores(self.candidates.check_counts(counts), self.q))
-        return self.candidates.value(choice.sample_position(levels, get_entropy(entropy)))
+            position = distribution.sample_position(get_entropy(entropy))
+            return self.candidates.value(int(distribution.prior.index[position]))
+        scores = compute_rank_scores(self.candidates.check_counts(counts), self.q)
+        return self.candidates.value(PermuteAndFlip(self.selection).choose(scores, entropy))
 
 
 def compute_rank_scores(counts: Integers, q: Fraction) -> Integers:
@@ -242,18 +222,12 @@ class Quantiles:
             raise InvalidInput("several quantiles need a list of orders, such as (0.25, 0.5, 0.75)")
         exact_orders = tuple(parse_order(q) for q in orders)
         if not exact_orders or any(first >= second for first, second in pairwise(exact_orders)):
-            raise InvalidInput(
-                "several quantiles need their orders in rising order, each once, such as (0.25, 0.5, 0.75)"
-            )
+            example = "such as (0.25, 0.5, 0.75)"
+            raise InvalidInput(f"several quantiles need their orders in rising order, each once, {example}")
         rows, exact_epsilon = as_int(rows_per_unit, "rows per unit"), as_rational(epsilon, "epsilon")
         Selection.of(exact_epsilon, 1)
-        return Quantiles(
-            exact_orders,
-            QuantileGrid.of(lower, upper, step, prior),
-            exact_epsilon,
-            parse_neighbor_relation(neighbors),
-            rows,
-        )
+        candidates = QuantileGrid.of(lower, upper, step, prior)
+        return Quantiles(exact_orders, candidates, exact_epsilon, parse_neighbor_relation(neighbors), rows)
 
     @property
     def depth(self) -> int:
@@ -276,10 +250,12 @@ class Quantiles:
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> list[int | Fraction]:
         """The same, from the number of rows at each point of the grid."""
         positions: dict[Fraction, int] = {}
-        all_shares, whole_range = (Fraction(0), Fraction(1)), (0, self.candidates.count - 1)
-        self._split_rows(
-            self.candidates.check_counts(counts), whole_range, self.orders, all_shares, positions, get_entropy(entropy)
+        rows, span, shares = (
+            self.candidates.check_counts(counts),
+            (0, self.candidates.count - 1),
+            (Fraction(0), Fraction(1)),
         )
+        self._split_rows(rows, span, self.orders, shares, positions, get_entropy(entropy))
         return [self.candidates.value(positions[q]) for q in self.orders]
 
     def _split_rows(
@@ -296,15 +272,18 @@ class Quantiles:
             return
         middle, lower, upper = self.choose_split_order(orders, ends)
         split = self.split_distribution(counts, span, coarsen_order((middle - ends[0]) / (ends[1] - ends[0])))
-        position, slot = split.sample(entropy)
-        positions[middle] = position
+        positions[middle], slot = split.sample(entropy)
+        position = positions[middle]
         left, right = split_counts(counts, position, slot)
         self._split_rows(left, (span[0], position), lower, (ends[0], middle), positions, entropy)
         self._split_rows(right, (position, span[1]), upper, (middle, ends[1]), positions, entropy)
 
     def choose_split_order(self, orders: Orders, ends: tuple[Fraction, Fraction]) -> tuple[Fraction, Orders, Orders]:
-        """The order to part the rows at, and those below and above it: the middle one, or where there are two far apart
-        halfway between them, which is not told; a prior is of what is told, so with one it is always one of these."""
+        """The order to part the rows at, and the orders below and above it.
+
+        It is the middle one, or where there are two far apart halfway between them, which is not released; a prior is
+        of what is released, so with a prior it is always one of the orders.
+        """
         half = len(orders) // 2
         if len(orders) % 2 == 0 and self.candidates.prior is None:
             low, high = orders[half - 1 : half + 1]
@@ -364,10 +343,8 @@ def _build_split_selection(share: Fraction, q: Fraction, rows_per_unit: int) -> 
 @lru_cache(maxsize=1024)
 def coarsen_order(q: Fraction) -> Fraction:
     """An order to four digits: the share of rows that a split aims at, which no promise depends on."""
-    return min(
-        max(q.limit_denominator(SPLIT_DENOMINATOR), Fraction(1, SPLIT_DENOMINATOR)),
-        Fraction(SPLIT_DENOMINATOR - 1, SPLIT_DENOMINATOR),
-    )
+    smallest = Fraction(1, SPLIT_DENOMINATOR)
+    return min(max(q.limit_denominator(SPLIT_DENOMINATOR), smallest), 1 - smallest)
 
 
 def lighten_mass(mass: Integers) -> Integers:
@@ -396,7 +373,7 @@ BracketEnd = Literal["low", "high"]
 class Bracket:
     """Two values that a quantile lies between, on a public grid.
 
-    Each end by permute-and-flip with half of epsilon, aimed `off / b` ranks outside the q-quantile, q = a/b.
+    Each end by permute-and-flip with half of epsilon, aimed `rank_offset / b` ranks outside the q-quantile, q = a/b.
     """
 
     q: Fraction
@@ -417,33 +394,18 @@ class Bracket:
         confidence: object = Fraction(95, 100),
     ) -> Bracket:
         """How far outside to aim follows from public facts: each end may miss with half of what confidence leaves."""
-        share, points, exact_epsilon = (
-            parse_order(q),
-            as_int(count, "how many grid points"),
-            as_positive(epsilon, "epsilon"),
-        )
-        rows, exact_confidence = (
-            as_int(rows_per_unit, "rows per unit"),
-            as_number_between(confidence, 0, 1, "confidence"),
-        )
+        order, points = parse_order(q), as_int(count, "how many grid points")
+        exact_epsilon, rows = as_positive(epsilon, "epsilon"), as_int(rows_per_unit, "rows per unit")
+        exact_confidence = as_number_between(confidence, 0, 1, "confidence")
         if exact_confidence > MAX_CONFIDENCE:
-            raise InvalidInput(
-                f"the confidence of an interval is at most {format_exact(MAX_CONFIDENCE)}, got "
-                f"{format_exact(exact_confidence)}"
-            )
-        selection = Selection.of(exact_epsilon / 2, rank_score_sensitivity(share, neighbors, rows))
+            limit, requested = format_exact(MAX_CONFIDENCE), format_exact(exact_confidence)
+            raise InvalidInput(f"the confidence of an interval is at most {limit}, got {requested}")
+        selection = Selection.of(exact_epsilon / 2, rank_score_sensitivity(order, neighbors, rows))
         bound = selection.compute_score_bound((1 + exact_confidence) / 2, 1 / points)
         if bound > min(MAX_RANK_OFFSET, float(selection.step) * MAX_LEVELS):
             raise Unsupported("epsilon is too small for an interval in values; ask with a larger one, or without")
-        return Bracket(
-            share,
-            points,
-            math.floor(bound) + 1,
-            exact_epsilon,
-            parse_neighbor_relation(neighbors),
-            rows,
-            exact_confidence,
-        )
+        offset, relation = math.floor(bound) + 1, parse_neighbor_relation(neighbors)
+        return Bracket(order, points, offset, exact_epsilon, relation, rows, exact_confidence)
 
     @property
     def mechanism(self) -> PermuteAndFlip:
@@ -461,10 +423,7 @@ class Bracket:
 
     def scores(self, counts: NDArray[np.integer], end: BracketEnd) -> Integers:
         """Minus b times how many ranks each point is from the one aimed at; 0 at one point at least."""
-        raw_counts = np.asarray(counts)
-        if raw_counts.dtype.kind not in "iu" or raw_counts.shape != (self.count,):
-            raise InvalidInput(f"counts are {self.count} whole numbers, one per grid point")
-        point_counts: Integers = np.clip(raw_counts, 0, MAX_ROWS).astype(np.int64)
+        point_counts = _clamp_counts(counts, self.count)
         aim = self.q.numerator * int(point_counts.sum()) + (-self.rank_offset if end == "low" else self.rank_offset)
         scaled_through = self.q.denominator * np.cumsum(point_counts)
         scaled_before = scaled_through - self.q.denominator * point_counts
@@ -474,15 +433,8 @@ class Bracket:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> tuple[int, int]:
         """Two positions on the grid, in order, from the number of rows at each point."""
-        mechanism, entropy_source = self.mechanism, get_entropy(entropy)
-        low, high = (
-            mechanism.sample_position(mechanism.compute_levels(self.scores(counts, end)), entropy_source)
-            for end in ("low", "high")
-        )
+        low, high = (self.mechanism.choose(self.scores(counts, end), entropy) for end in ("low", "high"))
         return min(low, high), max(low, high)
-
-
-MAX_RANK = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,7 +454,7 @@ class Extreme:
             raise InvalidInput(f"the end is top or bottom, got {end!r}")
         exact_epsilon, rows = as_positive(epsilon, "epsilon"), as_int(rows_per_unit, "rows per unit")
         points = as_int(count, "how many grid points")
-        if Selection.of(exact_epsilon, rows).compute_score_bound(0.95, 1 / points) > MAX_RANK:
+        if Selection.of(exact_epsilon, rows).compute_score_bound(0.95, 1 / points) > MAX_ROWS:
             raise Unsupported("epsilon is too small for a largest or smallest value; ask with a larger one")
         side: Literal["top", "bottom"] = "top" if end == "top" else "bottom"
         return Extreme(points, as_int(place, "the place"), exact_epsilon, rows, side)
@@ -521,15 +473,15 @@ class Extreme:
         return self.mechanism.score_bound(confidence, self.count)
 
     def scores(self, counts: NDArray[np.integer]) -> Integers:
-        """Minus the number of ranks by which beyond < rank <= beyond + at fails; above 0, by how many it holds."""
-        raw_counts = np.asarray(counts)
-        if raw_counts.dtype.kind not in "iu" or raw_counts.shape != (self.count,):
-            raise InvalidInput(f"counts are {self.count} whole numbers, one per grid point")
-        point_counts: Integers = np.clip(raw_counts.astype(np.int64), 0, MAX_RANK)
+        """Minus the number of ranks by which beyond < rank <= beyond + eq fails; above 0, by how many it holds.
+
+        `beyond` rows lie beyond a point, `eq` at it.
+        """
+        point_counts = _clamp_counts(counts, self.count)
         cumulative_counts = np.cumsum(point_counts[::-1])[::-1] if self.end == "top" else np.cumsum(point_counts)
         score: Integers = np.minimum(cumulative_counts - self.rank, self.rank - 1 - (cumulative_counts - point_counts))
         return score
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int:
         """A position on the grid, from the number of rows at each point."""
-        return self.mechanism.sample_position(self.mechanism.compute_levels(self.scores(counts)), get_entropy(entropy))
+        return self.mechanism.choose(self.scores(counts), entropy)

@@ -34,7 +34,7 @@ from discreet.numeric import (
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, copy_distance, parse_distance
 from discreet.priors.prior import Prior, copy_prior
 from discreet.privacy.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
-from discreet.untrusted import copy_exact_number, copy_text, require_exact_class
+from discreet.untrusted import copy_exact_number, copy_text, require_exact_class, set_fields
 
 RefinementSubject = Literal["statistic", "individual"]
 MAX_EPSILON = Fraction(64)
@@ -43,7 +43,7 @@ MAX_EPSILON = Fraction(64)
 
 @dataclass(frozen=True, slots=True)
 class FactorProfile:
-    """Factors along the prior mass, nearest first: `factor` up to each `until`; and a point mass at the truth."""
+    """Factors along the prior mass, nearest first: one up to each of `mass_limits`; and a point mass at the truth."""
 
     mass_limits: tuple[Fraction, ...]
     step_factors: tuple[Fraction, ...]
@@ -94,26 +94,18 @@ class Refinement:
         else:
             chosen_distance = choose_default_distance(prior) if distance is None else parse_distance(distance)
         subject: RefinementSubject = "individual" if about == "individual" else "statistic"
-        factor = (
-            None
-            if up is None
-            else _drop_rounding_excess(as_rational(up, "up"), exp_below(min(exact_epsilon, MAX_EPSILON)))
-        )
-        return Refinement(
-            prior, exact_epsilon, subject, parse_neighbor_relation(neighbors), chosen_distance, exact_delta, factor
-        )
+        factor, ratio = None if up is None else as_rational(up, "up"), exp_below(min(exact_epsilon, MAX_EPSILON))
+        if factor is not None and ratio < factor <= ratio * (1 + Fraction(1, 2**30)):
+            factor = ratio  # above e^epsilon by rounding alone
+        relation = parse_neighbor_relation(neighbors)
+        return Refinement(prior, exact_epsilon, subject, relation, chosen_distance, exact_delta, factor)
 
     def __post_init__(self) -> None:
         """All that can be refused is refused here, from public facts; what measures the truth is copied."""
-        for name, value in (
-            ("prior", copy_prior(self.prior)),
-            ("distance", copy_distance(self.distance)),
-            ("epsilon", as_positive(self.epsilon, "epsilon")),
-            ("delta", as_rational(self.delta, "delta")),
-            ("up", None if self.up is None else copy_exact_number(self.up, "up")),
-            ("neighbors", parse_neighbor_relation(self.neighbors)),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(self, prior=copy_prior(self.prior), distance=copy_distance(self.distance))
+        set_fields(self, epsilon=as_positive(self.epsilon, "epsilon"), delta=as_rational(self.delta, "delta"))
+        set_fields(self, up=None if self.up is None else copy_exact_number(self.up, "up"))
+        set_fields(self, neighbors=parse_neighbor_relation(self.neighbors))
         if type(self.about) is not str or self.about not in get_args(RefinementSubject):
             raise InvalidInput("about must be 'statistic' or 'individual'")
         if not 0 <= self.delta < 1:
@@ -123,15 +115,11 @@ class Refinement:
         if not isinstance(self.distance, ContinuousDistance) and not all(map(self.distance.knows, self.prior.support)):
             raise InvalidInput("the distance does not know every value of the prior; give it all of them")
         if self.up is not None and not 1 <= self.up <= self.ratio:
-            ratio_text = format_lower(self.ratio, 6)
-            raise InvalidInput(
-                f"up, the factor alpha_u, must be between 1 and e^epsilon = {ratio_text}, got {format_exact(self.up)}"
-            )
+            limits = f"between 1 and e^epsilon = {format_lower(self.ratio, 6)}"
+            raise InvalidInput(f"up, the factor alpha_u, must be {limits}, got {format_exact(self.up)}")
         if self.up is not None and not self.against_prior and self.up < self._min_up:
-            min_up_text = format_upper(self._min_up, 6)
-            raise InvalidInput(
-                f"up must be at least {min_up_text} with delta {format_exact(self.delta)}, got {format_exact(self.up)}"
-            )
+            limit = f"{format_upper(self._min_up, 6)} with delta {format_exact(self.delta)}"
+            raise InvalidInput(f"up must be at least {limit}, got {format_exact(self.up)}")
 
     @property
     def ratio(self) -> Fraction:
@@ -191,15 +179,17 @@ class Refinement:
         Where there is no truth, an absent person or a statistic of nothing, and where the distance does not know it,
         the law is the prior; as much work is done for it. A number is clamped to the range. None of this is reported.
         """
-        keys = self._compute_keys(truth)
-        stand_in = self._compute_keys(self._first_value) if keys is None else keys
-        refined_distribution = self._build_distribution(
-            *_group_rings(self.prior.index if stand_in is None else stand_in)
-        )
+        keys, grid = self._compute_keys(truth), self.prior.grid
         if keys is None:
-            return Distribution(
-                self.prior, np.zeros(len(self.prior.mass), dtype=np.int64), RationalFactors((Fraction(1),))
-            )
+            first_value = grid.value(int(self.prior.index[0])) if grid else (self.prior.values or (None,))[0]
+            stand_in = self._compute_keys(first_value)
+        else:
+            stand_in = keys
+        rings = _group_rings(self.prior.index if stand_in is None else stand_in)
+        refined_distribution = self._build_distribution(*rings)
+        if keys is None:
+            no_blocks = np.zeros(len(self.prior.mass), dtype=np.int64)
+            return Distribution(self.prior, no_blocks, RationalFactors((Fraction(1),)))
         return refined_distribution
 
     def answer(self, truth: object, entropy: Entropy | None = None) -> Hashable:
@@ -223,11 +213,6 @@ class Refinement:
         miss = build_bayes_errors(self).miss_probability(float(as_positive(alpha, "alpha")))
         return 1 - (1 - miss) ** as_int(answers, "answers")
 
-    @property
-    def _first_value(self) -> Hashable:
-        grid, values = self.prior.grid, self.prior.values
-        return grid.value(int(self.prior.index[0])) if grid else (values or (None,))[0]
-
     def _compute_keys(self, truth: object) -> NDArray[np.int64] | None:
         """Whole numbers in the order of distance from the truth; None where it has no distance."""
         prior, distance = self.prior, self.distance
@@ -238,25 +223,23 @@ class Refinement:
             return None
         if isinstance(distance, NominalDistance):
             number = read_clamped(truth, -MAX_READABLE, MAX_READABLE) if prior.numeric else None
-            truth_index = {value: place for place, value in enumerate(prior.support)}.get(
-                truth if number is None else number
-            )
+            places = {value: place for place, value in enumerate(prior.support)}
+            truth_index = places.get(truth if number is None else number)
             return None if truth_index is None else (np.arange(len(prior.mass)) != truth_index).astype(np.int64)
         exact = distance.keys(truth, prior.support)
-        places = {key: place for place, key in enumerate(sorted(set(exact)))}
-        return np.array([places[key] for key in exact], dtype=np.int64)
+        ranks = {key: rank for rank, key in enumerate(sorted(set(exact)))}
+        return np.array([ranks[key] for key in exact], dtype=np.int64)
 
     def _build_distribution(self, order: NDArray[np.int64], ends: NDArray[np.int64]) -> Distribution:
         """Give every ring the profile's mean over the prior mass it covers: one per step and per ring cut."""
         sums = np.concatenate(([0], np.cumsum(self.prior.mass[order])))
         total, profile = self.prior.total, self.profile
         starts = np.concatenate(([0], ends[:-1]))
-        cut_rings = {0} if profile.atom else set()
-        for mass_limit in profile.mass_limits[:-1]:
-            cut_rings.add(int(np.searchsorted(sums[ends], math.floor(mass_limit * total), side="right")))
-        steps = np.searchsorted(
-            [math.floor(mass_limit * total) for mass_limit in profile.mass_limits[:-1]], sums[starts], side="right"
-        )
+        limits = [math.floor(mass_limit * total) for mass_limit in profile.mass_limits[:-1]]
+        cut_rings = {int(np.searchsorted(sums[ends], limit, side="right")) for limit in limits}
+        if profile.atom:
+            cut_rings.add(0)
+        steps = np.searchsorted(limits, sums[starts], side="right")
         values = list(profile.step_factors)
         blocks = np.empty(len(order), dtype=np.int64)
         ring_blocks = steps.astype(np.int64)
@@ -280,7 +263,7 @@ def refine(
 ) -> Distribution:
     """The prior refined towards the truth. `up` is the factor alpha_u; without it the best one for this prior.
 
-    Draw from it once and release the draw: epsilon-DP under `neighbours`, (epsilon, delta)-DP with a delta.
+    Draw from it once and release the draw: epsilon-DP under `neighbors`, (epsilon, delta)-DP with a delta.
     The distribution itself tells the truth; it never leaves.
     """
     return Refinement.of(prior, epsilon, about, neighbors, distance, delta, up).distribution(truth)
@@ -297,8 +280,3 @@ def _group_rings(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 def choose_default_distance(prior: Prior) -> Distance:
     """|x - y| for numbers; equal or not for all else."""
     return ContinuousDistance() if prior.numeric else NominalDistance()
-
-
-def _drop_rounding_excess(up: Fraction, ratio: Fraction) -> Fraction:
-    """A factor that is above e^epsilon by rounding alone is e^epsilon."""
-    return ratio if ratio < up <= ratio * (1 + Fraction(1, 2**30)) else up

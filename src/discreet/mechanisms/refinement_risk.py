@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +41,16 @@ MAX_CACHED_SUMS = 2**16
 def find_best_share(prior: Prior, distance: Distance, ratio: float, truth_mass: Array | None = None) -> float:
     """The s in (0, 1) for which alpha_u = ratio^s, alpha_d = ratio^(s-1) has the least Bayes risk, ties broken.
 
-    The risk is the mean squared distance between the truth and the best estimate of it given the draw; `stated` is the
-    law of the truth on the prior's support where it is not the prior.
+    The risk is the mean squared distance between the truth and the best estimate of it given the draw; `truth_mass` is
+    the law of the truth on the prior's support where it is not the prior.
     """
     if isinstance(distance, ContinuousDistance):
         line = PriorLine.of(prior, MAX_RISK_CELLS if truth_mass is None else MAX_RISK_CELLS // 2, truth_mass)
         return _minimize_risk(lambda share: line.compute_risk(ratio**share, ratio ** (share - 1)), len(line.mass))
     if len(prior.mass) <= MAX_CATEGORIES:
-        web = DistanceTable.of(prior, distance)
-        return _minimize_risk(lambda share: web.compute_regret(ratio**share, ratio ** (share - 1)), len(web.mass) ** 2)
+        table = DistanceTable.of(prior, distance)
+        size = len(table.mass) ** 2
+        return _minimize_risk(lambda share: table.compute_regret(ratio**share, ratio ** (share - 1)), size)
     return 0.5
 
 
@@ -59,16 +60,16 @@ def _minimize_risk(risk: Callable[[float], float], size: int) -> float:
     center = float(min(shares[1:-1], key=risk))
     low, high, ratio = max(center - gap, gap / 10), min(center + gap, 1 - gap / 10), (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = risk(left), risk(right)
+    left_risk, right_risk = risk(left), risk(right)
     for _ in range(7):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
+        if left_risk <= right_risk:
+            high, right, right_risk = right, left, left_risk
             left = high - ratio * (high - low)
-            at_left = risk(left)
+            left_risk = risk(left)
         else:
-            low, left, at_left = left, right, at_right
+            low, left, left_risk = left, right, right_risk
             right = low + ratio * (high - low)
-            at_right = risk(right)
+            right_risk = risk(right)
     return (low + high) / 2
 
 
@@ -91,16 +92,15 @@ class CellCover:
     def sum_weights(self, weights: Array, size: int) -> Array:
         """For every cell, the weights of the truths that it is near to."""
         covered_weights = np.where(self.is_empty, 0.0, weights)
-        return np.cumsum(
-            np.bincount(self.low, covered_weights, size + 1) - np.bincount(self.high, covered_weights, size + 1)
-        )[:size]
+        starts, stops = (np.bincount(ends, covered_weights, size + 1) for ends in (self.low, self.high))
+        return np.cumsum(starts - stops)[:size]
 
 
 @dataclass(frozen=True, eq=False)
 class PriorLine:
     """Prior mass on consecutive cells 0..m-1, its prefix sums, and the cells that hold truths.
 
-    `stated` is the law of the truth on those cells, where it is not the prior.
+    `truth_mass` is the law of the truth on those cells, where it is not the prior.
     """
 
     mass: Array
@@ -110,7 +110,7 @@ class PriorLine:
 
     @staticmethod
     def of(prior: Prior, max_cells: int, truth_mass: Array | None = None) -> PriorLine:
-        """The prior on consecutive cells, at most `most` of them: finer grids are gathered."""
+        """The prior on consecutive cells, at most `max_cells` of them: finer grids are gathered."""
         share, offset = prior.mass / prior.total, prior.index - prior.index[0]
         if int(offset[-1]) >= max_cells:
             offset = _clip_tails(offset, share)
@@ -120,9 +120,7 @@ class PriorLine:
         truth_cells = np.flatnonzero(mass)
         if truth_mass is None:
             return PriorLine(mass, truth_cells, width * step)
-        cell_truth_mass: Array = np.bincount(offset // width, weights=truth_mass, minlength=len(mass)).astype(
-            np.float64
-        )
+        cell_truth_mass = np.bincount(offset // width, weights=truth_mass, minlength=len(mass)).astype(np.float64)
         return PriorLine(mass, truth_cells, width * step, cell_truth_mass[truth_cells])
 
     def compute_prefix_sums(self, power: int) -> Array:
@@ -137,7 +135,6 @@ class PriorLine:
 
     @cached_property
     def _mass_before(self) -> Array:
-        """The mass before each cell."""
         return self.compute_prefix_sums(0)
 
     @cached_property
@@ -159,9 +156,8 @@ class PriorLine:
             middle = (low + high) // 2
             fits = self.sum_within(middle, self._mass_before) <= target
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-        return _build_ball(
-            target, low, self.sum_within(low, self._mass_before), self.sum_within(low + 1, self._mass_before)
-        )
+        inside, outside = (self.sum_within(radius, self._mass_before) for radius in (low, low + 1))
+        return _build_ball(target, low, inside, outside)
 
     def compute_risk(self, up: float, down: float) -> float:
         """The mean squared error of the posterior mean, in cells.
@@ -169,22 +165,20 @@ class PriorLine:
         Where the prior is right it is the prior variance less that of the posterior mean.
         """
         prior_masses, centered, variance = self._centered_truths
-        ball = self.find_balls(compute_near_mass(up, down))
-        covers = [self._build_cover(ball.radius), self._build_cover(ball.radius + 1)]
+        ball, size = self.find_balls(compute_near_mass(up, down)), len(self.mass)
+        inner, outer = self._build_cover(ball.radius), self._build_cover(ball.radius + 1)
 
         def weigh_answers(weights: Array) -> Array:
             """For every draw, the weights of the truths by how likely each makes it."""
-            return np.asarray(
-                down * weights.sum() + (up - down) * self._spread_weights(weights, ball.ring_share, covers)
-            )
+            in_ball = inner.sum_weights(weights * (1 - ball.ring_share), size)
+            near = in_ball + outer.sum_weights(weights * ball.ring_share, size)
+            return np.asarray(down * weights.sum() + (up - down) * near)
 
         zeroth, first = weigh_answers(prior_masses), weigh_answers(prior_masses * centered)
         if self.truth_mass is not None:
             guess = np.divide(first, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
-            stated_mass, stated_mean, stated_square = (
-                weigh_answers(self.truth_mass * centered**power) for power in range(3)
-            )
-            return float((self.mass * (stated_square - 2 * guess * stated_mean + guess**2 * stated_mass)).sum())
+            total, mean, square = (weigh_answers(self.truth_mass * centered**power) for power in range(3))
+            return float((self.mass * (square - 2 * guess * mean + guess**2 * total)).sum())
         informed = np.divide(first**2, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
         # Not dot products: their threads wait for one another on a busy machine.
         return float(variance - (self.mass * informed).sum())
@@ -196,17 +190,9 @@ class PriorLine:
         centered = self.truth_cells.astype(np.float64) - float((prior_masses * self.truth_cells).sum())
         return prior_masses, centered, float((prior_masses * centered**2).sum())
 
-    def _spread_weights(self, weights: Array, share: Array, covers: Sequence[CellCover]) -> Array:
-        """For every cell, the weights of the truths whose ball holds it, and their share where it is on the ring."""
-        size, (inner, outer) = len(self.mass), covers
-        return inner.sum_weights(weights * (1 - share), size) + outer.sum_weights(weights * share, size)
-
     def _build_cover(self, radius: Indices) -> CellCover:
-        low, high = (
-            np.maximum(self.truth_cells - radius, 0),
-            np.minimum(self.truth_cells + radius, len(self.mass) - 1) + 1,
-        )
-        return CellCover(low, high, radius < 0)
+        high = np.minimum(self.truth_cells + radius, len(self.mass) - 1) + 1
+        return CellCover(np.maximum(self.truth_cells - radius, 0), high, radius < 0)
 
 
 def _build_ball(target: float, radius: Indices, inside: Array, outside: Array) -> MassBall:
@@ -242,10 +228,8 @@ class DistanceTable:
     def of(prior: Prior, distance: Distance) -> DistanceTable:
         """Measure every pair once."""
         mass, pair_distances = prior.mass / prior.total, tabulate_distances(distance, prior.support)
-        rings = [_find_rings(row, mass) for row in pair_distances]
-        return DistanceTable(
-            mass, pair_distances**2, np.array([start for start, _ in rings]), np.array([end for _, end in rings])
-        )
+        starts, ends = zip(*(_find_rings(row, mass) for row in pair_distances), strict=True)
+        return DistanceTable(mass, pair_distances**2, np.array(starts), np.array(ends))
 
     def compute_risk(self, up: float, down: float) -> float:
         """The mean squared distance of the best guess among the values, given the draw."""
@@ -305,17 +289,8 @@ def _find_rings(row: Array, mass: Array) -> tuple[Array, Array]:
     return start, sums[np.searchsorted(ranked, row + 1e-12, side="right")]
 
 
-class RefinementErrors(Protocol):
-    """How far draws fall from truths, the prior being right."""
-
-    def mean_distance(self) -> float: ...
-    def mean_square(self) -> float: ...
-    def miss_probability(self, alpha: float) -> float: ...
-    def interval(self, confidence: float) -> tuple[float, float]: ...
-
-
-def build_bayes_errors(refinement: Refinement) -> RefinementErrors:
-    """The errors of a refinement's draws."""
+def build_bayes_errors(refinement: Refinement) -> NumericErrors | CategoricalErrors:
+    """How far a refinement's draws fall from truths, the prior being right."""
     if isinstance(refinement.distance, ContinuousDistance):
         return NumericErrors.of(refinement)
     if len(refinement.prior.mass) > MAX_CATEGORIES:
@@ -343,13 +318,12 @@ class NumericErrors:
         return NumericErrors(line, factors[-1], jumps, balls, float(profile.atom))
 
     def _compute_mean(self, sum_inside: Callable[[Indices], Array]) -> float:
-        """The mean of a quantity that `inside` sums over the cells up to a radius from each truth."""
+        """The mean of a quantity that `sum_inside` sums over the cells up to a radius from each truth."""
         everywhere = np.full(len(self.line.truth_cells), len(self.line.mass), dtype=np.int64)
         total = self.last_factor * sum_inside(everywhere)
         for jump, ball in zip(self.factor_jumps, self.balls, strict=True):
-            total = total + jump * (
-                (1 - ball.ring_share) * sum_inside(ball.radius) + ball.ring_share * sum_inside(ball.radius + 1)
-            )
+            inner, outer = sum_inside(ball.radius), sum_inside(ball.radius + 1)
+            total = total + jump * ((1 - ball.ring_share) * inner + ball.ring_share * outer)
         return float(self.line.mass[self.line.truth_cells] @ total)
 
     def mean_distance(self) -> float:
@@ -401,10 +375,8 @@ class CategoricalErrors:
     def of(refinement: Refinement) -> CategoricalErrors:
         """One refined law for each truth."""
         values, mass = refinement.prior.support, refinement.prior.mass / refinement.prior.total
-        joint = np.array(
-            [weight * refinement.distribution(value).floats() for value, weight in zip(values, mass, strict=True)]
-        )
-        return CategoricalErrors(joint, tabulate_distances(refinement.distance, values))
+        rows = [refinement.distribution(value).floats() for value in values]
+        return CategoricalErrors(mass[:, None] * np.array(rows), tabulate_distances(refinement.distance, values))
 
     def mean_distance(self) -> float:
         return float((self.joint * self.pair_distances).sum())

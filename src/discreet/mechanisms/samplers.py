@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -40,17 +39,13 @@ class Chance:
 
     def digits(self, count: int) -> int:
         """The first `count` binary digits: floor(2^count p)."""
-        if count not in self.digit_cache:
-            self.digit_cache[count] = self._compute_digits(count)
-        return self.digit_cache[count]
-
-    def _compute_digits(self, count: int) -> int:
         extra = 32
-        while True:
+        while count not in self.digit_cache:
             low, high = self.bounds(count + extra)
             if low >> extra == high >> extra:
-                return low >> extra
+                self.digit_cache[count] = low >> extra
             extra *= 2
+        return self.digit_cache[count]
 
 
 def build_rational_chance(p: Fraction) -> Chance:
@@ -58,11 +53,7 @@ def build_rational_chance(p: Fraction) -> Chance:
     if not 0 <= p <= 1:
         raise InvalidInput("a probability lies between 0 and 1")
 
-    def compute_bounds(precision: int) -> tuple[int, int]:
-        value = (p.numerator << precision) // p.denominator
-        return value, value
-
-    return Chance(compute_bounds)
+    return Chance(lambda precision: ((p.numerator << precision) // p.denominator,) * 2)
 
 
 def build_exponential_chance(x: Fraction) -> Chance:
@@ -72,12 +63,16 @@ def build_exponential_chance(x: Fraction) -> Chance:
 
 def build_logistic_chance(x: Fraction, twice: bool = False) -> Chance:
     """1/(1 + e^x), or 2/(1 + e^x), for x > 0."""
+    return build_odds_chance(build_exponential_chance(x), twice)
+
+
+def build_odds_chance(odds: Chance, twice: bool = False) -> Chance:
+    """v/(1+v) from the bounds on v, or 2v/(1+v)."""
 
     def compute_bounds(precision: int) -> tuple[int, int]:
-        scaled_one = 1 << precision
-        low, high = exp_bounds(-x, precision + 2)
+        low, high = odds.bounds(precision + 2)
         unit = 1 << (precision + 2)
-        return (low * scaled_one << twice) // (unit + low), -((-high * scaled_one << twice) // (unit + high))
+        return (low << precision << twice) // (unit + low), -((-high << precision << twice) // (unit + high))
 
     return Chance(compute_bounds)
 
@@ -143,9 +138,7 @@ class Geometric:
     @staticmethod
     def of(rate: Fraction) -> Geometric:
         """The geometric law with ratio e^-rate, rate > 0."""
-        count = 0
-        while rate * 2**count < TAIL_EXPONENT:
-            count += 1
+        count = count_geometric_digits(rate)
         digits = tuple(build_logistic_chance(rate * 2**index) for index in range(count))
         return Geometric(rate, digits, build_exponential_chance(rate * 2**count))
 
@@ -179,6 +172,14 @@ class Geometric:
         for position in np.flatnonzero(flip_coins(self.tail, size, entropy)):
             value[position] += (1 + self.sample_beyond(entropy)) << len(self.digits)
         return value
+
+
+def count_geometric_digits(rate: Fraction) -> int:
+    """How many digits of a geometric number with ratio e^-rate are drawn one by one."""
+    count = 0
+    while rate * 2**count < TAIL_EXPONENT:
+        count += 1
+    return count
 
 
 def flip_coins(chance: Chance, size: int, entropy: Entropy) -> NDArray[np.bool_]:
@@ -239,12 +240,10 @@ def build_power_chance(ratio: Fraction, power: int) -> Chance:
 def flip_power_coins(ratio: Fraction, powers: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
     """One coin per element, of chance ratio^power: 16 digits each, more where they tie."""
     words = np.frombuffer(entropy.take(2 * len(powers)), dtype="<u2")
-    max_power = int(powers.max())
-    thresholds = (
-        _compute_power_digits(ratio, np.arange(max_power + 1))[powers]
-        if max_power < len(powers)
-        else _compute_power_digits(ratio, powers)
-    )
+    if (max_power := int(powers.max())) < len(powers):
+        thresholds = _compute_power_digits(ratio, np.arange(max_power + 1))[powers]
+    else:
+        thresholds = _compute_power_digits(ratio, powers)
     heads: NDArray[np.bool_] = words < thresholds
     for position in np.flatnonzero(words == thresholds):
         chance = build_power_chance(ratio, int(powers[position]))
@@ -264,11 +263,7 @@ def _compute_power_digits(ratio: Fraction, powers: NDArray[np.int64]) -> NDArray
     doubtful = np.flatnonzero((np.abs(scaled - nearest) < 2.0**-20) & (nearest > 0))
     for boundary in np.unique(nearest[doubtful]).astype(np.int64):
         run = doubtful[nearest[doubtful] == boundary]
-        levels = np.unique(powers[run])
-        first_passed = bisect_left(range(len(levels)), 1, key=partial(_has_passed, ratio, levels, int(boundary)))
-        digits[run] = np.where(np.isin(powers[run], levels[:first_passed]), boundary, boundary - 1)
+        levels = np.unique(powers[run]).tolist()
+        passed = bisect_left(levels, 1, key=lambda n: build_power_chance(ratio, n).digits(SHORT_BITS) < boundary)
+        digits[run] = np.where(np.isin(powers[run], levels[:passed]), boundary, boundary - 1)
     return digits
-
-
-def _has_passed(ratio: Fraction, levels: NDArray[np.int64], boundary: int, index: int) -> bool:
-    return build_power_chance(ratio, int(levels[index])).digits(SHORT_BITS) < boundary

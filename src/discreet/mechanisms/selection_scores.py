@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, exp_above, read_clamped_binary
 from discreet.priors.prior import Prior, copy_prior
-from discreet.untrusted import copy_items
+from discreet.untrusted import copy_items, set_fields
 
 Integers = NDArray[np.int64]
 Scores = Mapping[Hashable, object] | Sequence[object] | NDArray[np.generic]
 RATIO_BITS = 48
-"""The weight kept per step of score is a multiple of 2^-BITS."""
+"""The weight kept per step of score is a multiple of 2^-RATIO_BITS."""
 STEPS_PER_SPREAD = 1024
 """Without a step, scores are floored to so many steps per spread if they have more: one part in so many is lost."""
 MIN_LEVELS = 4096
@@ -43,10 +43,9 @@ class Selection:
     def __post_init__(self) -> None:
         if {type(self.epsilon), type(self.step)} != {Fraction}:
             raise InvalidInput("make it with Selection.of(epsilon, sensitivity)")
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        object.__setattr__(self, "step", as_positive(self.step, "step"))
-        object.__setattr__(self, "spread", as_int(self.spread, "the spread, in steps"))
-        object.__setattr__(self, "whole_scores", bool(self.whole_scores))
+        set_fields(self, epsilon=as_positive(self.epsilon, "epsilon"), step=as_positive(self.step, "step"))
+        spread = as_int(self.spread, "the spread, in steps")
+        set_fields(self, spread=spread, whole_scores=bool(self.whole_scores))
 
     @staticmethod
     def of(epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None) -> Selection:
@@ -57,14 +56,18 @@ class Selection:
         """
         exact_epsilon, width = as_positive(epsilon, "epsilon"), as_positive(sensitivity, "sensitivity")
         score_range = 2 * width if bounded_range is None else as_positive(bounded_range, "the bounded range")
-        grid = _choose_default_step(width, score_range) if step is None else as_positive(step, "step")
+        if step is not None:
+            grid = as_positive(step, "step")
+        elif width.denominator == score_range.denominator == 1:
+            grid = Fraction(max(1, min(2 * width, score_range) // STEPS_PER_SPREAD))
+        else:
+            grid = 2 * width / STEPS_PER_SPREAD
         symmetric_spread, is_exact = 2 * math.ceil(width / grid), step is None and grid == 1
         if bounded_range is None:
             return Selection(exact_epsilon, grid, symmetric_spread, is_exact)
         # A change x moves a floored score by floor(x) or ceil(x) steps: symmetric bounds are kept, others widen by 1.
-        return Selection(
-            exact_epsilon, grid, min(symmetric_spread, math.ceil(score_range / grid) + (not is_exact)), is_exact
-        )
+        spread = min(symmetric_spread, math.ceil(score_range / grid) + (not is_exact))
+        return Selection(exact_epsilon, grid, spread, is_exact)
 
     @property
     def ratio(self) -> Fraction:
@@ -99,50 +102,38 @@ class Selection:
             return np.minimum(below, max_levels).astype(np.int64)
         if self.whole_scores and not all(isinstance(score, int | np.integer) for score in scores):
             raise InvalidInput("scores that are not whole numbers need a public step; give step=, such as 0.001")
+        top, bottom = self.step.numerator, self.step.denominator
         exact = [read_clamped_binary(score, -MAX_READABLE_SCORE, MAX_READABLE_SCORE) for score in scores]
-        score_steps = [None if score is None else self._floor_score(score) for score in exact]
+        # Floored without the quotient itself, which takes longest to reduce.
+        score_steps = [
+            None if score is None else score.numerator * bottom // (score.denominator * top) for score in exact
+        ]
         best = max((score for score in score_steps if score is not None), default=0)
-        return np.array(
-            [max_levels if score is None else min(best - score, max_levels) for score in score_steps], dtype=np.int64
-        )
-
-    def _floor_score(self, score: Fraction) -> int:
-        """In whole steps; without the quotient itself, to reduce which takes longest."""
-        return score.numerator * self.step.denominator // (score.denominator * self.step.numerator)
-
-
-def _choose_default_step(width: Fraction, score_range: Fraction) -> Fraction:
-    if width.denominator == score_range.denominator == 1:
-        return Fraction(max(1, min(2 * width, score_range) // STEPS_PER_SPREAD))
-    return 2 * width / STEPS_PER_SPREAD
+        levels = [max_levels if score is None else min(best - score, max_levels) for score in score_steps]
+        return np.array(levels, dtype=np.int64)
 
 
 def align_scores(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[object] | NDArray[np.generic]]:
     """The candidates with their base measure, and the scores in the same order: that of the prior's support."""
     prior = None if prior is None else copy_prior(prior)
     raw_scores: object = scores
-    if (
-        not isinstance(raw_scores, Mapping | np.ndarray | Sequence)
-        or isinstance(raw_scores, str)
-        or len(raw_scores) == 0
-    ):
+    is_listed = isinstance(raw_scores, Mapping | np.ndarray | Sequence) and not isinstance(raw_scores, str)
+    if not is_listed or len(scores) == 0:
         raise InvalidInput("scores must be a list, an array or a mapping from candidates to scores, of at least one")
     if not isinstance(scores, Mapping):
         if prior is not None and len(prior.mass) != len(scores):
-            raise InvalidInput(
-                f"the prior has {len(prior.mass)} values and there are {len(scores)} scores; they must match"
-            )
+            counts = f"the prior has {len(prior.mass)} values and there are {len(scores)} scores"
+            raise InvalidInput(f"{counts}; they must match")
         return prior or Prior.uniform(0, len(scores) - 1), _narrow_scores(scores)
     base = prior or Prior.weights(dict.fromkeys(scores, 1))
-    score_of_value = {_canonicalize_candidate(value): score for value, score in copy_items(scores, "scores")}
-    if any(value not in score_of_value for value in base.support):
+    items = copy_items(scores, "scores")
+    # A float stands for its decimal text, as in a prior.
+    score_of = {
+        as_rational(value, "a candidate") if isinstance(value, float) else value: score for value, score in items
+    }
+    if any(value not in score_of for value in base.support):
         raise InvalidInput("every value of the prior needs a score")
-    return base, [score_of_value[value] for value in base.support]
-
-
-def _canonicalize_candidate(value: Hashable) -> Hashable:
-    """A float by its decimal text, as a prior reads it."""
-    return as_rational(value, "a candidate") if isinstance(value, float) else value
+    return base, [score_of[value] for value in base.support]
 
 
 def _narrow_scores(scores: Sequence[object] | NDArray[np.generic]) -> Sequence[object] | NDArray[np.generic]:

@@ -26,11 +26,7 @@ def distinct_sensitivity(neighbors: str = "add-remove") -> Fraction:
 
 
 def sum_sensitivity(
-    lower: object,
-    upper: object,
-    neighbors: str = "add-remove",
-    rows_per_unit: object = 1,
-    every_row: bool = False,
+    lower: object, upper: object, neighbors: str = "add-remove", rows_per_unit: object = 1, every_row: bool = False
 ) -> Fraction:
     """Rows clamped to [L, U], up to r of them per unit, any of which a filter or a gap may drop.
 
@@ -90,7 +86,7 @@ def order_sensitivity(what: OrderStatisticName, lower: object, upper: object) ->
 
 
 def rank_score_sensitivity(q: object, neighbors: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
-    """r max(a, b-a), and r b under replace-one, for the `rank_score` of every candidate.
+    """r max(a, b-a), and r b under replace-one, for the rank score (`compute_rank_scores`) of every candidate.
 
     A row adds b-a or -a to one argument of the max, -(b-a) or a to the other; replacing it changes each by at most b.
     """

@@ -16,11 +16,12 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise, compute_grid_units, find_least
 from discreet.mechanisms.samplers import (
     MAX_WORD_DIGITS,
-    TAIL_EXPONENT,
     Chance,
     Geometric,
+    build_odds_chance,
     build_power_chance,
     build_rational_chance,
+    count_geometric_digits,
     flip_coin,
     flip_coins,
     sample_uniform_array,
@@ -28,6 +29,7 @@ from discreet.mechanisms.samplers import (
 )
 from discreet.numeric import as_number_between, as_positive, exp_below, format_exact, ln_below
 from discreet.privacy.guarantee import Guarantee, NeighborRelation
+from discreet.untrusted import set_fields
 
 MAX_EPSILON = 100
 """Beyond it the steps stay as high as at 100: the second step is then met less than once in e^100 draws."""
@@ -35,14 +37,13 @@ MAX_EPSILON = 100
 
 @dataclass(frozen=True, init=False)
 class Staircase(Noise):
-    """The least noise for one number, on a public grid.
+    """The least noise for one number, on a public grid: P(N = k step) proportional to fall^level(k).
 
-    P(N = k step) proportional to fall^level(k): level 0 is the core, the others are as wide as the sensitivity.
-
-    The core is |k| < points; level i >= 1 is points + (i-1) units <= |k| < points + i units, units the
-    sensitivity in grid steps. With a fractional core, (1-part) of the law with core `points` and part of the one
-    with `points + 1`, both before scaling. core = (points - 1/2 + part) step, from step/2 to (units - 1/2) step.
-    epsilon-DP for answers on the grid that differ by at most the sensitivity; no private symmetric law is smaller.
+    Level 0 is the core, |k| < points; level i >= 1 is as wide as the sensitivity, points + (i-1) units <= |k| < points
+    + i units, units the sensitivity in grid steps. With a fractional core, (1-part) of the law with core `points` and
+    part of the one with `points + 1`, both before scaling. core = (points - 1/2 + part) step, from step/2 to
+    (units - 1/2) step. epsilon-DP for answers on the grid that differ by at most the sensitivity; no private symmetric
+    law is smaller.
     """
 
     epsilon: Fraction
@@ -59,24 +60,10 @@ class Staircase(Noise):
         exact_epsilon, core_half_width = as_positive(epsilon, "epsilon"), as_positive(core, "the core's half width")
         core_points = core_half_width / grid + Fraction(1, 2)
         if not 1 <= core_points <= units:
-            max_half_width = (units - Fraction(1, 2)) * grid
-            raise InvalidInput(
-                f"the core's half width must be between {format_exact(grid / 2)} and {format_exact(max_half_width)}, "
-                f"got {format_exact(core_half_width)}"
-            )
-        points = math.floor(core_points)
-        values = (
-            exact_epsilon,
-            width,
-            grid,
-            core_half_width,
-            units,
-            points,
-            core_points - points,
-            compute_fall(exact_epsilon),
-        )
-        for name, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, name, value)
+            limits = f"{format_exact(grid / 2)} and {format_exact((units - Fraction(1, 2)) * grid)}"
+            raise InvalidInput(f"the core's half width must be between {limits}, got {format_exact(core_half_width)}")
+        set_fields(self, epsilon=exact_epsilon, sensitivity=width, step=grid, core=core_half_width, units=units)
+        set_fields(self, points=math.floor(core_points), part=core_points % 1, fall=compute_fall(exact_epsilon))
 
     @classmethod
     def least_variance(cls, epsilon: object, sensitivity: object, step: object = 1) -> Staircase:
@@ -85,11 +72,8 @@ class Staircase(Noise):
         fall = compute_fall(as_positive(epsilon, "epsilon"))
 
         def is_rising(points: int) -> bool:
-            second_moment, next_second_moment = (
-                _sum_second_moment(units, fall, points),
-                _sum_second_moment(units, fall, points + 1),
-            )
-            return (next_second_moment - second_moment) * _sum_mass(units, fall, points) >= 2 * second_moment
+            moment, next_moment = (_sum_second_moment(units, fall, core) for core in (points, points + 1))
+            return (next_moment - moment) * _sum_mass(units, fall, points) >= 2 * moment
 
         return cls(epsilon, sensitivity, (_find_first_true(is_rising, units) - Fraction(1, 2)) * grid, step)
 
@@ -171,9 +155,8 @@ class Staircase(Noise):
         if len(odds.level.digits) + self.units.bit_length() > MAX_WORD_DIGITS:
             return np.array([self._sample_one(odds, entropy) for _ in range(size)], dtype=np.object_)
         is_wider = flip_coins(odds.wider, size, entropy)
-        is_inside = np.where(
-            is_wider, flip_coins(odds.inside[1], size, entropy), flip_coins(odds.inside[0], size, entropy)
-        )
+        inside_wider, inside_narrower = (flip_coins(chance, size, entropy) for chance in reversed(odds.inside))
+        is_inside = np.where(is_wider, inside_wider, inside_narrower)
         core_points = self.points + is_wider.astype(np.int64)
         offset = sample_uniform_array(np.where(is_inside, 2 * core_points - 1, 2 * self.units), entropy)
         far = core_points + odds.level.sample_many(size, entropy) * self.units + offset % self.units
@@ -286,9 +269,8 @@ def _build_odds(units: int, fall: Fraction, points: int, part: Fraction) -> Samp
 @lru_cache(maxsize=256)
 def build_fall_geometric(fall: Fraction) -> Geometric:
     """The geometric law (1 - fall) fall^k by its digits: digit i is 1 with probability v/(1+v), v = fall^(2^i)."""
-    rate, count = ln_below(1 / fall, 80), 0
-    while rate * 2**count < TAIL_EXPONENT:
-        count += 1
+    rate = ln_below(1 / fall, 80)
+    count = count_geometric_digits(rate)
     digits = tuple(build_digit_chance(fall, index) for index in range(count))
     return Geometric(rate, digits, build_power_chance(fall, 2**count))
 
@@ -301,11 +283,4 @@ def build_digit_chance(fall: Fraction, index: int) -> Chance:
     """
     if index == 0:
         return build_rational_chance(fall / (1 + fall))
-    power = build_power_chance(fall, 2**index)
-
-    def compute_bounds(precision: int) -> tuple[int, int]:
-        low, high = power.bounds(precision + 2)
-        unit = 1 << (precision + 2)
-        return (low << precision) // (unit + low), -((-high << precision) // (unit + high))
-
-    return Chance(compute_bounds)
+    return build_odds_chance(build_power_chance(fall, 2**index))

@@ -2,7 +2,7 @@
 
 A distance is public and only orders outcomes; privacy never depends on it (refinement.md). `keys` gives whole numbers
 in the same order, so that ties are exact. A distance measures the truth itself, so it is one of the classes here and is
-made of plain values: `plain_distance` copies one that comes from a caller, and refuses a subclass.
+made of plain values: `copy_distance` copies one that comes from a caller, and refuses a subclass.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import ClassVar
 from discreet.errors import InvalidInput
 from discreet.numeric import MAX_EXPONENT, as_positive, is_hashable, read_clamped
 from discreet.priors.taxonomy import Taxonomy, copy_taxonomy
-from discreet.untrusted import copy_list, copy_text, copy_value, has_type, require_exact_class
+from discreet.untrusted import copy_list, copy_text, copy_value, has_type, require_exact_class, set_fields
 
 KEY_RESOLUTION = 2**40
-"""Distances that are irrational are compared after rounding up to 1/FINE; ceilings keep the triangle inequality."""
-
+"""Irrational distances are compared after rounding up to 1/KEY_RESOLUTION; ceilings keep the triangle inequality."""
 MAX_MAGNITUDE = Fraction(10**MAX_EXPONENT)
 """A number beyond this counts as this."""
 
@@ -77,10 +76,8 @@ class Distance(ABC):
     def product(parts: Sequence[Distance], weights: Sequence[object] | None = None) -> Distance:
         """sqrt(sum of weight times squared distance) over components; formula 6.7 has weights 1 / width^2."""
         components = copy_list(parts, "the components of a product distance")
-        component_weights = (
-            [Fraction(1)] * len(components) if weights is None else copy_list(weights, "the weights of a product")
-        )
-        return ProductDistance(tuple(components), tuple(component_weights))
+        given_weights = [Fraction(1)] * len(components) if weights is None else weights
+        return ProductDistance(tuple(components), tuple(copy_list(given_weights, "the weights of a product")))
 
 
 class _RationalDistance(Distance):
@@ -132,13 +129,11 @@ class OrdinalDistance(_RationalDistance):
     places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Copy the categories as plain values; each stands once."""
         categories = tuple(copy_value(category, "a category") for category in copy_list(self.categories, "categories"))
         places = {category: place for place, category in enumerate(categories)}
         if not categories or len(places) < len(categories):
             raise InvalidInput("an ordinal distance needs its categories in order, each once")
-        object.__setattr__(self, "categories", categories)
-        object.__setattr__(self, "places", MappingProxyType(places))
+        set_fields(self, categories=categories, places=MappingProxyType(places))
 
     def key(self, first: Hashable, second: Hashable) -> int:
         if not (self.knows(first) and self.knows(second)):
@@ -158,7 +153,7 @@ class SemanticDistance(Distance):
 
     def __post_init__(self) -> None:
         """Copy the taxonomy: it is asked about the truth."""
-        object.__setattr__(self, "taxonomy", copy_taxonomy(self.taxonomy))
+        set_fields(self, taxonomy=copy_taxonomy(self.taxonomy))
 
     def between(self, first: Hashable, second: Hashable) -> float:
         return math.log2(1 + self.key(first, second))
@@ -179,40 +174,44 @@ class ProductDistance(Distance):
     weights: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        """Copy the components; each has one weight above 0."""
         parts = tuple(map(copy_distance, copy_list(self.parts, "the components of a product distance")))
         weights = tuple(as_positive(weight, "a weight") for weight in copy_list(self.weights, "the weights"))
         if not parts:
             raise InvalidInput("a product distance is made of a list of distances, such as [Distance.nominal(), ...]")
         if len(weights) != len(parts):
             raise InvalidInput(f"a product distance needs one weight for each of its {len(parts)} components")
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "weights", weights)
+        set_fields(self, parts=parts, weights=weights)
 
     def between(self, first: Hashable, second: Hashable) -> float:
-        """The root; infinite where no float is as large."""
-        return _compute_root(self.squared_distance(first, second))
+        """The root, by way of whole numbers where the square is too large for a float; infinite where the root is."""
+        square = self.squared_distance(first, second)
+        try:
+            return math.sqrt(square) if square < 2**1000 else float(math.isqrt(math.floor(square)))
+        except OverflowError:
+            return math.inf
 
     def squared_distance(self, first: Hashable, second: Hashable) -> Fraction:
         return Fraction(self.key(first, second), KEY_RESOLUTION)
 
     def key(self, first: Hashable, second: Hashable) -> int:
-        """The weighted sum of squares in units of 1/FINE, each term rounded up."""
+        """The weighted sum of squares in units of 1/KEY_RESOLUTION, each term rounded up."""
         return int(self.keys(first, [second])[0])
 
     def keys(self, truth: Hashable, values: Sequence[Hashable]) -> list[int | Fraction]:
         """As `key`, but every component is measured once per distinct value."""
-        truth_components = _require_components(truth, self.parts)
-        columns = list(zip(*(_require_components(value, self.parts) for value in values), strict=True))
+        truth_components = self._require_components(truth)
+        columns = zip(*map(self._require_components, values), strict=True)
         total: list[int | Fraction] = [0] * len(values)
-        for part, weight, truth_component, column in zip(
-            self.parts, self.weights, truth_components, columns, strict=True
-        ):
-            squares = {
-                v: math.ceil(weight * KEY_RESOLUTION * part.squared_distance(truth_component, v)) for v in set(column)
-            }
+        for part, weight, center, column in zip(self.parts, self.weights, truth_components, columns, strict=True):
+            scale = weight * KEY_RESOLUTION
+            squares = {v: math.ceil(scale * part.squared_distance(center, v)) for v in set(column)}
             total = [subtotal + squares[v] for subtotal, v in zip(total, column, strict=True)]
         return total
+
+    def _require_components(self, value: Hashable) -> tuple[Hashable, ...]:
+        if not isinstance(value, tuple) or len(value) != len(self.parts):
+            raise InvalidInput(f"a product distance of {len(self.parts)} components measures tuples of that length")
+        return value
 
     def knows(self, value: Hashable) -> bool:
         if not isinstance(value, tuple) or len(value) != len(self.parts):
@@ -228,12 +227,6 @@ DISTANCE_CLASSES: tuple[type[Distance], ...] = (
     ProductDistance,
 )
 """All there are: any other class would be told the truth."""
-
-
-def _require_components(value: Hashable, parts: Sequence[Distance]) -> tuple[Hashable, ...]:
-    if not isinstance(value, tuple) or len(value) != len(parts):
-        raise InvalidInput(f"a product distance of {len(parts)} components measures tuples of that length")
-    return value
 
 
 def copy_distance(distance: object) -> Distance:
@@ -256,14 +249,6 @@ def _require_number(value: object) -> Fraction:
     if number is None:
         raise InvalidInput("the continuous distance measures numbers only")
     return number
-
-
-def _compute_root(square: Fraction) -> float:
-    """The square root; of a number too large for a float by way of whole numbers."""
-    try:
-        return math.sqrt(square) if square < 2**1000 else float(math.isqrt(math.floor(square)))
-    except OverflowError:
-        return math.inf
 
 
 def parse_distance(name: object) -> Distance:

@@ -14,12 +14,8 @@ from fractions import Fraction
 from discreet.formatting import format_ends
 
 TAIL_WEIGHT = 0.1
-
-
 COARSE_GRID_RULES = (8, 9)
 """The rules of `PriorUse` for shapes that were given on a coarser grid, without and with a tail."""
-
-
 ONLY_POINTS = (
     "Only the values that it gives a weight to are possible, but {} can lie between them; "
     "to allow that, state a shape such as normal(mean, sd) or uniform(low, high) instead of weights."
@@ -39,7 +35,7 @@ def should_mix_tail(tail: bool | None, heavy: bool, is_bounded: bool, is_sampled
 def get_prior_rule(tail: bool, heavy: bool, has_moved_values: bool) -> int:
     """The rule of `PriorUse` that a law was made by: another one for every law that a prior may lead to.
 
-    `tail` is whether one was mixed in, `moved` whether numbers went elsewhere than to the nearest values there are.
+    `tail` is whether one was mixed in, `has_moved_values` whether numbers went elsewhere than to the nearest values.
     """
     if heavy:  # no tail is ever mixed in
         return 5 if has_moved_values else 1

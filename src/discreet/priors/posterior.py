@@ -25,9 +25,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """What is known after an answer, of a number or of a name.
-
-    Probabilities of cells between rising edges, for numbers; or of names, for categories.
+    """What is known after an answer: probabilities of cells between rising edges, for numbers, or of names.
 
     `points` are the values that the cells stand for, where these are not their middles. `grid` is where values are, if
     that is known: a cell then holds the values at whole steps from half a step after its lower edge. With
@@ -43,7 +41,6 @@ class Posterior:
     ends: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        """One probability for each cell or name; together 1."""
         if (self.edges is None) == (self.names is None):
             raise InvalidInput("a posterior is over numbers or over names")
         cells = len(self.names) if self.names is not None else len(self.edges) - 1 if self.edges is not None else 0
@@ -74,9 +71,8 @@ class Posterior:
         """How uncertain it leaves one; with the spread of even values within a cell, where their step is known."""
         within_variance = 0.0
         if self.step is not None and self.points is None:
-            within_variance = (
-                float(self.mass @ np.maximum(np.diff(self._require_edges()) ** 2 - self.step**2, 0.0)) / 12
-            )
+            squares = np.diff(self._require_edges()) ** 2 - self.step**2
+            within_variance = float(self.mass @ np.maximum(squares, 0.0)) / 12
         return float(self.mass @ (self.centers - self.mean()) ** 2) + within_variance
 
     def median(self) -> float:
@@ -93,9 +89,8 @@ class Posterior:
         if self.step is None:
             return float(edges[cell] + widths[cell] * cell_share)
         count = round(float(widths[cell]) / self.step)
-        return self._snap_to_grid(
-            float(edges[cell]) + self.step * (min(max(math.ceil(cell_share * count), 1), count) - 0.5)
-        )
+        place = min(max(math.ceil(cell_share * count), 1), count)
+        return self._snap_to_grid(float(edges[cell]) + self.step * (place - 0.5))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The central interval that holds it with at least that probability.
@@ -147,10 +142,8 @@ class Posterior:
         sums = np.cumsum(self.mass)
         target_mass = order * float(sums[-1]) * (1 - 1e-12)
         cell = min(int(np.searchsorted(sums, target_mass, side="left")), len(self.mass) - 1)
-        cell_mass = float(self.mass[cell])
-        return cell, min(
-            max((target_mass - float(sums[cell]) + cell_mass) / cell_mass, 0.0), 1.0
-        ) if cell_mass > 0 else 0.0
+        cell_mass, excess = float(self.mass[cell]), float(sums[cell]) - target_mass
+        return cell, min(max((cell_mass - excess) / cell_mass, 0.0), 1.0) if cell_mass > 0 else 0.0
 
     def _require_edges(self) -> Array:
         if self.edges is None:

@@ -28,6 +28,7 @@ from discreet.untrusted import (
     copy_value,
     has_type,
     require_exact_class,
+    set_fields,
 )
 
 MAX_POINTS = 2**20
@@ -45,9 +46,8 @@ class Grid:
     step: Fraction
 
     def __post_init__(self) -> None:
-        """Copy two exact numbers; the step is above 0."""
-        object.__setattr__(self, "origin", copy_exact_number(self.origin, "the origin of a grid"))
-        object.__setattr__(self, "step", copy_exact_number(self.step, "the step of a grid"))
+        set_fields(self, origin=copy_exact_number(self.origin, "the origin of a grid"))
+        set_fields(self, step=copy_exact_number(self.step, "the step of a grid"))
         if self.step <= 0:
             raise InvalidInput("the step of a grid must be above 0")
 
@@ -71,9 +71,9 @@ class Grid:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prior:
-    """What the analyst knows before she asks.
+    """What the analyst knows before she asks: points and their integer masses.
 
-    Points and their integer masses: numbers on a grid, in rising order, or values of any other kind.
+    The points are numbers on a grid, in rising order, or values of any other kind.
 
     A prior made of shapes keeps their text in `shape`, so that it can be laid on a finer grid, such as that of a mean.
     A prior of weights has no shape: its values alone are possible.
@@ -92,19 +92,18 @@ class Prior:
 
         The copies are read-only arrays and plain values: a mechanism compares the values with the truth.
         """
-        object.__setattr__(self, "mass", _copy_row(self.mass))
-        object.__setattr__(self, "index", _copy_row(self.index))
-        object.__setattr__(self, "shape", copy_text(self.shape, "the shape of a prior"))
+        set_fields(self, mass=_copy_row(self.mass), index=_copy_row(self.index))
+        set_fields(self, shape=copy_text(self.shape, "the shape of a prior"))
         if not 0 < len(self.mass) == len(self.index):
             raise InvalidInput(MASS_SHAPE_ERROR)
         if (self.grid is None) == (self.values is None):
             raise InvalidInput("a prior is either of numbers on a grid or of other values")
         if self.grid is not None:
             grid = require_exact_class(self.grid, Grid, "the grid of a prior must be a Grid")
-            object.__setattr__(self, "grid", Grid(grid.origin, grid.step))
+            set_fields(self, grid=Grid(grid.origin, grid.step))
         else:
             values = copy_list(self.values, "the values of a prior")
-            object.__setattr__(self, "values", tuple(copy_value(value, "a value of a prior") for value in values))
+            set_fields(self, values=tuple(copy_value(value, "a value of a prior") for value in values))
         if self.mass.min() < 1 or self.mass.sum(dtype=np.float64) > 1.5 * MASS_LIMIT or self.total >= MASS_LIMIT:
             raise InvalidInput("a prior's masses are at least 1 and add up to less than 2^62")
         if self.values is not None and len(self.values) != len(self.mass):
@@ -135,10 +134,8 @@ class Prior:
         A weight of 0 makes a value, or a combination, impossible: no answer is ever drawn there.
         """
         if not isinstance(weights, Mapping):
-            raise InvalidInput(
-                f"a prior's weights are a mapping from values to weights such as {{'a': 1, 'b': 2}}, "
-                f"got {type(weights).__name__}"
-            )
+            example = "a mapping from values to weights such as {'a': 1, 'b': 2}"
+            raise InvalidInput(f"a prior's weights are {example}, got {type(weights).__name__}")
         pairs = copy_items(weights, "a prior's weights")
         _check_point_count(len(pairs))
         weighted_values = [(value, _parse_weight(weight)) for value, weight in pairs]
@@ -146,9 +143,9 @@ class Prior:
         if not possible:
             raise InvalidInput("a prior needs at least one value of positive weight")
         values, mass = [value for value, _ in possible], _scale_to_integers([weight for _, weight in possible])
-        return (
-            _build_common_grid_prior(values, mass) if all(map(_is_number, values)) else _build_value_prior(values, mass)
-        )
+        if all(map(_is_number, values)):
+            return _build_common_grid_prior(values, mass)
+        return Prior(mass, np.arange(len(values), dtype=np.int64), None, tuple(values))
 
     @staticmethod
     def independent(parts: Sequence[Prior], impossible: Iterable[tuple[Hashable, ...]] = ()) -> Prior:
@@ -165,11 +162,9 @@ class Prior:
         joint: dict[Hashable, Fraction] = {
             tuple(value for value, _ in pair): math.prod((p for _, p in pair), start=Fraction(1)) for pair in pairs
         }
-        excluded_combinations = {
-            _find_combination(combination, joint)
-            for combination in copy_list(impossible, "the impossible combinations")
-        }
-        return Prior.weights({value: weight for value, weight in joint.items() if value not in excluded_combinations})
+        entries = copy_list(impossible, "the impossible combinations")
+        excluded = {_find_combination(entry, joint) for entry in entries}
+        return Prior.weights({value: weight for value, weight in joint.items() if value not in excluded})
 
     @staticmethod
     def parse(text: str, lower: object = None, upper: object = None, step: object = None) -> Prior:
@@ -179,9 +174,9 @@ class Prior:
         """
         from discreet.priors.syntax import is_weights_text, parse_shapes, parse_weighted_prior
 
-        return (
-            parse_weighted_prior(text) if is_weights_text(text) else parse_shapes(text).build_prior(lower, upper, step)
-        )
+        if is_weights_text(text):
+            return parse_weighted_prior(text)
+        return parse_shapes(text).build_prior(lower, upper, step)
 
     @property
     def numeric(self) -> bool:
@@ -251,10 +246,8 @@ def build_grid(lower: object, upper: object, step: object) -> tuple[Grid, int]:
         raise InvalidInput(f"the lower end {format_exact(low)} is above the upper end {format_exact(high)}; swap them")
     steps = (high - low) / size
     if steps.denominator != 1:
-        raise InvalidInput(
-            f"the prior is off its own grid: {format_exact(high)} is not {format_exact(low)} plus "
-            f"whole steps of {format_exact(size)}"
-        )
+        mismatch = f"{format_exact(high)} is not {format_exact(low)} plus whole steps of {format_exact(size)}"
+        raise InvalidInput(f"the prior is off its own grid: {mismatch}")
     return Grid(low, size), _check_point_count(int(steps) + 1)
 
 
@@ -269,7 +262,8 @@ def _copy_row(array: object) -> NDArray[np.int64]:
     plain: NDArray[Any] = np.array(array, subok=False) if has_type(array, np.ndarray) else np.zeros(0)
     if plain.dtype != np.int64 or plain.ndim != 1:
         raise InvalidInput(MASS_SHAPE_ERROR)
-    return make_read_only(plain)
+    plain.flags.writeable = False
+    return plain
 
 
 def copy_prior(prior: object, refusal: str = "the prior must be a Prior") -> Prior:
@@ -303,11 +297,7 @@ def _format_values(prior: Prior, max_values: int = 5) -> str:
 def build_grid_prior(grid: Grid, mass: NDArray[np.int64], shape: str = "") -> Prior:
     """The points of the grid that have a mass."""
     index = np.flatnonzero(mass)
-    return Prior(make_read_only(mass[index]), make_read_only(index.astype(np.int64)), grid, None, shape)
-
-
-def _build_value_prior(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:
-    return Prior(make_read_only(mass), make_read_only(np.arange(len(values), dtype=np.int64)), None, tuple(values))
+    return Prior(mass[index], index.astype(np.int64), grid, None, shape)
 
 
 def _build_common_grid_prior(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:
@@ -323,13 +313,7 @@ def _build_common_grid_prior(values: Sequence[Hashable], mass: NDArray[np.int64]
     order = np.argsort(index)
     if len(np.unique(index)) < len(index):
         raise InvalidInput("the prior names the same number twice; add up its weights")
-    return Prior(make_read_only(mass[order]), make_read_only(index[order]), Grid(origin, Fraction(common, scale)), None)
-
-
-def make_read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The array, made read-only."""
-    array.flags.writeable = False
-    return array
+    return Prior(mass[order], index[order], Grid(origin, Fraction(common, scale)), None)
 
 
 def _is_number(value: object) -> bool:
@@ -348,10 +332,9 @@ def _scale_to_integers(weights: Sequence[Fraction]) -> NDArray[np.int64]:
     """The weights over their common denominator where they fit; else rounded, none to 0."""
     scale = math.lcm(*(weight.denominator for weight in weights))
     exact = [int(weight * scale) for weight in weights]
-    common = math.gcd(*exact)
-    if sum(exact) // common <= MAX_TOTAL_MASS:
+    common, total = math.gcd(*exact), sum(exact)
+    if total // common <= MAX_TOTAL_MASS:
         return np.array([weight // common for weight in exact], dtype=np.int64)
-    total = sum(exact)
     return np.array([max(1, weight * MAX_TOTAL_MASS // total) for weight in exact], dtype=np.int64)
 
 

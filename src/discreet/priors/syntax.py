@@ -1,7 +1,7 @@
 """A prior as people write it: a mixture of named shapes, or weights by name. Reading looks at the text alone.
 
-Shapes are read without a grid, so that they can be laid on any line later: `Shapes.on` gives the prior on a grid,
-`Term.below` and `Term.between` the law before it is cut.
+Shapes are read without a grid, so that they can be laid on any line later: `ShapeMixture.build_prior` gives the prior
+on a grid, `ShapeTerm.compute_cdf` and `ShapeTerm.compute_cell_masses` the law before it is cut.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.numeric import as_positive, format_exact, parse_days, parse_rational
 from discreet.priors.prior import Array, Grid, Prior, build_grid, build_grid_prior, convert_to_masses
-from discreet.untrusted import copy_exact_number, copy_list, copy_text, has_type, require_exact_class
+from discreet.untrusted import copy_exact_number, copy_list, copy_text, has_type, require_exact_class, set_fields
 
 GRAMMAR = (
     "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'; the shapes are "
@@ -50,11 +50,6 @@ def _compute_normal_log_density(d: Array, outside: Fraction, scale: Fraction) ->
     return -(d**2 * float(1 / scale**2 / 2) + d * float(min(outside / scale**2, Fraction(2**40))))
 
 
-def _compute_laplace_log_density(d: Array, outside: Fraction, scale: Fraction) -> Array:  # noqa: ARG001 (the tail is the same everywhere)
-    """-(d + outside - outside) / scale."""
-    return -d * float(1 / scale)
-
-
 def _compute_cauchy_log_density(d: Array, outside: Fraction, scale: Fraction) -> Array:
     """-ln of (scale^2 + (d + outside)^2) / (scale^2 + outside^2)."""
     square = scale**2 + outside**2
@@ -65,23 +60,15 @@ def _compute_normal_tail(z: Array) -> Array:
     return np.fromiter(map(math.erfc, (z / math.sqrt(2)).ravel().tolist()), np.float64, z.size).reshape(z.shape) / 2
 
 
-def _compute_laplace_tail(z: Array) -> Array:
-    return np.asarray(np.exp(-z) / 2)
-
-
-def _compute_cauchy_tail(z: Array) -> Array:
-    return np.asarray(np.arctan2(1.0, z) / math.pi)
-
-
 SPREAD_SHAPES: Mapping[str, LogDensity] = {
     "normal": _compute_normal_log_density,
-    "laplace": _compute_laplace_log_density,
+    "laplace": lambda d, _, scale: -d * float(1 / scale),
     "cauchy": _compute_cauchy_log_density,
 }
 SHAPE_TAILS: Mapping[str, TailFunction] = {
     "normal": _compute_normal_tail,
-    "laplace": _compute_laplace_tail,
-    "cauchy": _compute_cauchy_tail,
+    "laplace": lambda z: np.asarray(np.exp(-z) / 2),
+    "cauchy": lambda z: np.asarray(np.arctan2(1.0, z) / math.pi),
 }
 BOUNDED_SHAPES: Mapping[str, set[int]] = {"point": {1}, "uniform": {0, 2}, "triangular": {3}}
 PARAMETER_COUNTS: Mapping[str, set[int]] = {**BOUNDED_SHAPES, **{name: {2} for name in SPREAD_SHAPES}}
@@ -89,7 +76,7 @@ PARAMETER_COUNTS: Mapping[str, set[int]] = {**BOUNDED_SHAPES, **{name: {2} for n
 
 @dataclass(frozen=True, slots=True)
 class ShapeTerm:
-    """One shape of a mixture: its weight, name and numbers; a bare uniform has none until it is told its ends."""
+    """One shape of a mixture: its weight, name and numbers; a bare uniform has none until its ends are known."""
 
     share: Fraction
     name: str
@@ -97,12 +84,10 @@ class ShapeTerm:
 
     def __post_init__(self) -> None:
         """A known shape with as many numbers as it takes, a weight of at least 0, a scale above 0, ends in order."""
-        object.__setattr__(self, "name", copy_text(self.name, "the name of a shape"))
-        object.__setattr__(self, "share", copy_exact_number(self.share, "the weight of a shape"))
+        set_fields(self, name=copy_text(self.name, "the name of a shape"))
+        set_fields(self, share=copy_exact_number(self.share, "the weight of a shape"))
         numbers = copy_list(self.numbers, "the numbers of a shape")
-        object.__setattr__(
-            self, "numbers", tuple(copy_exact_number(number, "a number of a shape") for number in numbers)
-        )
+        set_fields(self, numbers=tuple(copy_exact_number(number, "a number of a shape") for number in numbers))
         if self.name not in PARAMETER_COUNTS:
             raise InvalidInput(f"the prior could not be read: {self.name[:40]!r} is not a shape; {GRAMMAR}")
         if len(self.numbers) not in PARAMETER_COUNTS[self.name]:
@@ -117,9 +102,8 @@ class ShapeTerm:
             numbers_text = f"{', '.join(map(format_exact, self.numbers[:-1]))} and {format_exact(self.numbers[-1])}"
             if self.name == "uniform":
                 raise InvalidInput(f"uniform goes from low to high, got {numbers_text}; swap them")
-            raise InvalidInput(
-                f"triangular takes low, mode and high in rising order, got {numbers_text}; put them in order"
-            )
+            rule = "triangular takes low, mode and high in rising order"
+            raise InvalidInput(f"{rule}, got {numbers_text}; put them in order")
 
     @property
     def text(self) -> str:
@@ -184,36 +168,33 @@ class ShapeTerm:
     def place_on_grid(self, grid: Grid, count: int) -> tuple[slice, Array]:
         """Its probabilities on the grid, and where they begin and end."""
         if self.is_spread:
-            return slice(0, count), _compute_spread_masses(self, grid, count)
+            return slice(0, count), self._compute_spread_masses(grid, count)
         low, high = self.ends
         first = max(0, math.ceil((low - grid.origin) / grid.step))
         last = min(count - 1, math.floor((high - grid.origin) / grid.step))
         if last < first:
-            raise InvalidInput(
-                f"no point of the grid lies in [{format_exact(low)}, {format_exact(high)}]; widen it or mend the step"
-            )
+            interval = f"[{format_exact(low)}, {format_exact(high)}]"
+            raise InvalidInput(f"no point of the grid lies in {interval}; widen it or mend the step")
         part = np.full(last + 1 - first, 1.0)
         if self.name == "triangular" and low < high:
             places = np.arange(first, last + 2, dtype=np.float64) - 0.5
             part = np.maximum(self.compute_cell_masses(float(grid.origin) + float(grid.step) * places), MIN_POSITIVE)
         return slice(first, last + 1), part / part.sum()
 
+    def _compute_spread_masses(self, grid: Grid, count: int) -> Array:
+        center, scale = self.numbers
+        center_index = (center - grid.origin) / grid.step
+        nearest_index = min(max(center_index, Fraction(0)), Fraction(count - 1))
+        d = np.abs(np.arange(count) - float(nearest_index))
+        log_density = SPREAD_SHAPES[self.name](d, abs(center_index - nearest_index), max(scale / grid.step, MIN_SCALE))
+        density: Array = np.exp(log_density - log_density.max())
+        return density / float(density.sum())
+
     def _standardize(self, x: Array) -> Array:
         """How many scales from the centre; infinite where that is beyond floats."""
         with np.errstate(over="ignore"):
             z: Array = (np.asarray(x, dtype=np.float64) - self.center) / max(self.scale, MIN_POSITIVE)
         return z
-
-
-def _compute_spread_masses(term: ShapeTerm, grid: Grid, count: int) -> Array:
-    """Probabilities of a spread shape on the points of the grid."""
-    center, scale = term.numbers
-    center_index = (center - grid.origin) / grid.step
-    nearest_index = min(max(center_index, Fraction(0)), Fraction(count - 1))
-    d = np.abs(np.arange(count) - float(nearest_index))
-    log_density = SPREAD_SHAPES[term.name](d, abs(center_index - nearest_index), max(scale / grid.step, MIN_SCALE))
-    density: Array = np.exp(log_density - log_density.max())
-    return density / float(density.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,23 +208,17 @@ class ShapeMixture:
     def __post_init__(self) -> None:
         """Some weight above 0, not too many shapes, ends in order, a step above 0."""
         terms = copy_list(self.terms, "the shapes of a prior")
-        object.__setattr__(
-            self, "terms", tuple(require_exact_class(entry, ShapeTerm, "a shape must be a Term") for entry in terms)
-        )
+        set_fields(self, terms=tuple(require_exact_class(term, ShapeTerm, "a shape must be a Term") for term in terms))
         if self.ends is not None:
-            low, high = (
-                copy_exact_number(end, "an end of a prior") for end in copy_list(self.ends, "the ends of a prior")
-            )
-            object.__setattr__(self, "ends", (low, high))
+            ends = copy_list(self.ends, "the ends of a prior")
+            low, high = (copy_exact_number(end, "an end of a prior") for end in ends)
+            set_fields(self, ends=(low, high))
         if self.step is not None:
-            object.__setattr__(self, "step", as_positive(self.step, "the step"))
+            set_fields(self, step=as_positive(self.step, "the step"))
         if not self.total_weight:
             raise InvalidInput(f"the prior's weights must add up to more than 0; {GRAMMAR}")
-        spread_count = sum(term.is_spread for term in self.terms)
-        if spread_count > MAX_SPREAD_TERMS:
-            raise InvalidInput(
-                f"a prior mixes at most {MAX_SPREAD_TERMS} of normal, laplace and cauchy, got {spread_count}"
-            )
+        if (count := sum(term.is_spread for term in self.terms)) > MAX_SPREAD_TERMS:
+            raise InvalidInput(f"a prior mixes at most {MAX_SPREAD_TERMS} of normal, laplace and cauchy, got {count}")
         if self.ends is not None and self.ends[0] > self.ends[1]:
             first, last = map(format_exact, self.ends)
             raise InvalidInput(f"the lower end {first} is above the upper end {last}; swap them")
@@ -279,7 +254,7 @@ class ShapeMixture:
 
     @property
     def text(self) -> str:
-        """As `read_shapes` reads it: the shapes of positive weight, the ends and the step."""
+        """As `parse_shapes` reads it: the shapes of positive weight, the ends and the step."""
         mixture = " + ".join(term.text for term in self.possible_terms)
         ends = "" if self.ends is None else " on [{}, {}]".format(*self.ends)
         return mixture + ends + ("" if self.step is None else f" step {self.step}")
@@ -293,7 +268,9 @@ class ShapeMixture:
 
         Every shape is normalised on the grid and counts by its weight; a weight above 0 keeps what it holds possible.
         """
-        low, high = self.ends or (_require_end(lower, "a lower end"), _require_end(upper, "an upper end"))
+        if self.ends is None and (lower is None or upper is None):
+            raise InvalidInput(f"the prior needs {'a lower' if lower is None else 'an upper'} end; {GRAMMAR}")
+        low, high = self.ends or (lower, upper)
         grid, count = build_grid(low, high, self.step or (1 if step is None else step))
         filled_mixture = self.fill_uniform_ends(*(ends := (grid.origin, grid.origin + grid.step * (count - 1))))
         terms = filled_mixture.possible_terms
@@ -304,12 +281,6 @@ class ShapeMixture:
         mass = convert_to_masses(mixture)
         grid_mass = mass if any(term.is_spread for term in terms) else np.where(mixture > 0, mass, 0)
         return build_grid_prior(grid, grid_mass, replace(filled_mixture, ends=ends, step=grid.step).text)
-
-
-def _require_end(end: object, name: str) -> object:
-    if end is None:
-        raise InvalidInput(f"the prior needs {name}; {GRAMMAR}")
-    return end
 
 
 NUMBER_PATTERN = r"[-+]?[0-9.][0-9./]*(?:e[-+]?[0-9]+)?"
@@ -323,35 +294,32 @@ ParseLocation = Callable[[str, str], Fraction]
 
 def parse_shapes(text: str, dates: bool = False) -> ShapeMixture:
     """Read shapes from text; with dates, locations are written like 2024-02-29 and count in days since 1970-01-01."""
-    parse_location = _parse_day if dates else parse_rational
+
+    def parse_day(location: str, name: str) -> Fraction:
+        return Fraction(parse_days(location.strip(), name))
+
+    parse_location = parse_day if dates else parse_rational
     before, size = _split_step(_check_text_length(text).strip())
     body, ends = _split_ends(before, parse_location)
-    return ShapeMixture(
-        tuple(_parse_term(part.strip(), parse_location) for part in PLUS_PATTERN.split(body)), ends, size
-    )
+    terms = tuple(_parse_term(part.strip(), parse_location) for part in PLUS_PATTERN.split(body))
+    return ShapeMixture(terms, ends, size)
 
 
 def _check_text_length(text: object) -> str:
     checked_text = copy_text(text, "the prior") if has_type(text, str) else ""
     if not has_type(text, str) or len(checked_text) > MAX_TEXT_LENGTH:
-        raise InvalidInput(
-            f"the prior could not be read: it is not text of at most {MAX_TEXT_LENGTH} letters; {GRAMMAR}"
-        )
+        problem = f"it is not text of at most {MAX_TEXT_LENGTH} letters"
+        raise InvalidInput(f"the prior could not be read: {problem}; {GRAMMAR}")
     return checked_text
-
-
-def _parse_day(text: str, name: str) -> Fraction:
-    return Fraction(parse_days(text.strip(), name))
 
 
 def _split_step(text: str) -> tuple[str, Fraction | None]:
     """The text before its last `step`, and the step."""
-    step_matches = [*STEP_PATTERN.finditer(text)]
-    if not step_matches:
+    matches = [*STEP_PATTERN.finditer(text)]
+    if not matches:
         return text, None
-    return text[: step_matches[-1].start()].rstrip(), as_positive(
-        parse_rational(text[step_matches[-1].end() :], "the step"), "the step"
-    )
+    step = as_positive(parse_rational(text[matches[-1].end() :], "the step"), "the step")
+    return text[: matches[-1].start()].rstrip(), step
 
 
 def _split_ends(text: str, parse_location: ParseLocation) -> tuple[str, tuple[Fraction, Fraction] | None]:
@@ -363,10 +331,8 @@ def _split_ends(text: str, parse_location: ParseLocation) -> tuple[str, tuple[Fr
     ends = tail[:-1].split(",")
     if len(ends) != 2:
         raise InvalidInput(f"the prior could not be read at {'[' + tail[:39]!r}; {GRAMMAR}")
-    return head.rstrip()[:-2].rstrip(), (
-        parse_location(ends[0], "the lower end"),
-        parse_location(ends[1], "the upper end"),
-    )
+    low, high = parse_location(ends[0], "the lower end"), parse_location(ends[1], "the upper end")
+    return head.rstrip()[:-2].rstrip(), (low, high)
 
 
 def _parse_term(text: str, parse_location: ParseLocation) -> ShapeTerm:
@@ -396,13 +362,10 @@ def parse_weights(text: str) -> dict[str, Fraction]:
     """Names and their weights from JSON such as '{"yes": 1, "no": 99}', each number by its decimal text."""
     number = partial(parse_rational, name="a prior's weight")
     try:
-        pairs = json.loads(
-            _check_text_length(text),
-            object_pairs_hook=tuple,
-            parse_int=number,
-            parse_float=number,
-            parse_constant=_refuse_constant,
+        decoder = json.JSONDecoder(
+            object_pairs_hook=tuple, parse_int=number, parse_float=number, parse_constant=_refuse_constant
         )
+        pairs = decoder.decode(_check_text_length(text))
     except (json.JSONDecodeError, RecursionError):
         pairs = None
     if not isinstance(pairs, tuple):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from types import MappingProxyType
 
 from discreet.errors import InvalidInput
-from discreet.untrusted import copy_items, copy_list, copy_text, has_type, require_exact_class
+from discreet.untrusted import copy_items, copy_list, copy_text, has_type, require_exact_class, set_fields
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taxonomy:
-    """What unordered values have in common.
-
-    Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`.
-    """
+    """Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`."""
 
     ancestors: Mapping[str, frozenset[str]]
     root: str
@@ -26,43 +24,29 @@ class Taxonomy:
         root, ancestors = copy_text(self.root, "the root of a taxonomy"), {}
         for concept, concept_ancestors in copy_items(self.ancestors, "the ancestors of a taxonomy"):
             ancestors[_copy_name(concept)] = frozenset(_copy_names(concept_ancestors, "the ancestors of a concept"))
-        for concept, concept_ancestors in ancestors.items():
-            if not ({concept, root} <= concept_ancestors <= ancestors.keys()) or any(
-                not ancestors[ancestor] <= concept_ancestors for ancestor in concept_ancestors
-            ):
-                raise InvalidInput(
-                    f"the ancestors of {concept[:40]!r} are not itself, the root and all of their ancestors; "
-                    "make a taxonomy with Taxonomy.of"
-                )
+        for concept, own_ancestors in ancestors.items():
+            is_complete = {concept, root} <= own_ancestors <= ancestors.keys()
+            if not is_complete or any(not ancestors[ancestor] <= own_ancestors for ancestor in own_ancestors):
+                rule = f"the ancestors of {concept[:40]!r} are not itself, the root and all of their ancestors"
+                raise InvalidInput(f"{rule}; make a taxonomy with Taxonomy.of")
         if not ancestors:
             raise InvalidInput("a taxonomy has at least one concept; make it with Taxonomy.of")
-        object.__setattr__(self, "ancestors", MappingProxyType(ancestors))
-        object.__setattr__(self, "root", root)
+        set_fields(self, ancestors=MappingProxyType(ancestors), root=root)
 
     @staticmethod
     def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:
         """From child -> parent, or child -> parents where a concept has several; exactly one root, no cycle."""
         if not isinstance(parents, Mapping):
-            raise InvalidInput(
-                f"a taxonomy is a mapping such as {{'child': 'parent'}}, got {type(parents).__name__}; "
-                "for a plain list use Taxonomy.flat"
-            )
+            rule = "a taxonomy is a mapping such as {'child': 'parent'}"
+            raise InvalidInput(f"{rule}, got {type(parents).__name__}; for a plain list use Taxonomy.flat")
         pairs = copy_items(parents, "the parents of a taxonomy")
-        parents_by_child = {
-            _copy_name(child): _copy_names(parent, "the parents of a concept") for child, parent in pairs
-        }
-        concepts = {
-            *parents_by_child,
-            *(parent for concept_parents in parents_by_child.values() for parent in concept_parents),
-        }
-        roots = sorted(concept for concept in concepts if not parents_by_child.get(concept))
+        parents_of = {_copy_name(child): _copy_names(parent, "the parents of a concept") for child, parent in pairs}
+        concepts = sorted({*parents_of, *chain.from_iterable(parents_of.values())})
+        roots = [concept for concept in concepts if not parents_of.get(concept)]
         if len(roots) != 1:
-            raise InvalidInput(
-                f"a taxonomy has exactly one root, this one has {len(roots)}; give every other concept a parent"
-            )
-        return Taxonomy(
-            {concept: _collect_ancestors(concept, parents_by_child) for concept in sorted(concepts)}, roots[0]
-        )
+            problem = f"a taxonomy has exactly one root, this one has {len(roots)}"
+            raise InvalidInput(f"{problem}; give every other concept a parent")
+        return Taxonomy({concept: _collect_ancestors(concept, parents_of) for concept in concepts}, roots[0])
 
     @staticmethod
     def flat(categories: Iterable[str], root: str = "any") -> Taxonomy:
@@ -75,20 +59,14 @@ class Taxonomy:
     @property
     def leaves(self) -> tuple[str, ...]:
         """The concepts that are nobody's ancestor."""
-        inner_concepts = {
-            ancestor
-            for concept, concept_ancestors in self.ancestors.items()
-            for ancestor in concept_ancestors
-            if ancestor != concept
-        }
-        return tuple(concept for concept in self.ancestors if concept not in inner_concepts)
+        inner = set(chain.from_iterable(above - {concept} for concept, above in self.ancestors.items()))
+        return tuple(concept for concept in self.ancestors if concept not in inner)
 
     def get_ancestors(self, concept: str) -> frozenset[str]:
         """The concept's ancestors, itself included."""
         if concept not in self.ancestors:
-            raise InvalidInput(
-                f"{concept!r} is not in the taxonomy; it has {len(self.ancestors)} concepts under {self.root!r}"
-            )
+            size = f"{len(self.ancestors)} concepts under {self.root!r}"
+            raise InvalidInput(f"{concept!r} is not in the taxonomy; it has {size}")
         return self.ancestors[concept]
 
     def compute_dissimilarity(self, concept: str, other: str) -> Fraction:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from discreet.errors import InvalidInput, Unsupported
 from discreet.numeric import as_number_between, format_exact
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import copy_exact_number, copy_text, has_type
+from discreet.untrusted import copy_exact_number, copy_text, has_type, set_fields
 
 AccountKind = Literal["partition", "individual"]
 ACCOUNT_KINDS: tuple[AccountKind, ...] = get_args(AccountKind)
@@ -44,9 +44,9 @@ class PrivacyCost:
     delta: Fraction = ZERO
 
     def __post_init__(self) -> None:
-        """Every part is an amount, and delta below 1."""
-        for name in ("epsilon", "rho", "gaussian_rho", "delta"):
-            object.__setattr__(self, name, require_amount(getattr(self, name), name))
+        set_fields(self, epsilon=require_amount(self.epsilon, "epsilon"), rho=require_amount(self.rho, "rho"))
+        gaussian_rho, delta = require_amount(self.gaussian_rho, "gaussian_rho"), require_amount(self.delta, "delta")
+        set_fields(self, gaussian_rho=gaussian_rho, delta=delta)
         if self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
 
@@ -68,10 +68,9 @@ class SubAccount:
     max_accounts: int
 
     def __post_init__(self) -> None:
-        """The kind is known, the name is text, and a unit reaches at least one account."""
         if type(self.kind) is not str or self.kind not in ACCOUNT_KINDS:
             raise InvalidInput(f"a part is a partition or an individual, got {self.kind!r:.40}")
-        object.__setattr__(self, "name", require_storable_text(self.name, "a part's name"))
+        set_fields(self, name=require_storable_text(self.name, "a part's name"))
         if type(self.max_accounts) is not int or self.max_accounts < 1:
             raise InvalidInput("a part's reach must be a whole number of at least 1")
 
@@ -90,45 +89,33 @@ def require_storable_text(value: object, name: str, max_length: int | None = MAX
     if not plain_value or (max_length is not None and len(plain_value) > max_length):
         limit = f" of at most {max_length} characters" if max_length is not None else ""
         raise InvalidInput(f"{name} must be text{limit}, and not empty")
-    if "\0" in plain_value or not _is_encodable(plain_value):
+    if "\0" in plain_value or plain_value.encode(errors="ignore").decode() != plain_value:
         raise InvalidInput(f"{name} must be plain text: no character 0, no half of a character")
     return plain_value
 
 
-def _is_encodable(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 FLOAT_ERROR = 1e-13
 """Taken off delta: the Fourier transforms below add errors twenty times smaller."""
-
-
 MESH_COUNT = 100_000
 """Losses are rounded up to so many parts of their sum."""
 
 
-def compute_pld_epsilon(spends: Iterable[PrivacyCost], delta: object) -> float:
+def compute_pld_epsilon(costs: Iterable[PrivacyCost], delta: object) -> float:
     """An epsilon that holds with delta for all these answers together, had their costs been fixed beforehand.
 
     Pure losses are composed as their worst pairs at half of the delta that is left. What is not pure is added as zCDP
     at the other half: the distribution of continuous Gaussian noise is no bound for noise on a grid. That the two add
     although their questions alternate is the concurrent composition of interactive mechanisms (Lyu 2022).
     """
-    all_spends = list(spends)
-    total_delta = sum((spend.delta for spend in all_spends), Fraction(0))
-    left = as_number_between(delta, 0, 1, "delta") - total_delta
-    if left <= 0:
-        raise Unsupported(
-            f"the deltas of these answers alone add up to {format_exact(total_delta)}; give a larger delta"
-        )
-    other = sum((spend.gaussian_rho for spend in all_spends), Fraction(0))
-    pure = Counter(spend.epsilon for spend in all_spends if spend.epsilon)
-    share = left / 2 if other and pure else left
-    zcdp_epsilon = Guarantee.zcdp(other).approximate(share).epsilon if other else None
+    costs = list(costs)
+    used_delta, rho = sum(cost.delta for cost in costs), sum(cost.gaussian_rho for cost in costs)
+    remaining_delta = as_number_between(delta, 0, 1, "delta") - used_delta
+    if remaining_delta <= 0:
+        used = format_exact(Fraction(used_delta))
+        raise Unsupported(f"the deltas of these answers alone add up to {used}; give a larger delta")
+    pure = Counter(cost.epsilon for cost in costs if cost.epsilon)
+    share = remaining_delta / 2 if rho and pure else remaining_delta
+    zcdp_epsilon = Guarantee.zcdp(rho).approximate(share).epsilon if rho else None
     pure_epsilon = _compute_pure_epsilon(pure, float(share))
     return pure_epsilon if not zcdp_epsilon else math.nextafter(float(zcdp_epsilon + Fraction(pure_epsilon)), math.inf)
 

@@ -31,7 +31,6 @@ Model = Literal[
 ]
 DP_MODELS: frozenset[Model] = frozenset({"dp", "approx-dp", "zcdp"})
 """The models, and the only ones, that may be called differential privacy."""
-
 MODEL_PARAMETERS: Mapping[str, set[str]] = {
     "dp": {"epsilon"},
     "approx-dp": {"epsilon", "delta"},
@@ -45,7 +44,6 @@ MODEL_PARAMETERS: Mapping[str, set[str]] = {
 
 WEAK_EPSILON = 5
 """Above this epsilon a promise is called weak."""
-
 CHANGE_WORDS = {"add-remove": "is added or removed", "replace-one": "is replaced by any other"}
 
 
@@ -76,40 +74,28 @@ class Guarantee:
         if self.neighbors is not None:
             parse_neighbor_relation(self.neighbors)
         if self.model not in MODEL_PARAMETERS or present_names != MODEL_PARAMETERS[self.model] or not exact:
-            raise InvalidInput(
-                f"a guarantee of {self.model} has "
-                f"{', '.join(sorted(MODEL_PARAMETERS.get(self.model, ())))}, exact, none below 0"
-            )
+            needed_names = ", ".join(sorted(MODEL_PARAMETERS.get(self.model, ())))
+            raise InvalidInput(f"a guarantee of {self.model} has {needed_names}, exact, none below 0")
         for name in present_names:
-            exact_value = copy_exact_number(parameters[name], name)
-            object.__setattr__(
-                self, name, int(exact_value) if name == "k" and exact_value.denominator == 1 else exact_value
-            )
+            value = copy_exact_number(parameters[name], name)
+            object.__setattr__(self, name, int(value) if name == "k" and value.denominator == 1 else value)
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
         if (self.neighbors is None) == (self.model in DP_MODELS | {"individual-dp"}):
-            raise InvalidInput(
-                f"{self.model} is stated {'with' if self.neighbors is None else 'without'} a neighbour relation"
-            )
+            rule = "with" if self.neighbors is None else "without"
+            raise InvalidInput(f"{self.model} is stated {rule} a neighbour relation")
 
     @staticmethod
     def dp(epsilon: object, neighbors: str = "add-remove", unit: str = "row") -> Guarantee:
         """Pure differential privacy. Epsilon 0 is the promise of an answer that does not look at the data."""
-        return Guarantee(
-            "dp", parse_neighbor_relation(neighbors), epsilon=_require_nonnegative(epsilon, "epsilon"), unit=unit
-        )
+        relation = parse_neighbor_relation(neighbors)
+        return Guarantee("dp", relation, _require_nonnegative(epsilon, "epsilon"), unit=unit)
 
     @staticmethod
     def approx_dp(epsilon: object, delta: object, neighbors: str = "add-remove", unit: str = "row") -> Guarantee:
         """(epsilon, delta)-differential privacy."""
-        exact_delta = as_number_between(delta, 0, 1, "delta")
-        return Guarantee(
-            "approx-dp",
-            parse_neighbor_relation(neighbors),
-            epsilon=_require_nonnegative(epsilon, "epsilon"),
-            delta=exact_delta,
-            unit=unit,
-        )
+        exact_delta, relation = as_number_between(delta, 0, 1, "delta"), parse_neighbor_relation(neighbors)
+        return Guarantee("approx-dp", relation, _require_nonnegative(epsilon, "epsilon"), exact_delta, unit=unit)
 
     @staticmethod
     def zcdp(rho: object, neighbors: str = "add-remove", unit: str = "row") -> Guarantee:
@@ -121,13 +107,9 @@ class Guarantee:
         epsilon: object, pure_epsilon: object, neighbors: str = "replace-one", unit: str = "row"
     ) -> Guarantee:
         """Individual DP at epsilon; `pure_epsilon` is that of the pure DP that a floor on its noise gives as well."""
-        return Guarantee(
-            "individual-dp",
-            parse_neighbor_relation(neighbors),
-            epsilon=_require_nonnegative(epsilon, "epsilon"),
-            pure_epsilon=as_positive(pure_epsilon, "E"),
-            unit=unit,
-        )
+        relation, exact_epsilon = parse_neighbor_relation(neighbors), _require_nonnegative(epsilon, "epsilon")
+        floor = as_positive(pure_epsilon, "E")
+        return Guarantee("individual-dp", relation, exact_epsilon, pure_epsilon=floor, unit=unit)
 
     @staticmethod
     def k_anonymity(k: object, *, probabilistic: bool = False, unit: str = "row") -> Guarantee:
@@ -207,7 +189,8 @@ class Guarantee:
         if self.model == other.model and self.neighbors == other.neighbors:
             return self._is_no_weaker(other)
         if self.neighbors != other.neighbors:
-            return self._implies_across_relations(other)
+            is_restated = self.model == "dp" and self.neighbors == "add-remove" and other.neighbors == "replace-one"
+            return is_restated and self.restated("replace-one").implies(other)
         return self._implies_across_models(other)
 
     def _is_no_weaker(self, other: Guarantee) -> bool:
@@ -219,12 +202,7 @@ class Guarantee:
             return False
         pairs = [(self.epsilon, other.epsilon), (self.delta, other.delta), (self.rho, other.rho)]
         pairs += [(self.pure_epsilon, other.pure_epsilon), (self.t, other.t)]
-        return all(mine is None or theirs is None or mine <= theirs for mine, theirs in pairs)
-
-    def _implies_across_relations(self, other: Guarantee) -> bool:
-        if self.model != "dp" or self.neighbors != "add-remove" or other.neighbors != "replace-one":
-            return False
-        return self.restated("replace-one").implies(other)
+        return all(value is None or bound is None or value <= bound for value, bound in pairs)
 
     def _implies_across_models(self, other: Guarantee) -> bool:
         if self.model == "dp" and self.epsilon is not None:
@@ -232,10 +210,8 @@ class Guarantee:
                 return other.epsilon is not None and self.epsilon <= other.epsilon
             if other.model == "zcdp":
                 return other.rho is not None and self.epsilon**2 / 2 <= other.rho
-            if other.model == "individual-dp":
-                return other.epsilon is not None and self.epsilon <= min(
-                    other.epsilon, other.pure_epsilon or other.epsilon
-                )
+            if other.model == "individual-dp" and other.epsilon is not None:
+                return self.epsilon <= min(other.epsilon, other.pure_epsilon or other.epsilon)
         if self.model == "zcdp" and other.model == "approx-dp" and other.delta is not None:
             converted_epsilon = self.approximate(other.delta).epsilon
             return converted_epsilon is not None and other.epsilon is not None and converted_epsilon <= other.epsilon
@@ -263,9 +239,7 @@ class Guarantee:
         ln_delta = math.log(exact_delta.numerator) - math.log(exact_delta.denominator)
         order = 1 + Fraction(_find_best_order(float(min(self.rho, Fraction(10**300))), ln_delta))
         epsilon = compute_epsilon_at_order(order, self.rho, exact_delta)
-        return Guarantee(
-            "approx-dp", self.neighbors, epsilon=max(Fraction(0), epsilon), delta=exact_delta, unit=self.unit
-        )
+        return Guarantee("approx-dp", self.neighbors, max(Fraction(0), epsilon), exact_delta, unit=self.unit)
 
     def __str__(self) -> str:
         return self.words()
@@ -295,13 +269,8 @@ class Guarantee:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable; numbers as exact text."""
-        exact = {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rho": self.rho,
-            "also_epsilon": self.pure_epsilon,
-            "t": self.t,
-        }
+        exact = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        exact |= {"also_epsilon": self.pure_epsilon, "t": self.t}
         payload: dict[str, object] = {"model": self.model}
         payload |= {name: str(value) for name, value in exact.items() if value is not None}
         payload |= {"k": self.k} if self.k is not None else {}
@@ -312,13 +281,9 @@ class Guarantee:
 
 def format_privacy_bound(guarantee: Guarantee) -> str:
     """What differential privacy bounds, as a sentence about one file."""
-    epsilon = guarantee.epsilon or Fraction(0)
     exception = f", but for a chance of {format_upper(guarantee.delta, 3)}" if guarantee.delta else ""
-    factor = format_factor(epsilon)
-    return (
-        f"Any file is at most {factor} times as likely with a person's record as with any "
-        f"other in its place{exception}."
-    )
+    bound = f"at most {format_factor(guarantee.epsilon or Fraction(0))} times as likely"
+    return f"Any file is {bound} with a person's record as with any other in its place{exception}."
 
 
 def parse_neighbor_relation(neighbors: object) -> NeighborRelation:
@@ -363,22 +328,22 @@ def _require_guarantees(parts: object) -> list[Guarantee]:
 
 
 def _compose_largest(guarantees: Sequence[Guarantee], max_accounts: int) -> Guarantee:
-    """The promise of those `reach` parts that promise least, each parameter on its own."""
+    """The promise of those `max_accounts` parts that promise least, each parameter on its own."""
     first = guarantees[0]
     if first.model not in DP_MODELS | {"individual-dp"}:
         raise Unsupported(f"{first.model} does not compose; only dp, approx-dp, zcdp and individual-dp do")
-    delta = _sum_largest([part.delta for part in guarantees], max_accounts)
+
+    def sum_largest(values: Iterable[Fraction | None]) -> Fraction | None:
+        present = sorted((value for value in values if value is not None), reverse=True)
+        return sum(present[:max_accounts], Fraction(0)) if present else None
+
+    epsilon, delta = sum_largest(part.epsilon for part in guarantees), sum_largest(part.delta for part in guarantees)
     if delta is not None and delta >= 1:
         raise Unsupported(
             "the deltas add up to 1 or more, which promises nothing; ask fewer questions or smaller deltas"
         )
-    return replace(
-        first,
-        epsilon=_sum_largest([part.epsilon for part in guarantees], max_accounts),
-        delta=delta,
-        rho=_sum_largest([part.rho for part in guarantees], max_accounts),
-        pure_epsilon=_sum_largest([part.pure_epsilon for part in guarantees], max_accounts),
-    )
+    rho, pure_epsilon = (sum_largest(part.rho for part in guarantees), sum_largest(p.pure_epsilon for p in guarantees))
+    return replace(first, epsilon=epsilon, delta=delta, rho=rho, pure_epsilon=pure_epsilon)
 
 
 def _format_group(unit: str, members: int) -> str:
@@ -387,11 +352,6 @@ def _format_group(unit: str, members: int) -> str:
         return unit
     match = re.fullmatch(r"group of ([0-9]+) (.+)", unit)
     return f"group of {members * int(match[1])} {match[2]}" if match else f"group of {members} {unit}s"
-
-
-def _sum_largest(values: Sequence[Fraction | None], count: int) -> Fraction | None:
-    present = sorted((value for value in values if value is not None), reverse=True)
-    return sum(present[:count], Fraction(0)) if present else None
 
 
 def compute_epsilon_at_order(order: Fraction, rho: Fraction, delta: Fraction, bits: int = 40) -> Fraction:

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.continuous import compute_laplace_region
 
 from discreet import AddNoise, DiscreteGaussian, DiscreteLaplace, Guarantee, InvalidInput, Staircase, Unsupported
 from discreet.mechanisms import BoxStaircase, Gaussian, Laplace
-from discreet.mechanisms.continuous_noise import compute_gaussian_delta, compute_laplace_region
+from discreet.mechanisms.continuous_noise import compute_gaussian_delta
 from discreet.mechanisms.discrete_gaussian import (
     MAX_EXACT_SQUARE,
     _bound_delta_exactly,

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-
-from discreet.errors import InvalidInput
-from discreet.mechanisms.continuous_noise import (
+from papers.continuous import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
     compute_heavy_tail_loss,
     compute_largest_alpha,
     find_admissible_range,
 )
+
+from discreet.errors import InvalidInput
 from discreet.mechanisms.order_statistic import (
     FLOAT_ERROR,
     KAPPA,
