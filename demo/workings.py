@@ -75,13 +75,13 @@ def refinement_or_noise() -> Working:
     rows = []
     for half in range(-4, 11):
         width = Fraction(round(1024 * 2 ** (half / 2)), 1024)
-        alone = crossover.alone(width)
+        alone = crossover.compute_prior_error(width)
         ways = {
-            "refinement": crossover.by_refinement(width, Fraction(1)),
-            "noise": crossover.by_noise(width, Fraction(1)),
+            "refinement": crossover.compute_refinement_error(width, Fraction(1)),
+            "noise": crossover.compute_noise_error(width, Fraction(1)),
         }
         rows += [{"x": float(width), "way": way, "share": error / alone} for way, error in ways.items()]
-    crosses = crossover.crossing(Fraction(1))
+    crosses = crossover.find_crossing(Fraction(1))
     words = (
         "A total that one person can move by 1, known to lie somewhere in a range: how much of her uncertainty is "
         f"left after an answer at epsilon 1. Refinement is better up to a range of {crosses:.2f}, noise beyond. So "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from papers.charts import Line, bars, lines
+from papers.charts import Line, draw_bars, draw_lines
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
 from discreet.answers.decode import SURPRISE_TAIL
@@ -92,7 +92,7 @@ def refinement() -> Chart:
         "A prior about one person's age with its peak at 38, and the law of the answer where the truth is 52: "
         "values near 52 are raised by at most e to the epsilon, all others lowered by at most as much."
     )
-    return lines(
+    return draw_lines(
         "What the answer is drawn from", sentence, "age", "probability", drawn, {"the truth": [(52, 0)]}, steps=True
     )
 
@@ -102,7 +102,7 @@ def moving_truth() -> Chart:
     mechanism = Refinement.of(Prior.parse(PRIOR), 1, "individual")
     drawn = {f"the truth is {truth}": _law(mechanism, truth) for truth in (25, 38, 60)}
     sentence = "Three laws of the answer at epsilon 1, where the truth is 25, 38 and 60: the raised part follows it."
-    return lines("The answer's law follows the truth", sentence, "age", "probability", drawn, steps=True)
+    return draw_lines("The answer's law follows the truth", sentence, "age", "probability", drawn, steps=True)
 
 
 def kinds() -> Chart:
@@ -116,7 +116,7 @@ def kinds() -> Chart:
         "The same prior, truth and epsilon: the law about one person is raised by e to the epsilon and lowered by as "
         "much, that of a statistic only by e to the epsilon from lowest to highest."
     )
-    return lines("One person and a statistic, epsilon 1", sentence, "age", "probability", drawn, steps=True)
+    return draw_lines("One person and a statistic, epsilon 1", sentence, "age", "probability", drawn, steps=True)
 
 
 def distances() -> Chart:
@@ -131,7 +131,7 @@ def distances() -> Chart:
         "Four diseases, the truth being angina. With the distance equal or not all others are lowered alike; with the "
         "taxonomy infarction, the other disease of the heart, is likelier than those of the lung."
     )
-    return bars("The truth is angina, epsilon 0.5", sentence, "answer", "probability", drawn)
+    return draw_bars("The truth is angina, epsilon 0.5", sentence, "answer", "probability", drawn)
 
 
 def or_noise() -> Chart:
@@ -139,17 +139,17 @@ def or_noise() -> Chart:
     widths = [Fraction(round(64 * 2 ** (half / 2)), 64) for half in range(-4, 11)]
     one = Fraction(1)
     drawn = {
-        "refinement": [(float(w), crossover.by_refinement(w, one) / crossover.alone(w)) for w in widths],
-        "noise": [(float(w), crossover.by_noise(w, one) / crossover.alone(w)) for w in widths],
+        "refinement": [(float(w), crossover.compute_refinement_error(w, one) / crossover.compute_prior_error(w)) for w in widths],
+        "noise": [(float(w), crossover.compute_noise_error(w, one) / crossover.compute_prior_error(w)) for w in widths],
     }
-    at = crossover.crossing(one)
-    share = crossover.by_noise(Fraction(at), one) / crossover.alone(Fraction(at))
+    at = crossover.find_crossing(one)
+    share = crossover.compute_noise_error(Fraction(at), one) / crossover.compute_prior_error(Fraction(at))
     sentence = (
         f"What is left of the error at epsilon 1. Refinement always leaves the same share; noise leaves less where the "
         f"range is wider. They cross at a range of {at:.2f} times the sensitivity."
     )
     dots = {f"they cross at {at:.1f}": [(at, share)]}
-    return lines("Refinement or noise, epsilon 1", sentence, "range over sensitivity", "error left", drawn, dots, "x")
+    return draw_lines("Refinement or noise, epsilon 1", sentence, "range over sensitivity", "error left", drawn, dots, "x")
 
 
 def _count_belief(prior: str) -> GridPrior:
@@ -194,7 +194,7 @@ def wrong_prior() -> Chart:
         "as stated, without": [(raw, _stated_mean(belief, noise, raw)) for raw in raws],
         "the raw answer": [(raw, raw) for raw in raws],
     }
-    return lines("A wrong prior", sentence, "raw answer", "posterior mean", drawn, dots)
+    return draw_lines("A wrong prior", sentence, "raw answer", "posterior mean", drawn, dots)
 
 
 def _stated_mean(belief: GridPrior, noise: ScaledNoise, raw: float) -> float:
@@ -213,7 +213,7 @@ def belief_bound() -> Chart:
         "The most that somebody can believe after answers of epsilon in all, under replace-one, over what she "
         "believed before. At 0.1 it hardly moves; at 3 one in two becomes nineteen in twenty."
     )
-    return lines("The most that is believed after", sentence, "believed before", "believed after", drawn)
+    return draw_lines("The most that is believed after", sentence, "believed before", "believed after", drawn)
 
 
 def centroids() -> Chart:
@@ -225,7 +225,7 @@ def centroids() -> Chart:
         f"{CLUSTERS} clusters of {K} records along one order. The first record is replaced by one at the other end: "
         f"every cluster hands a record on to the one before, and every centroid moves by 2/{K}."
     )
-    return bars("One record moves every centroid", sentence, "cluster", "centroid", drawn)
+    return draw_bars("One record moves every centroid", sentence, "cluster", "centroid", drawn)
 
 
 def _means(values: Sequence[float]) -> dict[str, float]:
@@ -247,7 +247,7 @@ def noise_by_k() -> Chart:
         "columns. As printed it falls as 1/k; what is needed along a fixed order is as many times more as there are "
         "clusters, along a Hilbert curve much less."
     )
-    return lines("Noise on one centroid", sentence, "k", "scale, in widths over epsilon", drawn, log="xy")
+    return draw_lines("Noise on one centroid", sentence, "k", "scale, in widths over epsilon", drawn, log="xy")
 
 
 def attack_model() -> str:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from papers.charts import Line, lines
+from papers.charts import Line, draw_lines
 
 from discreet import Custodian, DiscreteLaplace, Prior
 from discreet.charts import DistributionChart, build_picture_spec
@@ -64,7 +64,7 @@ def answer() -> Chart:
         f"How often each answer is drawn at epsilon {EPSILON} where {EXACT} patients smoke, and where one of them "
         "is replaced by one who does not. The two curves lie nearly on each other: an answer hardly tells which it was."
     )
-    return lines("Which answers are drawn", sentence, "answer", "probability", laws)
+    return draw_lines("Which answers are drawn", sentence, "answer", "probability", laws)
 
 
 def mean_posterior() -> str:
@@ -98,7 +98,7 @@ def belief() -> Chart:
         "The most that somebody can believe of one person after answers of epsilon in all, who believed 1 in 100, 1 in "
         "10 or 1 in 2 before. Up to a tenth hardly anything moves; at 5 even 1 in 100 becomes more than one half."
     )
-    return lines("The most that is believed after", sentence, "epsilon in all", "believed after", drawn, log="x")
+    return draw_lines("The most that is believed after", sentence, "epsilon in all", "believed after", drawn, log="x")
 
 
 def _after(before: float, epsilon: float) -> float:
@@ -116,7 +116,7 @@ def accuracy() -> Chart:
         "The half width of the 95 % interval of a count: 300 at epsilon 0.01, 30 at 0.1, 3 at 1. By groups it is twice "
         "as wide under replace-one, since one person may leave a group and enter another."
     )
-    return lines("How far off a count may be", sentence, "epsilon", "within, 95 %", drawn, log="xy")
+    return draw_lines("How far off a count may be", sentence, "epsilon", "within, 95 %", drawn, log="xy")
 
 
 def _half(epsilon: float, sensitivity: int) -> float:
@@ -133,7 +133,7 @@ def shapes() -> Chart:
     }
     drawn = {name: _law(f"{text} on [10, 50] step 0.25") for name, text in laws.items()}
     sentence = "Four priors around 30: even between two ends, a bell, a sharp peak, and a bell with heavy tails."
-    return lines("Shapes of a prior", sentence, "value", "weight", drawn)
+    return draw_lines("Shapes of a prior", sentence, "value", "weight", drawn)
 
 
 def _law(text: str) -> Line:
@@ -148,7 +148,7 @@ def drawn_prior() -> Chart:
     """What sixteen bars became in the console, as a law."""
     sentence = "Sixteen bars from 10,000 to 60,000, highest around 32,000, as the planner reads them: a law in steps."
     law = {"what was drawn": _law(f"{DRAWN} on [10062.5, 59937.5] step 125")}
-    return lines("What was drawn", sentence, "AVG(income)", "weight", law, steps=True)
+    return draw_lines("What was drawn", sentence, "AVG(income)", "weight", law, steps=True)
 
 
 def choosing_k() -> Chart:
@@ -164,4 +164,4 @@ def choosing_k() -> Chart:
         f"{points[0].risk:.0%} to {points[-1].risk:.0%}, and the loss rises from {points[0].loss:.2f} to "
         f"{points[-1].loss:.2f}, of which 1 is grave."
     )
-    return lines("Risk falls, loss rises", sentence, "k", "risk, loss", drawn, log="x")
+    return draw_lines("Risk falls, loss rises", sentence, "k", "risk, loss", drawn, log="x")

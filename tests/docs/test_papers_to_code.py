@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from documentation import papers
-from papers.tables import tables
+from papers.tables import list_tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = papers.documents()
@@ -80,7 +80,7 @@ def test_every_correction_has_its_section() -> None:
 def test_every_reproduced_figure_has_its_section() -> None:
     """The names of `python -m papers`, each once."""
     found = [name for section in EVERY for name in section.reproduced]
-    assert sorted(found) == sorted(table.name for table in tables())
+    assert sorted(found) == sorted(table.name for table in list_tables())
 
 
 def test_numbers_are_counted_up() -> None:

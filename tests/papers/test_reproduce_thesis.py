@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.nominal import nominal_release
+from papers.nominal_noise import release_nominally
 from papers.rows import Row
 from papers.tables import Data, Table
 
@@ -182,7 +182,7 @@ def drawn(table: Table, rows: Sequence[Row]) -> int:
 
 def test_another_noise_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with a fault in what it calls."""
-    monkeypatch.setattr(chapter_4, "finest", chapter_4.shortest)
+    monkeypatch.setattr(chapter_4, "build_least_variance", chapter_4.build_least_interval)
     assert "differs" in verdicts("001-4.1")
     monkeypatch.setattr(
         chapter_4, "compute_laplace_region", lambda scales, level: (-math.log1p(-level), math.prod(scales))
@@ -201,11 +201,11 @@ def verdicts(name: str, data: Data = NOTHING) -> list[str]:
 def test_half_the_noise_differs(census: Rows, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - the data are there
     """Tables 6.2 and 6.5 tell a scale that is a half."""
     monkeypatch.setattr(census_noise, "RUNS", 8)
-    monkeypatch.setattr(census_noise, "with_noise", census_noise.with_noise.__wrapped__)
+    monkeypatch.setattr(census_noise, "measure_with_noise", census_noise.measure_with_noise.__wrapped__)
     monkeypatch.setattr(
-        census_noise, "nominal_release", lambda *asked: nominal_release(*asked[:2], 2 * asked[2], asked[3])
+        census_noise, "release_nominally", lambda *asked: release_nominally(*asked[:2], 2 * asked[2], asked[3])
     )
-    row = census_noise._variation_row(PUBLIC, "variances", "FICA", 5, "0.1", "13.6669")
+    row = census_noise._compare_variation(PUBLIC, "variances", "FICA", 5, "0.1", "13.6669")
     assert row.verdict == "differs"
 
 
