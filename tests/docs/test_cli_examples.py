@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from documentation.reference_cli import commands as all_commands
+from documentation.reference_cli import list_commands as all_commands
 from typer.core import TyperGroup
 
 from discreet.cli.main import EXAMPLES

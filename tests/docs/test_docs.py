@@ -236,13 +236,16 @@ def test_the_picture_of_the_attack_shows_its_numbers() -> None:
 
     committed = attack.PICTURE.read_text()
     shapes = [
-        re.findall(r'<path aria-label="([^"]*)"[^>]* d="([^"]*)"', text) for text in (committed, attack.picture())
+        re.findall(r'<path aria-label="([^"]*)"[^>]* d="([^"]*)"', text) for text in (committed, attack.draw_picture())
     ]
     assert shapes[0] == shapes[1]
-    assert len(shapes[0]) >= len(attack.TIMES) + len(attack.drawn())
-    assert [label for label in attack.labels() if label not in committed] == []
-    assert all(abs(dot["ratio"] - attack.log_ratio(dot["x"], attack.DRAWN)) < 0.15 for dot in attack.drawn())
-    assert 2.5 < max(dot["ratio"] for dot in attack.drawn()) < attack.bound(attack.DRAWN)
+    assert len(shapes[0]) >= len(attack.TIMES) + len(attack.draw_ratios())
+    assert [label for label in attack.list_labels() if label not in committed] == []
+    assert all(
+        abs(dot["ratio"] - attack.compute_log_ratio(dot["x"], attack.DRAWN_TIMES)) < 0.15
+        for dot in attack.draw_ratios()
+    )
+    assert 2.5 < max(dot["ratio"] for dot in attack.draw_ratios()) < attack.compute_bound(attack.DRAWN_TIMES)
 
 
 def test_the_version_is_that_of_the_package() -> None:
