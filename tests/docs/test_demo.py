@@ -25,7 +25,7 @@ COMMAND = re.compile(r"^  \S*/discreet .*$", re.MULTILINE)
 def run(folder: Path) -> str:
     words = ["-m", "demo", "--folder", str(folder), "--patients", str(PATIENTS)]
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-    done = fork_server.run(words, ROOT, environment)
+    done = fork_server.run_forked(words, ROOT, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

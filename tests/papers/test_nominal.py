@@ -12,7 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.privacy.guarantee import DP_MODELS
 from discreet.sdc.table import Table, read_table
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 NAMES = ("FICA", "FEDTAX", "INTVAL", "POTHVAL")
 PLAIN = {"0.01": 1.62e13, "0.1": 1.54e13, "1": 8.86e12, "10": 3.69e11}
@@ -24,7 +24,7 @@ BETTER = {(5, "1"): 2.49, (15, "1"): 6.57, (30, "1"): 9.92, (5, "10"): 3.26, (15
 @pytest.fixture(scope="module")
 def census() -> Table:
     """Four columns, with domains from 0 to 1.5 times the greatest."""
-    path = shared_data("census.csv")
+    path = find_shared_data("census.csv")
     names = path.read_text().splitlines()[0].split(",")
     columns = dict(zip(names, np.loadtxt(path, delimiter=",", skiprows=1).T, strict=True))
     chosen = {name: columns[name] for name in NAMES}

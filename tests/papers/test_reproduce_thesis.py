@@ -16,7 +16,7 @@ from papers.tables import Data, Table
 
 from discreet.errors import InvalidInput
 from papers import adult_noise, census_noise, chapter_3, chapter_4, chapter_6, chapter_7, columns, printed_3
-from support.published_data import FOLDER, shared_data
+from support.published_data import FOLDER, find_shared_data
 
 pytestmark = pytest.mark.xdist_group("thesis")
 """On one worker, so that every table is computed once."""
@@ -62,7 +62,7 @@ def plain() -> Rows:
 @pytest.fixture(scope="module")
 def census() -> Rows:
     """What needs the Census file."""
-    shared_data("census.csv")
+    find_shared_data("census.csv")
     return made("census.csv", PUBLIC)
 
 
@@ -70,7 +70,7 @@ def census() -> Rows:
 def adult() -> Rows:
     """What needs the Adult file and its taxonomies."""
     for name in adult_noise.NEEDS:
-        shared_data(name)
+        find_shared_data(name)
     return made("adult.csv", PUBLIC)
 
 
@@ -211,7 +211,7 @@ def test_half_the_noise_differs(census: Rows, monkeypatch: pytest.MonkeyPatch) -
 
 def test_other_data_differ(tmp_path: Path) -> None:
     """Table 3.6 with two columns in each other's place."""
-    lines = shared_data("census.csv").read_text().splitlines()
+    lines = find_shared_data("census.csv").read_text().splitlines()
     (tmp_path / "census.csv").write_text(
         "\n".join([lines[0].replace("FICA", "?").replace("INTVAL", "FICA").replace("?", "INTVAL"), *lines[1:]])
     )

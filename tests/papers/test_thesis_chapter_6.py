@@ -11,7 +11,7 @@ from discreet.sdc.compare import compare_release
 from discreet.sdc.comparison import Comparison, score
 from discreet.sdc.methods.microaggregate import microaggregate
 from discreet.sdc.methods.record_distance import compute_centroids
-from support.published_data import FOLDER, shared_data
+from support.published_data import FOLDER, find_shared_data
 
 NAMES = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 
@@ -22,7 +22,7 @@ SCORES = ((0.014, 386.92, 5.37), (0.015, 457.27, 6.74), (0.17, 16.1, 2.73), (0.6
 @pytest.fixture(scope="module")
 def compared() -> dict[int, Comparison]:
     """MDAV's centroids beside the data, under the settings of the thesis: domains from 0 to 1.5 times the greatest."""
-    shared_data("census.csv")
+    find_shared_data("census.csv")
     table = read_four_columns(Data(FOLDER))
     found = {}
     for k in TABLE_6_1:

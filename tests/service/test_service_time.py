@@ -32,7 +32,7 @@ from discreet.service.middleware.limits import RateLimiter
 from discreet.service.store.job_queue import record_heartbeat, take_job
 from discreet.service.store.store import read_counters
 from discreet.service.store.tokens import create_token, derive_form_token, sign_in
-from support.inprocess_service import COUNT, HOME, config_in
+from support.inprocess_service import COUNT, HOME, build_config
 
 DEADLINE, ELSE = 0.5, 1.7
 """Of the data set, and of all replies about none."""
@@ -169,7 +169,7 @@ def counted(timed: Timed, what: str) -> dict[str, float]:
 @contextmanager
 def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
     """A service whose clock moves as the script says."""
-    config, script = config_in(folder, padding=pads, deadline=ELSE), Script()
+    config, script = build_config(folder, padding=pads, deadline=ELSE), Script()
     told = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
 
     def looked_up(*given: Any) -> Any:
