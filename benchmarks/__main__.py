@@ -16,34 +16,34 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from benchmarks import page, past
-from benchmarks.machine import machine, versions
+from benchmarks import capacity_plan, page
+from benchmarks.machine import describe_machine, list_versions
 from benchmarks.programs import PROGRAMS, Program
-from benchmarks.seen import FOLDER, ROOT
+from benchmarks.results import FOLDER, ROOT
 
 RESULTS = ROOT / "benchmarks" / "results.json"
 
 
-def run(program: Program, small: bool) -> dict[str, Any] | None:
+def run_program(program: Program, small: bool) -> dict[str, Any] | None:
     """What a benchmark saw; None where it broke off, and then what was seen before stays."""
-    told = FOLDER / f"{program.name}.json"
-    told.unlink(missing_ok=True)
-    command, busy, start = program.command(small), os.getloadavg()[0], time.perf_counter()
+    output = FOLDER / f"{program.name}.json"
+    output.unlink(missing_ok=True)
+    command, load, start = program.command(small), os.getloadavg()[0], time.perf_counter()
     print(f"\n== python {' '.join(command)}", flush=True)
     code = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
-    if not told.exists():
+    if not output.exists():
         print(f"{program.name} broke off with {code}", file=sys.stderr)
         return None
-    seen: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    spent = {"command": " ".join(["python", *command]), "seconds": time.perf_counter() - start, "when": when}
-    return spent | {"load": busy, "machine": machine(), "versions": versions()} | seen
+    run_facts = {"command": " ".join(["python", *command]), "seconds": time.perf_counter() - start, "when": when}
+    return run_facts | {"load": load, "machine": describe_machine(), "versions": list_versions()} | result
 
 
-def known() -> dict[str, Any]:
+def load_results() -> dict[str, Any]:
     """All that was seen so far."""
-    told: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    return told
+    results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    return results
 
 
 def main() -> int:
@@ -51,16 +51,16 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=[each.name for each in PROGRAMS], metavar="NAME", default=[])
     parser.add_argument("--small", action="store_true", help="smaller tables, in a few minutes")
     parser.add_argument("--page", action="store_true", help="write the page again, and measure nothing")
-    given = parser.parse_args()
+    options = parser.parse_args()
     broken = 0
-    for program in PROGRAMS if not given.page else ():
-        if not given.only or program.name in given.only:
-            seen = run(program, given.small)
-            broken += seen is None
-            results = known() | ({program.name: seen} if seen else {})
-            RESULTS.write_text(page.rounded(results) + "\n", encoding="utf-8")
-    page.write(known())
-    past.write(known())
+    for program in PROGRAMS if not options.page else ():
+        if not options.only or program.name in options.only:
+            result = run_program(program, options.small)
+            broken += result is None
+            results = load_results() | ({program.name: result} if result else {})
+            RESULTS.write_text(page.format_results(results) + "\n", encoding="utf-8")
+    page.write_page(load_results())
+    capacity_plan.write_page(load_results())
     return int(broken > 0)
 
 

@@ -22,7 +22,7 @@ DRAWS = 1_000_000
 POINTS = 1_000_000
 
 
-def sampling() -> list[Line]:
+def measure_sampling() -> list[Line]:
     opendp.enable_features("contrib")
     domain, zeros = opendp.vector_domain(opendp.atom_domain(T="i64")), [0] * 100_000
     lines = []
@@ -48,57 +48,61 @@ def sampling() -> list[Line]:
     return lines
 
 
-def refinement() -> list[Line]:
+def measure_refinement() -> list[Line]:
     prior = Prior.normal(5000, 1000, 0, 9999)
-    given = best_time(lambda: Refinement.of(prior, 1, up=1.5).answer(4200), 50)
-    chosen = best_time(lambda: Refinement.of(prior, 1).factors, 10)
+    given_seconds = best_time(lambda: Refinement.of(prior, 1, up=1.5).answer(4200), 50)
+    choice_seconds = best_time(lambda: Refinement.of(prior, 1).factors, 10)
     floor = best_time(lambda: np.sort(np.abs(prior.index - 4200)), 50)
     return [
         Line(
             "one refined answer, 10,000 points, factors given",
-            given * 1e3,
+            given_seconds * 1e3,
             "ms",
             5,
             False,
-            f"{given / floor:.0f} sorts",
+            f"{given_seconds / floor:.0f} sorts",
         ),
-        Line("choosing the factors, 10,000 points", chosen * 1e3, "ms", 100, False),
+        Line("choosing the factors, 10,000 points", choice_seconds * 1e3, "ms", 100, False),
     ]
 
 
-def order_statistics() -> list[Line]:
+def measure_order_statistics() -> list[Line]:
     values = np.random.Generator(np.random.PCG64(1)).normal(POINTS / 2, POINTS / 10, POINTS)
     numbers = np.clip(values, 0, POINTS - 1).astype(np.int64)
     lines = []
     for name, prior in (("permute-and-flip", None), ("with a prior", Prior.normal(4e5, 2e5, 0, POINTS - 1))):
         median = Quantile.of(0.5, 0, POINTS - 1, 1, prior=prior)
         counts = median.candidates.count_values(numbers)
-        took = best_time(lambda m=median, c=counts: m.answer_counts(c), 10)
-        lines.append(Line(f"a median over 1,000,000 candidates, {name}", took * 1e3, "ms", 50, False))
+        seconds = best_time(lambda m=median, c=counts: m.answer_counts(c), 10)
+        lines.append(Line(f"a median over 1,000,000 candidates, {name}", seconds * 1e3, "ms", 50, False))
     floor = best_time(lambda: np.sort(numbers), 3)
     for beta in (0.5, 1e-3):
-        took = best_time(lambda b=beta: smooth_sensitivity(numbers, "median", 0, POINTS - 1, b), 2)
-        beside = f"{took / floor:.1f} sorts"
-        lines.append(Line(f"smooth sensitivity of a median, n = 1,000,000, beta {beta}", took, "s", 5, False, beside))
+        seconds = best_time(lambda b=beta: smooth_sensitivity(numbers, "median", 0, POINTS - 1, b), 2)
+        beside = f"{seconds / floor:.1f} sorts"
+        lines.append(
+            Line(f"smooth sensitivity of a median, n = 1,000,000, beta {beta}", seconds, "s", 5, False, beside)
+        )
     return lines
 
 
-def imports() -> list[Line]:
+def measure_imports() -> list[Line]:
     def cpu(code: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", code], check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    own, bare = min(cpu("import discreet") for _ in range(5)), min(cpu("pass") for _ in range(5))
-    first = min(cpu("from discreet import DiscreteLaplace; DiscreteLaplace(1, 1).sample()") for _ in range(3))
+    discreet_seconds, python_seconds = min(cpu("import discreet") for _ in range(5)), min(cpu("pass") for _ in range(5))
+    first_draw_seconds = min(
+        cpu("from discreet import DiscreteLaplace; DiscreteLaplace(1, 1).sample()") for _ in range(3)
+    )
     return [
-        Line("import discreet, CPU seconds", own, "s", 0.3, False, f"python alone {bare:.3f}"),
-        Line("import and a first draw, CPU seconds", first, "s", 1, False),
+        Line("import discreet, CPU seconds", discreet_seconds, "s", 0.3, False, f"python alone {python_seconds:.3f}"),
+        Line("import and a first draw, CPU seconds", first_draw_seconds, "s", 1, False),
     ]
 
 
-def timing() -> list[Line]:
+def measure_timing_leaks() -> list[Line]:
     """Rank correlation of the noise's size with the time its draw took: whoever times the draw learns nothing of it."""
     noises = {
         "discrete Laplace, scale 1": DiscreteLaplace(1, 1),
@@ -112,22 +116,22 @@ def timing() -> list[Line]:
         "polygon staircase": PolygonStaircase(1, [(2, 1), (1, 2), (-1, 1), (-2, -1), (-1, -2), (1, -1)]),
     }
     return [
-        Line(f"time follows size, {name}", abs(_correlation(noise)), "rho", 0.05, False)
+        Line(f"time follows size, {name}", abs(_correlate_time_with_size(noise)), "rho", 0.05, False)
         for name, noise in noises.items()
     ]
 
 
-def _correlation(
+def _correlate_time_with_size(
     noise: DiscreteLaplace | DiscreteGaussian | Staircase | BoxStaircase | PolygonStaircase, count: int = 40_000
 ) -> float:
     sizes, times = np.empty(count), np.empty(count)
     for _ in range(200):
         noise.sample()
-    for at in range(count):
+    for i in range(count):
         start = time.perf_counter_ns()
         draw = noise.sample()
-        times[at] = time.perf_counter_ns() - start
-        sizes[at] = max(map(abs, draw)) if isinstance(draw, tuple) else abs(draw)
+        times[i] = time.perf_counter_ns() - start
+        sizes[i] = max(map(abs, draw)) if isinstance(draw, tuple) else abs(draw)
     ranks = [np.unique(numbers, return_inverse=True)[1] for numbers in (sizes, times)]
     places = [(np.cumsum(np.bincount(rank)) - np.bincount(rank) / 2)[rank] for rank in ranks]
     return float(np.corrcoef(*places)[0, 1])
@@ -135,7 +139,7 @@ def _correlation(
 
 def main() -> int:
     """Print every line; fail where a bar is missed."""
-    return report(imports, sampling, refinement, order_statistics, timing)
+    return report(measure_imports, measure_sampling, measure_refinement, measure_order_statistics, measure_timing_leaks)
 
 
 if __name__ == "__main__":

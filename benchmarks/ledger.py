@@ -34,109 +34,118 @@ MILLION = 1_000_000
 BATCH = 20_000
 BUDGET = Budget(Fraction(10**6), Fraction(1, 10**6))
 CAPS = Caps(BUDGET, BUDGET, ("dp", "approx-dp"))
-SPEND = PrivacyCost(Fraction(1, 1000), Fraction(1, 2 * 10**6))
+COST = PrivacyCost(Fraction(1, 1000), Fraction(1, 2 * 10**6))
 processes = multiprocessing.get_context("forkserver")
 
 
-def request(number: object, analyst: str = "ann") -> Charge:
+def build_charge(number: object, analyst: str = "ann") -> Charge:
     question = f"count where age = {number}"
-    return Charge("census", "s1", analyst, question, f"SELECT {question}", "dp", SPEND, SPEND.epsilon)
+    return Charge("census", "s1", analyst, question, f"SELECT {question}", "dp", COST, COST.epsilon)
 
 
-def opened(where: str) -> Ledger:
+def open_ledger(where: str) -> Ledger:
     ledger = Ledger.open(where)
     ledger.register("census", "0f", "s1", disjoint=False)
     return ledger
 
 
-def client(where: str, start: Any, results: Any) -> None:
+def charge_repeatedly(where: str, start: Any, results: Any) -> None:
     """Charge again and again; when it began and ended, and its longest wait."""
-    with opened(where) as ledger:
-        ledger.charge(request(f"first of {os.getpid()}"), CAPS)
+    with open_ledger(where) as ledger:
+        ledger.charge(build_charge(f"first of {os.getpid()}"), CAPS)
         start.wait()
         times = [time.monotonic()]
         for number in range(CHARGES):
-            ledger.charge(request(f"{os.getpid()} {number}", f"analyst {os.getpid()}"), CAPS)
+            ledger.charge(build_charge(f"{os.getpid()} {number}", f"analyst {os.getpid()}"), CAPS)
             times.append(time.monotonic())
     waits = [after - before for before, after in pairwise(times)]
     results.put((times[0], times[-1], max(waits)))
 
 
-def crowd(where: str, engine: str, least: float, longest: float) -> list[Line]:
+def measure_concurrency(where: str, engine: str, least: float, longest: float) -> list[Line]:
     """Sixteen clients at once."""
-    opened(where).close()
+    open_ledger(where).close()
     start, results = processes.Barrier(CLIENTS), processes.Queue()
-    clients = [processes.Process(target=client, args=(where, start, results)) for _ in range(CLIENTS)]
-    for one in clients:
-        one.start()
-    done = [results.get(timeout=600) for _ in clients]
-    for one in clients:
-        one.join()
-    took = max(end for _, end, _ in done) - min(begin for begin, _, _ in done)
+    clients = [processes.Process(target=charge_repeatedly, args=(where, start, results)) for _ in range(CLIENTS)]
+    for process in clients:
+        process.start()
+    intervals = [results.get(timeout=600) for _ in clients]
+    for process in clients:
+        process.join()
+    seconds = max(end for _, end, _ in intervals) - min(begin for begin, _, _ in intervals)
     with Ledger.open(where) as ledger:
         assert ledger.verify().entries == 1 + CLIENTS * (CHARGES + 1)
     return [
-        Line(f"{engine}, {CLIENTS} clients, durable charges a second", CLIENTS * CHARGES / took, "/s", least, True),
-        Line(f"{engine}, {CLIENTS} clients, the longest wait", max(wait for _, _, wait in done), "s", longest, False),
+        Line(f"{engine}, {CLIENTS} clients, durable charges a second", CLIENTS * CHARGES / seconds, "/s", least, True),
+        Line(
+            f"{engine}, {CLIENTS} clients, the longest wait", max(wait for _, _, wait in intervals), "s", longest, False
+        ),
     ]
 
 
-def size(folder: Path) -> list[Line]:
+def measure_size(folder: Path) -> list[Line]:
     """A million entries beside none."""
-    with opened(str(folder / "empty.db")) as empty, opened(str(folder / "full.db")) as full:
+    with open_ledger(str(folder / "empty.db")) as empty, open_ledger(str(folder / "full.db")) as full:
         with full._database.begin_write() as connection:
-            fill(connection)
-        paces = [(pace(empty, turn), pace(full, turn)) for turn in range(5)]
+            fill_ledger(connection)
+        paces = [(measure_pace(empty, turn), measure_pace(full, turn)) for turn in range(5)]
         few, many = (max(column) for column in zip(*paces, strict=True))
-        begun = time.monotonic()
-        counted = full.verify().entries
-        took = time.monotonic() - begun
-    held = sum(each.stat().st_size for each in folder.glob("full.db*")) / counted
-    assert counted == MILLION + 5 * CHARGES
+        start = time.monotonic()
+        entry_count = full.verify().entries
+        seconds = time.monotonic() - start
+    bytes_per_entry = sum(each.stat().st_size for each in folder.glob("full.db*")) / entry_count
+    assert entry_count == MILLION + 5 * CHARGES
     return [
         Line("a million entries, charges against an empty ledger", many / few, "times", 0.5, True, f"{many:,.0f}/s"),
-        Line("a million entries, verified", counted / took, "/s", 2000, True, f"{took:.0f} s"),
-        Line("a million entries, bytes each", held, "bytes", 2000, False, "every second one with an empty answer"),
+        Line("a million entries, verified", entry_count / seconds, "/s", 2000, True, f"{seconds:.0f} s"),
+        Line(
+            "a million entries, bytes each",
+            bytes_per_entry,
+            "bytes",
+            2000,
+            False,
+            "every second one with an empty answer",
+        ),
     ]
 
 
-def pace(ledger: Ledger, turn: int) -> float:
+def measure_pace(ledger: Ledger, turn: int) -> float:
     """Charges a second of one client."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for number in range(CHARGES):
-        ledger.charge(request(f"new {turn} {number}"), CAPS)
-    return CHARGES / (time.perf_counter() - begun)
+        ledger.charge(build_charge(f"new {turn} {number}"), CAPS)
+    return CHARGES / (time.perf_counter() - start)
 
 
-def fill(connection: Connection) -> None:
+def fill_ledger(connection: Connection) -> None:
     """Write charges and their answers as `charge` and `store` would have, but many at once."""
     head = storage.require_head(storage.lock_head(connection, "census"), "census")
-    written = chained(head)
-    while batch := list(islice(written, BATCH)):
+    batches = generate_chain(head)
+    while batch := list(islice(batches, BATCH)):
         connection.execute(insert(entries), [entry for entry, _, _ in batch])
-        kept = [{"dataset": "census", "seq": seq, "answer": "{}"} for _, _, seq in batch if seq]
-        connection.execute(insert(answers), kept)
+        stored_answers = [{"dataset": "census", "seq": seq, "answer": "{}"} for _, _, seq in batch if seq]
+        connection.execute(insert(answers), stored_answers)
         head = batch[-1][1]
     connection.execute(storage.UPDATE_HEAD, {"by_dataset": "census", "seq": head.seq, "hash": head.hash})
-    spent = EMPTY_ACCOUNT
+    account = EMPTY_ACCOUNT
     for _ in range(MILLION // 2):
-        spent = spent.plus(compute_debit("dp", SPEND))
+        account = account.plus(compute_debit("dp", COST))
     for owner in (DATASET_OWNER, "ann"):
-        storage.save_account(connection, head, owner, None, spent)
+        storage.save_account(connection, head, owner, None, account)
 
 
-def chained(head: Head) -> Iterator[tuple[dict[str, Any], Head, int]]:
+def generate_chain(head: Head) -> Iterator[tuple[dict[str, Any], Head, int]]:
     """Entries of a true chain, the head after each, and which charge it answers, if any."""
     while head.seq < MILLION:
-        charged = chain.build_charge_entry(head, request(head.seq))
-        head, entry = follow(head, charged)
+        charge = chain.build_charge_entry(head, build_charge(head.seq))
+        head, entry = append_to_chain(head, charge)
         yield entry, head, 0
         if head.seq < MILLION:
-            head, entry = follow(head, chain.build_answer_entry(head, charged, "{}"))
-            yield entry, head, charged["seq"]
+            head, entry = append_to_chain(head, chain.build_answer_entry(head, charge, "{}"))
+            yield entry, head, charge["seq"]
 
 
-def follow(head: Head, body: chain.Body) -> tuple[Head, dict[str, Any]]:
+def append_to_chain(head: Head, body: chain.Body) -> tuple[Head, dict[str, Any]]:
     text = chain.encode_canonical(body)
     after = head.with_entry(text)
     return after, chain.extract_columns(body) | {"body": text, "hash": after.hash}
@@ -146,9 +155,12 @@ def main() -> int:
     """Print every line; fail where a bar is missed."""
     with tempfile.TemporaryDirectory(prefix="discreet-") as name:
         folder = Path(name)
-        parts = [partial(crowd, str(folder / "crowd.db"), "SQLite", 200, 1), partial(size, folder)]
+        parts = [
+            partial(measure_concurrency, str(folder / "crowd.db"), "SQLite", 200, 1),
+            partial(measure_size, folder),
+        ]
         # For information: the server's disk is the server's.
-        parts += [partial(crowd, address, "PostgreSQL", 0, 10) for address in sys.argv[1:]]
+        parts += [partial(measure_concurrency, address, "PostgreSQL", 0, 10) for address in sys.argv[1:]]
         return report(*parts)
 
 

@@ -8,16 +8,16 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.seen import ROOT
+from benchmarks.results import ROOT
 
-OWN = ("duckdb", "numpy", "numba", "pyarrow", "pyspark")
+OWN_PACKAGES = ("duckdb", "numpy", "numba", "pyarrow", "pyspark")
 PEERS = ("diffprivlib", "opendp", "python-dp", "smartnoise-sql", "smartnoise-synth", "tumult", "anjana", "pycanon")
 
 
-def machine() -> dict[str, str]:
+def describe_machine() -> dict[str, str]:
     """Processor, cores, memory and system, as Linux tells them."""
-    told = Path("/proc/cpuinfo").read_text()
-    model = re.search(r"model name\s*:\s*(.+)", told)
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"model name\s*:\s*(.+)", cpuinfo)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "processor": model[1].strip() if model else platform.machine(),
@@ -27,20 +27,24 @@ def machine() -> dict[str, str]:
     }
 
 
-def versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     """Ours as they run, the peers' as they are locked."""
-    own = {"Python": platform.python_version(), "discreet": version("discreet")}
-    return own | {name: version(name) for name in OWN if _installed(name)} | {peer: _locked(peer) for peer in PEERS}
+    ours = {"Python": platform.python_version(), "discreet": version("discreet")}
+    return (
+        ours
+        | {name: version(name) for name in OWN_PACKAGES if _is_installed(name)}
+        | {peer: _read_locked_version(peer) for peer in PEERS}
+    )
 
 
-def _installed(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return bool(version(name))
     except ModuleNotFoundError:
         return False
 
 
-def _locked(peer: str) -> str:
+def _read_locked_version(peer: str) -> str:
     text = (ROOT / "benchmarks" / "peers" / f"{peer}.in").read_text()
-    found = re.search(r"==([\w.]+)", text)
-    return found[1] if found else "any"
+    match = re.search(r"==([\w.]+)", text)
+    return match[1] if match else "any"

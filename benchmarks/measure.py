@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from benchmarks.seen import Seen, keep
+from benchmarks.results import BenchmarkResult, write_result
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def best_time(work: Callable[[], object], rounds: int = 5) -> float:
     return min(times)
 
 
-def report(*parts: Callable[[], Sequence[Line]], seen: Seen | None = None) -> int:
+def report(*parts: Callable[[], Sequence[Line]], result: BenchmarkResult | None = None) -> int:
     """Print every line as it comes, and keep them with what else was seen; 1 where a bar is missed, else 0."""
     lines = []
     for part in parts:
@@ -48,5 +48,7 @@ def report(*parts: Callable[[], Sequence[Line]], seen: Seen | None = None) -> in
             lines.append(line)
     missed = sum(not line.cleared for line in lines)
     print(f"\n{len(lines) - missed} of {len(lines)} bars cleared")
-    keep(replace(seen or Seen(), lines=[asdict(line) | {"cleared": bool(line.cleared)} for line in lines]))
+    write_result(
+        replace(result or BenchmarkResult(), lines=[asdict(line) | {"cleared": bool(line.cleared)} for line in lines])
+    )
     return int(missed > 0)

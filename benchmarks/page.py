@@ -12,40 +12,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.programs import PROGRAMS, Program
-from benchmarks.seen import LESS, ROOT
+from benchmarks.results import LESS, ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 WON, EVEN, LOST, ALONE = "wins", "level", "loses", ""
-Told = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
-def rounded(results: Told) -> str:
+def format_results(results: Facts) -> str:
     """The results as text, with no more digits than anybody reads."""
-    return json.dumps(_short(results), indent=1, ensure_ascii=False)
+    return json.dumps(_round_figures(results), indent=1, ensure_ascii=False)
 
 
-def _short(value: Any) -> Any:
+def _round_figures(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.4g}") if math.isfinite(value) else "infinite"
     if isinstance(value, dict):
-        return {key: _short(each) for key, each in value.items()}
-    return [_short(each) for each in value] if isinstance(value, list) else value
+        return {key: _round_figures(each) for key, each in value.items()}
+    return [_round_figures(each) for each in value] if isinstance(value, list) else value
 
 
-def write(results: Told) -> None:
+def write_page(results: Facts) -> None:
     """The page and its pictures."""
     from benchmarks import charts
 
-    charts.write(results)
-    PAGE.write_text(text(results), encoding="utf-8")
+    charts.write_charts(results)
+    PAGE.write_text(format_page(results), encoding="utf-8")
 
 
-def text(results: Told) -> str:
+def format_page(results: Facts) -> str:
     """The page; the same results always give the same text."""
-    return "\n".join([*_opening(results), *_score(results), *_losses(results), *_sections(results)]) + "\n"
+    return (
+        "\n".join(
+            [*_format_opening(results), *_format_score(results), *_format_losses(results), *_format_sections(results)]
+        )
+        + "\n"
+    )
 
 
-def _opening(results: Told) -> Iterator[str]:
+def _format_opening(results: Facts) -> Iterator[str]:
     yield "# Comparisons"
     yield ""
     yield "discreet beside other libraries, on the same data in the same run. This page is written by"
@@ -66,112 +71,113 @@ def _opening(results: Told) -> Iterator[str]:
     yield ""
 
 
-def _score(results: Told) -> Iterator[str]:
+def _format_score(results: Facts) -> Iterator[str]:
     yield "## Won, level and lost"
     yield ""
     yield "| comparison | won | level | lost | bars cleared | bars missed |"
     yield "|---|---:|---:|---:|---:|---:|"
-    for program, run in _runs(results):
-        found = [verdict(table, row)[0] for table in run["tables"] for row in table["rows"]]
+    for program, run in _list_runs(results):
+        verdicts = [judge_row(table, row)[0] for table in run["tables"] for row in table["rows"]]
         missed = sum(not line["cleared"] for line in run["lines"])
-        counts = [found.count(each) for each in (WON, EVEN, LOST)] + [len(run["lines"]) - missed, missed]
+        counts = [verdicts.count(each) for each in (WON, EVEN, LOST)] + [len(run["lines"]) - missed, missed]
         yield f"| [{program.title}](#{program.name}) | {' | '.join(map(str, counts))} |"
     yield ""
     yield 'A bar is a figure that the project sets itself, such as "within 1.3 times DuckDB and 20 ms".'
     yield ""
 
 
-def _losses(results: Told) -> Iterator[str]:
+def _format_losses(results: Facts) -> Iterator[str]:
     yield "## Where discreet loses"
     yield ""
-    for program, run in _runs(results):
+    for program, run in _list_runs(results):
         for table in run["tables"]:
-            found = [(row["name"], verdict(table, row)) for row in table["rows"]]
-            lost = [f"{name} ({told.removeprefix('loses to ')})" for name, (mark, told) in found if mark == LOST]
+            verdicts = [(row["name"], judge_row(table, row)) for row in table["rows"]]
+            lost = [f"{name} ({words.removeprefix('loses to ')})" for name, (mark, words) in verdicts if mark == LOST]
             if lost:
                 yield f"- [{program.title}](#{program.name}), {table['title']}: {'; '.join(lost)}."
         for line in run["lines"]:
             if not line["cleared"]:
-                yield f"- [{program.title}](#{program.name}), a bar missed: {_bar(line)}."
+                yield f"- [{program.title}](#{program.name}), a bar missed: {_format_bar(line)}."
     yield ""
 
 
-def _sections(results: Told) -> Iterator[str]:
+def _format_sections(results: Facts) -> Iterator[str]:
     from benchmarks.charts import CHARTS
 
-    for program, run in _runs(results):
+    for program, run in _list_runs(results):
         yield f"## {program.title} {{#{program.name}}}"
         yield ""
         yield program.words
         yield ""
-        yield f"Repeat it with `{run['command']}`; it took {shown(run['seconds'])} s on {run['when']}, {_load(run)}."
+        took = f"it took {format_cell(run['seconds'])} s on {run['when']}, {_format_load(run)}"
+        yield f"Repeat it with `{run['command']}`; {took}."
         yield ""
         for name, title in CHARTS.get(program.name, {}).items():
             yield f"![{title}](images/benchmarks/{name}.svg)"
             yield ""
         for table in run["tables"]:
-            yield from _table(table)
-        yield from _lines(run["lines"])
+            yield from _format_table(table)
+        yield from _format_lines(run["lines"])
         if run["notes"]:
             yield "No figure, and why:"
             yield ""
-            yield from (f"- {_plain(note)}" for note in run["notes"])
+            yield from (f"- {_escape(note)}" for note in run["notes"])
             yield ""
 
 
-def _runs(results: Told) -> Iterator[tuple[Program, Told]]:
+def _list_runs(results: Facts) -> Iterator[tuple[Program, Facts]]:
     return ((program, results[program.name]) for program in PROGRAMS if program.name in results)
 
 
-def _load(run: Told) -> str:
+def _format_load(run: Facts) -> str:
     busy = run["load"] > int(run["machine"]["cores"])
     return f"at a load of {run['load']:.1f} when it began" + (" (a busy machine)" if busy else "")
 
 
-def _table(table: Told) -> Iterator[str]:
-    judged = bool(table["ours"]) and any(verdict(table, row)[0] for row in table["rows"])
+def _format_table(table: Facts) -> Iterator[str]:
+    is_judged = bool(table["ours"]) and any(judge_row(table, row)[0] for row in table["rows"])
     unit = f", {table['unit']}" if table["unit"] else ""
     yield f"**{table['title']}{unit}**"
     yield ""
-    yield f"| | {' | '.join(table['columns'])} |" + (" discreet |" if judged else "")
-    yield "|---|" + "---:|" * len(table["columns"]) + ("---|" if judged else "")
+    yield f"| | {' | '.join(table['columns'])} |" + (" discreet |" if is_judged else "")
+    yield "|---|" + "---:|" * len(table["columns"]) + ("---|" if is_judged else "")
     for row in table["rows"]:
-        mark, told = verdict(table, row)
-        cells = " | ".join(shown(cell) for cell in row["cells"])
-        told = f"**{told}**" if mark == LOST else told
-        yield f"| {row['name']} | {cells} |" + (f" {told} |" if judged else "")
+        mark, words = judge_row(table, row)
+        cells = " | ".join(format_cell(cell) for cell in row["cells"])
+        words = f"**{words}**" if mark == LOST else words
+        yield f"| {row['name']} | {cells} |" + (f" {words} |" if is_judged else "")
     yield ""
 
 
-def verdict(table: Told, row: Told) -> tuple[str, str]:
+def judge_row(table: Facts, row: Facts) -> tuple[str, str]:
     """Whether discreet wins, and against whom by how many times; nothing where nobody competes."""
     cells = dict(zip(table["columns"], row["cells"], strict=True))
     others = {name: cell for name, cell in cells.items() if name != table["ours"] and name not in table["apart"]}
-    able = {name: cell for name, cell in others.items() if isinstance(cell, int | float)}
-    own = cells.get(table["ours"])
-    if not row["better"] or not able or not isinstance(own, int | float):
+    competitors = {name: cell for name, cell in others.items() if isinstance(cell, int | float)}
+    ours = cells.get(table["ours"])
+    if not row["better"] or not competitors or not isinstance(ours, int | float):
         return ALONE, ""
     less = row["better"] == LESS
-    best = (min if less else max)(able, key=lambda name: able[name])
+    best = (min if less else max)(competitors, key=lambda name: competitors[name])
     level = row.get("level") or table["level"]
-    mark, told = _compared(own, able[best], best, less, level)
-    behind = sum(_compared(own, other, "", less, level)[0] == WON for other in able.values())
-    return mark, told + (f"; ahead of {behind} of {len(able)}" if mark == LOST and len(able) > 1 else "")
+    mark, words = _compare_figures(ours, competitors[best], best, less, level)
+    behind = sum(_compare_figures(ours, other, "", less, level)[0] == WON for other in competitors.values())
+    return mark, words + (f"; ahead of {behind} of {len(competitors)}" if mark == LOST and len(competitors) > 1 else "")
 
 
-def _compared(own: float, other: float, best: str, less: bool, level: float) -> tuple[str, str]:
-    if own == other:
+def _compare_figures(ours: float, other: float, best: str, less: bool, level: float) -> tuple[str, str]:
+    if ours == other:
         return EVEN, f"level with {best}"
-    low, high = sorted((own, other))
+    low, high = sorted((ours, other))
     times = high / low if low > 0 else float("inf")
-    told = f"{times:.3g} times" if times < 1e6 else "by all of it"
+    ratio = f"{times:.3g} times" if times < 1e6 else "by all of it"
     if times < level:
         return EVEN, f"level with {best}"
-    won = (own < other) == less
-    return (WON, f"wins, {best} {told}") if won else (LOST, f"loses to {best}, {told}")
+    won = (ours < other) == less
+    return (WON, f"wins, {best} {ratio}") if won else (LOST, f"loses to {best}, {ratio}")
 
 
-def _lines(lines: Sequence[Told]) -> Iterator[str]:
+def _format_lines(lines: Sequence[Facts]) -> Iterator[str]:
     if not lines:
         return
     yield "| bar | figure | | | beside |"
@@ -179,20 +185,20 @@ def _lines(lines: Sequence[Told]) -> Iterator[str]:
     for line in lines:
         mark = "cleared" if line["cleared"] else "**missed**"
         sign = "≥" if line["least"] else "≤"
-        figure = f"{shown(line['figure'])} {line['unit']}".strip()
-        yield f"| {_plain(line['name'])} | {figure} | {sign} {shown(line['bar'])} | {mark} | {_plain(line['beside'])} |"
+        figure = f"{format_cell(line['figure'])} {line['unit']}".strip()
+        bar = f"{sign} {format_cell(line['bar'])}"
+        yield f"| {_escape(line['name'])} | {figure} | {bar} | {mark} | {_escape(line['beside'])} |"
     yield ""
 
 
-def _bar(line: Told) -> str:
+def _format_bar(line: Facts) -> str:
     sign = "at least" if line["least"] else "at most"
     beside = f" ({line['beside']})" if line["beside"] else ""
-    return (
-        f"{_plain(line['name'])}: {shown(line['figure'])} {line['unit']}, {sign} {shown(line['bar'])}{_plain(beside)}"
-    )
+    figure = f"{format_cell(line['figure'])} {line['unit']}, {sign} {format_cell(line['bar'])}"
+    return f"{_escape(line['name'])}: {figure}{_escape(beside)}"
 
 
-def shown(cell: object) -> str:
+def format_cell(cell: object) -> str:
     """A figure with three digits, or what stands in its place."""
     if cell is None:
         return ""
@@ -201,6 +207,6 @@ def shown(cell: object) -> str:
     return f"{cell:,.0f}" if abs(cell) >= 1000 or float(cell).is_integer() else f"{cell:,.3g}"
 
 
-def _plain(words: str) -> str:
+def _escape(words: str) -> str:
     """Without signs that Markdown would take for its own."""
     return " ".join(words.split()).replace("|", "/").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")

@@ -30,31 +30,34 @@ QUESTIONS = {
 }
 
 
-def planning() -> list[Line]:
+def measure_planning() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         path = write_registry(Path(folder), 100)
         path.write_text(path.read_text().replace("units: 100", "units: 50000"))
         schema = load_schema(path)
-    return [Line(f"planning {name}", _took(schema, *asked) * 1e3, "ms", 50, False) for name, asked in QUESTIONS.items()]
+    return [
+        Line(f"planning {name}", _time_preview(schema, *arguments) * 1e3, "ms", 50, False)
+        for name, arguments in QUESTIONS.items()
+    ]
 
 
-def _took(schema: Schema, question: str, prior: str | Prior) -> float:
+def _time_preview(schema: Schema, question: str, prior: str | Prior) -> float:
     return best_time(lambda: preview_from_schema(schema, question, 0.5, prior), 7)
 
 
-def posteriors() -> list[Line]:
-    spread = ScaledNoise(DiscreteLaplace(Fraction(1, 10), 1), 1.0)
-    found = []
+def measure_posteriors() -> list[Line]:
+    noise = ScaledNoise(DiscreteLaplace(Fraction(1, 10), 1), 1.0)
+    lines = []
     for name, prior in (("normal", "normal(5000, 20)"), ("10,000 points", Prior.normal(5000, 900, 0, 9999))):
-        belief = parse_grid_prior(prior, Fraction(0), Fraction(10**6), Fraction(1), "COUNT")
-        took = best_time(lambda b=belief: noise_distributions.update_grid_prior(b, spread, 5012.0), 20)
-        found.append(Line(f"a posterior of a count, {name}", took * 1e3, "ms", 20, False))
-    return found
+        grid_prior = parse_grid_prior(prior, Fraction(0), Fraction(10**6), Fraction(1), "COUNT")
+        seconds = best_time(lambda b=grid_prior: noise_distributions.update_grid_prior(b, noise, 5012.0), 20)
+        lines.append(Line(f"a posterior of a count, {name}", seconds * 1e3, "ms", 20, False))
+    return lines
 
 
 def main() -> int:
     """Print every line; fail where a bar is missed."""
-    return report(planning, posteriors)
+    return report(measure_planning, measure_posteriors)
 
 
 if __name__ == "__main__":

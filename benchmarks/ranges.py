@@ -24,7 +24,7 @@ from discreet.estimation.linear_refinement import reconcile
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Way = Callable[[], Array]
+Estimator = Callable[[], Array]
 EPSILON = Fraction(1, 10)
 RUNS = 200
 SEED = 11
@@ -34,30 +34,30 @@ EMPTY = 0.95
 SPARSE = 1024
 
 
-def smooth(count: int) -> Counts:
+def build_smooth_histogram(count: int) -> Counts:
     """A hill of rows, 100 to a cell at its top."""
     draw, places = random.Random(SEED), np.linspace(-3, 3, count)
     return np.array([round(height + draw.random()) for height in 100 * np.exp(-(places**2) / 2)], dtype=np.int64)
 
 
-def sparse(count: int) -> Counts:
+def build_sparse_histogram(count: int) -> Counts:
     """All but a twentieth of the cells empty, the others of up to 1,000 rows."""
     draw = random.Random(SEED)
     return np.array([0 if draw.random() < EMPTY else draw.randint(1, 1000) for _ in range(count)], dtype=np.int64)
 
 
-def over_ranges(error: Array) -> float:
+def compute_range_error(error: Array) -> float:
     """The mean of the squares of the sums over all ranges, by prefixes: a range is the difference of two."""
     prefixes, count = np.concatenate(([0.0], np.cumsum(error))), len(error)
     return float((count + 1) * (prefixes**2).sum() - prefixes.sum() ** 2) / (count * (count + 1) / 2)
 
 
-def flat(histogram: Counts) -> Way:
+def measure_flat(histogram: Counts) -> Estimator:
     noise = DiscreteLaplace(EPSILON, 1)
     return lambda: np.asarray(histogram + noise.sample_many(len(histogram)), dtype=np.float64)
 
 
-def ours(histogram: Counts) -> Way:
+def measure_hierarchy(histogram: Counts) -> Estimator:
     """Levels and weights of the best strategy, and the best consistent counts."""
     count = len(histogram)
     strategy = find_best_strategy(count, "laplace", False)
@@ -67,16 +67,18 @@ def ours(histogram: Counts) -> Way:
 
     def draw() -> Array:
         pairs = zip(sums, noises, strict=True)
-        measured = [np.asarray(own + noise.sample_many(len(own)), dtype=np.float64) for own, noise in pairs]
+        measured = [
+            np.asarray(level_sums + noise.sample_many(len(level_sums)), dtype=np.float64) for level_sums, noise in pairs
+        ]
         return nest.estimate(measured)[-1]
 
     return draw
 
 
-def by_opendp(histogram: Counts) -> Way:
+def measure_opendp_tree(histogram: Counts) -> Estimator:
     """Its tree with the branching it chooses itself, made consistent by its own postprocessor."""
     opendp.enable_features("contrib")
-    count, told = len(histogram), histogram.tolist()
+    count, counts = len(histogram), histogram.tolist()
     branching = opendp.t.choose_branching_factor(count)
     space = opendp.vector_domain(opendp.atom_domain(T=int)), opendp.l1_distance(T=int)
     tree = space >> opendp.t.then_b_ary_tree(leaf_count=count, branching_factor=branching)
@@ -84,31 +86,34 @@ def by_opendp(histogram: Counts) -> Way:
     consistent = opendp.t.make_consistent_b_ary_tree(branching_factor=branching)
     if not float(EPSILON) * 0.999 <= measurement.map(1) <= float(EPSILON) * 1.001:
         raise SystemExit("opendp's tree does not cost the epsilon that ours costs")
-    return lambda: np.array(consistent(measurement(told)))
+    return lambda: np.array(consistent(measurement(counts)))
 
 
-def mean_error(way: Way, truth: Counts, runs: int, of: Callable[[Array], float]) -> float:
+def compute_mean_error(way: Estimator, truth: Counts, runs: int, of: Callable[[Array], float]) -> float:
     """The mean over so many runs."""
     return float(np.mean([of(way() - truth) for _ in range(runs)]))
 
 
-def ranges(count: int, least: float, runs: int) -> list[Line]:
+def compare_ranges(count: int, least: float, runs: int) -> list[Line]:
     """Ours against the flat histogram and against opendp's tree."""
-    truth = smooth(count)
-    error = {way: mean_error(way(truth), truth, runs, over_ranges) for way in (ours, flat, by_opendp)}
-    own, strategy = error[ours], find_best_strategy(count, "laplace", False)
+    truth = build_smooth_histogram(count)
+    error = {
+        way: compute_mean_error(way(truth), truth, runs, compute_range_error)
+        for way in (measure_hierarchy, measure_flat, measure_opendp_tree)
+    }
+    our_error, strategy = error[measure_hierarchy], find_best_strategy(count, "laplace", False)
     expected = strategy.error * DiscreteLaplace(EPSILON, 1).variance()
-    told = f"{own:,.0f}, expected {expected:,.0f}: {strategy.name}"
+    words = f"{our_error:,.0f}, expected {expected:,.0f}: {strategy.name}"
     return [
-        Line(f"{count:,} cells: flat over ours", error[flat] / own, "times", least, True, told),
-        Line(f"{count:,} cells: opendp's tree over ours", error[by_opendp] / own, "times", 1, True),
+        Line(f"{count:,} cells: flat over ours", error[measure_flat] / our_error, "times", least, True, words),
+        Line(f"{count:,} cells: opendp's tree over ours", error[measure_opendp_tree] / our_error, "times", 1, True),
     ]
 
 
-def not_negative(count: int = SPARSE, runs: int = RUNS) -> Line:
+def compare_not_negative(count: int = SPARSE, runs: int = RUNS) -> Line:
     """What it gains that no cell is below 0, the total staying as measured."""
-    truth = sparse(count)
-    draw, raw, refined = flat(truth), 0.0, 0.0
+    truth = build_sparse_histogram(count)
+    draw, raw, refined = measure_flat(truth), 0.0, 0.0
     for _ in range(runs):
         noisy = draw()
         raw += float(((noisy - truth) ** 2).mean())
@@ -117,7 +122,7 @@ def not_negative(count: int = SPARSE, runs: int = RUNS) -> Line:
     return Line("a sparse histogram's cells: raw over not negative", raw / refined, "times", 2, True, empty)
 
 
-def choosing() -> Line:
+def time_choice() -> Line:
     """How long the choice takes, made anew."""
     most = max(SIZES)
 
@@ -130,8 +135,8 @@ def choosing() -> Line:
 
 def main() -> int:
     """Print every line; fail where a bar is missed."""
-    sizes = [partial(ranges, count, *bar) for count, bar in SIZES.items()]
-    return report(*sizes, lambda: [not_negative()], lambda: [choosing()])
+    sizes = [partial(compare_ranges, count, *bar) for count, bar in SIZES.items()]
+    return report(*sizes, lambda: [compare_not_negative()], lambda: [time_choice()])
 
 
 if __name__ == "__main__":

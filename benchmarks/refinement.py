@@ -13,7 +13,7 @@ from discreet.constraints import increasing, nested, refine_linear
 CELLS = 100_000
 
 
-def tree(branching: int) -> dict[int, range]:
+def build_tree(branching: int) -> dict[int, range]:
     """Cell i has the parts branching * i + 1, ..., as far as there are cells."""
     return {
         cell: range(branching * cell + 1, min(branching * cell + branching + 1, CELLS))
@@ -21,37 +21,43 @@ def tree(branching: int) -> dict[int, range]:
     }
 
 
-def trees() -> list[Line]:
-    found, noisy = [], np.random.default_rng(1).laplace(scale=10, size=CELLS)
+def measure_trees() -> list[Line]:
+    lines, noisy = [], np.random.default_rng(1).laplace(scale=10, size=CELLS)
     for branching in (2, 10):
-        name, must = f"a tree of {CELLS:,} cells, {branching} parts each", nested(tree(branching))
-        sums = must.bind(noisy)
+        name, constraint = f"a tree of {CELLS:,} cells, {branching} parts each", nested(build_tree(branching))
+        sums = constraint.bind(noisy)
         zero = np.zeros(sums.matrix.shape[1])
-        took = best_time(lambda sums=sums, zero=zero: refine_linear(noisy, sums.matrix, zero, 200), 3)
-        found.append(Line(f"{name}: values", took, "s", 1, False))
-        took = best_time(lambda sums=sums, zero=zero: refine_linear(noisy, sums.matrix, zero, 200).variances(), 3)
-        found.append(Line(f"{name}: values and variances", took, "s", 3, False))
-        took = best_time(lambda must=must: reconcile(noisy, [must, at_least(0)], 200), 1)
-        found.append(Line(f"{name}: none negative", took, "s", 5, False))
-    return found
+        seconds = best_time(lambda sums=sums, zero=zero: refine_linear(noisy, sums.matrix, zero, 200), 3)
+        lines.append(Line(f"{name}: values", seconds, "s", 1, False))
+        seconds = best_time(lambda sums=sums, zero=zero: refine_linear(noisy, sums.matrix, zero, 200).variances(), 3)
+        lines.append(Line(f"{name}: values and variances", seconds, "s", 3, False))
+        seconds = best_time(lambda constraint=constraint: reconcile(noisy, [constraint, at_least(0)], 200), 1)
+        lines.append(Line(f"{name}: none negative", seconds, "s", 5, False))
+    return lines
 
 
-def lists() -> list[Line]:
+def measure_lists() -> list[Line]:
     noisy = np.arange(CELLS) * 0.01 + np.random.default_rng(2).laplace(scale=10, size=CELLS)
-    asked = {
+    constraint_sets = {
         "in order": [increasing()],
         "none negative, with a total": [at_least(0), total(50_000_000)],
         "in order, with a total": [increasing(), total(50_000_000)],
     }
     return [
-        Line(f"{CELLS:,} cells, {name}", best_time(lambda must=must: reconcile(noisy, must), 1), "s", bar, False)
-        for (name, must), bar in zip(asked.items(), (1, 1, 10), strict=True)
+        Line(
+            f"{CELLS:,} cells, {name}",
+            best_time(lambda constraints=constraints: reconcile(noisy, constraints), 1),
+            "s",
+            bar,
+            False,
+        )
+        for (name, constraints), bar in zip(constraint_sets.items(), (1, 1, 10), strict=True)
     ]
 
 
 def main() -> int:
     """Print every line; fail where a bar is missed."""
-    return report(trees, lists)
+    return report(measure_trees, measure_lists)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ import numpy as np
 
 from benchmarks.measure import Line, report
 from benchmarks.query.questions import EPSILON, QUESTIONS, TABLE
-from benchmarks.query.race import run
+from benchmarks.query.race import run_module
 from benchmarks.query.table import SCHEMA
-from benchmarks.seen import ROOT, Row, Seen, Table
+from benchmarks.results import ROOT, BenchmarkResult, Row, Table
 from discreet import Custodian
 from discreet.custodian.measure import ExactInputs, read_exact_inputs
 from discreet.planner.plan import Plan
@@ -49,13 +49,13 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Both:
+class Comparison:
     """One question on both engines: first and warm seconds, whether the numbers are equal, and what Spark did."""
 
     name: str
     spark: tuple[float, float]
     duckdb: tuple[float, float]
-    equal: bool
+    is_equal: bool
     cost: Cost
 
 
@@ -64,13 +64,13 @@ class Run:
     """One table: every question, and what registration took, in seconds and bytes."""
 
     rows: int
-    asked: list[Both]
-    registered: dict[str, float]
+    comparisons: list[Comparison]
+    registration_seconds: dict[str, float]
     bytes: dict[str, int]
 
 
 @contextmanager
-def session(folder: Path) -> Iterator[Any]:
+def open_spark_session(folder: Path) -> Iterator[Any]:
     """Spark on two cores, as many parts after a shuffle, and quiet."""
     from pyspark.sql import SparkSession
 
@@ -82,78 +82,84 @@ def session(folder: Path) -> Iterator[Any]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    opened = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    opened.sparkContext.setLogLevel("OFF")
+    spark_session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    spark_session.sparkContext.setLogLevel("OFF")
     try:
-        yield opened
+        yield spark_session
     finally:
-        opened.stop()
+        spark_session.stop()
 
 
-def spent(opened: Any) -> Cost:
+def read_cost(spark_session: Any) -> Cost:
     """From the status store, which Spark fills with or without its web page."""
-    store = opened.sparkContext._jsc.sc().statusStore()
-    none = opened.sparkContext._gateway.jvm.java.util.ArrayList()
-    quantiles = opened.sparkContext._gateway.new_array(opened.sparkContext._jvm.double, 0)
+    store = spark_session.sparkContext._jsc.sc().statusStore()
+    none = spark_session.sparkContext._gateway.jvm.java.util.ArrayList()
+    quantiles = spark_session.sparkContext._gateway.new_array(spark_session.sparkContext._jvm.double, 0)
     stages = store.stageList(none, False, False, quantiles, none)
     every = [stages.apply(place) for place in range(stages.size())]
-    written = [stage.shuffleWriteBytes() for stage in every]
-    return Cost(sum(stage.inputBytes() for stage in every), sum(written), sum(each > 0 for each in written))
+    shuffled_bytes = [stage.shuffleWriteBytes() for stage in every]
+    return Cost(
+        sum(stage.inputBytes() for stage in every), sum(shuffled_bytes), sum(each > 0 for each in shuffled_bytes)
+    )
 
 
-def settled(opened: Any) -> Cost:
+def read_settled_cost(spark_session: Any) -> Cost:
     """The same once two looks agree: the store hears of a stage a moment after it ended."""
-    before = spent(opened)
+    before = read_cost(spark_session)
     for _ in range(20):
         time.sleep(0.1)
-        now = spent(opened)
+        now = read_cost(spark_session)
         if now == before:
             break
         before = now
     return before
 
 
-def compared(rows: int, folder: Path, opened: Any) -> Run:
+def compare_engines(rows: int, folder: Path, spark_session: Any) -> Run:
     """Make the table, register it with both, ask both."""
-    run("table", folder, rows)
-    opened.read.parquet(f"file:{folder / TABLE}.parquet").createOrReplaceTempView(VIEW)
+    run_module("table", folder, rows)
+    spark_session.read.parquet(f"file:{folder / TABLE}.parquet").createOrReplaceTempView(VIEW)
     schemas = {"DuckDB": folder / f"{TABLE}.yaml", "Spark": folder / "spark" / f"{TABLE}.yaml"}
     schemas["Spark"].parent.mkdir()
     schemas["Spark"].write_text(SCHEMA.replace(f"source: {TABLE}.parquet", f"source: spark:{VIEW}"))
-    took = {name: _timed(lambda s=schema: Custodian.open(s).close())[1] for name, schema in schemas.items()}
-    held = {name: _size(schema.with_suffix(".discreet")) for name, schema in schemas.items()}
+    seconds = {name: _time_call(lambda s=schema: Custodian.open(s).close())[1] for name, schema in schemas.items()}
+    disk_bytes = {name: _measure_folder(schema.with_suffix(".discreet")) for name, schema in schemas.items()}
     with Custodian.open(schemas["DuckDB"]) as duckdb, Custodian.open(schemas["Spark"]) as spark:
-        asked = [_asked(question.name, question.sql(question.first), duckdb, spark, opened) for question in QUESTIONS]
-    return Run(rows, asked, took, held | {"Parquet": (folder / f"{TABLE}.parquet").stat().st_size})
+        comparisons = [
+            _compare_question(question.name, question.sql(question.first), duckdb, spark, spark_session)
+            for question in QUESTIONS
+        ]
+    return Run(rows, comparisons, seconds, disk_bytes | {"Parquet": (folder / f"{TABLE}.parquet").stat().st_size})
 
 
-def _asked(name: str, sql: str, duckdb: Custodian, spark: Custodian, opened: Any) -> Both:
-    planned = plan(duckdb.schema, parse_sql(sql, duckdb.schema), EPSILON)
-    before = settled(opened)
-    by_spark, first = _timed(lambda: _exact(planned, spark))
-    cost = settled(opened).since(before)
-    by_duckdb, other = _timed(lambda: _exact(planned, duckdb))
+def _compare_question(name: str, sql: str, duckdb: Custodian, spark: Custodian, spark_session: Any) -> Comparison:
+    query_plan = plan(duckdb.schema, parse_sql(sql, duckdb.schema), EPSILON)
+    before = read_settled_cost(spark_session)
+    by_spark, first = _time_call(lambda: _read_exact(query_plan, spark))
+    cost = read_settled_cost(spark_session).since(before)
+    by_duckdb, other = _time_call(lambda: _read_exact(query_plan, duckdb))
     warm = [
-        statistics.median(_timed(lambda c=c: _exact(planned, c))[1] for _ in range(ROUNDS)) for c in (spark, duckdb)
+        statistics.median(_time_call(lambda c=c: _read_exact(query_plan, c))[1] for _ in range(ROUNDS))
+        for c in (spark, duckdb)
     ]
-    return Both(name, (first, warm[0]), (other, warm[1]), same(by_spark, by_duckdb), cost)
+    return Comparison(name, (first, warm[0]), (other, warm[1]), is_same(by_spark, by_duckdb), cost)
 
 
-def _exact(planned: Plan, custodian: Custodian) -> ExactInputs:
-    return read_exact_inputs(planned, custodian._source, planned.list_cells(), planned.query.where)
+def _read_exact(query_plan: Plan, custodian: Custodian) -> ExactInputs:
+    return read_exact_inputs(query_plan, custodian._source, query_plan.list_cells(), query_plan.query.where)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+def _time_call(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
-    done = work()
-    return done, time.perf_counter() - start
+    result = work()
+    return result, time.perf_counter() - start
 
 
-def _size(folder: Path) -> int:
+def _measure_folder(folder: Path) -> int:
     return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
 
 
-def same(one: ExactInputs, other: ExactInputs) -> bool:
+def is_same(one: ExactInputs, other: ExactInputs) -> bool:
     """Whether all exact numbers are equal, cell for cell."""
     pairs = zip(one.inputs, other.inputs, strict=True)
     return list(one.cells) == list(other.cells) and all(
@@ -163,50 +169,62 @@ def same(one: ExactInputs, other: ExactInputs) -> bool:
     )
 
 
-def tables(runs: list[Run]) -> Iterator[Table]:
+def build_tables(runs: list[Run]) -> Iterator[Table]:
     """Times side by side; then what Spark read and shuffled."""
     for each in runs:
         size = f"{each.rows:,} rows"
         heads = ("DuckDB, warm", "Spark, warm", "DuckDB, first", "Spark, first", "Spark over DuckDB, warm")
-        rows = (Row(b.name, (*(1e3 * s for s in _four(b)), b.spark[1] / b.duckdb[1]), "") for b in each.asked)
+        rows = (
+            Row(b.name, (*(1e3 * s for s in _list_times(b)), b.spark[1] / b.duckdb[1]), "") for b in each.comparisons
+        )
         yield Table(f"{size}, the exact numbers of a plan (ms)", heads, tuple(rows))
         heads = ("bytes read", "bytes shuffled", "shuffles", "bytes read a row")
         read = (
             Row(b.name, (b.cost.read, b.cost.shuffled, b.cost.shuffles, b.cost.read / each.rows), "")
-            for b in each.asked
+            for b in each.comparisons
         )
         yield Table(f"{size}, what Spark's stages did", heads, tuple(read))
-        took = Row("registration, s", (each.registered["DuckDB"], each.registered["Spark"], None), "")
-        held = Row("on disk, MB", tuple(each.bytes[name] / 1e6 for name in ("DuckDB", "Spark", "Parquet")), "")
-        yield Table(f"{size}, registration", ("DuckDB", "Spark", "the Parquet file"), (took, held))
+        registration = Row(
+            "registration, s", (each.registration_seconds["DuckDB"], each.registration_seconds["Spark"], None), ""
+        )
+        disk = Row("on disk, MB", tuple(each.bytes[name] / 1e6 for name in ("DuckDB", "Spark", "Parquet")), "")
+        yield Table(f"{size}, registration", ("DuckDB", "Spark", "the Parquet file"), (registration, disk))
 
 
-def _four(both: Both) -> tuple[float, ...]:
+def _list_times(both: Comparison) -> tuple[float, ...]:
     return both.duckdb[1], both.spark[1], both.duckdb[0], both.spark[0]
 
 
-def facts(runs: list[Run]) -> dict[str, Any]:
+def collect_facts(runs: list[Run]) -> dict[str, Any]:
     """For the plans past one machine: seconds and bytes by size and question."""
     return {
         "sizes": [each.rows for each in runs],
-        "seconds": {b.name: [run.asked[i].spark[1] for run in runs] for i, b in enumerate(runs[0].asked)},
-        "read": {b.name: [run.asked[i].cost.read for run in runs] for i, b in enumerate(runs[0].asked)},
-        "shuffled": {b.name: [run.asked[i].cost.shuffled for run in runs] for i, b in enumerate(runs[0].asked)},
-        "shuffles": {b.name: [run.asked[i].cost.shuffles for run in runs] for i, b in enumerate(runs[0].asked)},
-        "registration": [each.registered["Spark"] for each in runs],
+        "seconds": {b.name: [run.comparisons[i].spark[1] for run in runs] for i, b in enumerate(runs[0].comparisons)},
+        "read": {b.name: [run.comparisons[i].cost.read for run in runs] for i, b in enumerate(runs[0].comparisons)},
+        "shuffled": {
+            b.name: [run.comparisons[i].cost.shuffled for run in runs] for i, b in enumerate(runs[0].comparisons)
+        },
+        "shuffles": {
+            b.name: [run.comparisons[i].cost.shuffles for run in runs] for i, b in enumerate(runs[0].comparisons)
+        },
+        "registration": [each.registration_seconds["Spark"] for each in runs],
         "snapshot bytes": [each.bytes["Spark"] for each in runs],
     }
 
 
-def bars(runs: list[Run]) -> list[Line]:
+def list_bars(runs: list[Run]) -> list[Line]:
     """Equal everywhere, and what is shuffled does not grow with the rows."""
     lines = [
         Line(
-            f"{each.rows:,} rows, plans with equal numbers", sum(b.equal for b in each.asked), "", len(each.asked), True
+            f"{each.rows:,} rows, plans with equal numbers",
+            sum(b.is_equal for b in each.comparisons),
+            "",
+            len(each.comparisons),
+            True,
         )
         for each in runs
     ]
-    least = [max(each.asked[i].cost.shuffled for i in range(len(QUESTIONS))) for each in runs]
+    least = [max(each.comparisons[i].cost.shuffled for i in range(len(QUESTIONS))) for each in runs]
     growth = least[-1] / least[0] if len(least) > 1 and least[0] else math.nan
     if not math.isnan(growth):
         lines.append(Line("bytes shuffled, the longest table over the shortest", growth, "times", 20, False))
@@ -218,9 +236,12 @@ def main() -> int:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     sizes = sorted(parser.parse_args().rows)
     (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="spark-") as name, session(Path(name)) as opened:
-        runs = [compared(rows, Path(name) / str(rows), opened) for rows in sizes]
-    return report(lambda: bars(runs), seen=Seen(list(tables(runs)), facts=facts(runs)))
+    with (
+        tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="spark-") as name,
+        open_spark_session(Path(name)) as spark_session,
+    ):
+        runs = [compare_engines(rows, Path(name) / str(rows), spark_session) for rows in sizes]
+    return report(lambda: list_bars(runs), result=BenchmarkResult(list(build_tables(runs)), facts=collect_facts(runs)))
 
 
 if __name__ == "__main__":

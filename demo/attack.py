@@ -23,51 +23,55 @@ EPSILON = 1.0
 SCALE = 2 / EPSILON
 TIMES = (1, 2, 5, 10)
 COLOURS = ("#64707d", GREEN, BLUE, ORANGE)
-DRAWN, DRAWS, FEWEST = 5, 200_000, 200
+DRAWN_TIMES, DRAWS, FEWEST = 5, 200_000, 200
 EDGES = np.linspace(10.5, 14.5, 17)
 PICTURE = Path(__file__).parents[1] / "docs" / "attack.svg"
 
 
-def bound(times: int) -> float:
+def compute_bound(times: int) -> float:
     """What the corrected formula says."""
     share = 1 / (times + 1)
     return rho([[share, share]], [[share]], SCALE, [times + 1], [1, -1])
 
 
-def log_ratio(x: float, times: int) -> float:
+def compute_log_ratio(x: float, times: int) -> float:
     """Of the densities of the refined count at x, if the person is of the first category and if of the second."""
     first, second = ((times + 1) * x - (11 + 10 * times) - constant for constant in (times, -1))
-    return _log_density(first) - _log_density(second)
+    return _compute_log_density(first) - _compute_log_density(second)
 
 
-def _log_density(y: float) -> float:
+def _compute_log_density(y: float) -> float:
     """Of the sum of two Laplace numbers, but for a constant."""
     return math.log(SCALE + abs(y)) - abs(y) / SCALE
 
 
-def drawn(seed: int = 2) -> list[dict[str, float]]:
+def draw_ratios(seed: int = 2) -> list[dict[str, float]]:
     """The same by drawing: the log ratio of how often the refined count fell into each bin."""
-    chance = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     counts = []
-    for constant in (DRAWN, -1):
-        noisy = 11 + 10 * DRAWN + chance.laplace(scale=SCALE, size=(2, DRAWS)).sum(axis=0)
-        counts.append(np.histogram((noisy + constant) / (DRAWN + 1), EDGES)[0])
+    for constant in (DRAWN_TIMES, -1):
+        noisy = 11 + 10 * DRAWN_TIMES + generator.laplace(scale=SCALE, size=(2, DRAWS)).sum(axis=0)
+        counts.append(np.histogram((noisy + constant) / (DRAWN_TIMES + 1), EDGES)[0])
     full = np.minimum(*counts) >= FEWEST
     middles = (EDGES[:-1] + EDGES[1:]) / 2
     ratios = np.log(counts[0][full] / counts[1][full])
     return [{"x": float(x), "ratio": float(ratio)} for x, ratio in zip(middles[full], ratios, strict=True)]
 
 
-def labels() -> list[str]:
+def list_labels() -> list[str]:
     """What stands at the end of each line."""
-    return [f"k = {times}: up to {bound(times):g} ε" for times in TIMES]
+    return [f"k = {times}: up to {compute_bound(times):g} ε" for times in TIMES]
 
 
-def picture() -> str:
+def draw_picture() -> str:
     """The log ratios over the refined count, by the densities and by drawing."""
     points = np.linspace(10.5, 20, 96)
-    names = labels()
-    rows = [{"x": x, "ratio": log_ratio(x, k), "k": name} for k, name in zip(TIMES, names, strict=True) for x in points]
+    names = list_labels()
+    rows = [
+        {"x": x, "ratio": compute_log_ratio(x, k), "k": name}
+        for k, name in zip(TIMES, names, strict=True)
+        for x in points
+    ]
     x = alt.X(
         "x:Q",
         title="refined count; exact: 11, or 10",
@@ -81,16 +85,18 @@ def picture() -> str:
     words = (
         alt.Chart(alt.Data(values=last)).mark_text(align="left", dx=6, dy=5).encode(x=x, y=y, color=colour, text="k:N")
     )
-    dots = alt.Chart(alt.Data(values=drawn())).mark_point(filled=True, size=45, color=BLUE).encode(x=x, y=y)
+    dots = alt.Chart(alt.Data(values=draw_ratios())).mark_point(filled=True, size=45, color=BLUE).encode(x=x, y=y)
     level = alt.Chart(alt.Data(values=[{"ratio": EPSILON}])).mark_rule(strokeDash=[4, 4], color="#111").encode(y=y)
     notes = [
         {"x": 13, "ratio": 0.4, "text": "dashed: ε, the most that the noisy counts tell"},
-        {"x": 12.6, "ratio": 2.3, "text": f"dots: {DRAWS:,} draws from each of the two tables, k = {DRAWN}"},
+        {"x": 12.6, "ratio": 2.3, "text": f"dots: {DRAWS:,} draws from each of the two tables, k = {DRAWN_TIMES}"},
     ]
-    told = alt.Chart(alt.Data(values=notes)).mark_text(align="left", color="#111").encode(x=x, y=y, text="text:N")
-    chart = (level + lines + dots + words + told).properties(width=WIDTH, height=HEIGHT * 1.3)
+    notes_layer = (
+        alt.Chart(alt.Data(values=notes)).mark_text(align="left", color="#111").encode(x=x, y=y, text="text:N")
+    )
+    chart = (level + lines + dots + words + notes_layer).properties(width=WIDTH, height=HEIGHT * 1.3)
     return str(vl_convert.vegalite_to_svg(chart.configure_view(stroke=None).configure_axis(grid=False).to_json()))
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else PICTURE).write_text(picture())
+    Path(sys.argv[1] if len(sys.argv) > 1 else PICTURE).write_text(draw_picture())

@@ -16,7 +16,7 @@ EPSILON = 1
 
 
 @dataclass(frozen=True)
-class Audited:
+class NamedAudit:
     """One mechanism and what its audit found."""
 
     title: str
@@ -24,27 +24,27 @@ class Audited:
     audit: Audit
 
 
-def ours(count: int, draws: int) -> object:
+def add_discrete_laplace(count: int, draws: int) -> object:
     """A count with the noise that epsilon 1 asks for."""
     return count + DiscreteLaplace(EPSILON, 1).sample_many(draws)
 
 
-def halved(count: int, draws: int) -> object:
+def add_half_the_noise(count: int, draws: int) -> object:
     """Half the noise, as when somebody mistakes what one person can change."""
     return count + DiscreteLaplace(2 * EPSILON, 1).sample_many(draws)
 
 
-def floats(count: int, draws: int) -> object:
+def add_float_laplace(count: int, draws: int) -> object:
     """Noise of the right size in floating point, as in many a script: its last digits tell."""
     return count + np.random.default_rng().laplace(scale=1 / EPSILON, size=draws)
 
 
-def audits() -> Iterator[Audited]:
+def run_audits() -> Iterator[NamedAudit]:
     """Each with two counts that differ by one person, claiming epsilon 1."""
-    told = {
-        "Ours": ("Discrete Laplace noise.", ours, (5, 6)),
-        "Half the noise": ("The same law, with half the scale that the claim needs.", halved, (5, 6)),
-        "Floating point": ("The right scale, but drawn and added in floating point.", floats, (0, 1)),
+    mechanisms = {
+        "Ours": ("Discrete Laplace noise.", add_discrete_laplace, (5, 6)),
+        "Half the noise": ("The same law, with half the scale that the claim needs.", add_half_the_noise, (5, 6)),
+        "Floating point": ("The right scale, but drawn and added in floating point.", add_float_laplace, (0, 1)),
     }
-    for title, (words, mechanism, pair) in told.items():
-        yield Audited(title, words, audit_mechanism(mechanism, *pair, EPSILON, draws=DRAWS, confidence=CONFIDENCE))
+    for title, (words, mechanism, pair) in mechanisms.items():
+        yield NamedAudit(title, words, audit_mechanism(mechanism, *pair, EPSILON, draws=DRAWS, confidence=CONFIDENCE))

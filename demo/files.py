@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from demo.registry import Row, Work, read
+from demo.registry import Row, Work, read_rows
 from discreet import Custodian, Release
 from discreet.release.assess import VerifiedRelease, verify_release
 
@@ -21,17 +21,24 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def publish(custodian: Custodian, work: Work, method: str, show: Callable[[str], None]) -> dict[str, Any]:
     """Make one file, its manifest and its report; what is told of them, to be kept in the folder's mark."""
-    name, more = RECIPES[method]
+    name, options = RECIPES[method]
     out, report = work.folder / f"{name}.csv", work.folder / f"{name}-report.html"
-    made = custodian.publish(method, out, report=report, progress=show, **more)
-    return _told(made)
+    release = custodian.publish(method, out, report=report, progress=show, **options)
+    return _describe_release(release)
 
 
-def _told(made: Release) -> dict[str, Any]:
-    words = {"promise": made.guarantee.words(), "assumes": list(made.guarantee.assumptions)}
-    judged = {"risk": made.risk, "utility": made.utility, "warnings": list(made.warnings), "rows": made.rows}
-    report = "" if made.report is None else made.report.name
-    return words | judged | {"file": made.files[0].name, "manifest": made.manifest_file.name, "report": report}
+def _describe_release(release: Release) -> dict[str, Any]:
+    words = {"promise": release.guarantee.words(), "assumes": list(release.guarantee.assumptions)}
+    judgements = {
+        "risk": release.risk,
+        "utility": release.utility,
+        "warnings": list(release.warnings),
+        "rows": release.rows,
+    }
+    report = "" if release.report is None else release.report.name
+    return (
+        words | judgements | {"file": release.files[0].name, "manifest": release.manifest_file.name, "report": report}
+    )
 
 
 def verify(work: Work, release: dict[str, Any]) -> VerifiedRelease:
@@ -39,20 +46,20 @@ def verify(work: Work, release: dict[str, Any]) -> VerifiedRelease:
     return verify_release(work.folder / release["file"])
 
 
-def smoking(rows: Iterable[Row]) -> dict[int, float]:
+def compute_smoking_shares(rows: Iterable[Row]) -> dict[int, float]:
     """The share of smokers in every ten years of age, by the first of them."""
     counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         if row["age"] and row["smoker"] in {"true", "false"}:
-            own = counts[min(int(float(row["age"])) // 10, 8) * 10]
-            own[0] += row["smoker"] == "true"
-            own[1] += 1
+            tally = counts[min(int(float(row["age"])) // 10, 8) * 10]
+            tally[0] += row["smoker"] == "true"
+            tally[1] += 1
     return {age: yes / both for age, (yes, both) in sorted(counts.items()) if both}
 
 
-def one_group(file: Path, most: int) -> list[Row]:
+def find_one_group(file: Path, limit: int) -> list[Row]:
     """Some people of one group, those who share all that an intruder is taken to know; the first with no gap in it."""
     known = ("age", "sex", "education", "occupation")
-    every = list(read(file))
+    every = list(read_rows(file))
     first = next((row for row in every if all(row.values())), every[0])
-    return [row for row in every if all(row[name] == first[name] for name in known)][:most]
+    return [row for row in every if all(row[name] == first[name] for name in known)][:limit]

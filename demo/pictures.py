@@ -37,21 +37,23 @@ DECADES = "max(datum.value, 17) + '–' + (datum.value < 80 ? datum.value + 9 : 
 DASHED = {"type": "rule", "strokeDash": [5, 4], "color": INK}
 
 
-def svg(spec: Spec) -> str:
+def draw_svg(spec: Spec) -> str:
     """A chart as an SVG, transparent."""
     whole = {"width": WIDTH, "height": HEIGHT, "config": CONFIG, "background": None, "padding": PADDING} | spec
     return str(vl_convert.vegalite_to_svg(json.dumps(whole)))
 
 
-def of_answer(spec: Spec) -> str:
+def draw_answer(spec: Spec) -> str:
     """The picture that an answer gives of itself, in the page's look."""
-    own = spec["config"]
-    config = {name: own.get(name, {}) | part if isinstance(part, dict) else part for name, part in CONFIG.items()}
-    kept = {name: value for name, value in spec.items() if name not in {"title", "width"}}
-    return svg(kept | {"config": config})
+    answer_config = spec["config"]
+    config = {
+        name: answer_config.get(name, {}) | part if isinstance(part, dict) else part for name, part in CONFIG.items()
+    }
+    answer_spec = {name: value for name, value in spec.items() if name not in {"title", "width"}}
+    return draw_svg(answer_spec | {"config": config})
 
 
-def laws(by_name: Mapping[str, Mapping[float, float]], across: str, truth: float) -> str:
+def draw_laws(by_name: Mapping[str, Mapping[float, float]], across: str, truth: float) -> str:
     """Several laws over one axis, and where the truth is."""
     rows = [{"x": x, "p": p, "law": name} for name, law in by_name.items() for x, p in law.items()]
     line = _layer(rows, {"type": "line", "interpolate": "step", "strokeWidth": 2})
@@ -61,21 +63,21 @@ def laws(by_name: Mapping[str, Mapping[float, float]], across: str, truth: float
         "color": _colour("law", list(by_name), (GREY, BLUE, ORANGE), columns=1),
         "strokeDash": _dash("law", list(by_name), ([2, 2], [1, 0], [1, 0])),
     }
-    return svg({"layer": [line, _layer([{"x": truth}], DASHED, x=_number("x", across))]})
+    return draw_svg({"layer": [line, _layer([{"x": truth}], DASHED, x=_number("x", across))]})
 
 
-def shares(by_name: Mapping[str, float], across: str) -> str:
+def draw_shares(by_name: Mapping[str, float], across: str) -> str:
     """A few shares as bars, each with its figure."""
     rows = [{"name": name, "share": share, "told": f"{share:.1%}"} for name, share in by_name.items()]
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 200}}
     x = _number("share", across, zero=True) | {"axis": {"format": "%", "tickCount": 5}}
     bars = _layer(rows, {"type": "bar", "color": BLUE, "height": 22}, x=x, y=y)
-    told = {"type": "text", "align": "left", "dx": 6, "fontSize": 13, "color": INK}
-    figures = _layer(rows, told, x=x, y=y, text={"field": "told"})
-    return svg({"layer": [bars, figures], "height": 40 * len(rows), "width": WIDTH - 130})
+    text_mark = {"type": "text", "align": "left", "dx": 6, "fontSize": 13, "color": INK}
+    figures = _layer(rows, text_mark, x=x, y=y, text={"field": "told"})
+    return draw_svg({"layer": [bars, figures], "height": 40 * len(rows), "width": WIDTH - 130})
 
 
-def draws(by_name: Mapping[str, Mapping[int, int]], across: str) -> str:
+def draw_draws(by_name: Mapping[str, Mapping[int, int]], across: str) -> str:
     """How often each number came, side by side."""
     rows = [{"x": x, "n": n, "way": name} for name, counts in by_name.items() for x, n in counts.items()]
     bars = _layer(rows, {"type": "bar"})
@@ -85,10 +87,10 @@ def draws(by_name: Mapping[str, Mapping[int, int]], across: str) -> str:
         "y": _number("n", "draws"),
         "color": _colour("way", list(by_name), (BLUE, "#c3c8d0")),
     }
-    return svg(bars)
+    return draw_svg(bars)
 
 
-def compared(by_name: Mapping[str, Mapping[int, float]], across: str) -> str:
+def draw_comparison(by_name: Mapping[str, Mapping[int, float]], across: str) -> str:
     """Two laws over whole numbers, side by side."""
     rows = [{"x": x, "p": p, "law": name} for name, law in by_name.items() for x, p in law.items()]
     bars = _layer(rows, {"type": "bar"})
@@ -98,10 +100,10 @@ def compared(by_name: Mapping[str, Mapping[int, float]], across: str) -> str:
         "y": _number("p", "probability"),
         "color": _colour("law", list(by_name), (BLUE, ORANGE)),
     }
-    return svg(bars)
+    return draw_svg(bars)
 
 
-def intervals(rows: Sequence[Row], across: str) -> str:
+def draw_intervals(rows: Sequence[Row], across: str) -> str:
     """Answers with their 95 % intervals, and the truth as a tick."""
     y = {"field": "group", "type": "nominal", "sort": None, "title": None}
     x = _number("low", across, zero=False)
@@ -112,26 +114,26 @@ def intervals(rows: Sequence[Row], across: str) -> str:
     dot["encoding"]["x"] = _number("answer", across)
     tick = _layer(rows, {"type": "tick", "color": ORANGE, "thickness": 3, "size": 20}, y=y)
     tick["encoding"]["x"] = _number("truth", across)
-    return svg({"layer": [bar, dot, tick], "width": WIDTH - 60})
+    return draw_svg({"layer": [bar, dot, tick], "width": WIDTH - 60})
 
 
-def account(rows: Sequence[Row], limit: float) -> str:
+def draw_account(rows: Sequence[Row], limit: float) -> str:
     """What is left after every question, and the one that asks for more than that."""
     names = [row["name"] for row in rows]
     x = {"field": "name", "type": "nominal", "sort": names, "title": None, "axis": {"labelAngle": 0}}
     y = _number("left", "epsilon left", domain=[0, limit], nice=False)
     left = [row for row in rows if not row["refused"]]
     bars = _layer(left, {"type": "bar", "color": BLUE, "width": {"band": 0.7}}, x=x, y=y)
-    took = {"type": "bar", "color": BLUE, "opacity": 0.25, "width": {"band": 0.7}}
-    gone = _layer(left, took, x=x, y=y, y2={"field": "before"})
-    asked = {"type": "bar", "filled": False, "stroke": ORANGE, "strokeWidth": 2, "strokeDash": [5, 4]}
-    over = _layer([row for row in rows if row["refused"]], asked | {"width": {"band": 0.7}}, x=x, y=y)
+    spent_mark = {"type": "bar", "color": BLUE, "opacity": 0.25, "width": {"band": 0.7}}
+    spent_layer = _layer(left, spent_mark, x=x, y=y, y2={"field": "before"})
+    refused_mark = {"type": "bar", "filled": False, "stroke": ORANGE, "strokeWidth": 2, "strokeDash": [5, 4]}
+    over = _layer([row for row in rows if row["refused"]], refused_mark | {"width": {"band": 0.7}}, x=x, y=y)
     words = {"type": "text", "dy": -8, "fontSize": 13, "color": INK}
-    told = _layer(list(rows), words, x=x, y=_number("top", "epsilon left"), text={"field": "told"})
-    return svg({"layer": [bars, gone, over, told]})
+    figures_layer = _layer(list(rows), words, x=x, y=_number("top", "epsilon left"), text={"field": "told"})
+    return draw_svg({"layer": [bars, spent_layer, over, figures_layer]})
 
 
-def lines(by_name: Mapping[str, Mapping[int, float]], across: str, up: str) -> str:
+def draw_lines(by_name: Mapping[str, Mapping[int, float]], across: str, up: str) -> str:
     """Several lines with points, of shares."""
     rows = [{"x": x, "y": y, "who": name} for name, line in by_name.items() for x, y in line.items()]
     names = list(by_name)
@@ -150,10 +152,10 @@ def lines(by_name: Mapping[str, Mapping[int, float]], across: str, up: str) -> s
         "strokeDash": _dash("who", names, ([2, 3], [1, 0], [1, 0])),
     }
     mark = {"type": "line", "point": {"size": 45}, "strokeWidth": 2}
-    return svg({"layer": [_layer(rows, mark, **encoding)]})
+    return draw_svg({"layer": [_layer(rows, mark, **encoding)]})
 
 
-def heat(rows: Sequence[Row], limit: float) -> str:
+def draw_heat(rows: Sequence[Row], limit: float) -> str:
     """A square of losses between every two truths, dark where the whole epsilon is spent."""
     ages = [17, 31, 41, 51, 61, 71, 81]
     colour = {"field": "loss", "type": "quantitative", "scale": {"domain": [0, limit], "scheme": "blues"}}
@@ -163,7 +165,7 @@ def heat(rows: Sequence[Row], limit: float) -> str:
         "y": {"field": "two", "type": "ordinal", "title": "the other", "sort": "descending", "axis": {"values": ages}},
         "color": colour | {"legend": {"orient": "right", "title": "loss", "titleColor": INK}},
     }
-    return svg(squares | {"width": 300, "height": 300})
+    return draw_svg(squares | {"width": 300, "height": 300})
 
 
 def crossing(rows: Sequence[Row], crosses: float) -> str:
@@ -174,7 +176,7 @@ def crossing(rows: Sequence[Row], crosses: float) -> str:
     y = _number("share", "uncertainty left", domain=[0, 1.02], nice=False) | {"axis": {"format": "%"}}
     line = _layer(rows, {"type": "line", "strokeWidth": 2.2}, x=x, y=y, color=_colour("way", names, (BLUE, ORANGE)))
     mark = _layer([{"x": crosses}], DASHED, x={"field": "x", "type": "quantitative"})
-    return svg({"layer": [line, mark]})
+    return draw_svg({"layer": [line, mark]})
 
 
 def _layer(rows: Iterable[Row], mark: Spec, **encoding: Spec) -> Spec:

@@ -19,28 +19,28 @@ NURSES = "SELECT AVG(income) FROM registry WHERE occupation = 'nurse'"
 Rows = list[Row]
 
 
-def young_smokers(rows: Rows) -> int:
+def count_young_smokers(rows: Rows) -> int:
     """As the question counts them."""
     return sum(row["smoker"] == "true" and row["age"] != "" and int(row["age"]) < 30 for row in rows)
 
 
-def nurses_income(rows: Rows) -> float:
+def average_nurses_income(rows: Rows) -> float:
     """Of those whose income is known."""
     return mean(float(row["income"]) for row in rows if row["occupation"] == "nurse" and row["income"])
 
 
-def age_of_circulatory(rows: Rows) -> int:
+def find_median_circulatory_age(rows: Rows) -> int:
     """Of all six diagnoses of that chapter."""
     ills = {"myocardial infarction", "heart failure", "atrial fibrillation", "stroke", "hypertension", "varicose veins"}
     return median_low(int(row["age"]) for row in rows if row["diagnosis"] in ills and row["age"])
 
 
-def smokers_by_hospital(rows: Rows) -> Counter[str]:
+def count_smokers_by_hospital(rows: Rows) -> Counter[str]:
     """How many smokers each hospital has."""
     return Counter(row["hospital"] for row in rows if row["smoker"] == "true")
 
 
-def age_of_person(rows: Rows) -> int | str:
+def find_age_of_person(rows: Rows) -> int | str:
     """One person's."""
     return next((int(row["age"]) for row in rows if row["person_id"] == PERSON and row["age"]), "missing")
 
@@ -58,35 +58,42 @@ class Question:
 
 
 QUESTIONS = (
-    Question("A count", YOUNG, Fraction(2, 100), young_smokers),
-    Question("The same count, by someone who has an idea", YOUNG, Fraction(2, 100), young_smokers, "normal(1400, 100)"),
-    Question("A mean of few people", NURSES, Fraction(15, 100), nurses_income, more={"rows": 2000}),
+    Question("A count", YOUNG, Fraction(2, 100), count_young_smokers),
     Question(
-        "The same mean, with an idea", NURSES, Fraction(15, 100), nurses_income, "normal(40000, 4000)", {"rows": 2000}
+        "The same count, by someone who has an idea", YOUNG, Fraction(2, 100), count_young_smokers, "normal(1400, 100)"
+    ),
+    Question("A mean of few people", NURSES, Fraction(15, 100), average_nurses_income, more={"rows": 2000}),
+    Question(
+        "The same mean, with an idea",
+        NURSES,
+        Fraction(15, 100),
+        average_nurses_income,
+        "normal(40000, 4000)",
+        {"rows": 2000},
     ),
     Question(
         "A median, of a chapter of the taxonomy",
         "SELECT MEDIAN(age) FROM registry WHERE diagnosis = 'circulatory'",
         Fraction(1, 10),
-        age_of_circulatory,
+        find_median_circulatory_age,
         more={"interval": True},
     ),
     Question(
         "Groups",
         "SELECT hospital, COUNT(*) FROM registry WHERE smoker GROUP BY hospital",
         Fraction(1, 10),
-        smokers_by_hospital,
+        count_smokers_by_hospital,
     ),
     Question(
         "One person's age",
         f"SELECT age FROM registry FOR UNIT '{PERSON}'",
         Fraction(3, 10),
-        age_of_person,
+        find_age_of_person,
         "normal(45, 12)",
     ),
 )
 
-REFUSED = (
+REFUSED_QUESTIONS = (
     ("SELECT AVG(bmi) FROM registry", Fraction(1, 2)),
     ("SELECT AVG(income) FROM registry WHERE person_id = 'p3'", Fraction(1, 100)),
 )
@@ -94,7 +101,7 @@ REFUSED = (
 
 
 @dataclass(frozen=True)
-class Told:
+class AnsweredQuestion:
     """One question, its answer and the truth."""
 
     question: Question
@@ -104,7 +111,7 @@ class Told:
     exact: Any
 
     @property
-    def paid(self) -> Fraction:
+    def cost_paid(self) -> Fraction:
         """What it cost in this run."""
         return self.answer.cost.epsilon or Fraction(0)
 
@@ -130,26 +137,26 @@ class Step:
     left: Fraction
 
 
-def ask(custodian: Custodian, rows: Rows) -> Iterator[Told]:
+def ask(custodian: Custodian, rows: Rows) -> Iterator[AnsweredQuestion]:
     """Every question in turn."""
-    seen: set[int | None] = set()
-    for one in QUESTIONS:
-        answer = custodian.answer(one.sql, one.epsilon, one.prior, ANALYST, **one.more)
-        price = Fraction(0) if answer.entry in seen else answer.guarantee.epsilon or Fraction(0)
-        seen.add(answer.entry)
-        yield Told(one, answer, price, one.exact(rows))
+    entries: set[int | None] = set()
+    for question in QUESTIONS:
+        answer = custodian.answer(question.sql, question.epsilon, question.prior, ANALYST, **question.more)
+        price = Fraction(0) if answer.entry in entries else answer.guarantee.epsilon or Fraction(0)
+        entries.add(answer.entry)
+        yield AnsweredQuestion(question, answer, price, question.exact(rows))
 
 
 def refuse(custodian: Custodian) -> Iterator[Refusal]:
     """What is refused, before anything is charged or read."""
-    for sql, epsilon in REFUSED:
+    for sql, epsilon in REFUSED_QUESTIONS:
         try:
             custodian.answer(sql, epsilon, analyst=ANALYST)
         except DiscreetError as refusal:
             yield Refusal(sql, epsilon, str(refusal), refusal.exit_code, isinstance(refusal, BudgetExceeded))
 
 
-def account(custodian: Custodian) -> list[Step]:
+def list_account_steps(custodian: Custodian) -> list[Step]:
     """The analyst's account from its opening, as the ledger has it."""
     left = custodian.budget(ANALYST)[-1].cap.epsilon
     steps = []

@@ -46,76 +46,76 @@ class Work:
         return self.folder / "registry.yaml"
 
     @property
-    def found(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether a finished run made all of it."""
         return self.why is None
 
     def finish(self, releases: dict[str, Any]) -> None:
         """Say that all is there; from now on it is found again."""
-        _mark(self.folder, self.patients, releases, complete=True)
+        _write_mark(self.folder, self.patients, releases, complete=True)
 
 
 def prepare(folder: Path, patients: int, fresh: bool) -> Work:
     """Find the registry that an earlier run made, or empty its folder for a new one."""
-    told = _told(folder)
-    why = "as you asked" if fresh and told is not None else _why_anew(folder, told, patients)
-    if why is None and told is not None:
-        return Work(folder, patients, told["releases"], None)
-    _empty(folder)
-    _mark(folder, patients, {}, complete=False)
+    mark = _read_mark(folder)
+    why = "as you asked" if fresh and mark is not None else _explain_new_start(folder, mark, patients)
+    if why is None and mark is not None:
+        return Work(folder, patients, mark["releases"], None)
+    _empty_folder(folder)
+    _write_mark(folder, patients, {}, complete=False)
     return Work(folder, patients, {}, why)
 
 
-def write(work: Work) -> None:
+def write_registry_files(work: Work) -> None:
     """The sample registry, in which the custodian allows questions about one person."""
     schema = sample.write_registry(work.folder, work.patients)
     text = schema.read_text(encoding="utf-8")
     schema.write_text(text.replace("individual_queries: no", "individual_queries: yes"), encoding="utf-8")
 
 
-def rows(work: Work) -> list[Row]:
+def read_registry(work: Work) -> list[Row]:
     """All rows, for the truth beside the answers: the demo is the custodian too."""
-    return [read_as_declared(row) for row in read(work.folder / "registry.csv")]
+    return [clamp_to_schema(row) for row in read_rows(work.folder / "registry.csv")]
 
 
-def read(file: Path) -> Iterator[Row]:
+def read_rows(file: Path) -> Iterator[Row]:
     """The rows of a CSV file."""
     with file.open(encoding="utf-8", newline="") as opened:
         yield from csv.DictReader(opened)
 
 
-def read_as_declared(row: Row) -> Row:
+def clamp_to_schema(row: Row) -> Row:
     """As registration reads it: what is no number is missing, and what is beyond the bounds is moved to them."""
     age = row["age"]
     bounded = str(min(max(int(age), 17), 90)) if age.lstrip("-").isdigit() else ""
     return row | {"age": bounded, "income": "" if row["income"] == "n/a" else row["income"]}
 
 
-def _told(folder: Path) -> dict[str, Any] | None:
+def _read_mark(folder: Path) -> dict[str, Any] | None:
     """What the mark says; None where there is no mark."""
     try:
-        told = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return mark if isinstance(mark, dict) else {}
 
 
-def _why_anew(folder: Path, told: dict[str, Any] | None, patients: int) -> str | None:
+def _explain_new_start(folder: Path, mark: dict[str, Any] | None, patients: int) -> str | None:
     """What is not as a finished run of this code leaves it."""
-    if told is None:
+    if mark is None:
         return NEW
-    if not told.get("complete"):
+    if not mark.get("complete"):
         return "an earlier run did not finish"
-    if told.get("made_by") != _made_by():
+    if mark.get("made_by") != _compute_code_hash():
         return "it was made by another version"
-    if told.get("patients") != patients:
+    if mark.get("patients") != patients:
         return "another number of patients was asked for"
-    return None if all((folder / name).exists() for name in told["files"]) else "files of it are gone"
+    return None if all((folder / name).exists() for name in mark["files"]) else "files of it are gone"
 
 
-def _made_by() -> str:
+def _compute_code_hash() -> str:
     """A digest of the code that decides what is in the folder."""
     files = [Path(sample.__file__), *(HERE / name for name in ("registry.py", "questions.py", "files.py"))]
     code = hashlib.sha256(discreet.__version__.encode())
@@ -124,7 +124,7 @@ def _made_by() -> str:
     return code.hexdigest()
 
 
-def _empty(folder: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     """All but the mark, which goes last of all: a folder that was half emptied can still be told for ours."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise Stopped(
@@ -138,12 +138,18 @@ def _empty(folder: Path) -> None:
             one.unlink()
 
 
-def _mark(folder: Path, patients: int, releases: dict[str, Any], complete: bool) -> None:
+def _write_mark(folder: Path, patients: int, releases: dict[str, Any], complete: bool) -> None:
     """Written beside, then put in its place: whole or not at all."""
     files = ["registry.csv", *PUBLIC, "registry.discreet/ledger.db"]
     files += [name for one in releases.values() for name in (one["file"], one["manifest"], one["report"])]
-    told = {"complete": complete, "made_by": _made_by(), "patients": patients, "files": files, "releases": releases}
+    mark = {
+        "complete": complete,
+        "made_by": _compute_code_hash(),
+        "patients": patients,
+        "files": files,
+        "releases": releases,
+    }
     waiting = folder / f"{MARK}.new"
     waiting.touch(mode=0o600)  # it tells what reports say, which are the custodian's
-    waiting.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    waiting.write_text(json.dumps(mark, indent=1), encoding="utf-8")
     waiting.replace(folder / MARK)

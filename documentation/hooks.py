@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 if str(ROOT) not in sys.path:  # MkDocs loads this file by its path alone
     sys.path.insert(0, str(ROOT))
 
-from documentation import links, notes  # noqa: E402
+from documentation import links, repository_pages  # noqa: E402
 from mkdocs.exceptions import PluginError  # noqa: E402 (after the path)
 from mkdocs.structure.files import File  # noqa: E402
 
@@ -24,32 +24,36 @@ REFERENCE = ("cli", "http", "python", "schema", "settings", "errors")
 PICTURES = "pictures_*.py"
 
 
-def generated() -> dict[str, str | bytes]:
+def build_generated_files() -> dict[str, str | bytes]:
     """Every page and picture that is not a file of docs/, by its place on the site."""
-    made: dict[str, str | bytes] = {}
+    contents_by_place: dict[str, str | bytes] = {}
     for name in REFERENCE:
-        made[f"reference/{name}.md"] = import_module(f"documentation.reference_{name}").text()
-    made["reference/proofs.md"] = notes.text()
-    for file, page in notes.pages().items():
-        made[page] = (ROOT / file).read_text(encoding="utf-8")
-    made["site.css"] = Path(__file__).with_name("site.css").read_bytes()
+        contents_by_place[f"reference/{name}.md"] = import_module(f"documentation.reference_{name}").format_page()
+    contents_by_place["reference/proofs.md"] = repository_pages.format_page()
+    for file, page in repository_pages.list_pages().items():
+        contents_by_place[page] = (ROOT / file).read_text(encoding="utf-8")
+    contents_by_place["site.css"] = Path(__file__).with_name("site.css").read_bytes()
     for module in sorted(Path(__file__).parent.glob(PICTURES)):
-        made |= import_module(f"documentation.{module.stem}").pictures()
-    return made
+        contents_by_place |= import_module(f"documentation.{module.stem}").draw_pictures()
+    return contents_by_place
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add them."""
-    for place, content in generated().items():
+    for place, content in build_generated_files().items():
         files.append(File.generated(config, place, content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 (MkDocs names them)
     """Set the links of a page right; one that leads nowhere stops the build."""
-    place, pages = page.file.src_uri, notes.pages()
+    place, pages = page.file.src_uri, repository_pages.list_pages()
     try:
-        linked = links.rewritten(markdown, links.repository_file(place, pages), place, pages)
-    except links.Broken as broken:
+        linked_markdown = links.rewrite_links(markdown, links.find_repository_file(place, pages), place, pages)
+    except links.BrokenLink as broken:
         raise PluginError(str(broken)) from None
-    return links.outside_code(linked, notes.readable) if place in pages.values() else linked
+    return (
+        links.change_outside_code(linked_markdown, repository_pages.escape_for_site)
+        if place in pages.values()
+        else linked_markdown
+    )

@@ -99,7 +99,7 @@ TAIL = """\
 """
 
 
-def place(file: str) -> str:
+def get_repository_path(file: str) -> str:
     """Where a file of `code` is, from the root of the repository."""
     return file if file.startswith("papers/") else f"src/discreet/{file}"
 
@@ -121,46 +121,51 @@ class Section:
     def statements(self) -> list[str]:
         """What it holds, one by one: Definition 1, Definition 2."""
         parts = (held.rsplit(" ", 1) for held in self.holds)
-        return [f"{kind} {number}" for kind, numbers in parts for number in numbered(numbers)]
+        return [f"{kind} {number}" for kind, numbers in parts for number in expand_numbers(numbers)]
 
     @property
     def names(self) -> list[tuple[str, tuple[str, ...]]]:
         """Files under src/discreet, or of papers/, each with the names that are meant in it."""
         return [(file, tuple(names)) for file, *names in (code.split() for code in self.code)]
 
-    def row(self) -> str:
+    def format_row(self) -> str:
         """The section as a row of its table."""
-        held = f"<br>{', '.join(self.holds).replace('-', '–')}" if self.holds else ""
+        statements = f"<br>{', '.join(self.holds).replace('-', '–')}" if self.holds else ""
         figures = ", ".join(f"`{name}`" for name in self.reproduced)
-        notes = [("Corrected", self._errata()), ("Figures", figures)]
-        here = "<br>".join([self.here, *(f"{what}: {told}" for what, told in notes if told)])
-        return f"| **{self.at}** {self.title}{held} | {here} | {self._code()} | {self._tests()} |"
+        notes = [("Corrected", self._format_errata()), ("Figures", figures)]
+        here = "<br>".join([self.here, *(f"{what}: {words}" for what, words in notes if words)])
+        return f"| **{self.at}** {self.title}{statements} | {here} | {self._format_code()} | {self._format_tests()} |"
 
-    def _code(self) -> str:
-        links = ((f"[{file.removesuffix('.py')}](../{place(file)})", names) for file, names in self.names)
+    def _format_code(self) -> str:
+        links = ((f"[{file.removesuffix('.py')}](../{get_repository_path(file)})", names) for file, names in self.names)
         return "<br>".join(
             f"{link}: {', '.join(f'`{name}`' for name in names)}" if names else link for link, names in links
         )
 
-    def _tests(self) -> str:
+    def _format_tests(self) -> str:
         files = dict.fromkeys(test.split("::")[0] for test in self.tests)
         return "<br>".join(f"[{Path(file).stem}](../tests/{file})" for file in files)
 
-    def _errata(self) -> str:
-        return ", ".join(f"[{number}](errata.md#{anchors()[number.split('.')[0]]})" for number in self.errata)
+    def _format_errata(self) -> str:
+        return ", ".join(
+            f"[{number}](errata.md#{list_errata_anchors()[number.split('.')[0]]})" for number in self.errata
+        )
 
 
-def documents() -> dict[str, tuple[str, list[Section]]]:
+def read_documents() -> dict[str, tuple[str, list[Section]]]:
     """The title and the sections of each document."""
-    read = yaml.safe_load(DATA.read_text(encoding="utf-8"))
-    return {number: (own["title"], [_section(one) for one in own["sections"]]) for number, own in read.items()}
+    outlines = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    return {
+        number: (outline["title"], [_build_section(one) for one in outline["sections"]])
+        for number, outline in outlines.items()
+    }
 
 
-def _section(one: Mapping[str, object]) -> Section:
-    return Section(**{key: tuple(value) if isinstance(value, list) else value for key, value in one.items()})  # type: ignore[arg-type]
+def _build_section(entry: Mapping[str, object]) -> Section:
+    return Section(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})  # type: ignore[arg-type]
 
 
-def numbered(text: str) -> Iterator[str]:
+def expand_numbers(text: str) -> Iterator[str]:
     """Numbers one by one: of "3.1-3.3 5" 3.1, 3.2, 3.3 and 5."""
     for part in text.split():
         first, _, last = part.partition("-")
@@ -169,22 +174,22 @@ def numbered(text: str) -> Iterator[str]:
         yield from (f"{head}.{end}" if head else str(end) for end in ends)
 
 
-def anchors() -> dict[str, str]:
+def list_errata_anchors() -> dict[str, str]:
     """The anchors of the page of errata by the numbers of its headings, as the site makes them."""
     text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     heads = re.findall(r"^## ((\d+)\. .*)$", text, re.MULTILINE)
     return {number: re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", head.lower())).strip("-") for head, number in heads}
 
 
-def page() -> str:
+def format_page() -> str:
     """The page: a table for each document."""
-    return "\n".join([HEAD, *(_table(number, *own) for number, own in documents().items()), TAIL])
+    return "\n".join([HEAD, *(_format_table(number, *document) for number, document in read_documents().items()), TAIL])
 
 
-def _table(number: str, title: str, sections: Sequence[Section]) -> str:
+def _format_table(number: str, title: str, sections: Sequence[Section]) -> str:
     head = "| section | what became of it | code | tests |\n|---|---|---|---|\n"
-    return f"## {number}: {title}\n\n{head}" + "\n".join(section.row() for section in sections) + "\n"
+    return f"## {number}: {title}\n\n{head}" + "\n".join(section.format_row() for section in sections) + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(format_page(), encoding="utf-8")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from papers.charts import Line, bars, lines
+from papers.charts import Line, draw_bars, draw_lines
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
 from discreet.answers.decode import SURPRISE_TAIL
@@ -46,126 +46,130 @@ DISEASES = {
 LEAVES = ("angina", "infarction", "asthma", "pneumonia")
 
 
-def pictures() -> dict[str, bytes]:
+def draw_pictures() -> dict[str, bytes]:
     """Every picture by its path in the site, as SVG."""
-    drawn = {
-        "refinement": _wide(refinement()),
-        "refinement-truth": _wide(moving_truth()),
-        "refinement-kinds": _wide(kinds()),
-        "refinement-distance": _wide(distances()),
-        "refinement-or-noise": _wide(or_noise()),
-        "posterior": posterior_picture(),
-        "posterior-wrong": _wide(wrong_prior()),
-        "guarantees-belief": _wide(belief_bound()),
-        "chapter-6-centroids": _wide(centroids()),
-        "chapter-6-noise": _wide(noise_by_k()),
-        "attack-model": attack_model(),
+    svg_by_name = {
+        "refinement": _widen(draw_refinement()),
+        "refinement-truth": _widen(draw_moving_truth()),
+        "refinement-kinds": _widen(draw_kinds()),
+        "refinement-distance": _widen(draw_distances()),
+        "refinement-or-noise": _widen(draw_or_noise()),
+        "posterior": draw_posterior(),
+        "posterior-wrong": _widen(draw_wrong_prior()),
+        "guarantees-belief": _widen(draw_belief_bound()),
+        "chapter-6-centroids": _widen(draw_centroids()),
+        "chapter-6-noise": _widen(draw_noise_by_k()),
+        "attack-model": draw_attack_model(),
     }
-    return {f"{FOLDER}/{name}.svg": svg.encode() for name, svg in drawn.items()}
+    return {f"{FOLDER}/{name}.svg": svg.encode() for name, svg in svg_by_name.items()}
 
 
-def _wide(chart: Chart) -> str:
+def _widen(chart: Chart) -> str:
     """A chart as wide as a page of text, with room in its legend for fonts wider than those here."""
     config = CONFIG | {"aria": False, "legend": CONFIG["legend"] | {"layout": {"top": {"margin": APART}}}}
     spread = json.loads(json.dumps(dict(chart.spec)).replace('"columnPadding": 14', f'"columnPadding": {APART}'))
     return replace(chart, spec={**spread, "config": config, "width": WIDE, "height": HIGH}).to_svg()
 
 
-def _law(mechanism: Refinement, truth: object) -> Line:
+def _list_law_points(mechanism: Refinement, truth: object) -> Line:
     law = mechanism.distribution(truth)
-    return _shown(law.support, law.probabilities)
+    return _list_shown_points(law.support, law.probabilities)
 
 
-def _shown(support: Sequence[object], probabilities: Sequence[Fraction]) -> Line:
+def _list_shown_points(support: Sequence[object], probabilities: Sequence[Fraction]) -> Line:
     """The part of a law of ages where something happens."""
     both = zip(support, probabilities, strict=True)
     return [(float(str(x)), float(p)) for x, p in both if float(str(x)) <= OLDEST]
 
 
-def refinement() -> Chart:
+def draw_refinement() -> Chart:
     """The prior, and what the answer is drawn from, for three values of epsilon."""
     prior = Prior.parse(PRIOR)
-    drawn: dict[str, Line] = {"the prior": _shown(prior.support, prior.probabilities)}
+    series: dict[str, Line] = {"the prior": _list_shown_points(prior.support, prior.probabilities)}
     for epsilon in (0.5, 1, 2):
-        drawn[f"epsilon {epsilon}"] = _law(Refinement.of(prior, epsilon, "individual"), 52)
+        series[f"epsilon {epsilon}"] = _list_law_points(Refinement.of(prior, epsilon, "individual"), 52)
     sentence = (
         "A prior about one person's age with its peak at 38, and the law of the answer where the truth is 52: "
         "values near 52 are raised by at most e to the epsilon, all others lowered by at most as much."
     )
-    return lines(
-        "What the answer is drawn from", sentence, "age", "probability", drawn, {"the truth": [(52, 0)]}, steps=True
+    return draw_lines(
+        "What the answer is drawn from", sentence, "age", "probability", series, {"the truth": [(52, 0)]}, steps=True
     )
 
 
-def moving_truth() -> Chart:
+def draw_moving_truth() -> Chart:
     """The law of the answer where the truth is another."""
     mechanism = Refinement.of(Prior.parse(PRIOR), 1, "individual")
-    drawn = {f"the truth is {truth}": _law(mechanism, truth) for truth in (25, 38, 60)}
+    series = {f"the truth is {truth}": _list_law_points(mechanism, truth) for truth in (25, 38, 60)}
     sentence = "Three laws of the answer at epsilon 1, where the truth is 25, 38 and 60: the raised part follows it."
-    return lines("The answer's law follows the truth", sentence, "age", "probability", drawn, steps=True)
+    return draw_lines("The answer's law follows the truth", sentence, "age", "probability", series, steps=True)
 
 
-def kinds() -> Chart:
+def draw_kinds() -> Chart:
     """A statistic beside an individual, at the same epsilon."""
     prior = Prior.parse(PRIOR)
-    drawn = {
-        "one person": _law(Refinement.of(prior, 1, "individual"), 52),
-        "a statistic": _law(Refinement.of(prior, 1, "statistic"), 52),
+    series = {
+        "one person": _list_law_points(Refinement.of(prior, 1, "individual"), 52),
+        "a statistic": _list_law_points(Refinement.of(prior, 1, "statistic"), 52),
     }
     sentence = (
         "The same prior, truth and epsilon: the law about one person is raised by e to the epsilon and lowered by as "
         "much, that of a statistic only by e to the epsilon from lowest to highest."
     )
-    return lines("One person and a statistic, epsilon 1", sentence, "age", "probability", drawn, steps=True)
+    return draw_lines("One person and a statistic, epsilon 1", sentence, "age", "probability", series, steps=True)
 
 
-def distances() -> Chart:
+def draw_distances() -> Chart:
     """What a taxonomy does to the answer: near values are likelier than far ones."""
     prior = Prior.weights(dict.fromkeys(LEAVES, 1))
-    ways = {"equal or not": Distance.nominal(), "by the taxonomy": Distance.semantic(Taxonomy.of(DISEASES))}
-    drawn: dict[str, Mapping[str, float]] = {"the prior": dict.fromkeys(LEAVES, 0.25)}
-    for name, distance in ways.items():
+    distances = {"equal or not": Distance.nominal(), "by the taxonomy": Distance.semantic(Taxonomy.of(DISEASES))}
+    series: dict[str, Mapping[str, float]] = {"the prior": dict.fromkeys(LEAVES, 0.25)}
+    for name, distance in distances.items():
         law = Refinement.of(prior, 0.5, "statistic", distance=distance, up=1.2).distribution("angina").law()
-        drawn[name] = {str(value): float(p) for value, p in law.items()}
+        series[name] = {str(value): float(p) for value, p in law.items()}
     sentence = (
         "Four diseases, the truth being angina. With the distance equal or not all others are lowered alike; with the "
         "taxonomy infarction, the other disease of the heart, is likelier than those of the lung."
     )
-    return bars("The truth is angina, epsilon 0.5", sentence, "answer", "probability", drawn)
+    return draw_bars("The truth is angina, epsilon 0.5", sentence, "answer", "probability", series)
 
 
-def or_noise() -> Chart:
+def draw_or_noise() -> Chart:
     """The error after an answer over that before, by range over sensitivity."""
     widths = [Fraction(round(64 * 2 ** (half / 2)), 64) for half in range(-4, 11)]
     one = Fraction(1)
-    drawn = {
-        "refinement": [(float(w), crossover.by_refinement(w, one) / crossover.alone(w)) for w in widths],
-        "noise": [(float(w), crossover.by_noise(w, one) / crossover.alone(w)) for w in widths],
+    series = {
+        "refinement": [
+            (float(w), crossover.compute_refinement_error(w, one) / crossover.compute_prior_error(w)) for w in widths
+        ],
+        "noise": [(float(w), crossover.compute_noise_error(w, one) / crossover.compute_prior_error(w)) for w in widths],
     }
-    at = crossover.crossing(one)
-    share = crossover.by_noise(Fraction(at), one) / crossover.alone(Fraction(at))
+    crossing = crossover.find_crossing(one)
+    share = crossover.compute_noise_error(Fraction(crossing), one) / crossover.compute_prior_error(Fraction(crossing))
     sentence = (
         f"What is left of the error at epsilon 1. Refinement always leaves the same share; noise leaves less where the "
-        f"range is wider. They cross at a range of {at:.2f} times the sensitivity."
+        f"range is wider. They cross at a range of {crossing:.2f} times the sensitivity."
     )
-    dots = {f"they cross at {at:.1f}": [(at, share)]}
-    return lines("Refinement or noise, epsilon 1", sentence, "range over sensitivity", "error left", drawn, dots, "x")
+    dots = {f"they cross at {crossing:.1f}": [(crossing, share)]}
+    return draw_lines(
+        "Refinement or noise, epsilon 1", sentence, "range over sensitivity", "error left", series, dots, "x"
+    )
 
 
-def _count_belief(prior: str) -> GridPrior:
+def _parse_count_prior(prior: str) -> GridPrior:
     return parse_grid_prior(prior, Fraction(0), Fraction(2000), Fraction(1), "COUNT(*)")
 
 
-def posterior_picture() -> str:
+def draw_posterior() -> str:
     """A count with a prior: three laws, the raw answer and the posterior mean."""
-    belief, noise, raw = _count_belief("normal(480, 60)"), ScaledNoise(DiscreteLaplace(0.02, 1), 1.0), 560.0
+    grid_prior, noise, raw = _parse_count_prior("normal(480, 60)"), ScaledNoise(DiscreteLaplace(0.02, 1), 1.0), 560.0
     half = float(noise.noise.interval(0.95)[1])
     drawing = DistributionChart(
         "A count at epsilon 0.02; prior normal(480, 60)",
         "COUNT(*)",
-        belief.build_cells().get_stated_distribution(),
+        grid_prior.build_cells().get_stated_distribution(),
         build_flat_posterior(noise, raw, 1.0),
-        update_grid_prior(belief, noise, raw),
+        update_grid_prior(grid_prior, noise, raw),
         raw,
         (raw - half, raw + half),
         "What was believed, the noise about the raw answer 560, and what is known now, which lies between them.",
@@ -177,66 +181,70 @@ def posterior_picture() -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
-def wrong_prior() -> Chart:
+def draw_wrong_prior() -> Chart:
     """What is made of raw answers that lie ever farther from the prior: with the heavy tail, and without."""
-    belief, noise = _count_belief("normal(480, 20)"), ScaledNoise(DiscreteLaplace(0.02, 1), 1.0)
+    grid_prior, noise = _parse_count_prior("normal(480, 20)"), ScaledNoise(DiscreteLaplace(0.02, 1), 1.0)
     raws = [float(raw) for raw in range(480, 1001, 20)]
-    with_tail = [(raw, update_grid_prior(belief, noise, raw).mean()) for raw in raws]
-    warned = next(raw for raw in range(480, 1001) if compute_surprise(belief, noise, raw) < SURPRISE_TAIL)
+    with_tail = [(raw, update_grid_prior(grid_prior, noise, raw).mean()) for raw in raws]
+    first_warning = next(raw for raw in range(480, 1001) if compute_surprise(grid_prior, noise, raw) < SURPRISE_TAIL)
     sentence = (
         "The posterior mean over the raw answer, prior normal(480, 20), noise of scale 50. As stated the prior never "
         "lets go; with a tenth of it as a heavy tail the mean goes over to the raw answer where they are far apart. "
-        f"From {warned} on there is a warning."
+        f"From {first_warning} on there is a warning."
     )
-    dots = {f"warned from {warned} on": [(float(warned), update_grid_prior(belief, noise, warned).mean())]}
-    drawn = {
+    dots = {
+        f"warned from {first_warning} on": [
+            (float(first_warning), update_grid_prior(grid_prior, noise, first_warning).mean())
+        ]
+    }
+    series = {
         "as used, with the tail": with_tail,
-        "as stated, without": [(raw, _stated_mean(belief, noise, raw)) for raw in raws],
+        "as stated, without": [(raw, _compute_stated_mean(grid_prior, noise, raw)) for raw in raws],
         "the raw answer": [(raw, raw) for raw in raws],
     }
-    return lines("A wrong prior", sentence, "raw answer", "posterior mean", drawn, dots)
+    return draw_lines("A wrong prior", sentence, "raw answer", "posterior mean", series, dots)
 
 
-def _stated_mean(belief: GridPrior, noise: ScaledNoise, raw: float) -> float:
-    cells = belief.build_cells([(raw, noise.sd)])
+def _compute_stated_mean(grid_prior: GridPrior, noise: ScaledNoise, raw: float) -> float:
+    cells = grid_prior.build_cells([(raw, noise.sd)])
     return replace(cells, used=cells.stated).posterior(noise.compute_log_probability(raw - cells.values)).mean()
 
 
-def belief_bound() -> Chart:
+def draw_belief_bound() -> Chart:
     """How far one answer can move what anybody believes about one person, for a yes or no."""
     before = [share / 100 for share in range(101)]
-    drawn: dict[str, Line] = {"no answer": [(p, p) for p in before]}
+    series: dict[str, Line] = {"no answer": [(p, p) for p in before]}
     for epsilon in (0.1, 1.0, 3.0):
         odds = math.exp(epsilon)
-        drawn[f"epsilon {epsilon:g}"] = [(p, odds * p / (1 - p + odds * p)) for p in before]
+        series[f"epsilon {epsilon:g}"] = [(p, odds * p / (1 - p + odds * p)) for p in before]
     sentence = (
         "The most that somebody can believe after answers of epsilon in all, under replace-one, over what she "
         "believed before. At 0.1 it hardly moves; at 3 one in two becomes nineteen in twenty."
     )
-    return lines("The most that is believed after", sentence, "believed before", "believed after", drawn)
+    return draw_lines("The most that is believed after", sentence, "believed before", "believed after", series)
 
 
-def centroids() -> Chart:
+def draw_centroids() -> Chart:
     """All centroids along one order move when one record is replaced."""
     before = [1.0 if at % K else 2.0 * (at % (2 * K) == 0) for at in range(K * CLUSTERS)]
     after = [*before[1:], 2.0]
-    drawn = {"before": _means(before), "after": _means(after)}
+    series = {"before": _compute_means(before), "after": _compute_means(after)}
     sentence = (
         f"{CLUSTERS} clusters of {K} records along one order. The first record is replaced by one at the other end: "
         f"every cluster hands a record on to the one before, and every centroid moves by 2/{K}."
     )
-    return bars("One record moves every centroid", sentence, "cluster", "centroid", drawn)
+    return draw_bars("One record moves every centroid", sentence, "cluster", "centroid", series)
 
 
-def _means(values: Sequence[float]) -> dict[str, float]:
+def _compute_means(values: Sequence[float]) -> dict[str, float]:
     return {str(at // K + 1): sum(values[at : at + K]) / K for at in range(0, len(values), K)}
 
 
-def noise_by_k() -> Chart:
+def draw_noise_by_k() -> Chart:
     """The scale of the noise on one centroid by k: as printed, and as it must be."""
     sizes = [k for k in (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30, 40, 54, 72, 90, 108) if ROWS % k == 0]
     widest = 2**BITS - 1
-    drawn: dict[str, Line] = {
+    series: dict[str, Line] = {
         "as printed": [(float(k), 1 / k) for k in sizes],
         "sound, any fixed order": [(float(k), bound_ordered_chain(ROWS // k, BITS) / (k * widest)) for k in sizes],
         "sound, Hilbert curve": [(float(k), bound_chain(2, BITS, ROWS // k, 0) / (k * widest)) for k in sizes],
@@ -247,10 +255,10 @@ def noise_by_k() -> Chart:
         "columns. As printed it falls as 1/k; what is needed along a fixed order is as many times more as there are "
         "clusters, along a Hilbert curve much less."
     )
-    return lines("Noise on one centroid", sentence, "k", "scale, in widths over epsilon", drawn, log="xy")
+    return draw_lines("Noise on one centroid", sentence, "k", "scale, in widths over epsilon", series, log="xy")
 
 
-def attack_model() -> str:
+def draw_attack_model() -> str:
     """Who stands where: boxes and arrows."""
     boxes = [
         Box(10, 60, 150, 100, "custodian", ("rows, schema, reports", "trusted"), GRAY),
@@ -260,7 +268,7 @@ def attack_model() -> str:
         Box(430, 154, 160, 56, "the network", ("sees sizes and times", "closed by TLS, deadlines"), ORANGE),
     ]
     arrows = [(160, 110, 213, 110), (365, 95, 428, 40), (365, 110, 428, 110), (365, 125, 428, 180)]
-    parts = [box.svg() for box in boxes]
+    parts = [box.to_svg() for box in boxes]
     parts += [
         f'<path d="M{a} {b} L{c} {d}" stroke="{INK}" stroke-width="1.5" marker-end="url(#head)"/>'
         for a, b, c, d in arrows
@@ -288,7 +296,7 @@ class Box:
     words: tuple[str, str]
     colour: str
 
-    def svg(self) -> str:
+    def to_svg(self) -> str:
         """Its outline and its text, in the middle."""
         x, y = self.x + self.width // 2, self.y + self.height // 2
         lines_of = [

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from papers.charts import Line, lines
+from papers.charts import Line, draw_lines
 
 from discreet import Custodian, DiscreteLaplace, Prior
 from discreet.charts import DistributionChart, build_picture_spec
@@ -25,7 +25,7 @@ EXACT, EPSILON, SHOWN = 852, 0.1, 50
 """The smokers of the tutorial's table, what its first question pays, and how far out the picture goes."""
 EPSILONS = [round(10 ** (place / 10), 4) for place in range(-20, 8)]
 """From 0.01 to 5, even on a logarithmic scale."""
-DRAWN = (
+CONSOLE_PRIOR = (
     "2 uniform(19375, 22500) + 33 uniform(22500, 25625) + 56 uniform(25625, 28750) + 158 uniform(28750, 35000)"
     " + 63 uniform(35000, 38125) + 47 uniform(38125, 41250) + 24 uniform(41250, 44375) + 8 uniform(44375, 47500)"
     " + 0.39 uniform"
@@ -33,26 +33,26 @@ DRAWN = (
 """As the console wrote it."""
 
 
-def pictures() -> dict[str, bytes]:
+def draw_pictures() -> dict[str, bytes]:
     """Every picture by its path in the site, as SVG."""
     charts = {
-        "answer": answer(),
-        "epsilon-belief": belief(),
-        "epsilon-accuracy": accuracy(),
-        "prior-shapes": shapes(),
-        "prior-drawn": drawn_prior(),
-        "choose-k": choosing_k(),
+        "answer": draw_answer(),
+        "epsilon-belief": draw_belief(),
+        "epsilon-accuracy": draw_accuracy(),
+        "prior-shapes": draw_shapes(),
+        "prior-drawn": draw_console_prior(),
+        "choose-k": draw_choice_of_k(),
     }
-    drawn = {name: _wide(chart) for name, chart in charts.items()} | {"posterior": mean_posterior()}
-    return {f"{FOLDER}/{name}.svg": svg.encode() for name, svg in drawn.items()}
+    series = {name: _widen(chart) for name, chart in charts.items()} | {"posterior": draw_mean_posterior()}
+    return {f"{FOLDER}/{name}.svg": svg.encode() for name, svg in series.items()}
 
 
-def _wide(chart: Chart) -> str:
+def _widen(chart: Chart) -> str:
     """A chart as wide as a page of text."""
     return replace(chart, spec={**chart.spec, "width": WIDE, "height": HIGH}).to_svg()
 
 
-def answer() -> Chart:
+def draw_answer() -> Chart:
     """Two laws of one count: with a patient, and with another in her place."""
     noise = DiscreteLaplace(EPSILON, 1)
     near = range(-SHOWN, SHOWN + 1)
@@ -64,21 +64,21 @@ def answer() -> Chart:
         f"How often each answer is drawn at epsilon {EPSILON} where {EXACT} patients smoke, and where one of them "
         "is replaced by one who does not. The two curves lie nearly on each other: an answer hardly tells which it was."
     )
-    return lines("Which answers are drawn", sentence, "answer", "probability", laws)
+    return draw_lines("Which answers are drawn", sentence, "answer", "probability", laws)
 
 
-def mean_posterior() -> str:
+def draw_mean_posterior() -> str:
     """A mean with a prior: what was believed, the noise, what is known now."""
-    belief_of = parse_grid_prior("normal(900, 150)", Fraction(0), Fraction(10000), Fraction(1), "AVG(cost)")
+    grid_prior = parse_grid_prior("normal(900, 150)", Fraction(0), Fraction(10000), Fraction(1), "AVG(cost)")
     noise, raw = ScaledNoise(DiscreteLaplace(0.1, 1), 14.0), 1259.0
     half = 14.0 * float(noise.noise.interval(0.95)[1])
     words = "A prior around 900, a private answer of 1,259 with a wide noise, and the posterior between them."
     drawing = DistributionChart(
         "What smokers cost on average; prior normal(900, 150)",
         "AVG(cost)",
-        belief_of.build_cells().get_stated_distribution(),
+        grid_prior.build_cells().get_stated_distribution(),
         build_flat_posterior(noise, raw, 1.0),
-        update_grid_prior(belief_of, noise, raw),
+        update_grid_prior(grid_prior, noise, raw),
         raw,
         (raw - half, raw + half),
         words,
@@ -89,41 +89,43 @@ def mean_posterior() -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(words)}" ', 1)
 
 
-def belief() -> Chart:
+def draw_belief() -> Chart:
     """The most that is believed after all answers, by epsilon, of what was believed before."""
-    drawn: dict[str, Line] = {}
+    series: dict[str, Line] = {}
     for words, before in (("believed 1 in 100", 0.01), ("believed 1 in 10", 0.1), ("believed 1 in 2", 0.5)):
-        drawn[words] = [(epsilon, _after(before, epsilon)) for epsilon in EPSILONS]
+        series[words] = [(epsilon, _compute_belief_after(before, epsilon)) for epsilon in EPSILONS]
     sentence = (
         "The most that somebody can believe of one person after answers of epsilon in all, who believed 1 in 100, 1 in "
         "10 or 1 in 2 before. Up to a tenth hardly anything moves; at 5 even 1 in 100 becomes more than one half."
     )
-    return lines("The most that is believed after", sentence, "epsilon in all", "believed after", drawn, log="x")
+    return draw_lines("The most that is believed after", sentence, "epsilon in all", "believed after", series, log="x")
 
 
-def _after(before: float, epsilon: float) -> float:
+def _compute_belief_after(before: float, epsilon: float) -> float:
     odds = math.exp(epsilon) * before / (1 - before)
     return odds / (1 + odds)
 
 
-def accuracy() -> Chart:
+def draw_accuracy() -> Chart:
     """How far off a count may be, by epsilon."""
-    drawn = {
-        "one count": [(epsilon, _half(epsilon, 1)) for epsilon in EPSILONS if epsilon <= 1],
-        "counts by group, replace-one": [(epsilon, _half(epsilon, 2)) for epsilon in EPSILONS if epsilon <= 1],
+    series = {
+        "one count": [(epsilon, _compute_half_width(epsilon, 1)) for epsilon in EPSILONS if epsilon <= 1],
+        "counts by group, replace-one": [
+            (epsilon, _compute_half_width(epsilon, 2)) for epsilon in EPSILONS if epsilon <= 1
+        ],
     }
     sentence = (
         "The half width of the 95 % interval of a count: 300 at epsilon 0.01, 30 at 0.1, 3 at 1. By groups it is twice "
         "as wide under replace-one, since one person may leave a group and enter another."
     )
-    return lines("How far off a count may be", sentence, "epsilon", "within, 95 %", drawn, log="xy")
+    return draw_lines("How far off a count may be", sentence, "epsilon", "within, 95 %", series, log="xy")
 
 
-def _half(epsilon: float, sensitivity: int) -> float:
+def _compute_half_width(epsilon: float, sensitivity: int) -> float:
     return float(DiscreteLaplace(epsilon, sensitivity).interval(0.95)[1])
 
 
-def shapes() -> Chart:
+def draw_shapes() -> Chart:
     """The named shapes around one centre."""
     laws = {
         "uniform(20, 40)": "uniform(20, 40)",
@@ -131,12 +133,12 @@ def shapes() -> Chart:
         "laplace(30, 3)": "laplace(30, 3)",
         "cauchy(30, 4)": "cauchy(30, 4)",
     }
-    drawn = {name: _law(f"{text} on [10, 50] step 0.25") for name, text in laws.items()}
+    series = {name: _list_prior_points(f"{text} on [10, 50] step 0.25") for name, text in laws.items()}
     sentence = "Four priors around 30: even between two ends, a bell, a sharp peak, and a bell with heavy tails."
-    return lines("Shapes of a prior", sentence, "value", "weight", drawn)
+    return draw_lines("Shapes of a prior", sentence, "value", "weight", series)
 
 
-def _law(text: str) -> Line:
+def _list_prior_points(text: str) -> Line:
     prior = Prior.parse(text)
     return [
         (float(Fraction(str(value))), float(share))
@@ -144,18 +146,18 @@ def _law(text: str) -> Line:
     ]
 
 
-def drawn_prior() -> Chart:
+def draw_console_prior() -> Chart:
     """What sixteen bars became in the console, as a law."""
     sentence = "Sixteen bars from 10,000 to 60,000, highest around 32,000, as the planner reads them: a law in steps."
-    law = {"what was drawn": _law(f"{DRAWN} on [10062.5, 59937.5] step 125")}
-    return lines("What was drawn", sentence, "AVG(income)", "weight", law, steps=True)
+    law = {"what was drawn": _list_prior_points(f"{CONSOLE_PRIOR} on [10062.5, 59937.5] step 125")}
+    return draw_lines("What was drawn", sentence, "AVG(income)", "weight", law, steps=True)
 
 
-def choosing_k() -> Chart:
+def draw_choice_of_k() -> Chart:
     """Risk and loss of microaggregation over k, on the sample."""
     with TemporaryDirectory() as folder, Custodian.open(write_registry(Path(folder), PATIENTS)) as custodian:
         points = custodian.sweep(KS, methods=["mdav"]).points
-    drawn = {
+    series = {
         "risk": [(float(point.k), point.risk) for point in points],
         "loss": [(float(point.k), point.loss) for point in points],
     }
@@ -164,4 +166,4 @@ def choosing_k() -> Chart:
         f"{points[0].risk:.0%} to {points[-1].risk:.0%}, and the loss rises from {points[0].loss:.2f} to "
         f"{points[-1].loss:.2f}, of which 1 is grave."
     )
-    return lines("Risk falls, loss rises", sentence, "k", "risk, loss", drawn, log="x")
+    return draw_lines("Risk falls, loss rises", sentence, "k", "risk, loss", series, log="x")

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from documentation.markdown import block, code, page, table
-from documentation.reference_cli import commands
+from documentation.markdown import format_block, format_code, format_table, join_parts
+from documentation.reference_cli import list_commands
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from discreet.sample import write_registry
@@ -42,7 +42,7 @@ ABOUT = (
 
 
 @cache
-def service() -> tuple[Document, dict[tuple[str, str], str]]:
+def build_service_document() -> tuple[Document, dict[tuple[str, str], str]]:
     """The OpenAPI document, and who may use which route, of a service that is made up and closed again."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -50,7 +50,7 @@ def service() -> tuple[Document, dict[tuple[str, str], str]]:
         try:
             routes = [one.route for one in iter_route_contexts(app.api.routes)]
             allowed = {
-                (method, one.path_format): _who(one)
+                (method, one.path_format): _describe_access(one)
                 for one in routes
                 if isinstance(one, APIRoute)
                 for method in one.methods
@@ -60,127 +60,141 @@ def service() -> tuple[Document, dict[tuple[str, str], str]]:
             app.service.close()
 
 
-def _who(route: APIRoute) -> str:
+def _describe_access(route: APIRoute) -> str:
     """The strictest of what a route depends on."""
-    found = {WHO[one.call] for one in route.dependant.dependencies if one.call in WHO}
+    audiences = {WHO[one.call] for one in route.dependant.dependencies if one.call in WHO}
     if route.path in OPEN_PATHS:
         return "everybody, without a token"
-    return next((who for who in (CUSTODIAN, GRANTED, ANYBODY) if who in found), ANYBODY)
+    return next((who for who in (CUSTODIAN, GRANTED, ANYBODY) if who in audiences), ANYBODY)
 
 
-def operations(document: Document) -> Iterator[tuple[str, str, Document]]:
+def list_operations(document: Document) -> Iterator[tuple[str, str, Document]]:
     """Every route: method, path, what is said of it."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
 
-def undocumented(document: Document) -> list[str]:
+def list_undocumented(document: Document) -> list[str]:
     """Routes, parameters and fields of bodies without a description."""
     silent: list[str] = []
-    for method, path, operation in operations(document):
+    for method, path, operation in list_operations(document):
         name = f"{method} {path}"
         silent += [] if operation.get("description") else [name]
         silent += [f"{name} {one['name']}" for one in operation.get("parameters", ()) if not one.get("description")]
-        fields = _body(document, operation).get("properties", {})
-        silent += [f"{name} {field}" for field, told in fields.items() if not described(field, told)]
+        fields = _find_body(document, operation).get("properties", {})
+        silent += [
+            f"{name} {field}" for field, field_schema in fields.items() if not find_description(field, field_schema)
+        ]
     return list(dict.fromkeys(silent))
 
 
-def text() -> str:
+def format_page() -> str:
     """The whole page."""
-    document, allowed = service()
-    told = [(method, path, one) for method, path, one in operations(document) if not path.startswith(REHEARSAL)]
-    rehearsed = [path for _, path, _ in operations(document) if path.startswith(REHEARSAL)]
-    lines = [(f"[{code(f'{method} {path}')}](#{one['operationId']})", one["summary"]) for method, path, one in told]
-    return page(
+    document, allowed = build_service_document()
+    shown_operations = [
+        (method, path, one) for method, path, one in list_operations(document) if not path.startswith(REHEARSAL)
+    ]
+    rehearsal_paths = [path for _, path, _ in list_operations(document) if path.startswith(REHEARSAL)]
+    lines = [
+        (f"[{format_code(f'{method} {path}')}](#{one['operationId']})", one["summary"])
+        for method, path, one in shown_operations
+    ]
+    return join_parts(
         "# HTTP",
         document["info"]["description"],
         ABOUT,
-        table(("route", "what it does"), lines),
+        format_table(("route", "what it does"), lines),
         "## Rehearsal",
         "These are the same as those without `/rehearsal`, on a made-up table, and for nothing:",
-        "\n".join(f"- {code(path)}" for path in dict.fromkeys(rehearsed)),
-        *(_section(document, method, path, one, allowed[method, path]) for method, path, one in told),
+        "\n".join(f"- {format_code(path)}" for path in dict.fromkeys(rehearsal_paths)),
+        *(
+            _format_section(document, method, path, one, allowed[method, path])
+            for method, path, one in shown_operations
+        ),
     )
 
 
-def _section(document: Document, method: str, path: str, operation: Document, who: str) -> str:
-    body = _body(document, operation)
-    return page(
-        f"## {code(f'{method} {path}')} {{ #{operation['operationId']} }}",
+def _format_section(document: Document, method: str, path: str, operation: Document, who: str) -> str:
+    body = _find_body(document, operation)
+    return join_parts(
+        f"## {format_code(f'{method} {path}')} {{ #{operation['operationId']} }}",
         operation["description"],
         f"**Who may:** {who}.",
-        table(("parameter", "in", "what"), [_parameter(one) for one in operation.get("parameters", ())]),
-        table(("field of the body", "kind", "unless said", "what"), _fields(body)),
-        *(_example("The body, for example:", one) for one in body.get("examples", ())[:1]),
-        *(_reply(document, status, one) for status, one in operation["responses"].items() if status < "4"),
-        _refusals(document, operation),
+        format_table(("parameter", "in", "what"), [_format_parameter(one) for one in operation.get("parameters", ())]),
+        format_table(("field of the body", "kind", "unless said", "what"), _format_fields(body)),
+        *(_format_example("The body, for example:", one) for one in body.get("examples", ())[:1]),
+        *(_format_reply(document, status, one) for status, one in operation["responses"].items() if status < "4"),
+        _format_refusals(document, operation),
     )
 
 
-def _resolved(document: Document, node: Document) -> Document:
+def _resolve_reference(document: Document, node: Document) -> Document:
     place = node.get("$ref", "")
-    found: Any = document
+    target: Any = document
     for part in place.split("/")[1:]:
-        found = found[part]
-    return found if place else node
+        target = target[part]
+    return target if place else node
 
 
-def _body(document: Document, operation: Document) -> Document:
+def _find_body(document: Document, operation: Document) -> Document:
     content = operation.get("requestBody", {}).get("content", {})
-    return _resolved(document, next(iter(content.values()), {}).get("schema", {}))
+    return _resolve_reference(document, next(iter(content.values()), {}).get("schema", {}))
 
 
-def _parameter(one: Document) -> tuple[str, str, str]:
-    return code(one["name"]), one["in"] + (", needed" if one.get("required") else ""), one.get("description", "")
+def _format_parameter(one: Document) -> tuple[str, str, str]:
+    return format_code(one["name"]), one["in"] + (", needed" if one.get("required") else ""), one.get("description", "")
 
 
-def _fields(body: Document) -> Iterator[tuple[str, str, str, str]]:
+def _format_fields(body: Document) -> Iterator[tuple[str, str, str, str]]:
     needed = body.get("required", ())
-    for name, told in body.get("properties", {}).items():
-        default = told.get("default")
-        unless = "needed" if name in needed else "" if default is None else code(json.dumps(default))
-        yield code(name), _kind(told), unless, described(name, told)
+    for name, field_schema in body.get("properties", {}).items():
+        default = field_schema.get("default")
+        unless = "needed" if name in needed else "" if default is None else format_code(json.dumps(default))
+        yield format_code(name), _format_kind(field_schema), unless, find_description(name, field_schema)
 
 
-def described(field: str, told: Document) -> str:
+def find_description(field: str, field_schema: Document) -> str:
     """What a field is; those of releases are the options of `discreet publish`, and said there."""
-    return told.get("description") or _publish().get(OPTIONS.get(field, field), "")
+    return field_schema.get("description") or _read_publish_help().get(OPTIONS.get(field, field), "")
 
 
 @cache
-def _publish() -> dict[str, str]:
-    publish = dict(commands())["discreet publish"]
+def _read_publish_help() -> dict[str, str]:
+    publish = dict(list_commands())["discreet publish"]
     return {(one.name or ""): one.help or "" for one in publish.params}
 
 
-def _kind(told: Document) -> str:
+def _format_kind(field_schema: Document) -> str:
     """The kinds of a field, null aside; what is fixed is shown as it is."""
-    kinds = [_kind(one) for one in told.get("anyOf", ())]
-    if "enum" in told or "const" in told:
-        kinds = [code(one) for one in told.get("enum", [told.get("const")])]
-    if told.get("type") == "array":
-        kinds = [f"list of {_kind(told['items'])}" if told.get("items") else "list"]
-    return " or ".join(dict.fromkeys(kind for kind in kinds or [told.get("type", "any")] if kind != "null"))
+    kinds = [_format_kind(one) for one in field_schema.get("anyOf", ())]
+    if "enum" in field_schema or "const" in field_schema:
+        kinds = [format_code(one) for one in field_schema.get("enum", [field_schema.get("const")])]
+    if field_schema.get("type") == "array":
+        kinds = [f"list of {_format_kind(field_schema['items'])}" if field_schema.get("items") else "list"]
+    return " or ".join(dict.fromkeys(kind for kind in kinds or [field_schema.get("type", "any")] if kind != "null"))
 
 
-def _reply(document: Document, status: str, reply: Document) -> str:
-    schema = _resolved(document, next(iter(reply.get("content", {}).values()), {}).get("schema", {}))
-    said = f"**{status}.** {reply['description']}"
-    return page(said, *(_example("", one) for one in schema.get("examples", ())[:1]))
+def _format_reply(document: Document, status: str, reply: Document) -> str:
+    schema = _resolve_reference(document, next(iter(reply.get("content", {}).values()), {}).get("schema", {}))
+    status_line = f"**{status}.** {reply['description']}"
+    return join_parts(status_line, *(_format_example("", one) for one in schema.get("examples", ())[:1]))
 
 
-def _example(said: str, value: object) -> str:
-    return page(said, block(json.dumps(value, indent=2, ensure_ascii=False), "json"))
+def _format_example(words: str, value: object) -> str:
+    return join_parts(words, format_block(json.dumps(value, indent=2, ensure_ascii=False), "json"))
 
 
-def _refusals(document: Document, operation: Document) -> str:
+def _format_refusals(document: Document, operation: Document) -> str:
     statuses = [status for status in operation["responses"] if status >= "4"]
-    names = [name for status in statuses for name in _names(_resolved(document, operation["responses"][status]))]
-    return f"**Problems:** {', '.join(code(name) for name in names)}."
+    names = [
+        name
+        for status in statuses
+        for name in _list_problem_names(_resolve_reference(document, operation["responses"][status]))
+    ]
+    return f"**Problems:** {', '.join(format_code(name) for name in names)}."
 
 
-def _names(reply: Document) -> Iterator[str]:
+def _list_problem_names(reply: Document) -> Iterator[str]:
     for content in reply.get("content", {}).values():
         yield from content.get("examples", {})

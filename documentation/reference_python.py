@@ -10,7 +10,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from documentation.markdown import block, code, first_sentence, page, table
+from documentation.markdown import format_block, format_code, format_table, get_first_paragraph, join_parts
 
 import discreet
 import discreet.constraints
@@ -70,20 +70,20 @@ WIDEST = 96
 FUNCTIONS = (classmethod, staticmethod, property, cached_property)
 
 
-def members(kind: type) -> Iterator[tuple[str, object]]:
+def list_members(kind: type) -> Iterator[tuple[str, object]]:
     """The public methods and properties of a class, those of our own classes that it is made of included."""
-    seen: set[str] = set()
+    names_seen: set[str] = set()
     for one in kind.__mro__:
         if not one.__module__.startswith("discreet"):
             continue
         for name, member in vars(one).items():
             is_ours = inspect.isfunction(member) or isinstance(member, FUNCTIONS)
-            if is_ours and not name.startswith("_") and name not in seen:
-                seen.add(name)
+            if is_ours and not name.startswith("_") and name not in names_seen:
+                names_seen.add(name)
                 yield name, member
 
 
-def plain(member: object) -> Any:
+def unwrap(member: object) -> Any:
     """The function inside a method or a property."""
     if isinstance(member, property):
         return member.fget
@@ -92,124 +92,143 @@ def plain(member: object) -> Any:
     return getattr(member, "__func__", member)
 
 
-def undocumented(names: Mapping[str, object]) -> list[str]:
+def list_undocumented(names: Mapping[str, object]) -> list[str]:
     """Names, methods and properties without words of their own."""
-    silent = [name for name, one in names.items() if not words(one)]
+    silent = [name for name, one in names.items() if not read_docstring(one)]
     for name, one in names.items():
         if isinstance(one, type):
-            silent += [f"{name}.{part}" for part, member in members(one) if not words(plain(member))]
+            silent += [f"{name}.{part}" for part, member in list_members(one) if not read_docstring(unwrap(member))]
     return silent
 
 
-def words(one: object) -> str:
+def read_docstring(one: object) -> str:
     """A docstring; what dataclasses write by themselves is none."""
-    found = inspect.getdoc(one) or ""
-    return "" if isinstance(one, type) and found.startswith(f"{one.__name__}(") else found
+    docstring = inspect.getdoc(one) or ""
+    return "" if isinstance(one, type) and docstring.startswith(f"{one.__name__}(") else docstring
 
 
-def everything() -> dict[str, object]:
+def collect_names() -> dict[str, object]:
     """Every public name with what it is; a name of a namespace that `discreet` has too is there once."""
-    own = {name: getattr(discreet, name) for names in GROUPS.values() for name in names}
-    return own | {
+    main_names = {name: getattr(discreet, name) for names in GROUPS.values() for name in names}
+    return main_names | {
         f"{module.__name__}.{name}": getattr(module, name)
         for module, names in MODULES.items()
         for name in names
-        if name not in own
+        if name not in main_names
     }
 
 
-def groups() -> dict[str, list[str]]:
+def list_groups() -> dict[str, list[str]]:
     """The names on the page by group; those of a namespace by their full name, unless `discreet` has them too."""
-    own = {title: list(names) for title, names in GROUPS.items()}
+    main_groups = {title: list(names) for title, names in GROUPS.items()}
     public = {name for names in GROUPS.values() for name in names}
-    return own | {
-        code(module.__name__): [name if name in public else f"{module.__name__}.{name}" for name in names]
+    return main_groups | {
+        format_code(module.__name__): [name if name in public else f"{module.__name__}.{name}" for name in names]
         for module, names in MODULES.items()
     }
 
 
-def text() -> str:
+def format_page() -> str:
     """The whole page: what there is, then every name."""
-    found = everything()
-    sections = {title: [name for name in names if "." in name or title in GROUPS] for title, names in groups().items()}
-    return page(
+    objects = collect_names()
+    sections = {
+        title: [name for name in names if "." in name or title in GROUPS] for title, names in list_groups().items()
+    }
+    return join_parts(
         "# Python",
         "What most people need is imported from `discreet`, the rest from the public namespaces below, nothing from "
         "anywhere deeper. `import discreet` is light.",
         "## What there is",
-        *(page(f"**{title}**", table(("name", "what it is"), _lines(names))) for title, names in groups().items()),
-        *(page(f"## {title}", *(_section(name, found[name]) for name in names)) for title, names in sections.items()),
+        *(
+            join_parts(f"**{title}**", format_table(("name", "what it is"), _format_lines(names)))
+            for title, names in list_groups().items()
+        ),
+        *(
+            join_parts(f"## {title}", *(_format_section(name, objects[name]) for name in names))
+            for title, names in sections.items()
+        ),
     )
 
 
-def _lines(names: list[str]) -> Iterator[tuple[str, str]]:
-    found = everything()
+def _format_lines(names: list[str]) -> Iterator[tuple[str, str]]:
+    objects = collect_names()
     for name in names:
-        yield f"[{code(name.rpartition('.')[2])}](#{anchor(name)})", first_sentence(words(found[name]))
+        yield (
+            f"[{format_code(name.rpartition('.')[2])}](#{build_anchor(name)})",
+            get_first_paragraph(read_docstring(objects[name])),
+        )
 
 
-def anchor(name: str) -> str:
+def build_anchor(name: str) -> str:
     """Where a name stands on the page."""
     return f"name-{name.replace('.', '-')}"
 
 
-def _section(name: str, one: object) -> str:
-    head = f"### {code(name)} {{ #{anchor(name)} }}"
+def _format_section(name: str, one: object) -> str:
+    head = f"### {format_code(name)} {{ #{build_anchor(name)} }}"
     if not callable(one):
-        return page(head, f"{code(type(one).__name__)}: {words(one)}")
+        return join_parts(head, f"{format_code(type(one).__name__)}: {read_docstring(one)}")
     if not isinstance(one, type):
-        return page(head, block(signature(name.rpartition(".")[2], one), "python"), words(one))
-    parts = [_member(name.rpartition(".")[2], part, member) for part, member in members(one)]
-    return page(head, _made(one), words(one), _fields(one), *parts)
+        return join_parts(
+            head, format_block(format_signature(name.rpartition(".")[2], one), "python"), read_docstring(one)
+        )
+    parts = [_format_member(name.rpartition(".")[2], part, member) for part, member in list_members(one)]
+    return join_parts(head, _format_constructor(one), read_docstring(one), _format_fields(one), *parts)
 
 
-def _made(kind: type) -> str:
+def _format_constructor(kind: type) -> str:
     """How one is made by its name, where that is for users."""
     if issubclass(kind, Exception) or kind.__init__ is object.__init__ or getattr(kind, "_is_protocol", False):
         return ""
-    return block(f"class {signature(kind.__name__, kind)}", "python")
+    return format_block(f"class {format_signature(kind.__name__, kind)}", "python")
 
 
-def _fields(kind: type) -> str:
+def _format_fields(kind: type) -> str:
     """What a value holds."""
     if not is_dataclass(kind):
         return ""
-    rows = [(code(one.name), code(one.type)) for one in fields(kind) if not one.name.startswith("_")]
-    return table(("holds", "kind"), rows)
+    rows = [(format_code(one.name), format_code(one.type)) for one in fields(kind) if not one.name.startswith("_")]
+    return format_table(("holds", "kind"), rows)
 
 
-def _member(owner: str, name: str, member: object) -> str:
-    function = plain(member)
+def _format_member(owner: str, name: str, member: object) -> str:
+    function = unwrap(member)
     if isinstance(member, property | cached_property):
         kind = inspect.signature(function).return_annotation
-        return page(f"#### {code(f'{owner}.{name}')}", f"{code(kind)}: {words(function)}")
-    told = signature(name, function, bound=not isinstance(member, staticmethod))
-    return page(f"#### {code(f'{owner}.{name}')}", block(told, "python"), words(function))
+        return join_parts(f"#### {format_code(f'{owner}.{name}')}", f"{format_code(kind)}: {read_docstring(function)}")
+    signature_text = format_signature(name, function, bound=not isinstance(member, staticmethod))
+    return join_parts(
+        f"#### {format_code(f'{owner}.{name}')}", format_block(signature_text, "python"), read_docstring(function)
+    )
 
 
-def signature(name: str, one: Any, bound: bool = False) -> str:
+def format_signature(name: str, one: Any, bound: bool = False) -> str:
     """A signature on one line where it fits, else a parameter a line."""
-    found = inspect.signature(one)
-    parameters = list(found.parameters.values())[1 if bound else 0 :]
-    found = found.replace(parameters=parameters)
-    line = _tidy(f"{name}{found}")
+    signature = inspect.signature(one)
+    parameters = list(signature.parameters.values())[1 if bound else 0 :]
+    signature = signature.replace(parameters=parameters)
+    line = _tidy_signature(f"{name}{signature}")
     if len(line) <= WIDEST:
         return line
-    ending = "" if found.return_annotation is found.empty or isinstance(one, type) else f" -> {found.return_annotation}"
-    lines = "".join(f"    {part},\n" for part in _parts(parameters))
-    return _tidy(f"{name}(\n{lines}){ending}")
+    ending = (
+        ""
+        if signature.return_annotation is signature.empty or isinstance(one, type)
+        else f" -> {signature.return_annotation}"
+    )
+    lines = "".join(f"    {part},\n" for part in _format_parameters(parameters))
+    return _tidy_signature(f"{name}(\n{lines}){ending}")
 
 
-def _parts(parameters: list[inspect.Parameter]) -> Iterator[str]:
-    named = False
+def _format_parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
+    has_star = False
     for one in parameters:
-        if one.kind is one.KEYWORD_ONLY and not named:
+        if one.kind is one.KEYWORD_ONLY and not has_star:
             yield "*"
-        named = named or one.kind in {one.KEYWORD_ONLY, one.VAR_POSITIONAL}
+        has_star = has_star or one.kind in {one.KEYWORD_ONLY, one.VAR_POSITIONAL}
         yield str(one)
 
 
-def _tidy(told: str) -> str:
+def _tidy_signature(text: str) -> str:
     """Annotations are texts, which `inspect` puts into quotes; defaults that are objects are shown by their kind."""
-    told = re.sub(r"(: |-> )'([^']*)'", r"\1\2", told)
-    return re.sub(r"<([\w.]+) object at 0x[0-9a-f]+>|<(?:class|function) '?([\w.]+)[^>]*>", r"\1\2", told)
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
+    return re.sub(r"<([\w.]+) object at 0x[0-9a-f]+>|<(?:class|function) '?([\w.]+)[^>]*>", r"\1\2", text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from documentation.markdown import code, page, table
+from documentation.markdown import format_code, format_table, join_parts
 
 from discreet.schema import yaml
 from discreet.schema.yaml import MappingKeys
@@ -146,41 +146,43 @@ WORDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
 """What each key is, what holds unless it is said, and an example."""
 
 
-def undocumented(
-    parts: Mapping[str, tuple[MappingKeys, str]], told: Mapping[str, Mapping[str, tuple[str, str, str]]]
+def list_undocumented(
+    parts: Mapping[str, tuple[MappingKeys, str]], words_by_part: Mapping[str, Mapping[str, tuple[str, str, str]]]
 ) -> list[str]:
     """Keys of the reader without words, and words about keys that the reader does not know."""
     silent = []
     for name, (known, _) in parts.items():
-        described = told.get(name, {})
+        described = words_by_part.get(name, {})
         silent += [f"{name}: {key}" for key in known.allowed if not described.get(key, ("",))[0]]
         silent += [f"{name}: {key}, which is no key" for key in described if key not in known.allowed]
     return silent
 
 
-def text() -> str:
+def format_page() -> str:
     """The whole page."""
-    return page(
+    return join_parts(
         "# The schema",
         "A schema is what is public about a table, in one YAML file: `discreet init data.csv` drafts one, `discreet "
         "check` registers the data set by it. [Write a schema](../how-to/write-a-schema.md) tells how; here is every "
         "key.",
-        *(_part(name, known, said) for name, (known, said) in PARTS.items()),
+        *(_format_part(name, known, words) for name, (known, words) in PARTS.items()),
         "## Which keys a kind has",
-        table(("kind", "needs", "may have"), [_kind(kind) for kind in yaml.KIND_KEYS]),
+        format_table(("kind", "needs", "may have"), [_format_kind(kind) for kind in yaml.KIND_KEYS]),
         "Of a `nominal` column exactly one of `categories`, `taxonomy` and `keys` is given.",
     )
 
 
-def _part(name: str, known: MappingKeys, said: str) -> str:
+def _format_part(name: str, known: MappingKeys, words: str) -> str:
     rows = []
     for key in known.allowed:
         what, unless, example = WORDS[name][key]
-        rows.append((code(key), what, "needed" if key in known.required else unless, code(f"{key}: {example}")))
-    return page(f"## {name}", said, table(("key", "what", "unless said", "for example"), rows))
+        rows.append(
+            (format_code(key), what, "needed" if key in known.required else unless, format_code(f"{key}: {example}"))
+        )
+    return join_parts(f"## {name}", words, format_table(("key", "what", "unless said", "for example"), rows))
 
 
-def _kind(kind: str) -> tuple[str, str, str]:
+def _format_kind(kind: str) -> tuple[str, str, str]:
     known = yaml.list_kind_keys(kind)
     optional = [key for key in known.allowed if key not in known.required and key != "kind"]
-    return code(kind), ", ".join(map(code, known.required)), ", ".join(map(code, optional))
+    return format_code(kind), ", ".join(map(format_code, known.required)), ", ".join(map(format_code, optional))

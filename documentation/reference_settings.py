@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from fractions import Fraction
 
-from documentation.markdown import code, page, table
+from documentation.markdown import format_code, format_table, join_parts
 
 from discreet.schema.yaml import MappingKeys
 from discreet.service import config
@@ -94,38 +94,38 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
 """Every variable of the environment that has our name, who reads it, what it is."""
 
 
-def undocumented(
-    parts: Mapping[str, tuple[MappingKeys, type | None, str]], told: Mapping[str, Mapping[str, str]]
+def list_undocumented(
+    parts: Mapping[str, tuple[MappingKeys, type | None, str]], words_by_part: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """Settings without words, and words about what is no setting."""
     silent = []
     for name, (known, _, _) in parts.items():
-        described = told.get(name, {})
+        described = words_by_part.get(name, {})
         silent += [f"{name}: {key}" for key in known.allowed if not described.get(key)]
         silent += [f"{name}: {key}, which is no setting" for key in described if key not in known.allowed]
     return silent
 
 
-def text() -> str:
+def format_page() -> str:
     """The whole page."""
-    variables = [(code(name), who, what) for name, (who, what) in VARIABLES.items()]
-    return page(
+    variables = [(format_code(name), who, what) for name, (who, what) in VARIABLES.items()]
+    return join_parts(
         "# Settings",
         "The library and the command have no settings but their arguments. The service has one file; "
         "[operate the service](../operation.md) tells what to choose.",
-        *(_part(name, *part) for name, part in PARTS.items()),
+        *(_format_part(name, *part) for name, part in PARTS.items()),
         "## The environment",
         "PostgreSQL and Spark read their own variables, such as `PGHOST`. Ours:",
-        table(("variable", "for", "what"), variables),
+        format_table(("variable", "for", "what"), variables),
     )
 
 
-def _part(name: str, known: MappingKeys, kind: type | None, said: str) -> str:
-    rows = [(code(key), WORDS[name][key], unless(name, key, known, kind)) for key in known.allowed]
-    return page(f"## {name}", said, table(("key", "what", "unless said"), rows))
+def _format_part(name: str, known: MappingKeys, kind: type | None, words: str) -> str:
+    rows = [(format_code(key), WORDS[name][key], format_default(name, key, known, kind)) for key in known.allowed]
+    return join_parts(f"## {name}", words, format_table(("key", "what", "unless said"), rows))
 
 
-def unless(part: str, key: str, known: MappingKeys, kind: type | None) -> str:
+def format_default(part: str, key: str, known: MappingKeys, kind: type | None) -> str:
     """What holds where a key is not given: from the code, where it is a value."""
     if key in known.required:
         return "needed"
@@ -133,10 +133,10 @@ def unless(part: str, key: str, known: MappingKeys, kind: type | None) -> str:
     if instead is not None:
         return instead
     values = {} if kind is None else {one.name: one.default for one in fields(kind) if one.default is not MISSING}
-    return code(_written(values[key]))
+    return format_code(_format_value(values[key]))
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{float(value):g}" if isinstance(value, float | Fraction) else str(value)

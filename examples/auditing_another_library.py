@@ -22,22 +22,22 @@ CHANCE = np.random.default_rng()
 Mechanism = Callable[[int, int], object]
 
 
-def naive(count: int, draws: int) -> object:
+def add_float_noise(count: int, draws: int) -> object:
     """The right scale, drawn and added in floating point: the last digits of the sum tell the count."""
     return count + CHANCE.laplace(scale=1 / EPSILON, size=draws)
 
 
-def misscaled(count: int, draws: int) -> object:
+def add_misscaled_noise(count: int, draws: int) -> object:
     """Rounded to whole numbers, so that no digit tells; but of half the scale that epsilon 1 needs."""
     return np.round(count + CHANCE.laplace(scale=0.5 / EPSILON, size=draws))
 
 
-def rounded(count: int, draws: int) -> object:
+def add_rounded_noise(count: int, draws: int) -> object:
     """Rounded, and of the right scale."""
     return np.round(count + CHANCE.laplace(scale=1 / EPSILON, size=draws))
 
 
-def by_opendp() -> Mechanism:
+def build_opendp_mechanism() -> Mechanism:
     """OpenDP's Laplace noise on whole numbers."""
     import opendp.prelude as dp
 
@@ -47,7 +47,7 @@ def by_opendp() -> Mechanism:
     return lambda count, draws: np.array(noise([count] * draws))
 
 
-def by_diffprivlib() -> Mechanism:
+def build_diffprivlib_mechanism() -> Mechanism:
     """diffprivlib's geometric noise on whole numbers."""
     from diffprivlib.mechanisms import Geometric
 
@@ -57,16 +57,19 @@ def by_diffprivlib() -> Mechanism:
 
 def audit(name: str, mechanism: Mechanism, draws: int = DRAWS) -> None:
     """Say what an audit finds."""
-    found = audit_mechanism(mechanism, 0, 1, EPSILON, draws=draws, confidence=CONFIDENCE)
-    print(f"{name}\n    {found.sentence()}")
+    audit_result = audit_mechanism(mechanism, 0, 1, EPSILON, draws=draws, confidence=CONFIDENCE)
+    print(f"{name}\n    {audit_result.sentence()}")
 
 
 def main() -> None:
     """By hand, then by others."""
-    audit("by hand: floating point, the right scale", naive)
-    audit("by hand: whole numbers, half the scale", misscaled)
-    audit("by hand: whole numbers, the right scale", rounded)
-    for library, make, draws in (("opendp", by_opendp, DRAWS), ("diffprivlib", by_diffprivlib, ONE_BY_ONE)):
+    audit("by hand: floating point, the right scale", add_float_noise)
+    audit("by hand: whole numbers, half the scale", add_misscaled_noise)
+    audit("by hand: whole numbers, the right scale", add_rounded_noise)
+    for library, make, draws in (
+        ("opendp", build_opendp_mechanism, DRAWS),
+        ("diffprivlib", build_diffprivlib_mechanism, ONE_BY_ONE),
+    ):
         if find_spec(library) is None:
             print(f"{library}\n    It is not installed here, so it was not audited: pip install {library}")
         else:

@@ -40,7 +40,7 @@ columns:                    # what is missing stands for a value, so that no cel
 """
 
 
-def census(file: Path) -> None:
+def write_census(file: Path) -> None:
     """Everybody once; who works where depends on the region, and incomes on both."""
     chance = np.random.default_rng(1801)
     weights = {"coast": (1, 2, 3, 3), "hills": (5, 1, 1, 1), "plain": (4, 3, 1, 2), "town": (0, 3, 5, 3)}
@@ -58,39 +58,39 @@ def census(file: Path) -> None:
             write([f"c{number}", region, chance.choice(["F", "M"]), age, work, income])
 
 
-def tables(custodian: Custodian) -> Answer:
+def ask_for_tables(custodian: Custodian) -> Answer:
     """People by region and sex with all their totals, in one question."""
     return custodian.answer("SELECT region, sex, COUNT(*) FROM census GROUP BY ROLLUP (region, sex)", epsilon=0.5)
 
 
-def show_tables(told: Answer) -> None:
+def show_tables(answer: Answer) -> None:
     """As they are released: whole numbers, none below 0, parts that add up to their totals."""
-    if told.reconciled is None:
+    if answer.reconciled is None:
         raise SystemExit("there is nothing that these counts must fit")
-    counts = {(row["region"], row["sex"]): row["COUNT(*)"] for row in told.reconciled.rows}
-    print(f"1. Tables. {told.guarantee.words()}")
+    counts = {(row["region"], row["sex"]): row["COUNT(*)"] for row in answer.reconciled.rows}
+    print(f"1. Tables. {answer.guarantee.words()}")
     print(f"   {'':<8}{'F':>7}{'M':>7}{'both':>7}")
     for region in (*REGIONS, ALL):
         across = [counts.get((region, sex), sum(counts[one, sex] for one in REGIONS)) for sex in ("F", "M", ALL)]
         print(f"   {region:<8}" + "".join(f"{count:>7,}" for count in across))
-    print(textwrap.fill(f"Made to fit: {'; '.join(told.reconciled.because)}.", **LINES))
+    print(textwrap.fill(f"Made to fit: {'; '.join(answer.reconciled.because)}.", **LINES))
 
 
 def show_release(title: str, release: Release) -> None:
     """What it promises, what it is worth and what it gives away."""
     print(f"\n{title} {release.guarantee.words()}")
-    for name, said in (("utility", release.utility), ("risk", release.risk)):
-        print(textwrap.fill(f"{name}: {said}", **LINES))
+    for name, words in (("utility", release.utility), ("risk", release.risk)):
+        print(textwrap.fill(f"{name}: {words}", **LINES))
 
 
 def main() -> None:
     """Three releases of one census, from one account."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp())
-    census(folder / "census.csv")
+    write_census(folder / "census.csv")
     schema = folder / "census.yaml"
     schema.write_text(SCHEMA, encoding="utf-8")
     with Custodian.open(schema) as custodian:
-        show_tables(tables(custodian))
+        show_tables(ask_for_tables(custodian))
         private = custodian.publish("private-linked", folder / "private.csv", epsilon=1, report=folder / "private.html")
         show_release("2. A private file.", private)
         close = custodian.publish("t-closeness", folder / "close.csv", k=20, t=2, report=folder / "close.html")

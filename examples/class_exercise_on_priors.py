@@ -29,7 +29,7 @@ STUDENTS = {
 ROUNDS = 40
 
 
-def classroom(folder: Path) -> Path:
+def write_classroom(folder: Path) -> Path:
     """A registry of 5,000 made-up patients with a budget for a whole term."""
     schema = write_registry(folder, patients=5000)
     text = (
@@ -41,7 +41,7 @@ def classroom(folder: Path) -> Path:
     return schema
 
 
-def truth(folder: Path) -> int:
+def count_exactly(folder: Path) -> int:
     """What the teacher knows: the rows, read as the schema says."""
     import csv
 
@@ -50,45 +50,48 @@ def truth(folder: Path) -> int:
     return sum(row["smoker"] == "true" and row["age"].lstrip("-").isdigit() and int(row["age"]) < 30 for row in rows)
 
 
-def span(answer: Answer) -> tuple[float, float]:
+def find_span(answer: Answer) -> tuple[float, float]:
     """Where the exact number lies in 95 of 100 cases, for one who holds the prior; or for anybody."""
     low, high = answer.posterior.interval(0.95) if answer.posterior else answer.interval(0.95)
     return max(float(low), 0), float(high)
 
 
-def best(answer: Answer) -> float:
+def find_best(answer: Answer) -> float:
     """One number: the posterior mean, or the raw answer."""
     return answer.posterior.mean() if answer.posterior else float(answer.value)
 
 
-def one_lesson(custodian: Custodian, exact: int) -> dict[str, Answer]:
+def hold_lesson(custodian: Custodian, exact: int) -> dict[str, Answer]:
     """Everybody asks once. It is one question: the noise is drawn once, and all read the same raw number."""
-    told = {name: custodian.answer(QUESTION, EPSILON, prior, "class") for name, prior in STUDENTS.items()}
-    raw = next(iter(told.values())).value
+    answers = {name: custodian.answer(QUESTION, EPSILON, prior, "class") for name, prior in STUDENTS.items()}
+    raw = next(iter(answers.values())).value
     print(f"{QUESTION}\nepsilon {EPSILON:g}; the raw answer, for all: {raw}; the truth: {exact}\n")
     print(f"{'student':<26}{'now says':>9}{'95 % between':>16}   holds?  warned?")
-    for name, answer in told.items():
-        low, high = span(answer)
+    for name, answer in answers.items():
+        low, high = find_span(answer)
         holds, warned = ("yes" if low <= exact <= high else "NO"), ("yes" if answer.warning else "")
-        print(f"{name:<26}{best(answer):>9.0f}{f'{low:.0f} to {high:.0f}':>16}   {holds:<8}{warned}")
-    return told
+        print(f"{name:<26}{find_best(answer):>9.0f}{f'{low:.0f} to {high:.0f}':>16}   {holds:<8}{warned}")
+    return answers
 
 
-def many_lessons(custodian: Custodian, exact: int) -> None:
+def hold_many_lessons(custodian: Custodian, exact: int) -> None:
     """How far off each student is on average, over many draws of the noise; in every round all read the same one."""
     off: dict[str, list[float]] = {name: [] for name in STUDENTS}
     for _ in range(ROUNDS):
         custodian.answer(QUESTION, EPSILON, analyst="class", fresh=True)
         for name, prior in STUDENTS.items():
-            off[name].append(abs(best(custodian.answer(QUESTION, EPSILON, prior, "class")) - exact))
+            off[name].append(abs(find_best(custodian.answer(QUESTION, EPSILON, prior, "class")) - exact))
     print(f"\nOver {ROUNDS} draws of the noise, on average off by:")
     for name, distances in off.items():
         print(f"{name:<26}{mean(distances):>6.0f}")
 
 
-def picture(told: dict[str, Answer], exact: int, file: Path) -> None:
+def draw_picture(answers: dict[str, Answer], exact: int, file: Path) -> None:
     """Each student's interval and best number, and the truth as a line."""
-    rows = [{"who": name, "low": span(one)[0], "high": span(one)[1], "best": best(one)} for name, one in told.items()]
+    rows = [
+        {"who": name, "low": find_span(one)[0], "high": find_span(one)[1], "best": find_best(one)}
+        for name, one in answers.items()
+    ]
     y = {"field": "who", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 220}}
     x = {"field": "low", "type": "quantitative", "title": "young smokers", "scale": {"zero": False}}
     bar = {
@@ -108,11 +111,11 @@ def main() -> None:
     """One lesson, many lessons, a picture, and questions."""
     folder = Path(tempfile.mkdtemp())
     file = Path(sys.argv[1]) if len(sys.argv) > 1 else folder / "class.svg"
-    with Custodian.open(classroom(folder)) as custodian:
-        exact = truth(folder)
-        told = one_lesson(custodian, exact)
-        many_lessons(custodian, exact)
-    picture(told, exact, file)
+    with Custodian.open(write_classroom(folder)) as custodian:
+        exact = count_exactly(folder)
+        answers = hold_lesson(custodian, exact)
+        hold_many_lessons(custodian, exact)
+    draw_picture(answers, exact, file)
     print("\nTo discuss: Who gained most, and what did it cost her? Was Dee warned, and what should she do? Why does")
     print(
         "Eve do better, who believes the same? Would a false prior get more out of the table? (The noise was the same.)"

@@ -30,7 +30,7 @@ columns:
 """
 
 
-def survey(people: int = 4000) -> pd.DataFrame:
+def make_survey(people: int = 4000) -> pd.DataFrame:
     """What 4,000 people might say about their week."""
     chance = np.random.default_rng(7)
     team = chance.choice(["kitchen", "office", "workshop"], people, p=[0.2, 0.5, 0.3])
@@ -40,17 +40,17 @@ def survey(people: int = 4000) -> pd.DataFrame:
     return pd.DataFrame({"person": [f"p{n}" for n in range(people)], "team": team, "hours": hours, "content": content})
 
 
-def answers(custodian: Custodian) -> pd.DataFrame:
+def ask_for_answers(custodian: Custodian) -> pd.DataFrame:
     """One question, its groups as rows; the interval of every number beside it."""
-    told = custodian.answer("SELECT team, AVG(hours), COUNT(*) FROM survey GROUP BY team", epsilon=1)
-    frame = pd.DataFrame(told.rows).set_index("team")
-    spans = pd.DataFrame(told.intervals(0.95), index=frame.index)
+    answer = custodian.answer("SELECT team, AVG(hours), COUNT(*) FROM survey GROUP BY team", epsilon=1)
+    frame = pd.DataFrame(answer.rows).set_index("team")
+    spans = pd.DataFrame(answer.intervals(0.95), index=frame.index)
     frame["hours lie in"] = [f"{low:.1f} to {high:.1f}" for low, high in spans["AVG(hours)"]]
-    print(told.guarantee.words())
+    print(answer.guarantee.words())
     return frame[frame.index.notna()]  # the last group is of those whose team is missing
 
 
-def private_file(custodian: Custodian, folder: Path) -> pd.DataFrame:
+def publish_private_file(custodian: Custodian, folder: Path) -> pd.DataFrame:
     """A file that may leave, read back. It costs epsilon like a question, and no row of it is copied from anybody's."""
     release = custodian.publish(
         "private-linked", folder / "survey.parquet", epsilon=1, columns=["team", "hours", "content"]
@@ -61,18 +61,18 @@ def private_file(custodian: Custodian, folder: Path) -> pd.DataFrame:
 
 def main() -> None:
     """In, out, and beside the truth, which only the custodian sees."""
-    people = survey()
+    people = make_survey()
     folder = Path(tempfile.mkdtemp())
     (folder / "survey.yaml").write_text(SCHEMA, encoding="utf-8")
     with Custodian.open(folder / "survey.yaml", source=people) as custodian:
-        frame = answers(custodian)
+        frame = ask_for_answers(custodian)
         frame["true mean"] = people.groupby("team")["hours"].mean()
         print(frame.round(1).to_string(), end="\n\n")
 
-        made = private_file(custodian, folder)
+        private_rows = publish_private_file(custodian, folder)
         both = pd.DataFrame(
             {
-                "in the private file": made.groupby("team")["content"].mean(),
+                "in the private file": private_rows.groupby("team")["content"].mean(),
                 "in the survey": people.groupby("team")["content"].mean(),
             }
         )

@@ -30,7 +30,7 @@ columns:
 RANGES = ((0, 9), (10, 29), (30, 59), (60, 119))
 
 
-def trips(riders: int = 6000) -> pl.DataFrame:
+def make_trips(riders: int = 6000) -> pl.DataFrame:
     """How long each rode, by bicycle, and whether it rained."""
     chance = np.random.default_rng(11)
     rain = chance.random(riders) < 0.3
@@ -38,7 +38,7 @@ def trips(riders: int = 6000) -> pl.DataFrame:
     return pl.DataFrame({"rider": [f"r{n}" for n in range(riders)], "minutes": minutes, "rain": rain})
 
 
-def ranges(custodian: Custodian) -> pl.DataFrame:
+def ask_for_ranges(custodian: Custodian) -> pl.DataFrame:
     """One histogram in 24 bins of five minutes, and any number of ranges of it for nothing more."""
     bars = custodian.answer("SELECT HISTOGRAM(minutes, 24) FROM trips", epsilon=0.5)
     found = [bars.range(low, high) for low, high in RANGES]
@@ -54,21 +54,21 @@ def ranges(custodian: Custodian) -> pl.DataFrame:
 
 def main() -> None:
     """In, out, and beside the truth, which only the custodian sees."""
-    table = trips()
+    table = make_trips()
     folder = Path(tempfile.mkdtemp())
     (folder / "trips.yaml").write_text(SCHEMA, encoding="utf-8")
     with Custodian.open(folder / "trips.yaml", source=table) as custodian:
-        told = custodian.answer("SELECT rain, AVG(minutes) FROM trips GROUP BY rain", epsilon=0.5)
-        print(told.guarantee.words())
-        print(pl.DataFrame(told.rows).drop_nulls("rain"))  # one group is of those of whom that is missing
+        answer = custodian.answer("SELECT rain, AVG(minutes) FROM trips GROUP BY rain", epsilon=0.5)
+        print(answer.guarantee.words())
+        print(pl.DataFrame(answer.rows).drop_nulls("rain"))  # one group is of those of whom that is missing
 
         exact = [table.filter(pl.col("minutes").is_between(low, high)).height for low, high in RANGES]
-        print(ranges(custodian).with_columns(pl.Series("truth", exact)))
+        print(ask_for_ranges(custodian).with_columns(pl.Series("truth", exact)))
 
         release = custodian.publish("private-linked", folder / "trips.parquet", epsilon=1, columns=["minutes", "rain"])
-        made = pl.read_parquet(release.files[0])
+        released_trips = pl.read_parquet(release.files[0])
         print("From the private file, of which no row is copied from anybody's:")
-        print(made.group_by("rain").agg(pl.len().alias("trips"), pl.col("minutes").mean()).sort("rain"))
+        print(released_trips.group_by("rain").agg(pl.len().alias("trips"), pl.col("minutes").mean()).sort("rain"))
         print(f"Left of epsilon 3: {float(custodian.budget()[0].left):g}")
 
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from discreet.cli import terminal
 from discreet.errors import ClaimFailed, DiscreetError
 from discreet.sdc.report import format_report_value
-from papers.page import COUNTED, check_page, counted, write_page
-from papers.tables import Reproduced, chosen, data_in, reproduce
+from papers.page import COUNTED, check_page, count_verdicts, write_page
+from papers.tables import ReproducedTable, choose_tables, open_data, reproduce
 
 
 def main(words: Sequence[str]) -> int:
@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
 
 def _print_tables(options: argparse.Namespace) -> int:
     page = None if options.html is None else check_page(options.html, options.force)
-    wanted, folder = chosen(options.table), data_in(options.data)
+    wanted, folder = choose_tables(options.table), open_data(options.data)
     with terminal.show_stages() as progress:
         results = reproduce(wanted, folder, progress)
         if page is not None:
@@ -58,18 +58,18 @@ def _print_tables(options: argparse.Namespace) -> int:
     return ClaimFailed.exit_code if differs else 0
 
 
-def _format_summary(results: Sequence[Reproduced]) -> Table:
+def _format_summary(results: Sequence[ReproducedTable]) -> Table:
     """A line for each table: how many figures have which verdict."""
     names = ("equal", "not printed", "sampling", "corrected", "not reproducible", "differs")
     summary = terminal.build_table("table", "what it is", *names, right=names)
     for result in results:
-        counts = counted(result.rows)
+        counts = count_verdicts(result.rows)
         numbers = [str(counts.get(verdict) or "") for verdict in COUNTED]
         summary.add_row(result.table.name, terminal.build_text(result.table.title), *numbers)
     return summary
 
 
-def _format_rows(results: Sequence[Reproduced]) -> list[Table | str]:
+def _format_rows(results: Sequence[ReproducedTable]) -> list[Table | str]:
     """Every figure of each table."""
     parts: list[Table | str] = []
     for result in results:
@@ -89,10 +89,10 @@ def _format_rows(results: Sequence[Reproduced]) -> list[Table | str]:
     return parts
 
 
-def _format_totals(results: Sequence[Reproduced]) -> list[str]:
+def _format_totals(results: Sequence[ReproducedTable]) -> list[str]:
     """The verdicts in one line, and what could not be looked at for want of data."""
     rows = [row for result in results if not result.missing for row in result.rows]
-    total = ", ".join(f"{count} {verdict}" for verdict, count in counted(rows).items())
+    total = ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(rows).items())
     missing = [f"{result.table.name}: {result.rows[0].note}." for result in results if result.missing]
     return [f"{len(rows):,} figures: {total}.", *missing]
 

@@ -10,9 +10,17 @@ import numpy as np
 from discreet.sdc.report_charts import Chart
 from discreet.sdc.table import Floats
 from papers import charts, printed_3
-from papers.columns import QUASI, census, numbers
-from papers.correlations import METHODS, Change, Columns, change, correlations, runs
-from papers.rows import Row, beyond, corrected, equal, last_digit, near, sampled
+from papers.columns import QUASI, read_census, read_numbers
+from papers.correlations import METHODS, Change, Columns, compute_correlations, measure_change, run_method
+from papers.rows import (
+    Row,
+    build_not_reproducible,
+    compare_corrected,
+    compare_equal,
+    compare_near,
+    compare_sampled,
+    get_last_digit_unit,
+)
 from papers.tables import Data, Table
 
 EIA = (
@@ -29,163 +37,179 @@ ERRORS, PRINTED_RUNS = 4, 100
 Cells = Mapping[tuple[int, int], str]
 
 
-def _cells(printed: str) -> dict[tuple[int, int], str]:
+def _parse_cells(printed: str) -> dict[tuple[int, int], str]:
     """The printed figures by pair of columns, the confidential one last, each with the two digits it stands for."""
     return {
-        (row, column): _two_digits(text)
+        (row, column): _pad_to_two_digits(text)
         for row, line in enumerate(printed.split("\n")[1:-1], 1)
         for column, text in enumerate(line.split(), max(row, 7))
         if column > row
     }
 
 
-def _two_digits(text: str) -> str:
+def _pad_to_two_digits(text: str) -> str:
     """With the zero that is dropped at the end put back; 1 is a correlation that rounds to 1.00."""
     if text == "1":
         return "1.00"
     return text if len(text.lstrip("-.0")) > 1 else f"{text}0"
 
 
-def _lines(cells: Cells) -> Iterator[tuple[str, dict[str, str], list[tuple[int, int]]]]:
+def _group_by_row(cells: Cells) -> Iterator[tuple[str, dict[str, str], list[tuple[int, int]]]]:
     """Line after line of a table: the row's name, its printed figures by column, and the pairs."""
     for row in sorted({row for row, _ in cells}):
         pairs = [pair for pair in cells if pair[0] == row]
         yield f"A{row}", {f"A{column}": cells[row, column] for _, column in pairs}, pairs
 
 
-def _at(found: Floats, pairs: Sequence[tuple[int, int]]) -> dict[str, float]:
-    return {f"A{column}": float(found[row - 1, column - 1]) for row, column in pairs}
+def _select_pairs(obtained_correlations: Floats, pairs: Sequence[tuple[int, int]]) -> dict[str, float]:
+    return {f"A{column}": float(obtained_correlations[row - 1, column - 1]) for row, column in pairs}
 
 
-def _without(cells: Cells, pairs: Sequence[tuple[int, int]]) -> Cells:
+def _drop_pairs(cells: Cells, pairs: Sequence[tuple[int, int]]) -> Cells:
     return {pair: text for pair, text in cells.items() if pair not in pairs}
 
 
-def _misprint(id: str, pair: tuple[int, int], cells: Cells, found: Floats, right: str) -> Row:
-    obtained, cell = float(found[pair[0] - 1, pair[1] - 1]), f"A{pair[0]} with A{pair[1]}"
-    return corrected(f"{id}.misprint", cell, cells[pair], obtained, right, "of print", f"a misprint of {right}", 0.0)
+def _compare_misprint(id: str, pair: tuple[int, int], cells: Cells, obtained_correlations: Floats, right: str) -> Row:
+    obtained, cell = float(obtained_correlations[pair[0] - 1, pair[1] - 1]), f"A{pair[0]} with A{pair[1]}"
+    return compare_corrected(
+        f"{id}.misprint", cell, cells[pair], obtained, right, "of print", f"a misprint of {right}", 0.0
+    )
 
 
-def _table_3_6(data: Data) -> Iterator[Row]:
-    found, cells = correlations(census(data)), _cells(printed_3.TABLE_3_6)
-    for name, printed, pairs in _lines(_without(cells, [(9, 12)])):
-        yield equal(f"001.3.6.{name}", f"{name} with confidential columns", printed, _at(found, pairs))
-    yield _misprint("001.3.6", (9, 12), cells, found, ".070")
+def _compare_table_3_6(data: Data) -> Iterator[Row]:
+    obtained_correlations, cells = compute_correlations(read_census(data)), _parse_cells(printed_3.TABLE_3_6)
+    for name, printed, pairs in _group_by_row(_drop_pairs(cells, [(9, 12)])):
+        yield compare_equal(
+            f"001.3.6.{name}", f"{name} with confidential columns", printed, _select_pairs(obtained_correlations, pairs)
+        )
+    yield _compare_misprint("001.3.6", (9, 12), cells, obtained_correlations, ".070")
 
 
-def _table_3_7(data: Data) -> Iterator[Row]:
-    found = runs(census(data), "MDAV-ID", 12, len(QUASI), 1)[0]
-    cells = _cells(printed_3.TABLE_3_7)
-    for name, printed, pairs in _lines(_without(cells, [(1, 7), *printed_3.OFF_3_7])):
-        yield equal(f"001.3.7.{name}", f"{name} with confidential columns", printed, _at(found, pairs))
-    yield _misprint("001.3.7", (1, 7), cells, found, ".0035")
+def _compare_table_3_7(data: Data) -> Iterator[Row]:
+    obtained_correlations = run_method(read_census(data), "MDAV-ID", 12, len(QUASI), 1)[0]
+    cells = _parse_cells(printed_3.TABLE_3_7)
+    for name, printed, pairs in _group_by_row(_drop_pairs(cells, [(1, 7), *printed_3.OFF_3_7])):
+        yield compare_equal(
+            f"001.3.7.{name}", f"{name} with confidential columns", printed, _select_pairs(obtained_correlations, pairs)
+        )
+    yield _compare_misprint("001.3.7", (1, 7), cells, obtained_correlations, ".0035")
     off = {f"A{row} A{column}": cells[row, column] for row, column in printed_3.OFF_3_7}
-    obtained = {f"A{row} A{column}": float(found[row - 1, column - 1]) for row, column in printed_3.OFF_3_7}
+    obtained = {
+        f"A{row} A{column}": float(obtained_correlations[row - 1, column - 1]) for row, column in printed_3.OFF_3_7
+    }
     why = "a step of that MDAV is not told, perhaps how ties are broken; these differ in their second digit"
-    yield beyond("001.3.7.others", "the other pairs", off, obtained, "settings", why)
+    yield build_not_reproducible("001.3.7.others", "the other pairs", off, obtained, "settings", why)
 
 
-def _single_run(name: str, method: str, printed: str) -> Callable[[Data], Iterator[Row]]:
+def _build_single_run_rows(name: str, method: str, printed: str) -> Callable[[Data], Iterator[Row]]:
     """Tables 3.8 and 3.9: the mean of some runs beside the one that is printed."""
 
-    def rows(data: Data) -> Iterator[Row]:
-        found = runs(census(data), method, 12, len(QUASI), SINGLE_RUNS)
-        mean, least, most = (np.asarray(of(found, axis=0)) for of in (np.mean, np.min, np.max))
-        for row, figures, pairs in _lines(_cells(printed)):
-            at = [(a - 1, b - 1) for a, b in pairs]
+    def compare_rows(data: Data) -> Iterator[Row]:
+        obtained_correlations = run_method(read_census(data), method, 12, len(QUASI), SINGLE_RUNS)
+        mean, least, greatest = (np.asarray(of(obtained_correlations, axis=0)) for of in (np.mean, np.min, np.max))
+        for row, figures, pairs in _group_by_row(_parse_cells(printed)):
+            places = [(a - 1, b - 1) for a, b in pairs]
             inside = sum(
-                bool(least[p] - 0.005 <= float(text) <= most[p] + 0.005)
-                for p, text in zip(at, figures.values(), strict=True)
+                bool(least[p] - 0.005 <= float(text) <= greatest[p] + 0.005)
+                for p, text in zip(places, figures.values(), strict=True)
             )
-            why = f"the mean of {SINGLE_RUNS} runs; {inside} of {len(at)} printed figures lie between their extremes"
+            why = (
+                f"the mean of {SINGLE_RUNS} runs; {inside} of {len(places)} printed figures lie between their extremes"
+            )
             why += "; A8 is a misprint of +.12" if (name, row) == ("3.9", "A6") else ""
             cell = f"{row} with confidential columns"
-            yield beyond(f"001.{name}.{row}", cell, figures, _at(mean, pairs), "single run", why)
+            yield build_not_reproducible(
+                f"001.{name}.{row}", cell, figures, _select_pairs(mean, pairs), "single run", why
+            )
 
-    return rows
+    return compare_rows
 
 
-def _table_3_10(data: Data) -> Iterator[Row]:
-    table = census(data)
+def _compare_table_3_10(data: Data) -> Iterator[Row]:
+    table = read_census(data)
     for k, figures in printed_3.TABLE_3_10.items():
         for method, printed in zip(METHODS, figures, strict=True):
-            found = change(table, method, k, len(QUASI), RUNS[method])
+            change = measure_change(table, method, k, len(QUASI), RUNS[method])
             id, cell = f"001.3.10.{method.lower()}.k{k}", f"{method}, k = {k}: mean and deviation"
-            yield _changed(id, cell, list(printed), found, method)
+            yield _compare_change(id, cell, list(printed), change, method)
 
 
-def _changed(id: str, cell: str, printed: list[str], found: Change, method: str) -> Row:
+def _compare_change(id: str, cell: str, printed: list[str], change: Change, method: str) -> Row:
     """By chance where four standard errors and the last digit explain it; else near, for a step that is not told."""
-    obtained, count = list(found.figures), RUNS[method]
+    obtained, count = list(change.figures), RUNS[method]
     share = ERRORS * math.sqrt(1 / count + 1 / PRINTED_RUNS)
-    allowed = [share * spread + last_digit(text) / 2 for spread, text in zip(found.spreads, printed, strict=True)]
-    off = [abs(one - float(text)) for one, text in zip(obtained, printed, strict=True)]
-    if any(one > most for one, most in zip(off, allowed, strict=True)):
-        return near(
+    allowed = [
+        share * spread + get_last_digit_unit(text) / 2 for spread, text in zip(change.spreads, printed, strict=True)
+    ]
+    differences = [abs(one - float(text)) for one, text in zip(obtained, printed, strict=True)]
+    if any(one > most for one, most in zip(differences, allowed, strict=True)):
+        return compare_near(
             id, cell, printed, obtained, WITHIN[method], "no chance explains it: a step of the method is not told"
         )
     if method == "MDAV-ID":
-        return equal(id, cell, printed, obtained)
+        return compare_equal(id, cell, printed, obtained)
     within = max(most / float(text) for most, text in zip(allowed, printed, strict=True))
     note = f"{ERRORS} standard errors of {count} runs beside {PRINTED_RUNS}, and the last digit"
     low = "; at every k it is a little low, so a step may be other" if method == "IR-SWAP" else ""
-    return sampled(id, cell, printed, obtained, min(within, WITHIN[method]), note + low)
+    return compare_sampled(id, cell, printed, obtained, min(within, WITHIN[method]), note + low)
 
 
-def _picture_3_10(rows: Sequence[Row]) -> list[Chart]:
-    found: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
+def _draw_figure_3_10(compare_rows: Sequence[Row]) -> list[Chart]:
+    points: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
     printed = []
-    for row in rows:
+    for row in compare_rows:
         k = float(row.id.rpartition("k")[2])
         assert isinstance(row.obtained, list)
         assert isinstance(row.published, list)
-        found[row.cell.split(",")[0]].append((k, row.obtained[0]))
+        points[row.cell.split(",")[0]].append((k, row.obtained[0]))
         printed.append((k, row.published[0]))
-    told = "The mean change of correlations over k, for the three methods, and the printed means as dots."
-    return [charts.lines("Table 3.10", told, "k", "mean change", found, {"printed": printed}, log="xy")]
+    sentence = "The mean change of correlations over k, for the three methods, and the printed means as dots."
+    return [charts.draw_lines("Table 3.10", sentence, "k", "mean change", points, {"printed": printed}, log="xy")]
 
 
-def _table_3_11(data: Data) -> Iterator[Row]:
-    table: Columns = numbers(data, "eia.csv", EIA)
+def _compare_table_3_11(data: Data) -> Iterator[Row]:
+    table: Columns = read_numbers(data, "eia.csv", EIA)
     for k, figures in printed_3.TABLE_3_11.items():
         for method, printed in zip(METHODS, figures, strict=True):
-            found = list(change(table, method, k, EIA_QUASI, 1 if method == "MDAV-ID" else 3).figures)
+            change_figures = list(measure_change(table, method, k, EIA_QUASI, 1 if method == "MDAV-ID" else 3).figures)
             why = f"the thesis does not tell its columns; here {EIA[0]} to {EIA[4]} are quasi-identifiers"
             cell = f"{method}, k = {k}: mean and deviation"
-            yield beyond(f"001.3.11.{method.lower()}.k{k}", cell, list(printed), found, "data", why)
+            yield build_not_reproducible(
+                f"001.3.11.{method.lower()}.k{k}", cell, list(printed), change_figures, "data", why
+            )
 
 
 NEEDS = ("census.csv",)
 TABLES: tuple[Table, ...] = (
-    Table("001-3.6", "Table 3.6", "Correlations in the Census file.", _table_3_6, needs=NEEDS),
-    Table("001-3.7", "Table 3.7", "Correlations after MDAV-ID, k = 12.", _table_3_7, needs=NEEDS),
+    Table("001-3.6", "Table 3.6", "Correlations in the Census file.", _compare_table_3_6, needs=NEEDS),
+    Table("001-3.7", "Table 3.7", "Correlations after MDAV-ID, k = 12.", _compare_table_3_7, needs=NEEDS),
     Table(
         "001-3.8",
         "Table 3.8",
         "Correlations after MDAV-SWAP, k = 12.",
-        _single_run("3.8", "MDAV-SWAP", printed_3.TABLE_3_8),
+        _build_single_run_rows("3.8", "MDAV-SWAP", printed_3.TABLE_3_8),
         needs=NEEDS,
     ),
     Table(
         "001-3.9",
         "Table 3.9",
         "Correlations after IR-SWAP, k = 12.",
-        _single_run("3.9", "IR-SWAP", printed_3.TABLE_3_9),
+        _build_single_run_rows("3.9", "IR-SWAP", printed_3.TABLE_3_9),
         needs=NEEDS,
     ),
     Table(
         "001-3.10",
         "Table 3.10",
         "How much correlations change, on the Census file.",
-        _table_3_10,
-        _picture_3_10,
+        _compare_table_3_10,
+        _draw_figure_3_10,
         NEEDS,
     ),
     Table(
         "001-3.11",
         "Table 3.11",
         f"How much correlations change, on the EIA file: eia.csv with the columns {', '.join(EIA)}.",
-        _table_3_11,
+        _compare_table_3_11,
         needs=("eia.csv",),
     ),
 )

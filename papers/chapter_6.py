@@ -18,7 +18,7 @@ from discreet.synthetic.column_methods import RankBlocks
 from discreet.synthetic.columns import ColumnGrid, PrivacyBudget
 from discreet.synthetic.hilbert import bound_chain, bound_joint_chain, bound_ordered_chain
 from papers import adult_noise, census_noise, insensitive_figures
-from papers.rows import Row, corrected, derived
+from papers.rows import Row, compare_corrected, compare_derived
 from papers.tables import Data, Table
 
 SPORT = {
@@ -31,7 +31,7 @@ SPORT = {
     "soccer": "field sports",
 }
 SPORTS = ("skiing", "sailing", "swimming", "soccer")
-APART = {
+DISTANCES = {
     ("sailing", "swimming"): 0.5849625007211562,
     ("skiing", "sailing"): 0.8479969065549501,
     ("sailing", "water sports"): 0.41503749927884376,
@@ -49,66 +49,66 @@ NEIGHBOURS = {
 """Two tables that differ in the third record."""
 
 
-def _formula_6_6(_: Data) -> Iterator[Row]:
+def _compare_formula_6_6(_: Data) -> Iterator[Row]:
     distance = Distance.semantic(Taxonomy.of(SPORT))
-    for (one, two), right in APART.items():
-        yield derived(f"sem.{one}.{two}", f"{one} and {two}", right, distance.between(one, two))
+    for (one, two), right in DISTANCES.items():
+        yield compare_derived(f"sem.{one}.{two}", f"{one} and {two}", right, distance.between(one, two))
     marginal = dict(zip(SPORTS, (MARGINAL, CENTRAL, CENTRAL, MARGINAL), strict=True))
-    found = {sport: marginality(distance, SPORTS, sport) for sport in SPORTS}
-    yield derived("sem.marginality", "marginalities (6.1)", marginal, found)
+    obtained = {sport: marginality(distance, SPORTS, sport) for sport in SPORTS}
+    yield compare_derived("sem.marginality", "marginalities (6.1)", marginal, obtained)
     tree = Distance.semantic(Taxonomy.of(TREE))
     both = [tree.between(*boundary(tree, LEAVES)), diameter(tree, LEAVES)]
     note = "the boundaries need not be farthest apart; the sensitivity is the diameter (erratum 3.1)"
     farthest = [0.8073549220576041, 0.8479969065549501]
     cell = "distance of the boundaries (6.2) and (6.3), and the diameter"
-    yield derived("sem.boundary_not_diameter", cell, farthest, both, note=note)
+    yield compare_derived("sem.boundary_not_diameter", cell, farthest, both, note=note)
 
 
-def _proposition_6(_: Data) -> Iterator[Row]:
-    found = _clusters(LINE, 3)
-    means = [float(LINE[cluster].mean()) for cluster in found]
-    sse = sum(float(((LINE[cluster] - mean) ** 2).sum()) for cluster, mean in zip(found, means, strict=True))
+def _compare_proposition_6(_: Data) -> Iterator[Row]:
+    clusters = _cluster_values(LINE, 3)
+    means = [float(LINE[cluster].mean()) for cluster in clusters]
+    sse = sum(float(((LINE[cluster] - mean) ** 2).sum()) for cluster, mean in zip(clusters, means, strict=True))
     right = {"clusters": [[0, 1, 2], [7, 8, 9], [3, 4, 5, 6]], "centroids": [2, 22, 13.25], "sse": 66.75}
-    obtained = {"clusters": found, "centroids": means, "sse": sse}
-    yield derived("mdav.1d", "MDAV on ten numbers, k = 3", right, obtained)
-    yield corrected(
+    obtained = {"clusters": clusters, "centroids": means, "sse": sse}
+    yield compare_derived("mdav.1d", "MDAV on ten numbers, k = 3", right, obtained)
+    yield compare_corrected(
         "mdav.not_insensitive",
         "MDAV on two tables that differ in one record, k = 3",
         "clusters differ in one record each",
-        {name: _clusters(np.array(values), 3) for name, values in NEIGHBOURS.items()},
+        {name: _cluster_values(np.array(values), 3) for name, values in NEIGHBOURS.items()},
         {"X": [[5, 6, 7], [0, 1, 2, 3, 4]], "Xp": [[0, 1, 2], [3, 4, 5, 6, 7]]},
         "3.1",
         "clusters differ in three records: which end is peeled off first hangs on the data",
     )
 
 
-def _clusters(values: Floats, k: int) -> list[list[int]]:
+def _cluster_values(values: Floats, k: int) -> list[list[int]]:
     """In the order they are formed."""
     labels = microaggregate(values, k)
     return [np.flatnonzero(labels == label).tolist() for label in range(int(labels.max()) + 1)]
 
 
-def _proposition_8(_: Data) -> Iterator[Row]:
+def _compare_proposition_8(_: Data) -> Iterator[Row]:
     labels = microaggregate(LINE, 3, "blocks")
     blocks = {"sizes": np.bincount(labels).tolist(), "centroids": [float(LINE[labels == at].mean()) for at in range(3)]}
     right = {"sizes": [3, 3, 4], "centroids": [2, 11, 21.5]}
-    yield derived("ir.low", "blocks of ranks from the low end, ten numbers, k = 3", right, blocks)
+    yield compare_derived("ir.low", "blocks of ranks from the low end, ten numbers, k = 3", right, blocks)
     note = "over all tables of seven rows"
     cell = "how far one record moves all centroids of rank blocks, k = 3"
-    yield derived("ir.sensitivity", cell, 1 / 3, float(moved_blocks(divided=True)), note=note)
+    yield compare_derived("ir.sensitivity", cell, 1 / 3, float(compute_block_moves(divided=True)), note=note)
     cell = "how far one record moves all sums of rank blocks"
-    yield derived("ir.sum_sensitivity", cell, 1.0, float(moved_blocks(divided=False)), note=note)
-    moved = float(Fraction(bound_ordered_chain(1080 // 30, 4), 15 * 30))
+    yield compare_derived("ir.sum_sensitivity", cell, 1.0, float(compute_block_moves(divided=False)), note=note)
+    largest_move = float(Fraction(bound_ordered_chain(1080 // 30, 4), 15 * 30))
     why = "one record moves all 36 centroids, not one of them"
     cell = "how far one record moves all centroids of a column, 1,080 rows, k = 30"
-    yield corrected("multi.sensitivity", cell, 1 / 30, moved, 1.2, "3.1", why)
+    yield compare_corrected("multi.sensitivity", cell, 1 / 30, largest_move, 1.2, "3.1", why)
     for steps, right_bounds in ((8, [3.125, 6.625]), (36, [6.125, 12.0625])):
-        found = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
+        obtained = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
         cell = f"the same times k along a Hilbert curve of 16 by 16, {steps} clusters: one column, both"
-        yield derived(f"hilbert.p4.m{steps}", cell, right_bounds, found)
+        yield compare_derived(f"hilbert.p4.m{steps}", cell, right_bounds, obtained)
 
 
-def moved_blocks(divided: bool) -> Fraction:
+def compute_block_moves(divided: bool) -> Fraction:
     """The most that all rank blocks of 7 rows of 4 values move, over all tables and neighbours: their sums or means."""
     plan = RankBlocks(ColumnGrid.of(Column("x", "integer", 0, 3, missing=0)), 7, 3, PrivacyBudget(Fraction(1)))
     sizes = np.diff(plan.edges).tolist() if divided else [1] * (len(plan.edges) - 1)
@@ -124,9 +124,9 @@ def moved_blocks(divided: bool) -> Fraction:
 
 
 TABLES: tuple[Table, ...] = (
-    Table("001-formula-6.6", "Formula 6.6", "How far apart categories of a taxonomy are.", _formula_6_6),
-    Table("001-proposition-6", "Proposition 6", "MDAV, said to be insensitive on a line.", _proposition_6),
-    Table("001-proposition-8", "Proposition 8", "How far one record moves centroids.", _proposition_8),
+    Table("001-formula-6.6", "Formula 6.6", "How far apart categories of a taxonomy are.", _compare_formula_6_6),
+    Table("001-proposition-6", "Proposition 6", "MDAV, said to be insensitive on a line.", _compare_proposition_6),
+    Table("001-proposition-8", "Proposition 8", "How far one record moves centroids.", _compare_proposition_8),
     *insensitive_figures.TABLES,
     *census_noise.TABLES,
     *adult_noise.TABLES,

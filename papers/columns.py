@@ -17,11 +17,11 @@ CONFIDENTIAL = ("TAXINC", "POTHVAL", "INTVAL", "PEARNVAL", "FICA", "WSALVAL", "E
 """The Census file: A1 to A6, and A7 to A13."""
 
 
-def texts(data: Data, file: str, names: Sequence[str]) -> dict[str, list[str]]:
+def read_texts(data: Data, file: str, names: Sequence[str]) -> dict[str, list[str]]:
     """The columns of these names as they are written; the file is there, for the table said that it needs it."""
     path = data.path(file)
     assert path is not None
-    rows = _rows(path)
+    rows = _read_rows(path)
     missing = [name for name in names if name not in rows[0]]
     if missing:
         raise InvalidInput(f"{file} has no column {missing[0]!r}; this table needs {', '.join(names)}")
@@ -31,21 +31,21 @@ def texts(data: Data, file: str, names: Sequence[str]) -> dict[str, list[str]]:
     return {name: [row[place] for row in rows[1:]] for name, place in zip(names, places, strict=True)}
 
 
-def numbers(data: Data, file: str, names: Sequence[str]) -> dict[str, Floats]:
+def read_numbers(data: Data, file: str, names: Sequence[str]) -> dict[str, Floats]:
     """The columns of these names, which hold numbers alone."""
-    written = texts(data, file, names)
+    texts = read_texts(data, file, names)
     try:
-        return {name: np.array(values, dtype=np.float64) for name, values in written.items()}
+        return {name: np.array(values, dtype=np.float64) for name, values in texts.items()}
     except ValueError:
         raise InvalidInput(f"the columns {', '.join(names)} of {file} must hold numbers alone") from None
 
 
-def census(data: Data) -> Mapping[str, Floats]:
+def read_census(data: Data) -> Mapping[str, Floats]:
     """All of the Census file, A1 to A13."""
-    return numbers(data, "census.csv", (*QUASI, *CONFIDENTIAL))
+    return read_numbers(data, "census.csv", (*QUASI, *CONFIDENTIAL))
 
 
-def _rows(path: Path) -> list[list[str]]:
+def _read_rows(path: Path) -> list[list[str]]:
     try:
         with path.open(newline="", encoding="utf-8") as lines:
             rows = [row for row in csv.reader(lines) if row]

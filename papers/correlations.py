@@ -16,12 +16,12 @@ Columns = Mapping[str, Floats]
 METHODS = ("MDAV-ID", "MDAV-SWAP", "IR-SWAP")
 
 
-def correlations(table: Mapping[str, Any]) -> Floats:
+def compute_correlations(table: Mapping[str, Any]) -> Floats:
     """Between all columns."""
     return np.atleast_2d(np.corrcoef([np.asarray(table[name], dtype=np.float64) for name in table]))
 
 
-def protected(table: Columns, method: str, k: int, quasi: int, entropy: KeyedEntropy) -> Mapping[str, Any]:
+def protect(table: Columns, method: str, k: int, quasi: int, entropy: KeyedEntropy) -> Mapping[str, Any]:
     """The table after one run, in raw units; the first columns are the quasi-identifiers, the others confidential."""
     names = list(table)
     known, secret = names[:quasi], names[quasi:]
@@ -32,11 +32,12 @@ def protected(table: Columns, method: str, k: int, quasi: int, entropy: KeyedEnt
     return ir_swap(table, k, secret, entropy=entropy)
 
 
-def runs(table: Columns, method: str, k: int, quasi: int, count: int) -> list[Floats]:
+def run_method(table: Columns, method: str, k: int, quasi: int, count: int) -> list[Floats]:
     """The correlations after each of so many runs, which are the same every time; MDAV-ID has no chance in it."""
     entropy = KeyedEntropy(b"chapter 3", f"{method} {k}")
     return [
-        correlations(protected(table, method, k, quasi, entropy)) for _ in range(1 if method == "MDAV-ID" else count)
+        compute_correlations(protect(table, method, k, quasi, entropy))
+        for _ in range(1 if method == "MDAV-ID" else count)
     ]
 
 
@@ -51,10 +52,10 @@ class Change:
     spreads: tuple[float, float]
 
 
-def change(table: Columns, method: str, k: int, quasi: int, count: int) -> Change:
+def measure_change(table: Columns, method: str, k: int, quasi: int, count: int) -> Change:
     """Pairs of quasi-identifiers count as unchanged: 15 of the 78 pairs of the Census file."""
-    before, after = correlations(table), runs(table, method, k, quasi, count)
+    before, after = compute_correlations(table), run_method(table, method, k, quasi, count)
     one, two = np.triu_indices(len(table), 1)
-    moved = np.array([np.where(two < quasi, 0.0, np.abs(each - before)[one, two]) for each in after])
-    single = np.std([moved.mean(axis=1), moved.std(axis=1)], axis=1, ddof=1) if len(moved) > 1 else (0.0, 0.0)
-    return Change((float(moved.mean()), float(moved.std())), (float(single[0]), float(single[1])))
+    changes = np.array([np.where(two < quasi, 0.0, np.abs(each - before)[one, two]) for each in after])
+    per_run = np.std([changes.mean(axis=1), changes.std(axis=1)], axis=1, ddof=1) if len(changes) > 1 else (0.0, 0.0)
+    return Change((float(changes.mean()), float(changes.std())), (float(per_run[0]), float(per_run[1])))

@@ -11,7 +11,7 @@ from discreet.charts import MISSING_PACKAGES, write_atomically
 from discreet.errors import InvalidInput, Unsupported
 from discreet.sdc.report import build_html_page, escape_text, format_gallery, format_html_list, format_html_table
 from papers.rows import VERDICTS, Row
-from papers.tables import DOCUMENTS, Reproduced, Table
+from papers.tables import DOCUMENTS, ReproducedTable, Table
 
 TITLE = "The documents, computed anew"
 STYLE = """<style>
@@ -48,51 +48,51 @@ def check_page(path: str, force: bool) -> Path:
     return target
 
 
-def write_page(target: Path, found: Sequence[Reproduced]) -> None:
+def write_page(target: Path, results: Sequence[ReproducedTable]) -> None:
     """Write the page, whole or not at all."""
-    write_atomically(target, build_html_page(TITLE, _parts(found)).encode(), "page")
+    write_atomically(target, build_html_page(TITLE, _format_parts(results)).encode(), "page")
 
 
-def counted(rows: Iterable[Row]) -> dict[str, int]:
+def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
     """How many rows have each verdict, what is not printed apart; "differs" only where there is one."""
     counts = Counter(UNPRINTED if row.verdict == "equal" and row.published is None else row.verdict for row in rows)
     return {name: counts[name] for name in COUNTED if counts[name] or name != "differs"}
 
 
-def _parts(found: Sequence[Reproduced]) -> list[str]:
-    parts = [STYLE, f"<h1>{TITLE}</h1>", format_html_list(MEANING), _summary(found), _contents(found)]
-    for each in found:
+def _format_parts(results: Sequence[ReproducedTable]) -> list[str]:
+    parts = [STYLE, f"<h1>{TITLE}</h1>", format_html_list(MEANING), _format_summary(results), _format_contents(results)]
+    for each in results:
         parts += [
-            f'<h2 id="{escape_text(each.table.name)}">{_head(each.table)}</h2>',
+            f'<h2 id="{escape_text(each.table.name)}">{_format_heading(each.table)}</h2>',
             f"<p>{escape_text(each.table.about)}</p>",
         ]
-        parts += _body(each)
+        parts += _format_body(each)
     return parts
 
 
-def _contents(found: Sequence[Reproduced]) -> str:
+def _format_contents(results: Sequence[ReproducedTable]) -> str:
     """A link to each table, a line for each document."""
     lines = []
-    for document in dict.fromkeys(each.table.document for each in found):
-        own = [each.table for each in found if each.table.document == document]
-        links = ", ".join(f'<a href="#{escape_text(table.name)}">{escape_text(table.title)}</a>' for table in own)
+    for document in dict.fromkeys(each.table.document for each in results):
+        tables = [each.table for each in results if each.table.document == document]
+        links = ", ".join(f'<a href="#{escape_text(table.name)}">{escape_text(table.title)}</a>' for table in tables)
         lines.append(f"<p>{escape_text(document)}: {links}</p>")
     return f"<nav>{''.join(lines)}</nav>"
 
 
-def _head(each: Table) -> str:
+def _format_heading(each: Table) -> str:
     return escape_text(f"{each.document} {each.title}")
 
 
-def _summary(found: Sequence[Reproduced]) -> str:
+def _format_summary(results: Sequence[ReproducedTable]) -> str:
     rows = []
-    for document in dict.fromkeys(each.table.document for each in found):
-        counts = counted(row for each in found if each.table.document == document for row in each.rows)
+    for document in dict.fromkeys(each.table.document for each in results):
+        counts = count_verdicts(row for each in results if each.table.document == document for row in each.rows)
         rows.append([f"{document}: {DOCUMENTS[document]}", *(counts.get(name, 0) for name in COUNTED)])
     return format_html_table("How many figures of each document", ["document", *COUNTED], rows)
 
 
-def _body(each: Reproduced) -> list[str]:
+def _format_body(each: ReproducedTable) -> list[str]:
     pictures = each.table.pictures(each.rows) if each.table.pictures and not each.missing else []
     rows = [(row.cell, row.published, row.obtained, row.verdict, row.note) for row in each.rows]
     heads = ("figure", "printed", "obtained", "verdict", "note")

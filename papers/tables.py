@@ -11,7 +11,7 @@ from pathlib import Path
 
 from discreet.errors import InvalidInput
 from discreet.sdc.report_charts import Chart
-from papers.rows import Row, beyond
+from papers.rows import Row, build_not_reproducible
 
 DOCUMENTS = {
     "000": "prior knowledge refinement",
@@ -20,7 +20,16 @@ DOCUMENTS = {
     "003": "the book",
     "004": "individual differential privacy",
 }
-MODULES = ("refinement", "chapter_3", "chapter_4", "chapter_6", "chapter_7", "linear", "ground", "individual")
+MODULES = (
+    "refinement",
+    "chapter_3",
+    "chapter_4",
+    "chapter_6",
+    "chapter_7",
+    "linear_refinement",
+    "book_chapter_2",
+    "individual_privacy",
+)
 """In the order in which the tables are shown; each has TABLES."""
 
 
@@ -61,7 +70,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Reproduced:
+class ReproducedTable:
     """A table with its rows; where its data are not there, one row that says so."""
 
     table: Table
@@ -70,61 +79,61 @@ class Reproduced:
 
     def to_json(self) -> list[Mapping[str, object]]:
         """A document for each row."""
-        own = {"document": self.table.document, "table": self.table.title}
+        table_fields = {"document": self.table.document, "table": self.table.title}
         return [
-            {"id": row.id, **own, "cell": row.cell, "published": row.published}
+            {"id": row.id, **table_fields, "cell": row.cell, "published": row.published}
             | {"obtained": row.obtained, "verdict": row.verdict, "note": row.note}
             for row in self.rows
         ]
 
 
-def tables() -> tuple[Table, ...]:
+def list_tables() -> tuple[Table, ...]:
     """All of them, in the order of the documents."""
-    found = [table for name in MODULES for table in import_module(f"papers.{name}").TABLES]
-    return tuple(sorted(found, key=lambda table: table.document))
+    tables = [table for name in MODULES for table in import_module(f"papers.{name}").TABLES]
+    return tuple(sorted(tables, key=lambda table: table.document))
 
 
-def chosen(name: str | None) -> tuple[Table, ...]:
+def choose_tables(name: str | None) -> tuple[Table, ...]:
     """Those of that name, or whose name begins with it before a dash or a dot: 000 is a document, 001-3 a chapter."""
-    every = tables()
+    every = list_tables()
     if name is None:
         return every
-    found = tuple(table for table in every if table.name == name or table.name.startswith((f"{name}-", f"{name}.")))
-    if not found:
-        raise InvalidInput(_unknown(name, [table.name for table in every]))
-    return found
+    matching = tuple(table for table in every if table.name == name or table.name.startswith((f"{name}-", f"{name}.")))
+    if not matching:
+        raise InvalidInput(_format_unknown_table(name, [table.name for table in every]))
+    return matching
 
 
-def data_in(folder: str | None) -> Data:
+def open_data(folder: str | None) -> Data:
     """The folder that was named, else that of DISCREET_DATA, else none."""
-    named = folder if folder is not None else os.environ.get("DISCREET_DATA") or None
-    if named is not None and not Path(named).is_dir():
-        raise InvalidInput(f"the data folder {named[:60]!r} is not there; name one that is, or leave it out")
-    return Data(Path(named) if named is not None else None)
+    folder_name = folder if folder is not None else os.environ.get("DISCREET_DATA") or None
+    if folder_name is not None and not Path(folder_name).is_dir():
+        raise InvalidInput(f"the data folder {folder_name[:60]!r} is not there; name one that is, or leave it out")
+    return Data(Path(folder_name) if folder_name is not None else None)
 
 
-def reproduce(wanted: Sequence[Table], data: Data, progress: Callable[[str], None]) -> list[Reproduced]:
+def reproduce(wanted: Sequence[Table], data: Data, progress: Callable[[str], None]) -> list[ReproducedTable]:
     """Each table in turn; refused at once where none has its data."""
     if all(table.missing(data) for table in wanted):
         needs = dict.fromkeys(name for table in wanted for name in table.missing(data))
         raise InvalidInput(
             f"{wanted[0].name} needs {' and '.join(needs)}; name the folder that has it with --data or in DISCREET_DATA"
         )
-    found = []
+    results = []
     for number, table in enumerate(wanted, 1):
         progress(f"{table.document} {table.title}: {number} of {len(wanted)}")
         missing = table.missing(data)
-        rows = (_left_out(table, missing),) if missing else tuple(table.rows(data))
-        found.append(Reproduced(table, rows, missing))
-    return found
+        rows = (_build_left_out_row(table, missing),) if missing else tuple(table.rows(data))
+        results.append(ReproducedTable(table, rows, missing))
+    return results
 
 
-def _left_out(table: Table, missing: Sequence[str]) -> Row:
+def _build_left_out_row(table: Table, missing: Sequence[str]) -> Row:
     why = f"needs {' and '.join(missing)}; name the folder with --data or in DISCREET_DATA"
-    return beyond(f"{table.name}.left-out", "all of it", None, None, "data", why)
+    return build_not_reproducible(f"{table.name}.left-out", "all of it", None, None, "data", why)
 
 
-def _unknown(name: str, names: Sequence[str]) -> str:
+def _format_unknown_table(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, 3, 0.5)
-    meant = f"did you mean {' or '.join(near)}?" if near else f"allowed are a document, {', '.join(DOCUMENTS)}, or:"
-    return f"no table is called {name[:40]!r}; {meant}" + ("" if near else f" {', '.join(names)}")
+    hint = f"did you mean {' or '.join(near)}?" if near else f"allowed are a document, {', '.join(DOCUMENTS)}, or:"
+    return f"no table is called {name[:40]!r}; {hint}" + ("" if near else f" {', '.join(names)}")

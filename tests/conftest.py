@@ -30,9 +30,9 @@ TESTS = Path(__file__).parent
 SERVICES = ("postgres", "spark", "chromium")
 SHARED = "DISCREET_SHARED"
 """Names a folder of all workers."""
-LONG = {"test_service_fuzz", "test_expected_error", "test_golden_copies", "test_mutants", "test_serve"}
+LONG_MODULES = {"test_service_fuzz", "test_expected_error", "test_golden_copies", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
-KEPT = TESTS.parent / "src/discreet/sdc/methods/__pycache__"
+NUMBA_CACHE = TESTS.parent / "src/discreet/sdc/methods/__pycache__"
 """Where numba keeps what it has compiled."""
 
 # There is a worker for each processor; numpy, imported later, would start as many threads in each, and they spin.
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             compiler = [sys.executable, str(TESTS / "support/compile_numba.py")]
             compiling = subprocess.Popen(compiler, pass_fds=[lock.fileno()])
-        config.add_cleanup(lambda: _ended(compiling))
+        config.add_cleanup(lambda: end_process(compiling))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -87,7 +87,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def _leave_a_processor() -> None:
     """To what compiles, where nothing is compiled yet: or all would wait for it in the end."""
-    if not any(KEPT.glob("*.nbi")):
+    if not any(NUMBA_CACHE.glob("*.nbi")):
         processors = os.sched_getaffinity(0)
         os.sched_setaffinity(0, sorted(processors)[1:] or processors)
 
@@ -103,7 +103,7 @@ def pytest_unconfigure() -> None:
     gc.enable()
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.wait()
 
@@ -112,9 +112,9 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of one service on one worker, so that it starts once."""
     for item in items:
-        used = [service for service in SERVICES if service in getattr(item, "fixturenames", ())]
-        if used:
-            item.add_marker(pytest.mark.xdist_group(used[0]))
+        services = [service for service in SERVICES if service in getattr(item, "fixturenames", ())]
+        if services:
+            item.add_marker(pytest.mark.xdist_group(services[0]))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells their order
@@ -123,10 +123,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)  # most of what a test makes goes without it
     gc.enable()
-    session.items.sort(key=lambda item: item.path.stem not in LONG)
+    session.items.sort(key=lambda item: item.path.stem not in LONG_MODULES)
 
 
-def starts_once(service: str) -> None:
+def mark_started_once(service: str) -> None:
     """Its tests are on one worker, or it would be started on each."""
     if SHARED in os.environ:
         (Path(os.environ[SHARED]) / service).touch(exist_ok=False)
@@ -135,10 +135,12 @@ def starts_once(service: str) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The DSN of a PostgreSQL of our own."""
-    missing = external_services.absent_modules("psycopg") + external_services.absent_programs("initdb", "pg_ctl")
+    missing = external_services.list_absent_modules("psycopg") + external_services.list_absent_programs(
+        "initdb", "pg_ctl"
+    )
     external_services.require("postgres", *missing)
-    starts_once("postgres")
-    with external_services.postgres_server() as dsn:
+    mark_started_once("postgres")
+    with external_services.run_postgres() as dsn:
         yield dsn
 
 
@@ -146,16 +148,16 @@ def postgres() -> Iterator[str]:
 def spark() -> Iterator[SparkSession]:
     """A quiet local Spark."""
     external_services.require(
-        "spark", *external_services.absent_modules("pyspark"), *external_services.absent_programs("java")
+        "spark", *external_services.list_absent_modules("pyspark"), *external_services.list_absent_programs("java")
     )
-    starts_once("spark")
-    with external_services.spark_session() as session:
+    mark_started_once("spark")
+    with external_services.run_spark() as session:
         yield session
 
 
 @pytest.fixture(scope="session")
 def chromium() -> external_services.Chromium:
     """A browser without a window: the one that never has any, where it is installed, since it takes less."""
-    found = next(filter(None, map(external_services.find_program, ("chromium-headless-shell", "chromium"))), None)
-    external_services.require("chromium", *([] if found else ["chromium-headless-shell, chromium"]))
-    return external_services.Chromium(str(found))
+    program = next(filter(None, map(external_services.find_program, ("chromium-headless-shell", "chromium"))), None)
+    external_services.require("chromium", *([] if program else ["chromium-headless-shell, chromium"]))
+    return external_services.Chromium(str(program))

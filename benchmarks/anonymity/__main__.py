@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from benchmarks.anonymity.information_loss import Loss, measure_loss, read_rows
 from benchmarks.anonymity.task import QUASI, ROW, SECRET, SUPPRESSED, K, T
-from benchmarks.anonymity.yardstick import Loss, loss, read
 from benchmarks.measure import Line, report
-from benchmarks.query.environments import interpreter
-from benchmarks.query.table import people
-from benchmarks.seen import ROOT, Row, Seen, Table
+from benchmarks.query.environments import prepare_interpreter
+from benchmarks.query.table import generate_people
+from benchmarks.results import ROOT, BenchmarkResult, Row, Table
 
 MAKERS = {
     "generalise": ("discreet", "by_discreet", ("generalise",)),
@@ -35,42 +35,44 @@ TITLES = {
     "anjana t": "t-close",
 }
 CLOSE = 1e-9
-Told = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
-def made(rows: int, folder: Path) -> None:
+def write_people(rows: int, folder: Path) -> None:
     """The people of the other comparisons, income as a decile, and a number for every row."""
-    table = people(rows)
+    table = generate_people(rows)
     rank = pc.rank(table["income"], sort_keys="ascending", tiebreaker="first")
     table = table.append_column(SECRET, pc.divide(pc.multiply(pc.subtract(rank, 1), 10), rows).cast("int64"))
     table = table.append_column(ROW, pc.subtract(pc.rank(table["income"], tiebreaker="first"), 1).cast("int64"))
     pa_csv.write_csv(table.select([*QUASI, SECRET, ROW]), folder / "people.csv")
 
 
-def told(whose: str, module: str, *words: object) -> Any:
-    python = sys.executable if whose == "discreet" else interpreter(whose)
+def run_contestant(environment: str, module: str, *words: object) -> Any:
+    python = sys.executable if environment == "discreet" else prepare_interpreter(environment)
     command = [python, "-m", f"benchmarks.anonymity.{module}", *map(str, words)]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    process = subprocess.run(
+        command, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    return json.loads(process.stdout.strip().splitlines()[-1])
 
 
-def tables(rows: int, took: Mapping[str, Told], lost: Mapping[str, Loss]) -> Iterator[Table]:
+def build_tables(rows: int, times: Mapping[str, Facts], losses: Mapping[str, Loss]) -> Iterator[Table]:
     """What each took and lost, one opponent at a time."""
-    for own, columns in (("generalise", ("generalise", "anjana k")), ("mdav_id", ("mdav_id", "anjana k"))):
+    for ours, columns in (("generalise", ("generalise", "anjana k")), ("mdav_id", ("mdav_id", "anjana k"))):
         heads = tuple(TITLES[name] for name in columns)
         figures = (
-            Row("time on the processor, s", tuple(took[name]["processor"] for name in columns)),
-            Row("most memory, MB", tuple(took[name]["peak"] for name in columns)),
-            Row("rows left out", tuple(lost[name].suppressed for name in columns)),
-            Row("information lost (spread in a class)", tuple(lost[name].spread for name in columns)),
-            Row("SSE of ages over SST", tuple(lost[name].ages for name in columns)),
-            Row("rows alike, for the average row", tuple(lost[name].discernibility for name in columns)),
+            Row("time on the processor, s", tuple(times[name]["processor"] for name in columns)),
+            Row("most memory, MB", tuple(times[name]["peak"] for name in columns)),
+            Row("rows left out", tuple(losses[name].suppressed for name in columns)),
+            Row("information lost (spread in a class)", tuple(losses[name].spread for name in columns)),
+            Row("SSE of ages over SST", tuple(losses[name].ages for name in columns)),
+            Row("rows alike, for the average row", tuple(losses[name].discernibility for name in columns)),
         )
-        title = f"{rows:,} rows to k = {K}, at most {SUPPRESSED:.0%} left out: {own} beside anjana"
+        title = f"{rows:,} rows to k = {K}, at most {SUPPRESSED:.0%} left out: {ours} beside anjana"
         yield Table(title, heads, figures, heads[0])
 
 
-def measures(ours: Mapping[str, Told], theirs: Mapping[str, Told]) -> Table:
+def build_measures_table(ours: Mapping[str, Facts], theirs: Mapping[str, Facts]) -> Table:
     """k, l and t of every release by both, and what measuring took."""
     rows = []
     for name in ours:
@@ -79,15 +81,20 @@ def measures(ours: Mapping[str, Told], theirs: Mapping[str, Told]) -> Table:
     return Table("the same releases, measured by both", ("discreet", "pycanon"), tuple(rows), "discreet")
 
 
-def bars(ours: Mapping[str, Told], theirs: Mapping[str, Told]) -> list[Line]:
+def list_bars(ours: Mapping[str, Facts], theirs: Mapping[str, Facts]) -> list[Line]:
     """Both agree; what is claimed is so."""
-    apart = [abs(ours[name][each] - theirs[name][each]) for name in ours for each in ("k", "l", "t")]
-    kept = min(each["k"] for each in ours.values())
+    differences = [abs(ours[name][each] - theirs[name][each]) for name in ours for each in ("k", "l", "t")]
+    least_k = min(each["k"] for each in ours.values())
     return [
         Line(
-            "k, l and t: the greatest difference from pycanon", max(apart), "", CLOSE, False, f"{len(apart)} measures"
+            "k, l and t: the greatest difference from pycanon",
+            max(differences),
+            "",
+            CLOSE,
+            False,
+            f"{len(differences)} measures",
         ),
-        Line("the least k of all releases", kept, "", K, True),
+        Line("the least k of all releases", least_k, "", K, True),
         Line("anjana's t-close table: t of the earth mover's distance", ours["anjana t"]["t"], "", T, False),
     ]
 
@@ -98,14 +105,17 @@ def main() -> int:
     rows = parser.parse_args().rows
     with tempfile.TemporaryDirectory(prefix="discreet-") as name:
         folder = Path(name)
-        made(rows, folder)
-        took = {each: told(whose, module, folder, *words) for each, (whose, module, words) in MAKERS.items()}
-        original = read(folder / "people.csv")
-        lost = {each: loss(original, read(folder / f"{each}.csv")) for each in MAKERS}
-        ours = told("discreet", "by_discreet", folder, "measure", *MAKERS)
-        theirs = told("pycanon", "by_pycanon", folder, *MAKERS)
-    seen = Seen([*tables(rows, took, lost), measures(ours, theirs)])
-    return report(lambda: bars(ours, theirs), seen=seen)
+        write_people(rows, folder)
+        times = {
+            each: run_contestant(environment, module, folder, *words)
+            for each, (environment, module, words) in MAKERS.items()
+        }
+        original = read_rows(folder / "people.csv")
+        losses = {each: measure_loss(original, read_rows(folder / f"{each}.csv")) for each in MAKERS}
+        ours = run_contestant("discreet", "by_discreet", folder, "measure", *MAKERS)
+        theirs = run_contestant("pycanon", "by_pycanon", folder, *MAKERS)
+    result = BenchmarkResult([*build_tables(rows, times, losses), build_measures_table(ours, theirs)])
+    return report(lambda: list_bars(ours, theirs), result=result)
 
 
 if __name__ == "__main__":

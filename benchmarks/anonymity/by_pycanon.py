@@ -9,14 +9,14 @@ import time
 import pandas as pd
 from pycanon import anonymity
 
-from benchmarks.anonymity.task import QUASI, SECRET, released
+from benchmarks.anonymity.task import QUASI, SECRET, locate_release
 
 if __name__ == "__main__":
-    found = {}
+    measures = {}
     for name in sys.argv[2:]:
-        frame = pd.read_csv(released(name))
+        frame = pd.read_csv(locate_release(name))
         start = time.perf_counter()
         k, distinct = anonymity.k_anonymity(frame, list(QUASI)), anonymity.l_diversity(frame, list(QUASI), [SECRET])
         t = anonymity.t_closeness(frame, list(QUASI), [SECRET])
-        found[name] = {"k": int(k), "l": int(distinct), "t": float(t), "seconds": time.perf_counter() - start}
-    print(json.dumps(found))
+        measures[name] = {"k": int(k), "l": int(distinct), "t": float(t), "seconds": time.perf_counter() - start}
+    print(json.dumps(measures))

@@ -32,21 +32,21 @@ MAPS = {
 """By column, from a level to the next; above the last all is one."""
 
 
-def table() -> Path:
+def locate_table() -> Path:
     """The CSV file: its folder is the contestant's first argument."""
     return Path(sys.argv[1]) / "people.csv"
 
 
-def released(name: str) -> Path:
+def locate_release(name: str) -> Path:
     """Where a contestant leaves its table."""
     return Path(sys.argv[1]) / f"{name}.csv"
 
 
-def timed(work: Callable[[], object]) -> object:
+def time_call(work: Callable[[], object]) -> object:
     """Do it, tell what it took, and hand on what came of it."""
-    start, own = time.perf_counter(), time.process_time()
-    made = work()
-    took, own = time.perf_counter() - start, time.process_time() - own
+    start, processor_seconds = time.perf_counter(), time.process_time()
+    result = work()
+    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor_seconds
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": took, "processor": own, "peak": peak}), flush=True)
-    return made
+    print(json.dumps({"seconds": seconds, "processor": processor_seconds, "peak": peak}), flush=True)
+    return result

@@ -19,27 +19,27 @@ from benchmarks.error.table import Numbers, People
 INCOMES, AGES = (0, GREATEST_INCOME), (LEAST_AGE, GREATEST_AGE)
 
 
-def mean(values: Numbers, epsilon: float) -> float:
+def measure_mean(values: Numbers, epsilon: float) -> float:
     """Its sum over its count, within the bounds; the sum and the count of these values are not public."""
     total = tools.sum(values, epsilon=epsilon / 2, bounds=INCOMES)
     count = tools.count_nonzero(np.ones(len(values), dtype=bool), epsilon=epsilon / 2)
     return min(max(total / max(count, 1), 0), GREATEST_INCOME)
 
 
-def jobs(people: People) -> dict[str, Make]:
-    incomes, ages, every = people.income[people.old], people.age[people.rich], people.income
-    regions = people.region[people.rich]
+def build_jobs(people: People) -> dict[str, Make]:
+    incomes, ages, every = people.income[people.is_old], people.age[people.is_rich], people.income
+    regions = people.region[people.is_rich]
     bins = {"bins": len(REGIONS), "range": (-0.5, len(REGIONS) - 0.5)}
-    parts = people.by_region(people.income, people.old)
+    parts = people.by_region(people.income, people.is_old)
     filtered = {
-        "count": lambda e: lambda: [tools.count_nonzero(people.rich, epsilon=e)],
+        "count": lambda e: lambda: [tools.count_nonzero(people.is_rich, epsilon=e)],
         "sum": lambda e: lambda: [tools.sum(incomes, epsilon=e, bounds=INCOMES)],
-        "mean": lambda e: lambda: [mean(incomes, e)],
+        "mean": lambda e: lambda: [measure_mean(incomes, e)],
         "median of income": lambda e: lambda: [tools.median(incomes, epsilon=e, bounds=INCOMES)],
     }
     return {f"{name}, n public": make for name, make in filtered.items()} | {
         "count by region": lambda e: lambda: tools.histogram(regions, epsilon=e, **bins)[0],
-        "mean by region": lambda e: lambda: [mean(part, e) for part in parts],
+        "mean by region": lambda e: lambda: [measure_mean(part, e) for part in parts],
         "median of age": lambda e: lambda: [tools.median(ages, epsilon=e, bounds=AGES)],
         "median of income": filtered["median of income"],
         "quartiles of income": lambda e: lambda: tools.quantile(incomes, QUARTILES, epsilon=e, bounds=INCOMES),
@@ -54,4 +54,4 @@ def jobs(people: People) -> dict[str, Make]:
 
 
 if __name__ == "__main__":
-    serve(jobs(People.read(sys.argv[1])))
+    serve(build_jobs(People.read(sys.argv[1])))

@@ -24,12 +24,12 @@ KEYS = pl.LazyFrame({"region": pl.Series(REGIONS, dtype=CATEGORIES)})
 LONGEST = 2 * ROWS
 
 
-def frame(people: People) -> pl.LazyFrame:
+def build_frame(people: People) -> pl.LazyFrame:
     region = pl.Series([REGIONS[at] for at in people.region], dtype=CATEGORIES)
     return pl.LazyFrame({"age": people.age, "income": people.income, "region": region})
 
 
-def context(rows: pl.LazyFrame) -> dp.Context:
+def open_context(rows: pl.LazyFrame) -> dp.Context:
     """A compositor that no measurement is charged to; OpenDP wants a public bound on the number of rows."""
     domain = dp.lazyframe_domain(
         [
@@ -46,21 +46,21 @@ def context(rows: pl.LazyFrame) -> dp.Context:
     return dp.Context.compositor(data=rows, domain=domain, privacy_unit=unit, privacy_loss=loss, margins=margins)
 
 
-def jobs(people: People) -> dict[str, Make]:
-    rows = frame(people)
-    opened = context(rows)
+def build_jobs(people: People) -> dict[str, Make]:
+    rows = build_frame(people)
+    context = open_context(rows)
     age, income = pl.col("age"), pl.col("income")
 
-    def selected(chosen: pl.Expr, *what: pl.Expr) -> Make:
+    def build_selection(condition: pl.Expr, *what: pl.Expr) -> Make:
         def make(epsilon: float) -> Draw:
-            measurement = opened.query(epsilon=epsilon).filter(chosen).select(*what).resolve()
+            measurement = context.query(epsilon=epsilon).filter(condition).select(*what).resolve()
             return lambda: measurement(rows).collect().row(0)
 
         return make
 
-    def by_region(chosen: pl.Expr, what: pl.Expr) -> Make:
+    def build_by_region(condition: pl.Expr, what: pl.Expr) -> Make:
         def make(epsilon: float) -> Draw:
-            query = opened.query(epsilon=epsilon).filter(chosen).group_by("region").agg(what).with_keys(KEYS)
+            query = context.query(epsilon=epsilon).filter(condition).group_by("region").agg(what).with_keys(KEYS)
             measurement = query.resolve()
             return lambda: measurement(rows).collect().sort("region").to_series(-1).to_list()
 
@@ -69,31 +69,31 @@ def jobs(people: People) -> dict[str, Make]:
     rich, old = income > RICH, age > OLD
     quartiles = [income.dp.quantile(order, GRID).alias(str(order)) for order in QUARTILES]
     return {
-        "count": selected(rich, dp.len(signed=True)),
-        "sum": selected(old, income.dp.sum(INCOMES)),
-        "mean": selected(old, income.dp.mean(INCOMES)),
-        "count by region": by_region(rich, dp.len(signed=True)),
-        "mean by region": by_region(old, income.dp.mean(INCOMES)),
-        "median of age": selected(rich, age.dp.median(AGES)),
-        "median of income": selected(old, income.dp.median(GRID)),
-        "quartiles of income": selected(old, *quartiles),
-        "least age": selected(rich, age.dp.quantile(0.0, AGES)),
-        "greatest age": selected(rich, age.dp.quantile(1.0, AGES)),
-        "least income": selected(old, income.dp.quantile(0.0, GRID)),
-        "greatest income": selected(old, income.dp.quantile(1.0, GRID)),
-    } | over_all(people.income.tolist())
+        "count": build_selection(rich, dp.len(signed=True)),
+        "sum": build_selection(old, income.dp.sum(INCOMES)),
+        "mean": build_selection(old, income.dp.mean(INCOMES)),
+        "count by region": build_by_region(rich, dp.len(signed=True)),
+        "mean by region": build_by_region(old, income.dp.mean(INCOMES)),
+        "median of age": build_selection(rich, age.dp.median(AGES)),
+        "median of income": build_selection(old, income.dp.median(GRID)),
+        "quartiles of income": build_selection(old, *quartiles),
+        "least age": build_selection(rich, age.dp.quantile(0.0, AGES)),
+        "greatest age": build_selection(rich, age.dp.quantile(1.0, AGES)),
+        "least income": build_selection(old, income.dp.quantile(0.0, GRID)),
+        "greatest income": build_selection(old, income.dp.quantile(1.0, GRID)),
+    } | build_jobs_over_all(people.income.tolist())
 
 
-def over_all(incomes: list[float]) -> dict[str, Make]:
+def build_jobs_over_all(incomes: list[float]) -> dict[str, Make]:
     """What its transformations do where the number of rows is public."""
     bounded = dp.vector_domain(dp.atom_domain(bounds=INCOMES, nan=False), size=ROWS)
     plain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=ROWS)
     metric, loss = dp.symmetric_distance(), dp.max_divergence()
 
-    def noisy(total: dp.Transformation) -> Make:
-        return run(lambda scale: total >> dp.m.then_laplace(scale))
+    def add_laplace(total: dp.Transformation) -> Make:
+        return search_scale(lambda scale: total >> dp.m.then_laplace(scale))
 
-    def run(chain: Callable[[float], dp.Measurement]) -> Make:
+    def search_scale(chain: Callable[[float], dp.Measurement]) -> Make:
         def make(epsilon: float) -> Draw:
             measurement = dp.binary_search_chain(chain, d_in=2, d_out=epsilon)
             return lambda: [measurement(incomes)]
@@ -101,12 +101,14 @@ def over_all(incomes: list[float]) -> dict[str, Make]:
         return make
 
     return {
-        "mean of all": noisy(dp.t.make_mean(bounded, metric)),
-        "variance of all": noisy(dp.t.make_variance(bounded, metric)),
-        "median of all incomes": run(lambda scale: dp.m.make_private_quantile(plain, metric, loss, GRID, 0.5, scale)),
+        "mean of all": add_laplace(dp.t.make_mean(bounded, metric)),
+        "variance of all": add_laplace(dp.t.make_variance(bounded, metric)),
+        "median of all incomes": search_scale(
+            lambda scale: dp.m.make_private_quantile(plain, metric, loss, GRID, 0.5, scale)
+        ),
     }
 
 
 if __name__ == "__main__":
     dp.enable_features("contrib")
-    serve(jobs(People.read(sys.argv[1])))
+    serve(build_jobs(People.read(sys.argv[1])))

@@ -27,37 +27,37 @@ INCOMES = {"lower_bound": 0, "upper_bound": GREATEST_INCOME, "dtype": "float"}
 AGES = {"lower_bound": LEAST_AGE, "upper_bound": GREATEST_AGE, "dtype": "int"}
 
 
-def jobs(people: People) -> dict[str, Make]:
-    incomes, ages = people.income[people.old].tolist(), people.age[people.rich].tolist()
-    counted = [part.tolist() for part in people.by_region(people.age, people.rich)]
-    parts = [part.tolist() for part in people.by_region(people.income, people.old)]
+def build_jobs(people: People) -> dict[str, Make]:
+    incomes, ages = people.income[people.is_old].tolist(), people.age[people.is_rich].tolist()
+    counted_parts = [part.tolist() for part in people.by_region(people.age, people.is_rich)]
+    parts = [part.tolist() for part in people.by_region(people.income, people.is_old)]
     count, mean = partial(Count, dtype="int"), partial(BoundedMean, **INCOMES)
 
-    def one(algorithm: partial, values: list[float]) -> Make:
+    def answer_one(algorithm: partial, values: list[float]) -> Make:
         return lambda e: lambda: [algorithm(epsilon=e).quick_result(values)]
 
-    def each(algorithm: partial, groups: list[list[float]]) -> Make:
+    def answer_each(algorithm: partial, groups: list[list[float]]) -> Make:
         return lambda e: lambda: [algorithm(epsilon=e).quick_result(values) for values in groups]
 
-    def quartiles(e: float) -> list[float]:
+    def answer_quartiles(e: float) -> list[float]:
         return [Percentile(epsilon=e / 2, percentile=q, **INCOMES).quick_result(incomes) for q in QUARTILES]
 
     return {
-        "count": one(count, ages),
-        "sum": one(partial(BoundedSum, **INCOMES), incomes),
-        "mean": one(mean, incomes),
-        "count by region": each(count, counted),
-        "mean by region": each(mean, parts),
-        "median of age": one(partial(Median, **AGES), ages),
-        "median of income": one(partial(Median, **INCOMES), incomes),
-        "quartiles of income": lambda e: lambda: quartiles(e),
-        "variance": one(partial(BoundedVariance, **INCOMES), incomes),
-        "least age": one(partial(Min, **AGES), ages),
-        "greatest age": one(partial(Max, **AGES), ages),
-        "least income": one(partial(Min, **INCOMES), incomes),
-        "greatest income": one(partial(Max, **INCOMES), incomes),
+        "count": answer_one(count, ages),
+        "sum": answer_one(partial(BoundedSum, **INCOMES), incomes),
+        "mean": answer_one(mean, incomes),
+        "count by region": answer_each(count, counted_parts),
+        "mean by region": answer_each(mean, parts),
+        "median of age": answer_one(partial(Median, **AGES), ages),
+        "median of income": answer_one(partial(Median, **INCOMES), incomes),
+        "quartiles of income": lambda e: lambda: answer_quartiles(e),
+        "variance": answer_one(partial(BoundedVariance, **INCOMES), incomes),
+        "least age": answer_one(partial(Min, **AGES), ages),
+        "greatest age": answer_one(partial(Max, **AGES), ages),
+        "least income": answer_one(partial(Min, **INCOMES), incomes),
+        "greatest income": answer_one(partial(Max, **INCOMES), incomes),
     }
 
 
 if __name__ == "__main__":
-    serve(jobs(People.read(sys.argv[1])))
+    serve(build_jobs(People.read(sys.argv[1])))

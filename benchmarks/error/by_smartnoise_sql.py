@@ -24,41 +24,41 @@ COLUMNS = {
 ROWS = {"row_privacy": True, "censor_dims": False, "clamp_counts": False}
 
 
-def frame(people: People) -> pd.DataFrame:
-    regions = [REGIONS[at] for at in people.region]
-    one = pd.DataFrame({"age": people.age, "income": people.income, "region": regions})
-    return pd.concat([one.assign(copy=copy) for copy in range(COPIES)], ignore_index=True)
+def build_frame(people: People) -> pd.DataFrame:
+    regions = [REGIONS[i] for i in people.region]
+    copy_frame = pd.DataFrame({"age": people.age, "income": people.income, "region": regions})
+    return pd.concat([copy_frame.assign(copy=copy) for copy in range(COPIES)], ignore_index=True)
 
 
-class Reader:
+class CopiesReader:
     """The copies in its SQLite; the epsilon of a question is divided among its noisy columns, as it counts them."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        told = {"": {TABLE: {TABLE: ROWS | {"rows": len(rows)} | COLUMNS}}}
-        self._private = from_df(rows, privacy=Privacy(epsilon=1.0, delta=1e-9), metadata=told)
+        metadata = {"": {TABLE: {TABLE: ROWS | {"rows": len(rows)} | COLUMNS}}}
+        self._private = from_df(rows, privacy=Privacy(epsilon=1.0, delta=1e-9), metadata=metadata)
 
-    def runs(self, what: str, where: str, by: str, epsilon: float) -> list[list[float]]:
+    def answer_copies(self, what: str, where: str, by: str, epsilon: float) -> list[list[float]]:
         """One run for each copy, its numbers in the order of the regions."""
         sql = f"SELECT {by}, {what} AS answer FROM {TABLE}.{TABLE} WHERE {where} GROUP BY {by}"
         self._private.privacy.epsilon = 1.0
         self._private.privacy.epsilon = epsilon / float(self._private.get_privacy_cost(sql)[0])
-        found: list[list[float]] = [[] for _ in range(COPIES)]
+        answers: list[list[float]] = [[] for _ in range(COPIES)]
         for row in sorted(self._private.execute(sql)[1:]):
-            found[int(row[0])].append(float(row[-1]))
-        return found
+            answers[int(row[0])].append(float(row[-1]))
+        return answers
 
 
-def jobs(people: People) -> dict[str, Runs]:
-    reader = Reader(frame(people))
+def build_jobs(people: People) -> dict[str, Runs]:
+    reader = CopiesReader(build_frame(people))
     rich, old = f"income > {RICH}", f"age > {OLD}"
     return {
-        "count": lambda e: reader.runs("COUNT(*)", rich, "copy", e),
-        "sum": lambda e: reader.runs("SUM(income)", old, "copy", e),
-        "mean": lambda e: reader.runs("AVG(income)", old, "copy", e),
-        "count by region": lambda e: reader.runs("COUNT(*)", rich, "copy, region", e),
-        "mean by region": lambda e: reader.runs("AVG(income)", old, "copy, region", e),
+        "count": lambda e: reader.answer_copies("COUNT(*)", rich, "copy", e),
+        "sum": lambda e: reader.answer_copies("SUM(income)", old, "copy", e),
+        "mean": lambda e: reader.answer_copies("AVG(income)", old, "copy", e),
+        "count by region": lambda e: reader.answer_copies("COUNT(*)", rich, "copy, region", e),
+        "mean by region": lambda e: reader.answer_copies("AVG(income)", old, "copy, region", e),
     }
 
 
 if __name__ == "__main__":
-    serve_copies(jobs(People.read(sys.argv[1])))
+    serve_copies(build_jobs(People.read(sys.argv[1])))

@@ -27,19 +27,19 @@ from benchmarks.error.jobs import (
     TABLE,
 )
 from benchmarks.error.table import People
-from benchmarks.query.by_tumult import opened, spark
+from benchmarks.query.by_tumult import open_session, open_spark_session
 
 INCOMES, AGES = (0, GREATEST_INCOME), (LEAST_AGE, GREATEST_AGE)
 RICH_ROWS, OLD_ROWS = f"income > {RICH}", f"age > {OLD}"
 
 
-def frame(people: People, session: SparkSession) -> DataFrame:
-    regions = [REGIONS[at] for at in people.region]
-    one = pd.DataFrame({"age": people.age, "income": people.income, "region": regions})
-    return session.createDataFrame(one).crossJoin(session.range(COPIES).withColumnRenamed("id", "copy")).cache()
+def build_frame(people: People, session: SparkSession) -> DataFrame:
+    regions = [REGIONS[i] for i in people.region]
+    copy_frame = pd.DataFrame({"age": people.age, "income": people.income, "region": regions})
+    return session.createDataFrame(copy_frame).crossJoin(session.range(COPIES).withColumnRenamed("id", "copy")).cache()
 
 
-class Copies:
+class CopiesSession:
     """The session, and what is asked of it: the copies' numbers, in the order of the regions."""
 
     def __init__(self, session: Session) -> None:
@@ -47,32 +47,32 @@ class Copies:
         self._copies = KeySet.from_dict({"copy": list(range(COPIES))})
         self._regions = self._copies * KeySet.from_dict({"region": list(REGIONS)})
 
-    def of(self, where: str) -> GroupedQueryBuilder:
+    def group_by_copy(self, where: str) -> GroupedQueryBuilder:
         return QueryBuilder(TABLE).filter(where).groupby(self._copies)
 
-    def by_region(self, where: str) -> GroupedQueryBuilder:
+    def group_by_region(self, where: str) -> GroupedQueryBuilder:
         return QueryBuilder(TABLE).filter(where).groupby(self._regions)
 
-    def runs(self, query: object, epsilon: float) -> list[list[float]]:
-        found: list[list[float]] = [[] for _ in range(COPIES)]
+    def answer_copies(self, query: object, epsilon: float) -> list[list[float]]:
+        answers: list[list[float]] = [[] for _ in range(COPIES)]
         for row in sorted(self._session.evaluate(query, PureDPBudget(epsilon)).collect()):
-            found[row["copy"]].append(float(row[-1]))
-        return found
+            answers[row["copy"]].append(float(row[-1]))
+        return answers
 
-    def quartiles(self, epsilon: float) -> list[list[float]]:
-        each = [self.of(OLD_ROWS).quantile("income", order, *INCOMES) for order in QUARTILES]
-        low, high = (self.runs(query, epsilon / len(QUARTILES)) for query in each)
+    def answer_quartiles(self, epsilon: float) -> list[list[float]]:
+        each = [self.group_by_copy(OLD_ROWS).quantile("income", order, *INCOMES) for order in QUARTILES]
+        low, high = (self.answer_copies(query, epsilon / len(QUARTILES)) for query in each)
         return [one + two for one, two in zip(low, high, strict=True)]
 
 
-def jobs(copies: Copies) -> dict[str, Runs]:
-    rich, old = copies.of(RICH_ROWS), copies.of(OLD_ROWS)
+def build_jobs(copies: CopiesSession) -> dict[str, Runs]:
+    rich, old = copies.group_by_copy(RICH_ROWS), copies.group_by_copy(OLD_ROWS)
     queries = {
         "count": rich.count(),
         "sum": old.sum("income", *INCOMES),
         "mean": old.average("income", *INCOMES),
-        "count by region": copies.by_region(RICH_ROWS).count(),
-        "mean by region": copies.by_region(OLD_ROWS).average("income", *INCOMES),
+        "count by region": copies.group_by_region(RICH_ROWS).count(),
+        "mean by region": copies.group_by_region(OLD_ROWS).average("income", *INCOMES),
         "median of age": rich.median("age", *AGES),
         "median of income": old.median("income", *INCOMES),
         "variance": old.variance("income", *INCOMES),
@@ -81,10 +81,12 @@ def jobs(copies: Copies) -> dict[str, Runs]:
         "least income": old.min("income", *INCOMES),
         "greatest income": old.max("income", *INCOMES),
     }
-    made: dict[str, Runs] = {name: lambda e, q=query: copies.runs(q, e) for name, query in queries.items()}
-    return made | {"quartiles of income": copies.quartiles}
+    answer_functions: dict[str, Runs] = {
+        name: lambda e, q=query: copies.answer_copies(q, e) for name, query in queries.items()
+    }
+    return answer_functions | {"quartiles of income": copies.answer_quartiles}
 
 
 if __name__ == "__main__":
-    session = spark(Path(sys.argv[1]).parent)
-    serve_copies(jobs(Copies(opened(frame(People.read(sys.argv[1]), session)))), EPSILONS[:1])
+    session = open_spark_session(Path(sys.argv[1]).parent)
+    serve_copies(build_jobs(CopiesSession(open_session(build_frame(People.read(sys.argv[1]), session)))), EPSILONS[:1])

@@ -20,31 +20,31 @@ Runs = Callable[[float], list[list[float]]]
 COPIES = 200
 
 
-def serve(made: Mapping[str, Make]) -> None:
+def serve(makers: Mapping[str, Make]) -> None:
     """Run every job that this peer can do; a job it fails in is told with its failure."""
-    serve_copies({name: lambda epsilon, make=make: runs(make(epsilon)) for name, make in made.items()})
+    serve_copies({name: lambda epsilon, make=make: collect_runs(make(epsilon)) for name, make in makers.items()})
 
 
-def serve_copies(made: Mapping[str, Runs], epsilons: Sequence[float] = EPSILONS) -> None:
+def serve_copies(answer_functions: Mapping[str, Runs], epsilons: Sequence[float] = EPSILONS) -> None:
     """The same of a peer that makes its runs itself."""
     results: dict[str, object] = {}
     for job in JOBS:
-        if job.name in made:
-            results[job.name] = {str(epsilon): _told(made[job.name], epsilon) for epsilon in epsilons}
+        if job.name in answer_functions:
+            results[job.name] = {str(epsilon): _answer_job(answer_functions[job.name], epsilon) for epsilon in epsilons}
     json.dump(results, sys.stdout)
 
 
-def _told(made: Runs, epsilon: float) -> list[list[float]] | str:
+def _answer_job(answer_copies: Runs, epsilon: float) -> list[list[float]] | str:
     try:
-        return made(epsilon)
+        return answer_copies(epsilon)
     except Exception as failure:
         return f"{type(failure).__name__}: {failure}"[:200]
 
 
-def runs(draw: Draw, seconds: float = SECONDS, most: int = MOST_RUNS) -> list[list[float]]:
+def collect_runs(draw: Draw, seconds: float = SECONDS, most: int = MOST_RUNS) -> list[list[float]]:
     """As many runs as time allows, up to the most that are needed."""
-    found: list[list[float]] = []
+    answers: list[list[float]] = []
     end = time.process_time() + seconds
-    while len(found) < most and time.process_time() < end:
-        found.append([float(number) for number in draw()])
-    return found
+    while len(answers) < most and time.process_time() < end:
+        answers.append([float(number) for number in draw()])
+    return answers

@@ -3,7 +3,7 @@
 import sys
 
 from benchmarks.measure import report
-from benchmarks.microdata import grouping, linkage, memory, sorting, streaming
+from benchmarks.microdata import individual_ranking, linkage, mdav, memory, streaming_release
 
 if __name__ == "__main__":
-    sys.exit(report(grouping.run, sorting.run, memory.run, linkage.run, streaming.run))
+    sys.exit(report(mdav.run, individual_ranking.run, memory.run, linkage.run, streaming_release.run))

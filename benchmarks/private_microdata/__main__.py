@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import Line, report
-from benchmarks.private_microdata import million
+from benchmarks.private_microdata import million_rows
 from benchmarks.private_microdata.race import (
     Peer,
     Results,
-    as_good_as_mst,
-    better_marginals,
-    linked_over_apart,
-    peer_on,
-    raced,
-    told,
+    compare_linked,
+    compare_marginals,
+    compare_with_mst,
+    format_table,
+    run_methods,
+    start_peer,
 )
-from benchmarks.private_microdata.tables import EIGHT, HEAPED, NUMBERS, Table, adult, census
-from benchmarks.private_microdata.ways import LINKED, METHODS, RECORDS, TREES
+from benchmarks.private_microdata.release_methods import LINKED, METHODS, RECORDS, TREES
+from benchmarks.private_microdata.tables import EIGHT, HEAPED, NUMBERS, Table, read_adult, read_census
 
 RUNS, PEER_RUNS = 20, 5
 """MST takes its time, so it has fewer runs; the table says how many."""
@@ -36,29 +36,29 @@ def main() -> int:
     quick = parser.parse_args().quick
     runs, peer_runs = (QUICK_RUNS, QUICK_PEER_RUNS) if quick else (RUNS, PEER_RUNS)
     with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
-        return report(lambda: _lines(runs, peer_runs, Path(folder)), million.bars)
+        return report(lambda: _measure_lines(runs, peer_runs, Path(folder)), million_rows.list_bars)
 
 
-def _lines(runs: int, peer_runs: int, folder: Path) -> list[Line]:
-    small, large = census(), adult()
+def _measure_lines(runs: int, peer_runs: int, folder: Path) -> list[Line]:
+    small, large = read_census(), read_adult()
     numbers = large.select("adult's numbers", tuple(NUMBERS), "hours_per_week", 40)
     eight = large.select("adult", EIGHT, large.target, large.above)
     heaped = large.select("adult's heaps", HEAPED, large.target, large.above)
     with (
-        peer_on(small, peer_runs, folder / "census") as on_small,
-        peer_on(eight, peer_runs, folder / "adult") as on_eight,
+        start_peer(small, peer_runs, folder / "census") as on_small,
+        start_peer(eight, peer_runs, folder / "adult") as on_eight,
     ):
-        marginal = _seen(numbers, ("private-columns", RECORDS, TREES), runs, None)
-        links = _seen(heaped, ("private-columns", LINKED), runs, None)
-        of_small, of_eight = _seen(small, EVERY, runs, on_small), _seen(eight, EVERY, runs, on_eight)
-    lines = [better_marginals(small, of_small, CENSUS_BAR), better_marginals(numbers, marginal, ADULT_BAR)]
-    lines.append(linked_over_apart(heaped, links, HEAPS_BAR))
-    return [*lines, *as_good_as_mst(small, of_small), *as_good_as_mst(eight, of_eight)]
+        marginal = _run_and_print(numbers, ("private-columns", RECORDS, TREES), runs, None)
+        links = _run_and_print(heaped, ("private-columns", LINKED), runs, None)
+        of_small, of_eight = _run_and_print(small, EVERY, runs, on_small), _run_and_print(eight, EVERY, runs, on_eight)
+    lines = [compare_marginals(small, of_small, CENSUS_BAR), compare_marginals(numbers, marginal, ADULT_BAR)]
+    lines.append(compare_linked(heaped, links, HEAPS_BAR))
+    return [*lines, *compare_with_mst(small, of_small), *compare_with_mst(eight, of_eight)]
 
 
-def _seen(table: Table, names: Sequence[str], runs: int, peer: Peer | None) -> Results:
-    results = raced(table, names, runs, peer)
-    print(*told(table, results), "", sep="\n", flush=True)
+def _run_and_print(table: Table, names: Sequence[str], runs: int, peer: Peer | None) -> Results:
+    results = run_methods(table, names, runs, peer)
+    print(*format_table(table, results), "", sep="\n", flush=True)
     return results
 
 

@@ -21,35 +21,35 @@ from snsynth.mst import MSTSynthesizer
 DRAW = np.random.Generator(np.random.PCG64())
 
 
-class Weighed(MSTSynthesizer):
+class WeighedSynthesizer(MSTSynthesizer):
     """MST whose merged categories are compared as they were weighed."""
 
     def compress_domain(self, data: Any, measurements: Sequence[Any]) -> tuple[Any, list[Any], Any]:
-        smaller, told, undo = super().compress_domain(data, measurements)
-        pairs = zip(measurements, told, strict=True)
-        return smaller, [now if now is before else _weighed(before, now) for before, now in pairs], undo
+        smaller, compressed, undo = super().compress_domain(data, measurements)
+        pairs = zip(measurements, compressed, strict=True)
+        return smaller, [now if now is before else _weigh_measurement(before, now) for before, now in pairs], undo
 
 
-def _weighed(before: Any, now: Any) -> Any:
-    kept = len(now.noisy_measurement) - 1
-    weights = np.append(np.ones(kept), 1 / np.sqrt(len(before.noisy_measurement) - kept + 1))
+def _weigh_measurement(before: Any, now: Any) -> Any:
+    kept_count = len(now.noisy_measurement) - 1
+    weights = np.append(np.ones(kept_count), 1 / np.sqrt(len(before.noisy_measurement) - kept_count + 1))
     return LinearMeasurement(now.noisy_measurement, now.clique, now.stddev, lambda model: model.datavector() * weights)
 
 
-def rows_of(model: Any, rows: int) -> dict[str, np.ndarray]:
+def sample_rows(model: Any, rows: int) -> dict[str, np.ndarray]:
     """Along the tree, from the first column: within every group the child's share, rounded and shuffled."""
     first, tree = model.domain.attrs[0], nx.Graph([pair for pair in model.cliques if len(pair) == 2])
-    made = {first: _dealt(model.project([first]).datavector(), rows)}
+    columns = {first: _sample_in_proportion(model.project([first]).datavector(), rows)}
     for parent, child in nx.bfs_edges(tree, first):
         joint = np.asarray(model.project([parent, child]).datavector(flatten=False))
-        made[child] = np.empty(rows, dtype=np.int64)
+        columns[child] = np.empty(rows, dtype=np.int64)
         for value, weights in enumerate(joint):
-            group = np.flatnonzero(made[parent] == value)
-            made[child][group] = _dealt(weights, len(group))
-    return made
+            group = np.flatnonzero(columns[parent] == value)
+            columns[child][group] = _sample_in_proportion(weights, len(group))
+    return columns
 
 
-def _dealt(weights: Any, total: int) -> np.ndarray:
+def _sample_in_proportion(weights: Any, total: int) -> np.ndarray:
     """Values in proportion: the whole parts, the rest by chance of the fractions."""
     share = np.maximum(np.asarray(weights, dtype=float), 1e-9)
     over, counts = np.modf(share * (total / share.sum()))
@@ -60,25 +60,27 @@ def _dealt(weights: Any, total: int) -> np.ndarray:
     return DRAW.permutation(np.repeat(np.arange(len(share)), counts))
 
 
-def synthetic(codes: np.ndarray, sizes: Sequence[int], epsilon: float, delta: float) -> np.ndarray:
+def synthesize(codes: np.ndarray, sizes: Sequence[int], epsilon: float, delta: float) -> np.ndarray:
     """As many rows as there were."""
     names = [f"c{place}" for place in range(len(sizes))]
-    mst = Weighed(epsilon, delta)
+    mst = WeighedSynthesizer(epsilon, delta)
     mst.MST(Dataset(dict(zip(names, codes, strict=True)), Domain(names, sizes)), epsilon, delta)
     model = mst.synthesizer
-    rows = mst.undo_compress_fn(Dataset(rows_of(model, codes.shape[1]), model.domain)).to_dict()
+    rows = mst.undo_compress_fn(Dataset(sample_rows(model, codes.shape[1]), model.domain)).to_dict()
     return np.stack([np.asarray(rows[name], dtype=np.int64) for name in names])
 
 
-def main(table: str, out: str, asked: str) -> None:
+def main(table: str, out: str, settings_json: str) -> None:
     """Every run at every epsilon: from the table's file to arrays named by epsilon."""
     warnings.simplefilter("ignore")
-    told = json.loads(asked)
-    with np.load(table) as given:
-        codes, sizes = given["codes"], given["sizes"].tolist()
-    runs = range(told["runs"])
-    made = {str(e): [synthetic(codes, sizes, e, told["delta"]) for _ in runs] for e in told["epsilons"]}
-    np.savez(out, **{name: np.stack(each) for name, each in made.items()})
+    settings = json.loads(settings_json)
+    with np.load(table) as arrays:
+        codes, sizes = arrays["codes"], arrays["sizes"].tolist()
+    runs = range(settings["runs"])
+    runs_by_epsilon = {
+        str(e): [synthesize(codes, sizes, e, settings["delta"]) for _ in runs] for e in settings["epsilons"]
+    }
+    np.savez(out, **{name: np.stack(each) for name, each in runs_by_epsilon.items()})
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Field:
         """Of equal width for numbers, one for each name."""
         return len(self.labels) or min(BINS, self.width + 1)
 
-    def binned(self, codes: Codes) -> Codes:
+    def to_bins(self, codes: Codes) -> Codes:
         binned: Codes = (codes - self.lower) * self.bins // (self.width + 1)
         return binned
 
@@ -60,7 +60,7 @@ class Field:
         edges = self.lower + -(-np.arange(self.bins + 1) * (self.width + 1) // self.bins)
         return draw.integers(edges[binned], edges[binned + 1])
 
-    def told(self) -> str:
+    def format_schema_line(self) -> str:
         """Its line of a schema; nothing is missing, so that it does not matter what that would stand for."""
         if self.labels:
             listed = ", ".join(map(repr, self.labels))
@@ -86,14 +86,14 @@ class Table:
     def numbers(self) -> list[int]:
         return [place for place, field in enumerate(self.fields) if not field.labels]
 
-    def binned(self, codes: Codes) -> Codes:
+    def to_bins(self, codes: Codes) -> Codes:
         """The bins of a release's codes."""
-        return np.stack([field.binned(column) for field, column in zip(self.fields, codes, strict=True)])
+        return np.stack([field.to_bins(column) for field, column in zip(self.fields, codes, strict=True)])
 
-    def parts(self) -> tuple[Table, Table]:
+    def split_for_learning(self) -> tuple[Table, Table]:
         """What is learnt from, and what is tested on."""
-        tested = np.random.Generator(np.random.PCG64(5)).permutation(self.rows) < self.rows // TESTED
-        return replace(self, codes=self.codes[:, ~tested]), replace(self, codes=self.codes[:, tested])
+        is_test = np.random.Generator(np.random.PCG64(5)).permutation(self.rows) < self.rows // TESTED
+        return replace(self, codes=self.codes[:, ~is_test]), replace(self, codes=self.codes[:, is_test])
 
     def select(self, name: str, columns: Sequence[str], target: str, above: int) -> Table:
         """Some of its columns, and what a model is to tell of them."""
@@ -103,50 +103,50 @@ class Table:
     def write(self, folder: Path) -> Path:
         """The table and its schema in a folder of its own."""
         folder.mkdir(parents=True)
-        told = {field.name: _told(field, codes) for field, codes in zip(self.fields, self.codes, strict=True)}
-        pq.write_table(pa.table(told), folder / "table.parquet")
+        columns = {field.name: _label_codes(field, codes) for field, codes in zip(self.fields, self.codes, strict=True)}
+        pq.write_table(pa.table(columns), folder / "table.parquet")
         lines = ["name: table", "source: table.parquet", "neighbours: replace-one", f"units: {self.rows}"]
         lines += ["models: [dp, approx-dp]", "budget: {epsilon: 1000000, delta: 0.5}", "columns:"]
-        lines += [field.told() for field in self.fields]
+        lines += [field.format_schema_line() for field in self.fields]
         (folder / "schema.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         return folder / "schema.yaml"
 
     def read(self, file: Path) -> Codes:
         """The codes of a release of it."""
         released = pq.read_table(file)
-        return np.stack([_codes(field, released[field.name].to_numpy()) for field in self.fields])
+        return np.stack([_parse_codes(field, released[field.name].to_numpy()) for field in self.fields])
 
 
-def census() -> Table:
+def read_census() -> Table:
     """The four attributes of chapter 6, each up to one and a half of its greatest."""
-    read = _columns("census.csv")
-    codes = [np.array([round(float(value)) for value in read[name]]) for name in CENSUS]
+    columns = _read_columns("census.csv")
+    codes = [np.array([round(float(value)) for value in columns[name]]) for name in CENSUS]
     fields = [Field(name, 0, round(1.5 * column.max())) for name, column in zip(CENSUS, codes, strict=True)]
     return Table("census", tuple(fields), np.stack(codes), CENSUS[0], int(np.median(codes[0])))
 
 
-def adult() -> Table:
+def read_adult() -> Table:
     """All fifteen columns; a name's categories are those that occur."""
     fields, codes = [], []
-    for name, values in _columns("adult.csv").items():
+    for name, values in _read_columns("adult.csv").items():
         labels = () if name in NUMBERS else tuple(sorted(set(values)))
         fields.append(Field(name, *NUMBERS.get(name, (0, len(labels) - 1)), labels))
-        codes.append(np.array([int(v) for v in values]) if not labels else _codes(fields[-1], np.array(values)))
+        codes.append(np.array([int(v) for v in values]) if not labels else _parse_codes(fields[-1], np.array(values)))
     return Table("adult", tuple(fields), np.stack(codes), "salary_class", 0)
 
 
-def _columns(name: str) -> dict[str, tuple[str, ...]]:
+def _read_columns(name: str) -> dict[str, tuple[str, ...]]:
     with (FOLDER / name).open(encoding="utf-8", newline="") as file:
         head, *records = csv.reader(file)
     names = (name.replace("-", "_") for name in head)
     return dict(zip(names, zip(*records, strict=True), strict=True))
 
 
-def _told(field: Field, codes: Codes) -> NDArray[np.generic]:
+def _label_codes(field: Field, codes: Codes) -> NDArray[np.generic]:
     return np.array(field.labels)[codes] if field.labels else codes
 
 
-def _codes(field: Field, values: NDArray[np.generic]) -> Codes:
+def _parse_codes(field: Field, values: NDArray[np.generic]) -> Codes:
     if not field.labels:
         return values.astype(np.int64)
     places = {label: place for place, label in enumerate(field.labels)}

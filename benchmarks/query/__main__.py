@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks.measure import report
 from benchmarks.query.environments import ROOT
-from benchmarks.query.race import race
-from benchmarks.query.report import bars, growth, seen, table
+from benchmarks.query.race import run_race
+from benchmarks.query.report import build_result, format_table, list_bars, list_growth_bars
 
 
 def main() -> int:
@@ -21,11 +21,11 @@ def main() -> int:
     # On the disk of the checkout: on a file system in memory, a ledger's commit would cost nothing.
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="query-") as folder:
-        races = [race(rows, Path(folder) / str(rows)) for rows in sizes]
-    print(*(text for each in races for text in table(each)), "", sep="\n")
-    lines = [line for each in races for line in bars(each)]
-    lines += [line for small, large in pairwise(races) for line in growth(small, large)]
-    return report(lambda: lines, seen=seen(races))
+        races = [run_race(rows, Path(folder) / str(rows)) for rows in sizes]
+    print(*(text for each in races for text in format_table(each)), "", sep="\n")
+    lines = [line for each in races for line in list_bars(each)]
+    lines += [line for small, large in pairwise(races) for line in list_growth_bars(small, large)]
+    return report(lambda: lines, result=build_result(races))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from benchmarks.query.contestant import file
+from benchmarks.query.contestant import locate_file
 from benchmarks.query.questions import REGIONS
 
 
@@ -23,11 +23,11 @@ class Arrays:
 
     @staticmethod
     def read() -> Arrays:
-        table = pq.read_table(file("parquet"), columns=["age", "income", "region"])
+        table = pq.read_table(locate_file("parquet"), columns=["age", "income", "region"])
         regions = table["region"].combine_chunks().dictionary_encode().indices
         return Arrays(table["age"].to_numpy(), table["income"].to_numpy(), regions.to_numpy().astype(np.int8))
 
-    def by_region(self, values: NDArray[np.generic], chosen: NDArray[np.bool_]) -> Iterator[NDArray[np.generic]]:
+    def by_region(self, values: NDArray[np.generic], is_selected: NDArray[np.bool_]) -> Iterator[NDArray[np.generic]]:
         """The chosen values, region by region; regions are disjoint, so each answer has the whole epsilon."""
-        regions, values = self.region[chosen], values[chosen]
+        regions, values = self.region[is_selected], values[is_selected]
         return (values[regions == region] for region in range(len(REGIONS)))

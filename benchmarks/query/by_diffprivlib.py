@@ -13,17 +13,19 @@ AGES = {"epsilon": EPSILON, "bounds": (LEAST_AGE, GREATEST_AGE)}
 BINS = {"epsilon": EPSILON, "bins": len(REGIONS), "range": (-0.5, len(REGIONS) - 0.5)}
 
 
-def answers(data: Arrays) -> Answers:
+def build_answers(data: Arrays) -> Answers:
     age, income, region = data.age, data.income, data.region
     return {
-        "count": lambda at: [tools.count_nonzero(income > at, epsilon=EPSILON)],
-        "sum": lambda at: [tools.sum(income[age > at], **INCOMES)],
-        "mean": lambda at: [tools.mean(income[age > at], **INCOMES)],
-        "median": lambda at: [tools.median(age[age > at], **AGES)],
-        "count by region": lambda at: tools.histogram(region[income > at], **BINS)[0],
-        "mean by region": lambda at: [tools.mean(part, **INCOMES) for part in data.by_region(income, age > at)],
+        "count": lambda constant: [tools.count_nonzero(income > constant, epsilon=EPSILON)],
+        "sum": lambda constant: [tools.sum(income[age > constant], **INCOMES)],
+        "mean": lambda constant: [tools.mean(income[age > constant], **INCOMES)],
+        "median": lambda constant: [tools.median(age[age > constant], **AGES)],
+        "count by region": lambda constant: tools.histogram(region[income > constant], **BINS)[0],
+        "mean by region": lambda constant: [
+            tools.mean(part, **INCOMES) for part in data.by_region(income, age > constant)
+        ],
     }
 
 
 if __name__ == "__main__":
-    serve(answers(Arrays.read()))
+    serve(build_answers(Arrays.read()))

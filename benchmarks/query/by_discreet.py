@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.query.contestant import file, serve
+from benchmarks.query.contestant import locate_file, serve
 from benchmarks.query.questions import EPSILON, QUESTIONS, Question
 from discreet import Custodian
 
 
-def private(custodian: Custodian, question: Question, constant: int) -> list[float]:
+def answer_numbers(custodian: Custodian, question: Question, constant: int) -> list[float]:
     """The numbers of a new answer; a stored one would measure nothing."""
     answer = custodian.answer(question.sql(constant), epsilon=EPSILON)
     assert not answer.stored
@@ -15,5 +15,5 @@ def private(custodian: Custodian, question: Question, constant: int) -> list[flo
 
 
 if __name__ == "__main__":
-    with Custodian.open(file("yaml")) as opened:
-        serve({question.name: lambda at, q=question: private(opened, q, at) for question in QUESTIONS})
+    with Custodian.open(locate_file("yaml")) as custodian:
+        serve({question.name: lambda at, q=question: answer_numbers(custodian, q, at) for question in QUESTIONS})

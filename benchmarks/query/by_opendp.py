@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import opendp.prelude as dp
 import polars as pl
 
-from benchmarks.query.contestant import file, serve
+from benchmarks.query.contestant import locate_file, serve
 from benchmarks.query.questions import EPSILON, GREATEST_AGE, GREATEST_INCOME, LEAST_AGE, REGIONS
 
 BUDGET = 100 * EPSILON
@@ -25,12 +25,12 @@ Plan = Callable[[dp.Context, int], dp.polars.LazyFrameQuery]
 def open_context() -> dp.Context:
     """A compositor over the frame; OpenDP wants a public bound on its length, and twice the length is one."""
     dp.enable_features("contrib")
-    frame = pl.read_parquet(file("parquet"), columns=["age", "income", "region"])
+    frame = pl.read_parquet(locate_file("parquet"), columns=["age", "income", "region"])
     frame = frame.with_columns(pl.col("region").cast(CATEGORIES))
     longest = 2 * len(frame)
     return dp.Context.compositor(
         data=frame.lazy(),
-        domain=domain(),
+        domain=build_domain(),
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=BUDGET),
         margins=[
@@ -40,7 +40,7 @@ def open_context() -> dp.Context:
     )
 
 
-def domain() -> dp.Domain:
+def build_domain() -> dp.Domain:
     return dp.lazyframe_domain(
         [
             dp.series_domain("age", dp.atom_domain(T=dp.i32)),
@@ -50,29 +50,34 @@ def domain() -> dp.Domain:
     )
 
 
-def plans() -> Mapping[str, Plan]:
+def build_plans() -> Mapping[str, Plan]:
     age, income = pl.col("age"), pl.col("income")
 
-    def asked(context: dp.Context, rows: pl.Expr) -> dp.polars.LazyFrameQuery:
+    def filter_rows(context: dp.Context, rows: pl.Expr) -> dp.polars.LazyFrameQuery:
         return context.query(epsilon=EPSILON).filter(rows)
 
     def by_region(context: dp.Context, rows: pl.Expr, what: pl.Expr) -> dp.polars.LazyFrameQuery:
-        return asked(context, rows).group_by("region").agg(what).with_keys(KEYS)
+        return filter_rows(context, rows).group_by("region").agg(what).with_keys(KEYS)
 
     return {
-        "count": lambda context, at: asked(context, income > at).select(dp.len(signed=True)),
-        "sum": lambda context, at: asked(context, age > at).select(income.dp.sum(INCOMES)),
-        "mean": lambda context, at: asked(context, age > at).select(income.dp.mean(INCOMES)),
-        "median": lambda context, at: asked(context, age > at).select(age.dp.median(AGES)),
-        "count by region": lambda context, at: by_region(context, income > at, dp.len(signed=True)),
-        "mean by region": lambda context, at: by_region(context, age > at, income.dp.mean(INCOMES)),
+        "count": lambda context, constant: filter_rows(context, income > constant).select(dp.len(signed=True)),
+        "sum": lambda context, constant: filter_rows(context, age > constant).select(income.dp.sum(INCOMES)),
+        "mean": lambda context, constant: filter_rows(context, age > constant).select(income.dp.mean(INCOMES)),
+        "median": lambda context, constant: filter_rows(context, age > constant).select(age.dp.median(AGES)),
+        "count by region": lambda context, constant: by_region(context, income > constant, dp.len(signed=True)),
+        "mean by region": lambda context, constant: by_region(context, age > constant, income.dp.mean(INCOMES)),
     }
 
 
-def numbers(frame: pl.DataFrame) -> list[float]:
+def list_numbers(frame: pl.DataFrame) -> list[float]:
     return frame.to_series(-1).to_list()
 
 
 if __name__ == "__main__":
-    opened = open_context()
-    serve({name: lambda at, plan=plan: numbers(plan(opened, at).release().collect()) for name, plan in plans().items()})
+    context = open_context()
+    serve(
+        {
+            name: lambda constant, plan=plan: list_numbers(plan(context, constant).release().collect())
+            for name, plan in build_plans().items()
+        }
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import opendp.prelude as dp
 
-from benchmarks.query.by_opendp import Plan, numbers, open_context, plans
+from benchmarks.query.by_opendp import Plan, build_plans, list_numbers, open_context
 from benchmarks.query.contestant import serve
 from benchmarks.query.questions import EPSILON
 
@@ -15,7 +15,7 @@ from benchmarks.query.questions import EPSILON
 PARTS = {"count": 1, "sum": 1, "mean": 2, "median": 2, "count by region": 1, "mean by region": 2}
 
 
-def private(context: dp.Context, name: str, plan: Plan, constant: int) -> list[float]:
+def answer_scaled(context: dp.Context, name: str, plan: Plan, constant: int) -> list[float]:
     accountant = context.accountant
     measurement = dp.m.make_private_lazyframe(
         accountant.input_domain,
@@ -25,9 +25,9 @@ def private(context: dp.Context, name: str, plan: Plan, constant: int) -> list[f
         global_scale=PARTS[name] / EPSILON,
     )
     assert measurement.check(1, EPSILON)
-    return numbers(context(measurement).collect())
+    return list_numbers(context(measurement).collect())
 
 
 if __name__ == "__main__":
-    opened = open_context()
-    serve({name: lambda at, n=name, p=plan: private(opened, n, p, at) for name, plan in plans().items()})
+    context = open_context()
+    serve({name: lambda at, n=name, p=plan: answer_scaled(context, n, p, at) for name, plan in build_plans().items()})

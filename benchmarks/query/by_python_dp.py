@@ -14,25 +14,27 @@ INCOMES = {"epsilon": EPSILON, "lower_bound": 0, "upper_bound": GREATEST_INCOME,
 AGES = {"epsilon": EPSILON, "lower_bound": LEAST_AGE, "upper_bound": GREATEST_AGE, "dtype": "int"}
 
 
-def count(values: NDArray[np.generic]) -> float:
+def answer_count(values: NDArray[np.generic]) -> float:
     return Count(epsilon=EPSILON, dtype="int").quick_result(values.tolist())
 
 
-def mean(values: NDArray[np.generic]) -> float:
+def answer_mean(values: NDArray[np.generic]) -> float:
     return BoundedMean(**INCOMES).quick_result(values.tolist())
 
 
-def answers(data: Arrays) -> Answers:
+def build_answers(data: Arrays) -> Answers:
     age, income = data.age, data.income
     return {
-        "count": lambda at: [count(age[income > at])],  # of any column: whole numbers go over the fastest
-        "sum": lambda at: [BoundedSum(**INCOMES).quick_result(income[age > at].tolist())],
-        "mean": lambda at: [mean(income[age > at])],
-        "median": lambda at: [Median(**AGES).quick_result(age[age > at].tolist())],
-        "count by region": lambda at: [count(part) for part in data.by_region(age, income > at)],
-        "mean by region": lambda at: [mean(part) for part in data.by_region(income, age > at)],
+        "count": lambda constant: [
+            answer_count(age[income > constant])
+        ],  # of any column: whole numbers go over the fastest
+        "sum": lambda constant: [BoundedSum(**INCOMES).quick_result(income[age > constant].tolist())],
+        "mean": lambda constant: [answer_mean(income[age > constant])],
+        "median": lambda constant: [Median(**AGES).quick_result(age[age > constant].tolist())],
+        "count by region": lambda constant: [answer_count(part) for part in data.by_region(age, income > constant)],
+        "mean by region": lambda constant: [answer_mean(part) for part in data.by_region(income, age > constant)],
     }
 
 
 if __name__ == "__main__":
-    serve(answers(Arrays.read()))
+    serve(build_answers(Arrays.read()))

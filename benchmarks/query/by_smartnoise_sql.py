@@ -9,7 +9,7 @@ from __future__ import annotations
 import pandas as pd
 from snsql import Privacy, from_df
 
-from benchmarks.query.contestant import Answers, file, serve
+from benchmarks.query.contestant import Answers, locate_file, serve
 from benchmarks.query.questions import EPSILON, GREATEST_AGE, GREATEST_INCOME, LEAST_AGE, QUESTIONS, TABLE, Question
 
 DELTA = 1e-9
@@ -22,7 +22,7 @@ COLUMNS = {
 ROWS = {"row_privacy": True, "censor_dims": False, "clamp_counts": False}
 
 
-def metadata(rows: int) -> dict[str, object]:
+def build_metadata(rows: int) -> dict[str, object]:
     return {"": {TABLE: {TABLE: ROWS | {"rows": rows} | COLUMNS}}}
 
 
@@ -30,10 +30,12 @@ class Reader:
     """A frame in its SQLite; what a question costs of epsilon is found out once for each kind, untimed."""
 
     def __init__(self, frame: pd.DataFrame, epsilon: float) -> None:
-        self._private = from_df(frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata=metadata(len(frame)))
+        self._private = from_df(
+            frame, privacy=Privacy(epsilon=epsilon, delta=DELTA), metadata=build_metadata(len(frame))
+        )
         self._epsilon = epsilon
 
-    def share(self, sql: str) -> float:
+    def find_epsilon_share(self, sql: str) -> float:
         """The epsilon for each column with which a question like this costs the epsilon of all; 0 where it cannot."""
         self._private.privacy.epsilon = self._epsilon
         try:
@@ -41,21 +43,23 @@ class Reader:
         except ValueError:
             return 0.0
 
-    def numbers(self, sql: str, share: float) -> list[float]:
+    def answer_numbers(self, sql: str, share: float) -> list[float]:
         self._private.privacy.epsilon = share or self._epsilon
         return [float(row[-1]) for row in self._private.execute(sql)[1:]]
 
 
-def spoken(question: Question, constant: int) -> str:
+def translate_question(question: Question, constant: int) -> str:
     """In its dialect: a name for every number, and the table with its schema."""
     text = question.sql(constant).replace(f"FROM {TABLE}", f"FROM {TABLE}.{TABLE}")
     return text.replace(f" FROM {TABLE}.", f" AS answer FROM {TABLE}.")
 
 
-def answers(reader: Reader) -> Answers:
-    shares = {each: reader.share(spoken(each, each.constant(0))) for each in QUESTIONS}
-    return {each.name: lambda at, q=each: reader.numbers(spoken(q, at), shares[q]) for each in QUESTIONS}
+def build_answers(reader: Reader) -> Answers:
+    shares = {each: reader.find_epsilon_share(translate_question(each, each.constant(0))) for each in QUESTIONS}
+    return {
+        each.name: lambda at, q=each: reader.answer_numbers(translate_question(q, at), shares[q]) for each in QUESTIONS
+    }
 
 
 if __name__ == "__main__":
-    serve(answers(Reader(pd.read_parquet(file("parquet"), columns=["age", "income", "region"]), EPSILON)))
+    serve(build_answers(Reader(pd.read_parquet(locate_file("parquet"), columns=["age", "income", "region"]), EPSILON)))

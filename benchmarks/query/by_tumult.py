@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from tmlt.analytics import AddOneRow, KeySet, PureDPBudget, QueryBuilder, Session
 from tmlt.analytics.query_builder import Query
 
-from benchmarks.query.contestant import Answers, file, serve
+from benchmarks.query.contestant import Answers, locate_file, serve
 from benchmarks.query.questions import EPSILON, GREATEST_AGE, GREATEST_INCOME, LEAST_AGE, REGIONS, TABLE
 
 INCOMES, AGES = (0, GREATEST_INCOME), (LEAST_AGE, GREATEST_AGE)
 
 
-def spark(folder: Path) -> SparkSession:
+def open_spark_session(folder: Path) -> SparkSession:
     """Two cores, and as many parts after a shuffle; what it writes goes to the table's folder."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # of the processes in which it draws noise
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
@@ -28,35 +28,43 @@ def spark(folder: Path) -> SparkSession:
     return session
 
 
-def opened(frame: DataFrame) -> Session:
+def open_session(frame: DataFrame) -> Session:
     """With a budget that no number of questions uses up."""
     return Session.from_dataframe(PureDPBudget(float("inf")), TABLE, frame, protected_change=AddOneRow())
 
 
-def queries() -> Mapping[str, Callable[[int], Query]]:
+def build_queries() -> Mapping[str, Callable[[int], Query]]:
     keys = KeySet.from_dict({"region": list(REGIONS)})
 
-    def over(column: str, at: int) -> QueryBuilder:
-        return QueryBuilder(TABLE).filter(f"{column} > {at}")
+    def filter_over(column: str, constant: int) -> QueryBuilder:
+        return QueryBuilder(TABLE).filter(f"{column} > {constant}")
 
     return {
-        "count": lambda at: over("income", at).count(),
-        "sum": lambda at: over("age", at).sum("income", *INCOMES),
-        "mean": lambda at: over("age", at).average("income", *INCOMES),
-        "median": lambda at: over("age", at).median("age", *AGES),
-        "count by region": lambda at: over("income", at).groupby(keys).count(),
-        "mean by region": lambda at: over("age", at).groupby(keys).average("income", *INCOMES),
+        "count": lambda constant: filter_over("income", constant).count(),
+        "sum": lambda constant: filter_over("age", constant).sum("income", *INCOMES),
+        "mean": lambda constant: filter_over("age", constant).average("income", *INCOMES),
+        "median": lambda constant: filter_over("age", constant).median("age", *AGES),
+        "count by region": lambda constant: filter_over("income", constant).groupby(keys).count(),
+        "mean by region": lambda constant: filter_over("age", constant).groupby(keys).average("income", *INCOMES),
     }
 
 
-def answers(session: Session) -> Answers:
+def build_answers(session: Session) -> Answers:
     def numbers(query: Query) -> list[float]:
         return [row[-1] for row in session.evaluate(query, PureDPBudget(EPSILON)).collect()]
 
-    return {name: lambda at, made=made: numbers(made(at)) for name, made in queries().items()}
+    return {
+        name: lambda at, build_query=build_query: numbers(build_query(at))
+        for name, build_query in build_queries().items()
+    }
 
 
 if __name__ == "__main__":
-    rows = spark(Path(sys.argv[1])).read.parquet(str(file("parquet"))).select("age", "income", "region").cache()
+    rows = (
+        open_spark_session(Path(sys.argv[1]))
+        .read.parquet(str(locate_file("parquet")))
+        .select("age", "income", "region")
+        .cache()
+    )
     rows.count()
-    serve(answers(opened(rows)))
+    serve(build_answers(open_session(rows)))

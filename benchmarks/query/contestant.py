@@ -20,57 +20,61 @@ Answers = Mapping[str, Callable[[int], Sequence[float]]]
 """For each question's name, from its constant to the numbers of the answer."""
 
 
-def file(suffix: str) -> Path:
+def locate_file(suffix: str) -> Path:
     """A file of the table: its folder is the contestant's one argument."""
     return Path(sys.argv[1]) / f"{TABLE}.{suffix}"
 
 
 def serve(answers: Answers) -> None:
     """Answer every line of standard input; a failure is a result like any other, so it is told and not raised."""
-    tell({"ready": True})
+    send_message({"ready": True})
     for line in sys.stdin:
         name, constant = json.loads(line)
-        started, own, start = started_seconds(), time.process_time(), time.perf_counter()
+        child_seconds, processor_seconds, start = measure_child_seconds(), time.process_time(), time.perf_counter()
         try:
             numbers = answers[name](constant)
         except Exception as failure:
-            tell({"failure": f"{type(failure).__name__}: {failure}"[:200]})
+            send_message({"failure": f"{type(failure).__name__}: {failure}"[:200]})
             continue
-        took, own = time.perf_counter() - start, time.process_time() - own
-        told = {"seconds": took, "processor": own + started_seconds() - started, "peak": peak_megabytes()}
-        tell(told | {"numbers": [float(number) for number in numbers]})
+        seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor_seconds
+        reply = {
+            "seconds": seconds,
+            "processor": processor_seconds + measure_child_seconds() - child_seconds,
+            "peak": measure_peak_megabytes(),
+        }
+        send_message(reply | {"numbers": [float(number) for number in numbers]})
 
 
-def tell(message: Mapping[str, object]) -> None:
+def send_message(message: Mapping[str, object]) -> None:
     print(json.dumps(message), flush=True)
 
 
-def peak_megabytes() -> float:
+def measure_peak_megabytes() -> float:
     """The most memory this process ever had resident, and those it started; Linux counts in kilobytes.
 
     A process starts from its parent's figure, so who starts contestants imports nothing heavy.
     """
-    started = sum(_status(each, "VmHWM") for each in family()[1:])
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + started) / 1024
+    child_kilobytes = sum(_read_status(each, "VmHWM") for each in list_processes()[1:])
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + child_kilobytes) / 1024
 
 
-def started_seconds() -> float:
+def measure_child_seconds() -> float:
     """What the processes that this one started have had of all processors."""
-    ticks = sum(int(field) for each in family()[1:] for field in _stat(each)[11:15])
+    ticks = sum(int(field) for each in list_processes()[1:] for field in _read_stat(each)[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def family() -> list[int]:
+def list_processes() -> list[int]:
     """This process, and those that it or they started."""
-    told = {pid: _stat(pid) for pid in map(int, filter(str.isdecimal, os.listdir("/proc")))}
-    parents = {pid: int(fields[1]) for pid, fields in told.items() if fields}
-    found = [os.getpid()]
-    for each in found:
-        found += [pid for pid, parent in parents.items() if parent == each]
-    return found
+    stats = {pid: _read_stat(pid) for pid in map(int, filter(str.isdecimal, os.listdir("/proc")))}
+    parents = {pid: int(fields[1]) for pid, fields in stats.items() if fields}
+    pids = [os.getpid()]
+    for each in pids:
+        pids += [pid for pid, parent in parents.items() if parent == each]
+    return pids
 
 
-def _stat(pid: int) -> list[str]:
+def _read_stat(pid: int) -> list[str]:
     """What the system says of a process after its name; nothing of one that has gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -78,9 +82,9 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _status(pid: int, which: str) -> int:
+def _read_status(pid: int, which: str) -> int:
     try:
-        found = re.search(rf"{which}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+        match = re.search(rf"{which}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return 0
-    return int(found[1]) if found else 0
+    return int(match[1]) if match else 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from benchmarks.query.environments import ROOT, interpreter
+from benchmarks.query.environments import ROOT, prepare_interpreter
 from benchmarks.query.questions import QUESTIONS, Question
 
 # Name, module, and its environment where that is not our own.
@@ -77,7 +77,7 @@ class Contestant:
     """A process that is asked one question at a time; once it has gone, it fails them all."""
 
     def __init__(self, module: str, peer: str | None, folder: Path) -> None:
-        python = interpreter(peer) if peer else Path(sys.executable)
+        python = prepare_interpreter(peer) if peer else Path(sys.executable)
         command = [python, "-m", f"benchmarks.query.{module}", folder]
         pipe = subprocess.PIPE
         quiet = subprocess.DEVNULL
@@ -85,7 +85,7 @@ class Contestant:
         self._gone = ""
         self.peak = 0.0
         start = time.perf_counter()
-        self._hear(LOADING)
+        self._read_reply(LOADING)
         self.loading = time.perf_counter() - start
 
     def ask(self, question: Question, constant: int) -> Reply:
@@ -93,11 +93,11 @@ class Contestant:
         if self._gone:
             return {"failure": self._gone}
         print(json.dumps([question.name, constant]), file=self._process.stdin, flush=True)
-        reply = self._hear(ANSWERING)
+        reply = self._read_reply(ANSWERING)
         self.peak = reply.get("peak", self.peak)
         return reply
 
-    def _hear(self, limit: int) -> Reply:
+    def _read_reply(self, limit: int) -> Reply:
         ready, _, _ = select.select([self._process.stdout], [], [], limit)
         line = self._process.stdout.readline() if ready else ""
         if line:
@@ -114,59 +114,61 @@ class Contestant:
         self._process.communicate()
 
 
-def race(
+def run_race(
     rows: int,
     folder: Path,
     questions: Sequence[Question] = QUESTIONS,
     left_out: Mapping[str, str] = MappingProxyType({}),
-    known_as: Sequence[tuple[str, str, str | None]] = CONTESTANTS,
+    contestant_modules: Sequence[tuple[str, str, str | None]] = CONTESTANTS,
 ) -> Race:
     """Make the table, register it, and ask everybody everything but those left out, whose failure is the reason."""
-    floor = json.loads(run("table", folder, rows))
-    registration = json.loads(run("register", folder)) | {"floor": floor["seconds"]}
+    floor = json.loads(run_module("table", folder, rows))
+    registration = json.loads(run_module("register", folder)) | {"floor": floor["seconds"]}
     results = {(name, question.name): Result(failure=why) for name, why in left_out.items() for question in questions}
     with ExitStack() as stack:
-        entered = {
+        contestants = {
             name: stack.enter_context(Contestant(module, peer, folder))
-            for name, module, peer in known_as
+            for name, module, peer in contestant_modules
             if name not in left_out
         }
         for question in questions:
             near = max(NEAR, FEW / rows)
-            results |= {(name, question.name): result for name, result in in_turn(question, entered, near).items()}
+            results |= {
+                (name, question.name): result for name, result in ask_in_turn(question, contestants, near).items()
+            }
             print(f"{rows:,} rows, {question.name}", flush=True)
-        peaks = {name: contestant.peak for name, contestant in entered.items()}
-        return Race(rows, results, peaks, registration, {name: each.loading for name, each in entered.items()})
+        peaks = {name: contestant.peak for name, contestant in contestants.items()}
+        return Race(rows, results, peaks, registration, {name: each.loading for name, each in contestants.items()})
 
 
-def run(module: str, *arguments: object) -> str:
+def run_module(module: str, *arguments: object) -> str:
     """What a module of this package prints, in a process of its own."""
     command = [sys.executable, "-m", f"benchmarks.query.{module}", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def in_turn(question: Question, entered: Mapping[str, Contestant], near: float = NEAR) -> Mapping[str, Result]:
+def ask_in_turn(question: Question, contestants: Mapping[str, Contestant], near: float = NEAR) -> Mapping[str, Result]:
     """Every contestant's result on one question; the slow are asked less often."""
-    heard: dict[str, list[Reply]] = {name: [] for name in entered}
+    replies_by_name: dict[str, list[Reply]] = {name: [] for name in contestants}
     for turn in range(WARM + TIMED):
         constant = question.constant(turn)
-        for name, contestant in entered.items():
-            if asks(heard[name]):
-                heard[name].append(contestant.ask(question, constant))
-    exact = heard[FLOOR][0]
-    return {name: _result(replies, exact, near) for name, replies in heard.items()}
+        for name, contestant in contestants.items():
+            if should_ask_again(replies_by_name[name]):
+                replies_by_name[name].append(contestant.ask(question, constant))
+    exact = replies_by_name[FLOOR][0]
+    return {name: _summarize_replies(replies, exact, near) for name, replies in replies_by_name.items()}
 
 
-def asks(heard: Sequence[Reply]) -> bool:
+def should_ask_again(replies: Sequence[Reply]) -> bool:
     """Whether to go on; nobody is asked again what it failed in."""
-    if any("failure" in reply for reply in heard):
+    if any("failure" in reply for reply in replies):
         return False
-    return len(heard) < 2 or sum(reply["seconds"] for reply in heard) < PATIENCE
+    return len(replies) < 2 or sum(reply["seconds"] for reply in replies) < PATIENCE
 
 
-def _result(replies: Sequence[Reply], exact: Reply, near: float) -> Result:
+def _summarize_replies(replies: Sequence[Reply], exact: Reply, near: float) -> Result:
     failures = [reply["failure"] for reply in replies if "failure" in reply]
-    if not failures and not agree(replies[0]["numbers"], exact["numbers"], near):
+    if not failures and not is_close_to_exact(replies[0]["numbers"], exact["numbers"], near):
         failures = ["it answered another question"]
     if failures:
         return Result(failure=failures[0])
@@ -175,7 +177,7 @@ def _result(replies: Sequence[Reply], exact: Reply, near: float) -> Result:
     return Result(tuple(reply["seconds"] for reply in warm), "", replies[0]["seconds"], busy)
 
 
-def agree(private: Sequence[float], exact: Sequence[float], near: float = NEAR) -> bool:
+def is_close_to_exact(private: Sequence[float], exact: Sequence[float], near: float = NEAR) -> bool:
     """Whether an answer is about what it should be; the first constant leaves most rows in, so noise is small."""
     mean = statistics.fmean(exact)
     return len(private) == len(exact) and abs(statistics.fmean(private) - mean) <= near * mean

@@ -44,26 +44,26 @@ AT_ONCE = 10_000_000
 """Rows that are made and held at a time."""
 
 
-def people(rows: int, seed: int = 1) -> pa.Table:
+def generate_people(rows: int, seed: int = 1) -> pa.Table:
     """So many people, from one seed; incomes rise with age, so that leaving out a condition shows."""
-    draw = np.random.Generator(np.random.PCG64(seed))
-    age = np.clip(LEAST_AGE + draw.gamma(3.2, 9.5, rows), LEAST_AGE, GREATEST_AGE).astype(np.int32)
-    income = np.minimum(np.round(draw.lognormal(9.8 + age / 100, 0.8), 2), GREATEST_INCOME)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    age = np.clip(LEAST_AGE + generator.gamma(3.2, 9.5, rows), LEAST_AGE, GREATEST_AGE).astype(np.int32)
+    income = np.minimum(np.round(generator.lognormal(9.8 + age / 100, 0.8), 2), GREATEST_INCOME)
     weights = np.arange(len(REGIONS), 0, -1)
     return pa.table(
         {
             "age": age,
             "income": income,
-            "sex": pa.array(SEXES).take(pa.array(draw.integers(0, len(SEXES), rows))),
-            "region": pa.array(REGIONS).take(pa.array(draw.choice(len(REGIONS), rows, p=weights / weights.sum()))),
-            "education": pa.array(EDUCATIONS).take(pa.array(draw.integers(0, len(EDUCATIONS), rows))),
+            "sex": pa.array(SEXES).take(pa.array(generator.integers(0, len(SEXES), rows))),
+            "region": pa.array(REGIONS).take(pa.array(generator.choice(len(REGIONS), rows, p=weights / weights.sum()))),
+            "education": pa.array(EDUCATIONS).take(pa.array(generator.integers(0, len(EDUCATIONS), rows))),
         }
     )
 
 
-def write(rows: int, file: Path) -> None:
+def write_people(rows: int, file: Path) -> None:
     """Part by part, each from a seed of its own."""
-    parts = (people(min(AT_ONCE, rows - start), 1 + start // AT_ONCE) for start in range(0, rows, AT_ONCE))
+    parts = (generate_people(min(AT_ONCE, rows - start), 1 + start // AT_ONCE) for start in range(0, rows, AT_ONCE))
     first = next(parts)
     with pq.ParquetWriter(file, first.schema) as writer:
         writer.write_table(first)
@@ -73,7 +73,7 @@ def write(rows: int, file: Path) -> None:
 
 def main(folder: Path, rows: int) -> None:
     folder.mkdir(parents=True)
-    write(rows, folder / f"{TABLE}.parquet")
+    write_people(rows, folder / f"{TABLE}.parquet")
     (folder / f"{TABLE}.yaml").write_text(SCHEMA)
     start = time.perf_counter()
     with duckdb.connect(str(folder / f"{TABLE}.duckdb")) as connection:

@@ -27,7 +27,7 @@ COPY (
     FROM range({rows}) AS r(i)
 ) TO '{path}' (FORMAT parquet)
 """
-FORMS = (
+QUESTION_TEMPLATES = (
     "SELECT COUNT(*) FROM people WHERE age >= {age} AND income < {income}",
     "SELECT SUM(income) FROM people WHERE age < {age} AND income < {income}",
     "SELECT AVG(age) FROM people WHERE income >= {income} AND age <= {age}",
@@ -42,7 +42,7 @@ def write_people(folder: Path, rows: int) -> Path:
     return schema
 
 
-def questions(first: int = 0, step: int = 1) -> Iterator[str]:
+def generate_questions(first: int = 0, step: int = 1) -> Iterator[str]:
     """Counts, sums and means in turn, every one a question of its own."""
     for number in count(first, step):
-        yield FORMS[number % 3].format(age=20 + number // 3 % 60, income=1000 + number // 3 % 190_000)
+        yield QUESTION_TEMPLATES[number % 3].format(age=20 + number // 3 % 60, income=1000 + number // 3 % 190_000)

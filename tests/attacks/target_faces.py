@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from discreet import BudgetExceeded, Custodian, DiscreetError
 from discreet.service.config import DatasetConfig
 from discreet.service.store.tokens import create_token
-from support.inprocess_service import Served, config_in, served
+from support.inprocess_service import InProcessService, build_config, run_service
 
 Rows = Sequence[dict[str, Any]]
 Send = Callable[[str], None]
@@ -123,7 +123,7 @@ def ours(folder: Path, people: Sequence[str], **schema: object) -> Iterator[Ours
 class OverHTTP:
     """discreet as a service; every text that it has said is kept."""
 
-    service: Served
+    service: InProcessService
     heard: list[str] = field(default_factory=list)
 
     def token(self, analyst: str) -> str:
@@ -186,7 +186,7 @@ class OverHTTP:
 def over_http(folder: Path, people: Sequence[str], **schema: object) -> Iterator[OverHTTP]:
     """A service, in this process, with a table of these people."""
     data = DatasetConfig(write(folder / "data", people, **schema), 0.05)
-    with served(replace(config_in(folder, 20), datasets=(data,))) as service:
+    with run_service(replace(build_config(folder, 20), datasets=(data,))) as service:
         yield OverHTTP(service)
 
 

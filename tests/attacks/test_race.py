@@ -9,7 +9,7 @@ from threading import Barrier
 
 import weak_targets
 from discreet import BudgetExceeded, Ledger
-from support.ledger_stores import DATASET, ask, caps
+from support.ledger_stores import DATASET, build_caps, build_charge
 
 TOGETHER, ROOM = 40, 10
 
@@ -37,7 +37,7 @@ def test_it_fails_against_discreet(tmp_path: Path) -> None:
 
         def charge(number: int) -> bool:
             try:
-                return (one, other)[number % 2].charge(ask(number, "0.1"), caps(1)).charged
+                return (one, other)[number % 2].charge(build_charge(number, "0.1"), build_caps(1)).charged
             except BudgetExceeded:
                 return False
 

@@ -9,12 +9,23 @@ from typing import Any
 import pytest
 from benchmarks.__main__ import RESULTS
 from benchmarks.programs import PROGRAMS
-from benchmarks.seen import LESS, MORE, ROOT
+from benchmarks.results import LESS, MORE, ROOT
 
-from benchmarks import charts, page, past
+from benchmarks import capacity_plan, charts, page
 
 SEEN: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-NOT_PROGRAMS = {"__init__", "__main__", "charts", "machine", "measure", "page", "past", "programs", "seen", "peers"}
+NOT_PROGRAMS = {
+    "__init__",
+    "__main__",
+    "charts",
+    "machine",
+    "measure",
+    "page",
+    "capacity_plan",
+    "programs",
+    "results",
+    "peers",
+}
 
 
 def test_every_benchmark_is_a_program_and_on_the_page() -> None:
@@ -28,8 +39,8 @@ def test_every_benchmark_is_a_program_and_on_the_page() -> None:
 
 def test_the_pages_are_written_from_the_results() -> None:
     """Whoever types a figure by hand is found out."""
-    assert page.PAGE.read_text(encoding="utf-8") == page.text(SEEN)
-    assert past.PAGE.read_text(encoding="utf-8") == past.text(SEEN)
+    assert page.PAGE.read_text(encoding="utf-8") == page.format_page(SEEN)
+    assert capacity_plan.PAGE.read_text(encoding="utf-8") == capacity_plan.format_page(SEEN)
 
 
 def test_every_picture_is_there_and_small() -> None:
@@ -76,12 +87,12 @@ def table(better: str, cells: list[object], apart: tuple[str, ...] = ()) -> dict
 )
 def test_who_wins(better: str, cells: list[object], mark: str, words: str) -> None:
     told = table(better, cells)
-    assert page.verdict(told, told["rows"][0]) == (mark, words)
+    assert page.judge_row(told, told["rows"][0]) == (mark, words)
 
 
 def test_a_floor_does_not_compete() -> None:
     told = table(LESS, [2.0, 1.0, 3.0], apart=("one",))
-    assert page.verdict(told, told["rows"][0]) == (page.WON, "wins, two 1.5 times")
+    assert page.judge_row(told, told["rows"][0]) == (page.WON, "wins, two 1.5 times")
 
 
 def test_losses_are_told_first_and_in_bold() -> None:
@@ -89,7 +100,7 @@ def test_losses_are_told_first_and_in_bold() -> None:
     line = {"name": "a bar", "figure": 9.0, "unit": "s", "bar": 1.0, "least": False, "beside": "", "cleared": False}
     run = {"tables": [table(LESS, [3.0, 1.0, 2.0])], "lines": [line], "notes": [], "command": "c", "seconds": 1.0}
     run |= {"when": "2026-01-01", "load": 0.5, "machine": {"cores": "2"}, "versions": {}}
-    text = page.text({"kernel": run})
+    text = page.format_page({"kernel": run})
     lost = text[text.index("## Where discreet loses") : text.index("{#kernel}")]
     assert "t: a question (one, 3 times; ahead of 0 of 2)." in lost
     assert "a bar: 9 s, at most 1" in lost
@@ -99,17 +110,17 @@ def test_losses_are_told_first_and_in_bold() -> None:
 
 
 def test_what_one_row_more_costs_is_that_of_the_last_two_sizes() -> None:
-    assert past.step([10, 100, 200], [7.0, 50.0, 150.0]) == pytest.approx(1)
-    assert past.step([10], [5.0]) == pytest.approx(0.5)
-    assert past.step([10, 100], [9.0, 1.0]) == pytest.approx(0.01)
+    assert capacity_plan.compute_marginal_cost([10, 100, 200], [7.0, 50.0, 150.0]) == pytest.approx(1)
+    assert capacity_plan.compute_marginal_cost([10], [5.0]) == pytest.approx(0.5)
+    assert capacity_plan.compute_marginal_cost([10, 100], [9.0, 1.0]) == pytest.approx(0.01)
 
 
 def test_a_scan_is_extrapolated_by_its_rows() -> None:
     """40 bytes and a microsecond of two cores a row: 400 GB, 20,000 core seconds, a task for each 128 MB."""
     facts = {"sizes": [1000, 2000], "read": {"q": [40_000, 80_000]}, "seconds": {"q": [1.0, 1.001]}}
     facts |= {"shuffled": {"q": [60, 60]}, "shuffles": {"q": [1, 1]}}
-    (scan,) = past.scans(facts)
-    assert (past.size(scan.read), scan.tasks) == ("400 GB", 2981)
+    (scan,) = capacity_plan.list_scans(facts)
+    assert (capacity_plan.format_bytes(scan.read), scan.tasks) == ("400 GB", 2981)
     assert scan.core_seconds == pytest.approx(20_000)
     assert scan.shuffled == pytest.approx(30 * scan.tasks)
-    assert past.executors(scan.core_seconds) == 120_564
+    assert capacity_plan.count_executors(scan.core_seconds) == 120_564

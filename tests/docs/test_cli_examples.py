@@ -6,11 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from documentation.reference_cli import commands as all_commands
+from documentation.reference_cli import list_commands as all_commands
 from typer.core import TyperGroup
 
 from discreet.cli.main import EXAMPLES
-from support.command_line import discreet, done, write_registry
+from support.command_line import run_discreet, run_successfully, write_registry
 
 SERVED = "datasets:\n  - schema: work/registry.yaml\n"
 NOT_RUN = {"serve": "until it is stopped", "token revoke": "an id of a token that there is"}
@@ -22,7 +22,7 @@ def test_every_command_has_one_and_shows_it() -> None:
     for name, command in named.items():
         assert f"\n  {EXAMPLES[name]}\n" in (command.epilog or ""), name
         assert EXAMPLES[name].startswith(f"discreet {name}")
-        assert f"    {EXAMPLES[name]}" in done(*name.split(), "--help").out
+        assert f"    {EXAMPLES[name]}" in run_successfully(*name.split(), "--help").out
 
 
 def test_examples_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,13 +32,13 @@ def test_examples_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "service.yaml").write_text(SERVED)
     for name, line in EXAMPLES.items():
         if name not in NOT_RUN:
-            outcome = discreet(*shlex.split(line)[1:])
+            outcome = run_discreet(*shlex.split(line)[1:])
             assert outcome.code == 0, (line, outcome)
 
 
 @pytest.mark.parametrize("name", NOT_RUN)
 def test_those_that_are_not_run_are_read(name: str) -> None:
     """With one option more that there is not, which is all that is refused."""
-    refused = discreet(*shlex.split(EXAMPLES[name])[1:], "--not-there")
+    refused = run_discreet(*shlex.split(EXAMPLES[name])[1:], "--not-there")
     assert refused.code == 2
     assert "--not-there" in refused.err

@@ -25,7 +25,7 @@ COMMAND = re.compile(r"^  \S*/discreet .*$", re.MULTILINE)
 def run(folder: Path) -> str:
     words = ["-m", "demo", "--folder", str(folder), "--patients", str(PATIENTS)]
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-    done = fork_server.run(words, ROOT, environment)
+    done = fork_server.run_forked(words, ROOT, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -78,12 +78,12 @@ def check_page(folder: Path) -> None:
 def test_what_the_demo_calls_the_truth_is_true(tmp_path: Path) -> None:
     """At an epsilon that leaves no noise to speak of, the product says the same."""
     work = registry.prepare(tmp_path / "work", PATIENTS, fresh=False)
-    registry.write(work)
+    registry.write_registry_files(work)
     text = (
         work.schema.read_text().replace("epsilon: 3,", "epsilon: 1000000,").replace("epsilon: 1,", "epsilon: 1000000,")
     )
     work.schema.write_text(text)
-    rows = registry.rows(work)
+    rows = registry.read_registry(work)
     count, _, mean, _, median, groups, _ = questions.QUESTIONS
     with Custodian.open(work.schema) as custodian:
         told = [custodian.answer(one.sql, 10_000) for one in (count, mean, median, groups)]
@@ -132,7 +132,17 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.
 def test_no_text_of_the_page_is_read_as_html() -> None:
     """Whatever a message says."""
     harm = "<script>alert(1)</script>\" onload='x"
-    made = page.paragraph(harm) + page.table(["a"], [[harm]]) + page.links({harm: harm}) + page.facts({harm: harm})
-    made += page.quoted(harm) + page.asked(harm, harm, harm) + page.figure("", harm) + page.section(harm)
+    made = (
+        page.format_paragraph(harm)
+        + page.format_table(["a"], [[harm]])
+        + page.format_links({harm: harm})
+        + page.format_facts({harm: harm})
+    )
+    made += (
+        page.format_quote(harm)
+        + page.format_question(harm, harm, harm)
+        + page.format_figure("", harm)
+        + page.format_section(harm)
+    )
     assert "<script" not in made
     assert "onload='" not in made

@@ -43,7 +43,7 @@ def needed(page: Path) -> str | None:
 @pytest.fixture
 def server() -> str:
     """Forks pages, and what they type."""
-    return fork_server.shared()
+    return fork_server.start_shared_server()
 
 
 def shown_pages() -> Iterator[ParameterSet]:
@@ -66,7 +66,7 @@ def test_every_block_of_every_page_runs(
         environment |= libpq(request.getfixturevalue("postgres"))
     elif needed(shown) == "spark":
         external_services.require(
-            "spark", *external_services.absent_modules("pyspark"), *external_services.absent_programs("java")
+            "spark", *external_services.list_absent_modules("pyspark"), *external_services.list_absent_programs("java")
         )
         environment["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options '{external_services.SHORT_LIVED}' pyspark-shell"
     words = [str(ROOT / "tests/support/run_page.py"), str(shown), str(tmp_path)]
@@ -207,7 +207,7 @@ def test_a_page_that_does_not_do_what_it_shows_is_caught(text: str, says: str, t
     """Another output, another exit code, and blocks that nobody runs."""
     (tmp_path / "page.md").write_text(text)
     with pytest.raises(SystemExit, match=re.escape(says)):
-        run_page.run(tmp_path / "page.md", tmp_path)
+        run_page.run_page(tmp_path / "page.md", tmp_path)
 
 
 def test_a_page_is_one_program_in_one_folder(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_page_is_one_program_in_one_folder(tmp_path: Path) -> None:
         '```text\n2\n```\n\n```sh\ncat told.yaml\n```\n\n```text title="for example"\nanything\n```\n'
     )
     (tmp_path / "page.md").write_text(text)
-    run_page.run(tmp_path / "page.md", tmp_path)
+    run_page.run_page(tmp_path / "page.md", tmp_path)
     assert (tmp_path / ".printed").read_text() == "a: 1\n"
 
 
@@ -236,13 +236,16 @@ def test_the_picture_of_the_attack_shows_its_numbers() -> None:
 
     committed = attack.PICTURE.read_text()
     shapes = [
-        re.findall(r'<path aria-label="([^"]*)"[^>]* d="([^"]*)"', text) for text in (committed, attack.picture())
+        re.findall(r'<path aria-label="([^"]*)"[^>]* d="([^"]*)"', text) for text in (committed, attack.draw_picture())
     ]
     assert shapes[0] == shapes[1]
-    assert len(shapes[0]) >= len(attack.TIMES) + len(attack.drawn())
-    assert [label for label in attack.labels() if label not in committed] == []
-    assert all(abs(dot["ratio"] - attack.log_ratio(dot["x"], attack.DRAWN)) < 0.15 for dot in attack.drawn())
-    assert 2.5 < max(dot["ratio"] for dot in attack.drawn()) < attack.bound(attack.DRAWN)
+    assert len(shapes[0]) >= len(attack.TIMES) + len(attack.draw_ratios())
+    assert [label for label in attack.list_labels() if label not in committed] == []
+    assert all(
+        abs(dot["ratio"] - attack.compute_log_ratio(dot["x"], attack.DRAWN_TIMES)) < 0.15
+        for dot in attack.draw_ratios()
+    )
+    assert 2.5 < max(dot["ratio"] for dot in attack.draw_ratios()) < attack.compute_bound(attack.DRAWN_TIMES)
 
 
 def test_the_version_is_that_of_the_package() -> None:

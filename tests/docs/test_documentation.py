@@ -22,13 +22,13 @@ import yaml
 from documentation import (
     hooks,
     links,
-    notes,
     reference_cli,
     reference_errors,
     reference_http,
     reference_python,
     reference_schema,
     reference_settings,
+    repository_pages,
 )
 
 import discreet
@@ -47,13 +47,18 @@ VARIABLE = re.compile(r"\bDISCREET_[A-Z]+\b")
 
 
 def test_every_command_and_option_has_help_and_is_on_its_page() -> None:
-    found = list(reference_cli.commands())
-    page = reference_cli.text()
-    assert reference_cli.undocumented(found) == []
+    found = list(reference_cli.list_commands())
+    page = reference_cli.format_page()
+    assert reference_cli.list_undocumented(found) == []
     assert len(found) > 20
     assert [name for name, _ in found if f"## `{name}` " not in page] == []
     for name, command in found:
-        options = [option for one in reference_cli.shown(command) for option in one.opts if option.startswith("-")]
+        options = [
+            option
+            for one in reference_cli.list_shown_parameters(command)
+            for option in one.opts
+            if option.startswith("-")
+        ]
         assert [(name, option) for option in options if not on_section(page, name, option)] == []
 
 
@@ -74,20 +79,20 @@ def test_a_command_without_help_is_caught() -> None:
     def told(given: str = typer.Option("", help="What is given.")) -> None:
         """Say what was given."""
 
-    found = list(reference_cli.commands(typer.main.get_group(made), "made"))
-    assert reference_cli.undocumented(found[1:]) == ["made silent", "made silent --given"]
+    found = list(reference_cli.list_commands(typer.main.get_group(made), "made"))
+    assert reference_cli.list_undocumented(found[1:]) == ["made silent", "made silent --given"]
 
 
 def test_every_exit_code_is_told() -> None:
-    codes = {kind.exit_code for kind in reference_errors.kinds()}
-    assert set(reference_cli.exit_codes()) == {0, 130, *codes}
+    codes = {kind.exit_code for kind in reference_errors.list_kinds()}
+    assert set(reference_cli.list_exit_codes()) == {0, 130, *codes}
 
 
 def test_every_route_and_field_is_described_and_on_its_page() -> None:
-    document, allowed = reference_http.service()
-    page = reference_http.text()
-    told = list(reference_http.operations(document))
-    assert reference_http.undocumented(document) == []
+    document, allowed = reference_http.build_service_document()
+    page = reference_http.format_page()
+    told = list(reference_http.list_operations(document))
+    assert reference_http.list_undocumented(document) == []
     assert len(told) > 40
     assert [path for method, path, _ in told if f"`{path}`" not in page and f"`{method} {path}`" not in page] == []
     assert [(method, path) for method, path, _ in told if (method, path) not in allowed] == []
@@ -96,11 +101,11 @@ def test_every_route_and_field_is_described_and_on_its_page() -> None:
 def test_a_route_without_words_is_caught() -> None:
     body = {"content": {"application/json": {"schema": {"properties": {"shape": {"type": "string"}}}}}}
     document = {"paths": {"/a": {"get": {"description": "Told."}, "post": {"requestBody": body}}}}
-    assert reference_http.undocumented(document) == ["POST /a", "POST /a shape"]
+    assert reference_http.list_undocumented(document) == ["POST /a", "POST /a shape"]
 
 
 def test_who_may_use_a_route_is_read_from_the_route() -> None:
-    _, allowed = reference_http.service()
+    _, allowed = reference_http.build_service_document()
     assert allowed["GET", "/health"] == "everybody, without a token"
     assert allowed["POST", "/v1/tokens"] == allowed["POST", "/v1/datasets/{dataset}/releases"] == "custodians"
     assert allowed["POST", "/v1/datasets/{dataset}/answers"] == "whoever may ask the data set"
@@ -109,7 +114,7 @@ def test_who_may_use_a_route_is_read_from_the_route() -> None:
 
 def test_every_key_of_the_schema_is_described() -> None:
     told = reference_schema.PARTS, reference_schema.WORDS
-    assert reference_schema.undocumented(*told) == []
+    assert reference_schema.list_undocumented(*told) == []
     described = {known for known, _ in reference_schema.PARTS.values()}
     assert described == {value for value in vars(schema_yaml).values() if isinstance(value, MappingKeys)}
 
@@ -118,25 +123,25 @@ def test_a_key_without_words_is_caught() -> None:
     """And so are words about a key that is gone."""
     parts = {"The file": (MappingKeys(("name", "colour")), "")}
     words = {"The file": {"name": ("what it is called", "", "a"), "size": ("how large", "", "1")}}
-    assert reference_schema.undocumented(parts, words) == ["The file: colour", "The file: size, which is no key"]
+    assert reference_schema.list_undocumented(parts, words) == ["The file: colour", "The file: size, which is no key"]
 
 
 def test_every_example_of_the_schema_is_one() -> None:
     """Each is what YAML reads as a mapping of that key."""
-    examples = re.findall(r"`(\w+: [^`]+)` \|$", reference_schema.text(), re.MULTILINE)
+    examples = re.findall(r"`(\w+: [^`]+)` \|$", reference_schema.format_page(), re.MULTILINE)
     assert len(examples) > 30
     assert [one for one in examples if list(yaml.safe_load(one)) != [one.partition(":")[0]]] == []
 
 
 def test_every_setting_is_described() -> None:
-    assert reference_settings.undocumented(reference_settings.PARTS, reference_settings.WORDS) == []
+    assert reference_settings.list_undocumented(reference_settings.PARTS, reference_settings.WORDS) == []
     described = {known for known, _, _ in reference_settings.PARTS.values()}
     assert described == {value for value in vars(config).values() if isinstance(value, MappingKeys)}
 
 
 def test_a_setting_without_words_is_caught() -> None:
     parts = {"limits": (MappingKeys(("rate", "height")), None, "")}
-    found = reference_settings.undocumented(parts, {"limits": {"rate": "a second", "depth": "gone"}})
+    found = reference_settings.list_undocumented(parts, {"limits": {"rate": "a second", "depth": "gone"}})
     assert found == ["limits: height", "limits: depth, which is no setting"]
 
 
@@ -150,10 +155,10 @@ def test_every_variable_of_the_environment_is_described() -> None:
 
 
 def test_every_error_is_described() -> None:
-    page = reference_errors.text()
+    page = reference_errors.format_page()
     names = {name for name in discreet.__all__ if getattr(discreet, name).__module__ == "discreet.errors"}
-    assert reference_errors.undocumented(reference_errors.kinds()) == []
-    assert {kind.__name__ for kind in reference_errors.kinds()} == names
+    assert reference_errors.list_undocumented(reference_errors.list_kinds()) == []
+    assert {kind.__name__ for kind in reference_errors.list_kinds()} == names
     assert [name for name in names if f"## `{name}` " not in page] == []
     assert [sort.name for sort in PROBLEM_TYPES if f"`{sort.uri}`" not in page] == []
 
@@ -163,15 +168,15 @@ def test_an_error_that_does_not_say_what_to_do_is_caught() -> None:
         """It went wrong."""
 
     strange = ProblemType("strange", 418, "Strange")
-    assert reference_errors.undocumented([Terse], (strange,)) == ["Terse", "strange"]
+    assert reference_errors.list_undocumented([Terse], (strange,)) == ["Terse", "strange"]
 
 
 def test_every_public_name_is_on_its_page_once() -> None:
     grouped = [name for names in reference_python.GROUPS.values() for name in names]
     assert sorted(grouped) == discreet.__all__
-    everything = reference_python.everything()
-    page = reference_python.text()
-    assert reference_python.undocumented(everything) == []
+    everything = reference_python.collect_names()
+    page = reference_python.format_page()
+    assert reference_python.list_undocumented(everything) == []
     assert [name for name in everything if page.count(f"### `{name}` ") != 1] == []
 
 
@@ -189,7 +194,7 @@ def test_a_name_without_words_is_caught() -> None:
         """Says so."""
 
     Silent.__module__ = Told.__module__ = "discreet.made_up"
-    found = reference_python.undocumented({"Silent": Silent, "Told": Told})
+    found = reference_python.list_undocumented({"Silent": Silent, "Told": Told})
     assert found == ["Silent", "Silent.speak", "Told.speak"]
 
 
@@ -197,33 +202,37 @@ def test_a_long_signature_has_a_line_for_each_parameter() -> None:
     def long(first: int, *, second: str = "x" * 50, third: str = "y" * 50) -> list[int]:
         raise NotImplementedError
 
-    told = reference_python.signature("long", long)
+    told = reference_python.format_signature("long", long)
     parts = ["    first: int,", "    *,", f"    second: str = '{'x' * 50}',", f"    third: str = '{'y' * 50}',"]
     assert told.splitlines() == ["long(", *parts, ") -> list[int]"]
 
 
 def test_every_proof_note_is_a_page_and_on_the_list() -> None:
-    page = notes.text()
-    assert notes.undocumented(list(notes.proofs())) == []
-    assert len(notes.proofs()) > 25
-    assert [there for there in notes.proofs().values() if there.removeprefix("reference/") not in page] == []
+    page = repository_pages.format_page()
+    assert repository_pages.list_undocumented(list(repository_pages.list_proofs())) == []
+    assert len(repository_pages.list_proofs()) > 25
+    assert [
+        there for there in repository_pages.list_proofs().values() if there.removeprefix("reference/") not in page
+    ] == []
 
 
 def test_a_note_of_another_name_is_of_the_module_that_leads_to_it() -> None:
     note = "src/discreet/mechanisms/degradation.md"
-    found = notes.module(note)
+    found = repository_pages.find_module(note)
     assert found is not None
     assert found.name == "discrete_laplace.py"
-    assert notes.summary(note) == "Turn a discrete Laplace answer into one of a smaller epsilon, exactly."
+    assert (
+        repository_pages.read_summary(note) == "Turn a discrete Laplace answer into one of a smaller epsilon, exactly."
+    )
 
 
 def test_a_note_beside_no_module_is_caught() -> None:
-    assert notes.undocumented(["README.md"]) == ["README.md"]
+    assert repository_pages.list_undocumented(["README.md"]) == ["README.md"]
 
 
 def test_a_note_is_read_as_its_host_reads_it() -> None:
     """Lists need no empty line before them, and underscores in formulas and addresses stay."""
-    made = notes.readable("x'_i <= x_{j} holds:\n- a *b*\n- c\n\n[d](e_f.md)\n")
+    made = repository_pages.escape_for_site("x'_i <= x_{j} holds:\n- a *b*\n- c\n\n[d](e_f.md)\n")
     assert made == "x'\\_i <= x\\_{j} holds:\n\n- a *b*\n- c\n\n[d](e_f.md)\n"
 
 
@@ -236,16 +245,18 @@ def test_links_between_files_become_links_between_pages() -> None:
     text = (
         "[see](../SECURITY.md#scope), [`Prior`](../src/discreet/priors/prior.py), [a](https://a.example), `[x](y.md)`"
     )
-    made = links.rewritten(text, "docs/asking.md", "asking.md", pages)
+    made = links.rewrite_links(text, "docs/asking.md", "asking.md", pages)
     assert made == "[see](reference/security.md#scope), `Prior`, [a](https://a.example), `[x](y.md)`"
-    back = links.rewritten("[ask](docs/asking.md) ![p](docs/attack.svg)", "SECURITY.md", pages["SECURITY.md"], pages)
+    back = links.rewrite_links(
+        "[ask](docs/asking.md) ![p](docs/attack.svg)", "SECURITY.md", pages["SECURITY.md"], pages
+    )
     assert back == "[ask](../asking.md) ![p](../attack.svg)"
 
 
 @pytest.mark.parametrize("target", ["../src/discreet/nothing.py", "../../elsewhere.md"])
 def test_a_link_to_what_is_not_in_the_repository_is_refused(target: str) -> None:
-    with pytest.raises(links.Broken, match=re.escape(target)):
-        links.rewritten(f"[see]({target})", "docs/asking.md", "asking.md", {})
+    with pytest.raises(links.BrokenLink, match=re.escape(target)):
+        links.rewrite_links(f"[see]({target})", "docs/asking.md", "asking.md", {})
 
 
 @pytest.mark.parametrize("name", TOP)

@@ -19,7 +19,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     """What a script prints in a folder of its own, with little in its environment; forked, since imports take long."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder), "PYTHONWARNINGS": "error"}
     environment |= {name: os.environ[name] for name in (BOARD, "PYTHONPATH")}  # what it starts draws from a seed too
-    done = fork_server.run([str(EXAMPLES / name), *arguments], folder, environment)
+    done = fork_server.run_forked([str(EXAMPLES / name), *arguments], folder, environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -74,7 +74,7 @@ def test_census_release(tmp_path: Path) -> None:
     assert [row for row in made if row["age"] and int(row["age"]) < 16 and row["work"] not in {"none", ""}] == []
     assert "Spent: 1.5 of 2; the DP total no longer describes all disclosure." in said
     verify = ["-m", "discreet", "verify", "close.csv", "--original", "census.yaml"]
-    verified = fork_server.run(verify, tmp_path, os.environ)
+    verified = fork_server.run_forked(verify, tmp_path, os.environ)
     assert "t-closeness with t 2 under the ratio distance holds" in verified.stdout, verified.stderr
 
 

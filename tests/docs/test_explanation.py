@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from documentation.pictures_explanation import FOLDER, pictures
+from documentation.pictures_explanation import FOLDER, draw_pictures
 
 from discreet import Guarantee
 from discreet.custodian.rehearsal import REHEARSAL_NOTE
@@ -17,7 +17,7 @@ PAGES = sorted((Path(__file__).parents[2] / "docs" / "explanation").glob("*.md")
 def test_every_picture_is_drawn_and_shown() -> None:
     """What the pages show is what is drawn, each an SVG that says in words what is seen."""
     shown = {name for page in PAGES for name in re.findall(rf"\(\.\./({FOLDER}/[^)]+)\)", page.read_text("utf-8"))}
-    drawn = pictures()
+    drawn = draw_pictures()
     assert len(shown) > 5
     assert shown == set(drawn)
     roots = [ElementTree.fromstring(svg) for svg in drawn.values()]

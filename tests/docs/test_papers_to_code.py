@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from documentation import papers
-from papers.tables import tables
+from papers.tables import list_tables
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = papers.documents()
+DOCUMENTS = papers.read_documents()
 EVERY = [section for _, sections in DOCUMENTS.values() for section in sections]
 WITHOUT_CODE = re.compile(r"no code\.$|^No code\.$|^See its parts\.$|once more|\]\(explanation/")
 
@@ -26,13 +26,13 @@ def defined(path: Path) -> frozenset[str]:
 
 def test_the_page_is_made_of_the_data() -> None:
     """`python documentation/papers.py` writes it."""
-    assert papers.PAGE.read_text(encoding="utf-8") == papers.page()
+    assert papers.PAGE.read_text(encoding="utf-8") == papers.format_page()
 
 
 @pytest.mark.parametrize("document", papers.SECTIONS)
 def test_every_section_is_there_once_and_in_its_order(document: str) -> None:
     found = [section.at for section in DOCUMENTS[document][1]]
-    outline = [at for part in papers.SECTIONS[document].split() for at in papers.numbered(part)]
+    outline = [at for part in papers.SECTIONS[document].split() for at in papers.expand_numbers(part)]
     assert found == outline
 
 
@@ -41,12 +41,12 @@ def test_every_statement_stands_in_one_section(document: str) -> None:
     """Definitions, theorems, algorithms, tables and figures: none is left out and none is there twice."""
     found = [statement for section in DOCUMENTS[document][1] for statement in section.statements]
     stated = papers.STATEMENTS[document].items()
-    assert sorted(found) == sorted(f"{kind} {at}" for kind, numbers in stated for at in papers.numbered(numbers))
+    assert sorted(found) == sorted(f"{kind} {at}" for kind, numbers in stated for at in papers.expand_numbers(numbers))
 
 
 def test_files_and_names_exist() -> None:
     """Modules, and the names in them."""
-    named = [(ROOT / papers.place(file), names) for section in EVERY for file, names in section.names]
+    named = [(ROOT / papers.get_repository_path(file), names) for section in EVERY for file, names in section.names]
     assert len(named) > 100
     assert [path for path, _ in named if not path.is_file()] == []
     assert [(path.name, name) for path, names in named for name in names if name not in defined(path)] == []
@@ -73,15 +73,15 @@ def test_every_correction_has_its_section() -> None:
         *re.findall(r"^\| (\d\.\d+) \|", text, re.MULTILINE),
         *re.findall(r"^\*\*(\d\.\d)\.", text, re.MULTILINE),
     }
-    numbers |= set(papers.anchors()) - {number.split(".")[0] for number in numbers}
+    numbers |= set(papers.list_errata_anchors()) - {number.split(".")[0] for number in numbers}
     assert {number for section in EVERY for number in section.errata} == numbers
 
 
 def test_every_reproduced_figure_has_its_section() -> None:
     """The names of `python -m papers`, each once."""
     found = [name for section in EVERY for name in section.reproduced]
-    assert sorted(found) == sorted(table.name for table in tables())
+    assert sorted(found) == sorted(table.name for table in list_tables())
 
 
 def test_numbers_are_counted_up() -> None:
-    assert list(papers.numbered("1-3 2.9-2.11 A")) == ["1", "2", "3", "2.9", "2.10", "2.11", "A"]
+    assert list(papers.expand_numbers("1-3 2.9-2.11 A")) == ["1", "2", "3", "2.9", "2.10", "2.11", "A"]

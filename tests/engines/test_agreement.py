@@ -59,10 +59,10 @@ def cases(queries: int, tables: int) -> Iterator[tuple[dirty_tables.Table, list[
     random = Random(20)
     found = 0
     while found < tables:
-        table = dirty_tables.table(random, random.choice([40, 100, 200]))
+        table = dirty_tables.generate_table(random, random.choice([40, 100, 200]))
         if registrable(table):
             found += 1
-            yield table, [dirty_tables.plan(random, table.schema) for _ in range(queries // tables)]
+            yield table, [dirty_tables.generate_plan(random, table.schema) for _ in range(queries // tables)]
 
 
 def registrable(table: dirty_tables.Table) -> bool:

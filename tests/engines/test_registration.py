@@ -355,14 +355,16 @@ def assert_alike(engine: Engine, seed: int, rows: int) -> None:
 @cache
 def dirty_case(seed: int, rows: int) -> tuple[Schema, pa.Table, Outcome]:
     """A random table, and what the plain loop reads of it: the same for every engine."""
-    made = dirty_tables.table(Random(seed), rows)
+    made = dirty_tables.generate_table(Random(seed), rows)
     table = pa.table({name: pa.array([row[name] for row in made.rows], pa.string()) for name in made.rows[0]})
     return made.schema, table, in_memory(made.schema, made.rows)
 
 
 def test_units_gone_through_in_parts_keep_the_same_rows(tmp_path: Path) -> None:
     """As they are where a table does not fit memory."""
-    made = next(made for made in (dirty_tables.table(Random(seed), 300) for seed in count()) if made.schema.unit)
+    made = next(
+        made for made in (dirty_tables.generate_table(Random(seed), 300) for seed in count()) if made.schema.unit
+    )
     table = pa.table({name: pa.array([row[name] for row in made.rows], pa.string()) for name in made.rows[0]})
     report = register_duckdb(made.schema, table, tmp_path / "parts.duckdb", KEY, max_values=500)
     assert report == in_memory(made.schema, made.rows)[1]

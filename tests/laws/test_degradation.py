@@ -24,7 +24,7 @@ from discreet.planner.plan import Plan, list_independent_noises
 from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql
 from discreet.verification import assert_fits
-from support.ledger_stores import DATASET, ask, caps, spent_of
+from support.ledger_stores import DATASET, build_caps, build_charge, list_spent
 from support.small_tables import schema
 
 __all__ = ["people"]  # a fixture
@@ -197,13 +197,13 @@ def _variances(one: object, cells: int) -> np.ndarray[tuple[int], np.dtype[np.fl
 
 def _live(chance: random.Random, folder: Path) -> int:
     """One random history of two analysts: nobody pays more than was offered, unless by consent."""
-    limits, degraded = caps(4, analyst=3), 0
+    limits, degraded = build_caps(4, analyst=3), 0
     with Ledger.open(folder / "ledger.db") as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         for _ in range(12):
             number, analyst = chance.randrange(3), chance.choice(["ann", "bob"])
             epsilon = chance.choice(["0.01", "0.05", "0.2", "0.5", "1"])
-            charge = ask(
+            charge = build_charge(
                 number,
                 epsilon,
                 analyst=analyst,
@@ -211,15 +211,15 @@ def _live(chance: random.Random, folder: Path) -> int:
                 any_price=chance.random() < 0.1,
                 degradable=number != 2,
             )
-            before = [spent_of(ledger, limits, owner)["dp"] for owner in (None, analyst)]
+            before = [list_spent(ledger, limits, owner)["dp"] for owner in (None, analyst)]
             offer = ledger.find_offer(charge)
             try:
                 receipt = ledger.charge(charge, limits)
             except BudgetExceeded:
-                assert [spent_of(ledger, limits, owner)["dp"] for owner in (None, analyst)] == before
+                assert [list_spent(ledger, limits, owner)["dp"] for owner in (None, analyst)] == before
                 continue
             paid = [
-                spent_of(ledger, limits, owner)["dp"] - was  # type: ignore[operator]
+                list_spent(ledger, limits, owner)["dp"] - was  # type: ignore[operator]
                 for owner, was in zip((None, analyst), before, strict=True)
             ]
             assert charge.any_price or paid[1] <= charge.epsilon

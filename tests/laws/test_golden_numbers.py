@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers.book_gaussian import find_failing_epsilon
 from papers.continuous import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
@@ -20,9 +21,8 @@ from papers.continuous import (
     compute_largest_alpha,
     find_admissible_range,
 )
-from papers.ground_gaussian import fails_above
-from papers.linear import printed_theorem_2
-from papers.refinement_delta import Printed
+from papers.linear_refinement import compute_printed_theorem_2
+from papers.refinement_delta import PrintedRefinement
 from test_distance import SPORT as SPORT_PARENTS
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Staircase, Taxonomy, microaggregate, refine, rho
@@ -134,7 +134,7 @@ def ed(kind: str) -> object:
     sound = Refinement.of(prior, LN2, delta=0.2, up=1.5)
     asked = {"about": "individual"} if kind == "ind.published_delta" else {"up": 1.5}
     made = Refinement.of(prior, LN2, delta=0.2, **asked)
-    printed = Printed(prior, made.epsilon, made.about, made.neighbors, made.distance, made.delta, made.up)
+    printed = PrintedRefinement(prior, made.epsilon, made.about, made.neighbors, made.distance, made.delta, made.up)
     if kind == "ind.published_delta":
         return float(exact_delta(printed.distribution(0.5).law(), printed.distribution(None).law(), ratio))
     if kind == "stat.published_delta":
@@ -209,7 +209,7 @@ def idp(kind: str) -> object:
 
 def gauss(kind: str, inputs: dict) -> float:
     if kind.startswith("book.fails_above"):
-        return fails_above(inputs["delta"])
+        return find_failing_epsilon(inputs["delta"])
     made = Gaussian.calibrated if kind.startswith("analytic") else Gaussian.of_the_book
     return made(inputs["eps"], inputs["delta"]).sigma
 
@@ -256,7 +256,7 @@ def lin(kind: str, inputs: dict) -> object:
     return {
         "ex1.limit": lambda: rho(*SUM_OF_TWO, 1, [1], [1, 0], [0]),
         "ex1.x10": lambda: math.log(refined_density(inputs["x1"] - inputs["mu1"]) / refined_density(inputs["x1"])),
-        "theorem2.ex1.printed": lambda: sorted(printed_theorem_2(sign) for sign in (1, -1)),
+        "theorem2.ex1.printed": lambda: sorted(compute_printed_theorem_2(sign) for sign in (1, -1)),
     }[kind]()
 
 

@@ -53,8 +53,19 @@ from discreet.mechanisms.staircase import Staircase
 from discreet.priors.prior import Prior
 from discreet.query.query import Aggregate
 from discreet.query.validate import parse_question
-from support.random_questions import Ask, Pair, Tried, by_sql, changed, opened, try_plan, try_plans
-from support.real_losses import Boxes, Corners, Gauss, Laplace, Profile, Seeded, Stairs, flipped, law_of, weighed
+from support.random_questions import Ask, Pair, TrialResults, ask_by_sql, change_query, open_pair, try_plan, try_plans
+from support.real_losses import (
+    Boxes,
+    Corners,
+    Gauss,
+    Laplace,
+    Profile,
+    SeededEntropy,
+    Stairs,
+    compute_flip_logs,
+    compute_weighted_logs,
+    get_law,
+)
 
 PLANS = int(os.environ.get("DISCREET_PLANS", "3200"))
 RARE = 1e-10
@@ -66,8 +77,8 @@ RARE = 1e-10
 def test_no_random_plan_loses_more_than_it_claims(tmp_path: Path) -> None:
     """A few plans through every way; all draws are decided by a seed."""
     tried = try_plans(tmp_path, seed=23, pairs=2, each=30, served=2)
-    assert not tried.faults, "\n".join([*tried.faults, tried.table()])
-    assert tried.ratio > 0.99, tried.table()
+    assert not tried.faults, "\n".join([*tried.faults, tried.format_table()])
+    assert tried.ratio > 0.99, tried.format_table()
 
 
 @pytest.mark.soak
@@ -77,8 +88,8 @@ def test_thousands_of_random_plans(tmp_path: Path) -> None:
     tried = try_plans(
         tmp_path, seed=int(os.environ.get("DISCREET_SEED", "2024")), pairs=PLANS // each, each=each, served=2
     )
-    print(tried.table())
-    assert not tried.faults, "\n".join([*tried.faults, tried.table()])
+    print(tried.format_table())
+    assert not tried.faults, "\n".join([*tried.faults, tried.format_table()])
     assert tried.ratio > 0.99
     missing = [name for name in MECHANISMS if not any(name in own for own in tried.mechanisms)]
     assert not missing, missing
@@ -130,7 +141,7 @@ def small(folder: Path, neighbors: str, **more: Any) -> AbstractContextManager[P
         {"pid": "one", "x": x, "sex": sex, "city": city} for x, sex, city in (("0", "F", "Oslo"), ("9", "M", "Rome"))
     )
     tables = ([*others, low], [*others, high]) if neighbors == "replace-one" else (others, [*others, high])
-    return opened(folder, made | more, tables)
+    return open_pair(folder, made | more, tables)
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +151,9 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]
         yield {"add-remove": added, "replace-one": replaced}
 
 
-def tried(pair: Pair, sql: str, way: Callable[..., Any] = by_sql, **given: Any) -> Tried:
+def tried(pair: Pair, sql: str, way: Callable[..., Any] = ask_by_sql, **given: Any) -> TrialResults:
     """One question on a pair."""
-    found, ask = Tried(), Ask(sql, {"epsilon": "1"} | given)
+    found, ask = TrialResults(), Ask(sql, {"epsilon": "1"} | given)
     try_plan(pair, "SQL text", lambda side: way(side, ask), sql, found, seed=7)
     assert found.plans or found.faults, found
     return found
@@ -313,7 +324,7 @@ def test_a_refusal_that_follows_the_rows_is_found(tmp_path: Path) -> None:
 
 def test_a_value_that_no_text_leads_to_is_refused_or_keeps_its_claim(pairs: dict[str, Pair]) -> None:
     """A variance planned as if it were a count of one cell loses thousands of times what it claims."""
-    pair, found = pairs["add-remove"], Tried()
+    pair, found = pairs["add-remove"], TrialResults()
 
     def asked(side: Any) -> list[dict[str, Any]]:
         made = parse_question("SELECT HISTOGRAM(x, 3) FROM t", side.custodian.schema)
@@ -332,7 +343,7 @@ def test_values_are_changed_in_every_field(pairs: dict[str, Pair]) -> None:
     made, refused = [], 0
     for seed in range(200):
         try:
-            made.append(changed(start, schema, random.Random(seed)))
+            made.append(change_query(start, schema, random.Random(seed)))
         except InvalidInput:  # a value that cannot be built cannot be handed in
             refused += 1
     for name in ("aggregates", "keys", "where", "nesting", "unit", "column", "presentation"):
@@ -393,7 +404,7 @@ def test_the_coins_of_discrete_laplace_noise_make_the_law_of_the_formula(rate: F
     chances = [threshold(lambda u, at=at: drawn(shown, at, u) == 1 + 2**at) for at in range(digits)]
     some = threshold(lambda u: drawn(shown, nonzero, u) == 1)
     assert float(threshold(lambda u: drawn(shown, sign, u) > 0)) == pytest.approx(1 / 2, rel=1e-15)
-    law = law_of(noise)
+    law = get_law(noise)
     points = np.arange(0, 20)
     for size in points[1:]:
         bits = [(chance if size - 1 >> at & 1 else 1 - chance) for at, chance in enumerate(chances)]
@@ -428,7 +439,7 @@ def test_the_coins_of_permute_and_flip_make_the_law_of_the_formula(levels: tuple
         p = math.prod((c if at in shown else 1 - c) for at, c in enumerate(chances))
         for at in shown:
             law[at] += p / len(shown)
-    assert np.exp(flipped(own, choice.selection.ratio)) == pytest.approx([float(p) for p in law], rel=1e-12)
+    assert np.exp(compute_flip_logs(own, choice.selection.ratio)) == pytest.approx([float(p) for p in law], rel=1e-12)
 
 
 def steps(drawn: Callable[[int], int], words: int) -> dict[int, int]:
@@ -496,7 +507,7 @@ def test_a_refinement_bit_by_bit(truth: int) -> None:
             if each >= 0:
                 chances[each] = Fraction(count, accepted) * Fraction(own, whole)
     found = [float(chances[at]) for at in range(8)]
-    assert np.exp(weighed(law)) == pytest.approx(found, rel=1e-12)
+    assert np.exp(compute_weighted_logs(law)) == pytest.approx(found, rel=1e-12)
 
 
 def _starts(drawn: Callable[[int, int], int], words: int, outcome: int) -> Iterator[int]:
@@ -531,8 +542,8 @@ NOISES = [
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 def test_draws_have_the_law_of_the_formula(noise: Any) -> None:
     points = np.arange(-12, 13)
-    chances = dict(zip(points.tolist(), np.exp(law_of(noise).logs(points)).tolist(), strict=True))
-    counted(noise.sample_units(60_000, Seeded(b"noise")), chances)
+    chances = dict(zip(points.tolist(), np.exp(get_law(noise).logs(points)).tolist(), strict=True))
+    counted(noise.sample_units(60_000, SeededEntropy(b"noise")), chances)
 
 
 @pytest.mark.parametrize(
@@ -541,19 +552,19 @@ def test_draws_have_the_law_of_the_formula(noise: Any) -> None:
     ids=["box", "polygon"],
 )
 def test_draws_of_two_numbers_have_the_law_of_the_formula(noise: Any) -> None:
-    law = law_of(noise)
+    law = get_law(noise)
     assert isinstance(law, Boxes | Corners)
     heights = {(x, y): float(law.fall) ** law.level((x, y)) for x in range(-60, 61) for y in range(-60, 61)}
     mass = sum(heights.values())
     near = {point: height / mass for point, height in heights.items() if max(map(abs, point)) <= 5}
-    counted(noise.sample_units(60_000, Seeded(b"pairs")), near)
+    counted(noise.sample_units(60_000, SeededEntropy(b"pairs")), near)
 
 
 def test_draws_of_the_exponential_mechanism_have_the_law_of_the_formula() -> None:
     law = Exponential.of(1, 1, Prior.weights({0: 1, 1: 2, 2: 3})).distribution([0, 2, 1])
-    bits = Seeded(b"choices")
+    bits = SeededEntropy(b"choices")
     draws = np.array([law.sample_position(bits) for _ in range(20_000)])
-    counted(draws, dict(enumerate(np.exp(weighed(law)).tolist())))
+    counted(draws, dict(enumerate(np.exp(compute_weighted_logs(law)).tolist())))
 
 
 # The formulas against plain sums.
@@ -567,7 +578,7 @@ def brute(heights: Callable[[tuple[int, ...]], float], move: tuple[int, ...], re
 
 @pytest.mark.parametrize("move", [(1, 0), (2, 3), (-5, 1), (0, 4)])
 def test_the_loss_of_a_box_is_the_largest_of_all_ratios(move: tuple[int, int]) -> None:
-    law = law_of(BoxStaircase(1, (2, 3)))
+    law = get_law(BoxStaircase(1, (2, 3)))
     assert isinstance(law, Boxes)
     rate = -math.log(law.fall)
     assert law.pure(move) == pytest.approx(brute(lambda p: rate * law.level(p), move, 9))
@@ -575,7 +586,7 @@ def test_the_loss_of_a_box_is_the_largest_of_all_ratios(move: tuple[int, int]) -
 
 @pytest.mark.parametrize("move", [(4, 0), (1, 1), (2, -1), (6, 1)])
 def test_the_loss_of_a_polygon_is_the_largest_of_all_ratios(move: tuple[int, int]) -> None:
-    law = law_of(PolygonStaircase(1, ((4, 0), (2, 1), (-2, 1), (-4, 0), (-2, -1), (2, -1))))
+    law = get_law(PolygonStaircase(1, ((4, 0), (2, 1), (-2, 1), (-4, 0), (-2, -1), (2, -1))))
     assert isinstance(law, Corners)
     rate = -math.log(law.fall)
     assert brute(lambda p: rate * law.level(p), move, 14) <= law.pure(move) * (1 + 1e-12)

@@ -32,7 +32,7 @@ from discreet.query.validate import parse_question
 from discreet.sample import write_registry
 from discreet.schema import Column
 from support import small_tables
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 Codes = dict[str, NDArray[np.int64]]
 Mask = NDArray[np.bool_]
@@ -144,7 +144,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
 @pytest.fixture(scope="module")
 def adult(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("adult")
-    with shared_data("adult.csv").open(encoding="utf-8", newline="") as file:
+    with find_shared_data("adult.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     with (folder / "adult.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from papers.nominal import nominal_release
+from papers.nominal_noise import release_nominally
 
 from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.privacy.guarantee import DP_MODELS
 from discreet.sdc.table import Table, read_table
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 NAMES = ("FICA", "FEDTAX", "INTVAL", "POTHVAL")
 PLAIN = {"0.01": 1.62e13, "0.1": 1.54e13, "1": 8.86e12, "10": 3.69e11}
@@ -24,7 +24,7 @@ BETTER = {(5, "1"): 2.49, (15, "1"): 6.57, (30, "1"): 9.92, (5, "10"): 3.26, (15
 @pytest.fixture(scope="module")
 def census() -> Table:
     """Four columns, with domains from 0 to 1.5 times the greatest."""
-    path = shared_data("census.csv")
+    path = find_shared_data("census.csv")
     names = path.read_text().splitlines()[0].split(",")
     columns = dict(zip(names, np.loadtxt(path, delimiter=",", skiprows=1).T, strict=True))
     chosen = {name: columns[name] for name in NAMES}
@@ -33,7 +33,7 @@ def census() -> Table:
 
 def mean_sse(table: Table, k: int, epsilon: str, runs: int) -> float:
     entropy = KeyedEntropy(b"a key of this test", f"{k} {epsilon}")
-    released = [nominal_release(table, k, float(epsilon), entropy)[0] for _ in range(runs)]
+    released = [release_nominally(table, k, float(epsilon), entropy)[0] for _ in range(runs)]
     return (
         sum(float(((each[name].values - table[name].values) ** 2).sum()) for each in released for name in NAMES) / runs
     )
@@ -54,7 +54,7 @@ def test_table_6_2_with_microaggregation(census: Table, k: int, epsilon: str) ->
 def test_it_promises_nothing() -> None:
     """The label is nominal, which no account counts; every value lies in the domain."""
     table = read_table({"x": [1.0, 2.0, 3.0, 9.0]}, domains={"x": (0, 10)})
-    released, claim = nominal_release(table, 2, 0.01)
+    released, claim = release_nominally(table, 2, 0.01)
     assert claim.model == "nominal"
     assert claim.model not in DP_MODELS
     assert "thesis" in claim.assumptions[0]
@@ -64,8 +64,8 @@ def test_it_promises_nothing() -> None:
 def test_what_it_is_not_for_is_refused() -> None:
     """Names and missing values had another noise in the thesis, and a point has no scale."""
     with pytest.raises(InvalidInput, match="numbers without missing values"):
-        nominal_release(read_table({"x": ["a", "b"]}), 1, 1)
+        release_nominally(read_table({"x": ["a", "b"]}), 1, 1)
     with pytest.raises(InvalidInput, match="numbers without missing values"):
-        nominal_release(read_table({"x": [1.0, None]}), 1, 1)
+        release_nominally(read_table({"x": [1.0, None]}), 1, 1)
     with pytest.raises(InvalidInput, match="wider than a point"):
-        nominal_release(read_table({"x": [1.0, 1.0]}), 1, 1)
+        release_nominally(read_table({"x": [1.0, 1.0]}), 1, 1)

@@ -12,8 +12,18 @@ from pathlib import Path
 
 import pytest
 from papers.__main__ import main
-from papers.charts import lines
-from papers.rows import Row, beyond, corrected, derived, equal, fits, near, sampled, truncated
+from papers.charts import draw_lines
+from papers.rows import (
+    Row,
+    build_not_reproducible,
+    compare_corrected,
+    compare_derived,
+    compare_equal,
+    compare_near,
+    compare_sampled,
+    is_cut_to,
+    is_equal_within,
+)
 from papers.tables import Data, Table
 
 from discreet.errors import InvalidInput
@@ -25,16 +35,16 @@ KEYS = ["id", "document", "table", "cell", "published", "obtained", "verdict", "
 
 
 def small(_: Data) -> Iterator[Row]:
-    yield equal("a.1", "first", ".48", 0.4763)
-    yield corrected("a.2", "second", "<b>", 2, 2, "1.7", "it is two")
+    yield compare_equal("a.1", "first", ".48", 0.4763)
+    yield compare_corrected("a.2", "second", "<b>", 2, 2, "1.7", "it is two")
 
 
 def wrong(_: Data) -> Iterator[Row]:
-    yield equal("b.1", "only", ".48", 0.51)
+    yield compare_equal("b.1", "only", ".48", 0.51)
 
 
 def pictured(_: object) -> list[object]:
-    return [lines("A <line>", "It rises.", "x", "y", {"one": [(0, 1), (1, 2)]}, {"printed": [(1, 2)]})]
+    return [draw_lines("A <line>", "It rises.", "x", "y", {"one": [(0, 1), (1, 2)]}, {"printed": [(1, 2)]})]
 
 
 def shown(name: str, rows: object = small, **more: object) -> Table:
@@ -60,7 +70,7 @@ def done(*words: object) -> Outcome:
 def listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three small tables in place of the documents'."""
     every = shown("000-one", pictures=pictured), shown("001-3.1"), shown("001-3.2", needs=("census.csv",))
-    monkeypatch.setattr(tables, "tables", lambda: every)
+    monkeypatch.setattr(tables, "list_tables", lambda: every)
 
 
 @pytest.fixture
@@ -95,31 +105,33 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_digits_say_what_is_equal(obtained: object, printed: object, same: bool) -> None:
-    assert fits(obtained, printed, 0.0) is same
+    assert is_equal_within(obtained, printed, 0.0) is same
 
 
 def test_what_is_not_as_expected_differs() -> None:
     """Every verdict but "not reproducible" must be earned."""
-    assert equal("i", "c", ".5", 0.56).verdict == "differs"
-    assert equal("i", "c", "1.00", 1.03, within=0.04).verdict == "equal"
-    assert sampled("i", "c", ".100", 0.117, 0.18).verdict == "equal within sampling error"
-    assert sampled("i", "c", ".100", 0.119, 0.18).verdict == "differs"
-    assert derived("i", "c", 2.0, 2.1).verdict == "differs"
-    assert derived("i", "c", 2.0, 2.0) == Row("i", "c", None, 2.0, "equal", "nothing is printed; reckoned twice")
-    right = corrected("i", "c", ".476", 0.0488, 0.0488, "1.7", "all four are wrong")
+    assert compare_equal("i", "c", ".5", 0.56).verdict == "differs"
+    assert compare_equal("i", "c", "1.00", 1.03, within=0.04).verdict == "equal"
+    assert compare_sampled("i", "c", ".100", 0.117, 0.18).verdict == "equal within sampling error"
+    assert compare_sampled("i", "c", ".100", 0.119, 0.18).verdict == "differs"
+    assert compare_derived("i", "c", 2.0, 2.1).verdict == "differs"
+    assert compare_derived("i", "c", 2.0, 2.0) == Row(
+        "i", "c", None, 2.0, "equal", "nothing is printed; reckoned twice"
+    )
+    right = compare_corrected("i", "c", ".476", 0.0488, 0.0488, "1.7", "all four are wrong")
     assert (right.verdict, right.note) == ("corrected", "all four are wrong (erratum 1.7)")
-    assert corrected("i", "c", ".476", 0.05, 0.0488, "1.7", "why").verdict == "differs"
-    assert corrected("i", "c", ".476", 0.476, 0.476, "1.7", "nothing was wrong").verdict == "differs"
-    assert near("i", "c", ".100", 0.111, 0.12, "a step is not told").verdict == "not reproducible"
-    assert near("i", "c", ".100", 0.113, 0.12, "a step is not told").verdict == "differs"
-    assert beyond("i", "c", None, float("inf"), "drawing", "no figures").obtained == "infinite"
+    assert compare_corrected("i", "c", ".476", 0.05, 0.0488, "1.7", "why").verdict == "differs"
+    assert compare_corrected("i", "c", ".476", 0.476, 0.476, "1.7", "nothing was wrong").verdict == "differs"
+    assert compare_near("i", "c", ".100", 0.111, 0.12, "a step is not told").verdict == "not reproducible"
+    assert compare_near("i", "c", ".100", 0.113, 0.12, "a step is not told").verdict == "differs"
+    assert build_not_reproducible("i", "c", None, float("inf"), "drawing", "no figures").obtained == "infinite"
 
 
 def test_digits_that_were_cut_off() -> None:
-    assert truncated(0.2757, ".27")
-    assert truncated(-0.667, "-.66")
-    assert not truncated(0.2757, ".28")
-    assert truncated(0.95004, ".95")
+    assert is_cut_to(0.2757, ".27")
+    assert is_cut_to(-0.667, "-.66")
+    assert not is_cut_to(0.2757, ".28")
+    assert is_cut_to(0.95004, ".95")
 
 
 # --- the command
@@ -197,7 +209,7 @@ def test_the_page_has_every_row_and_picture_and_no_harm_in_it(tmp_path: Path) ->
 
 
 def test_a_figure_that_differs_is_told_by_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "tables", lambda: (shown("000-one", wrong),))
+    monkeypatch.setattr(tables, "list_tables", lambda: (shown("000-one", wrong),))
     for words in ([], ["--json"]):
         outcome = run(*words)
         assert outcome.code == 6
@@ -238,11 +250,11 @@ def test_a_page_is_overwritten_where_that_was_asked_for(tmp_path: Path) -> None:
 
 
 def test_every_table_has_a_name_of_its_own_that_begins_with_its_document() -> None:
-    names = [table.name for table in tables.tables()]
+    names = [table.name for table in tables.list_tables()]
     assert len(set(names)) == len(names)
     assert {name[:4] for name in names} == {f"{document}-" for document in tables.DOCUMENTS}
     with pytest.raises(InvalidInput, match="no table is called"):
-        tables.chosen("00")
+        tables.choose_tables("00")
 
 
 def test_importing_it_computes_nothing() -> None:

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.rows import Row, cut
-from papers.tables import Data, Reproduced, reproduce
-from papers.unit_interval import EPSILON, bell, clamped_error, steps
+from papers.rows import Row, compare_cut
+from papers.tables import Data, ReproducedTable, reproduce
+from papers.unit_interval import EPSILON, compute_clamped_error, compute_density, list_steps
 
 from discreet import DiscreteLaplace, Refinement, rho
 from discreet.mechanisms import Gaussian, Laplace
-from papers import ground, ground_gaussian, individual, linear, refinement, refinement_delta
+from papers import book_chapter_2, book_gaussian, individual_privacy, linear_refinement, refinement, refinement_delta
 
-TABLES = refinement.TABLES + linear.TABLES + ground.TABLES + individual.TABLES
+TABLES = refinement.TABLES + linear_refinement.TABLES + book_chapter_2.TABLES + individual_privacy.TABLES
 FAMILIES = {"t5", "alg1", "bool", "ex3", "kr", "ed", "lin", "book", "gauss", "idp"}
 ENTRIES = json.loads((Path(__file__).parents[1] / "golden.json").read_text())
 GOLDEN = {entry["id"]: entry for entry in ENTRIES if entry["id"].split(".")[0] in FAMILIES}
@@ -40,12 +40,12 @@ NAMED |= {"003-2.2", "003-2.3", "004-table-1", "004-table-2"}
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Reproduced]:
+def found() -> list[ReproducedTable]:
     return reproduce(TABLES, Data(None), lambda _: None)
 
 
 @pytest.fixture(scope="module")
-def rows(found: list[Reproduced]) -> dict[str, Row]:
+def rows(found: list[ReproducedTable]) -> dict[str, Row]:
     return {row.id: row for each in found for row in each.rows}
 
 
@@ -69,7 +69,7 @@ def near(got: object, expected: object, tolerance: float) -> bool:
     return abs(float(str(got)) - float(str(expected))) <= tolerance
 
 
-def test_nothing_differs_and_every_row_has_an_id_of_its_own(found: list[Reproduced]) -> None:
+def test_nothing_differs_and_every_row_has_an_id_of_its_own(found: list[ReproducedTable]) -> None:
     every = [row for each in found for row in each.rows]
     assert [row for row in every if row.verdict == "differs"] == []
     assert len({row.id for row in every}) == len(every)
@@ -93,7 +93,7 @@ def test_all_that_was_asked_for_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", [table.name for table in TABLES if table.pictures])
-def test_pictures_are_drawn(found: list[Reproduced], name: str) -> None:
+def test_pictures_are_drawn(found: list[ReproducedTable], name: str) -> None:
     """Each with a title that is not cut, and with lines or bars."""
     each = next(each for each in found if each.table.name == name)
     assert each.table.pictures is not None
@@ -117,7 +117,7 @@ def verdicts(rows: object) -> dict[str, str]:
 def test_a_wrong_law_gives_rows_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Laplace, "variance", lambda law: law.scale**2)
     monkeypatch.setattr(Laplace, "tail", lambda law, distance: math.exp(-2 * float(distance) / law.scale))
-    told = verdicts(refinement.table_5(Data(None)))
+    told = verdicts(refinement.compare_table_5(Data(None)))
     assert {name for name, verdict in told.items() if verdict == "differs"} >= {
         *(f"t5.{column}.{epsilon}" for column in ("laplace_var", "laplace_in01") for epsilon in EPSILON)
     }
@@ -125,27 +125,29 @@ def test_a_wrong_law_gives_rows_that_differ(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_printed_versions_in_place_of_the_sound_ones_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = refinement_delta.versions
+    real = refinement_delta.build_versions
 
     def swapped(about: str) -> dict[str, Refinement]:
         made = real(about)
         return made | {"sound": made["printed"], "printed": made["sound"]}
 
-    monkeypatch.setattr(refinement_delta, "versions", swapped)
-    told = verdicts(refinement_delta.figure_2(Data(None))) | verdicts(refinement_delta.figure_3(Data(None)))
+    monkeypatch.setattr(refinement_delta, "build_versions", swapped)
+    told = verdicts(refinement_delta.compare_figure_2(Data(None))) | verdicts(
+        refinement_delta.compare_figure_3(Data(None))
+    )
     wrong = {"ed.ind.published_delta", "000.figure-2.sound.delta", "000.figure-2.sound.near"}
     wrong |= {"ed.stat.published_delta", "ed.stat.delta_prime", "000.figure-3.sound.delta"}
     assert {name for name, verdict in told.items() if verdict == "differs"} == wrong
 
 
 def test_a_wrong_loss_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear, "rho", lambda *given: 1.01 * rho(*given))
-    assert set(verdicts(linear.appendix(Data(None))).values()) == {"differs", "corrected"}
+    monkeypatch.setattr(linear_refinement, "rho", lambda *given: 1.01 * rho(*given))
+    assert set(verdicts(linear_refinement.compare_appendix(Data(None))).values()) == {"differs", "corrected"}
 
 
 def test_the_books_sigma_in_place_of_the_least_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gaussian, "calibrated", Gaussian.of_the_book)
-    told = verdicts(ground_gaussian.TABLE.rows(Data(None)))
+    told = verdicts(book_gaussian.TABLE.rows(Data(None)))
     assert {name for name, verdict in told.items() if verdict == "differs"} == {
         "gauss.analytic.eps0.1",
         "gauss.analytic.eps1",
@@ -153,14 +155,14 @@ def test_the_books_sigma_in_place_of_the_least_differs(monkeypatch: pytest.Monke
 
 
 def test_the_documents_median_in_place_of_ours_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(individual, "local_sensitivity", lambda *_: 2)
-    assert verdicts(individual.local(Data(None)))["idp.median.LS"] == "differs"
+    monkeypatch.setattr(individual_privacy, "local_sensitivity", lambda *_: 2)
+    assert verdicts(individual_privacy.compare_local_sensitivities(Data(None)))["idp.median.LS"] == "differs"
 
 
 def test_digits_that_are_cut_off_are_told_from_wrong_ones() -> None:
-    assert cut("a", "b", "0.003678", 0.0036788).verdict == "equal"
-    assert cut("a", "b", "0.003678", 0.0036795).verdict == "differs"
-    assert cut("a", "b", "0.003678", 0.0036779).verdict == "differs"
+    assert compare_cut("a", "b", "0.003678", 0.0036788).verdict == "equal"
+    assert compare_cut("a", "b", "0.003678", 0.0036795).verdict == "differs"
+    assert compare_cut("a", "b", "0.003678", 0.0036779).verdict == "differs"
 
 
 # --- what the figures are made of
@@ -171,9 +173,9 @@ def test_digits_that_are_cut_off_are_told_from_wrong_ones() -> None:
 @pytest.mark.parametrize("version", ["pure", "printed", "sound"])
 def test_the_drawn_density_is_that_of_the_law(about: str, version: str, truth: float) -> None:
     """Cell by cell, but for those that an edge cuts and the one that holds the truth."""
-    mechanism = refinement_delta.versions(about, 603)[version]
+    mechanism = refinement_delta.build_versions(about, 603)[version]
     law = mechanism.distribution(Fraction(truth).limit_denominator(6)).floats() * 603
-    line = steps(mechanism.profile, truth)
+    line = list_steps(mechanism.profile, truth)
     edges, heights = np.array([x for x, _ in line]), np.array([y for _, y in line])
     middles = (np.arange(603) + 0.5) / 603
     drawn = heights[np.searchsorted(edges, middles, side="right") - 1]
@@ -185,7 +187,7 @@ def test_the_drawn_density_is_that_of_the_law(about: str, version: str, truth: f
 
 def test_the_drawn_noise_has_its_variance() -> None:
     places = np.linspace(-30, 31, 100_001)
-    heights = np.array([y for _, y in bell(Laplace(1, 0.5), 0.5, places.tolist())])
+    heights = np.array([y for _, y in compute_density(Laplace(1, 0.5), 0.5, places.tolist())])
     assert np.trapezoid(heights, places) == pytest.approx(1, abs=1e-6)
     assert np.trapezoid(heights * (places - 0.5) ** 2, places) == pytest.approx(Laplace(1, 0.5).variance(), rel=1e-5)
 
@@ -196,7 +198,7 @@ def test_a_clamped_error_is_that_of_many_small_cells(truth: float) -> None:
     cells = np.arange(-15_000, 15_001)
     chances = np.array([noise.probability(int(cell)) for cell in cells])
     errors = np.clip(truth + cells / 500, 0, 1) - truth
-    assert clamped_error(Laplace(1), truth) == pytest.approx(float(chances @ errors**2), rel=1e-3)
+    assert compute_clamped_error(Laplace(1), truth) == pytest.approx(float(chances @ errors**2), rel=1e-3)
 
 
 def test_the_refined_density_of_example_1_is_that_of_half_a_difference() -> None:
@@ -206,13 +208,13 @@ def test_the_refined_density_of_example_1_is_that_of_half_a_difference() -> None
     apart = np.correlate(chances, chances, "full")
     middle = len(chances) - 1
     ratio = math.log(apart[middle + 2 * 100 * 4] / apart[middle + 2 * 100 * 5])
-    assert linear.log_ratio(5) == pytest.approx(ratio, abs=1e-4)
+    assert linear_refinement.compute_log_ratio(5) == pytest.approx(ratio, abs=1e-4)
 
 
 def test_the_printed_versions_are_laws() -> None:
     """Their fault is the delta they spend, not their total."""
     for about in ("individual", "statistic"):
-        profile = refinement_delta.versions(about)["printed"].profile
+        profile = refinement_delta.build_versions(about)["printed"].profile
         widths = [until - left for left, until in pairwise((Fraction(0), *profile.mass_limits))]
         total = sum(width * factor for width, factor in zip(widths, profile.step_factors, strict=True))
         assert total + profile.atom == 1
@@ -220,6 +222,6 @@ def test_the_printed_versions_are_laws() -> None:
 
 def test_the_density_of_figure_1_is_the_laws_own() -> None:
     """004: the widths that hold shares give the density 1 / (1 + |x / s|^gamma)."""
-    width = individual._noises()["gamma 2"]
-    for x, y in individual._density(width):
+    width = individual_privacy._list_noises()["gamma 2"]
+    for x, y in individual_privacy._compute_density(width):
         assert y == pytest.approx(1 / (8 * math.pi * (1 + (x / 8) ** 2)), rel=0.02)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.nominal import nominal_release
+from papers.nominal_noise import release_nominally
 from papers.rows import Row
 from papers.tables import Data, Table
 
 from discreet.errors import InvalidInput
 from papers import adult_noise, census_noise, chapter_3, chapter_4, chapter_6, chapter_7, columns, printed_3
-from support.published_data import FOLDER, shared_data
+from support.published_data import FOLDER, find_shared_data
 
 pytestmark = pytest.mark.xdist_group("thesis")
 """On one worker, so that every table is computed once."""
@@ -62,7 +62,7 @@ def plain() -> Rows:
 @pytest.fixture(scope="module")
 def census() -> Rows:
     """What needs the Census file."""
-    shared_data("census.csv")
+    find_shared_data("census.csv")
     return made("census.csv", PUBLIC)
 
 
@@ -70,7 +70,7 @@ def census() -> Rows:
 def adult() -> Rows:
     """What needs the Adult file and its taxonomies."""
     for name in adult_noise.NEEDS:
-        shared_data(name)
+        find_shared_data(name)
     return made("adult.csv", PUBLIC)
 
 
@@ -182,7 +182,7 @@ def drawn(table: Table, rows: Sequence[Row]) -> int:
 
 def test_another_noise_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with a fault in what it calls."""
-    monkeypatch.setattr(chapter_4, "finest", chapter_4.shortest)
+    monkeypatch.setattr(chapter_4, "build_least_variance", chapter_4.build_least_interval)
     assert "differs" in verdicts("001-4.1")
     monkeypatch.setattr(
         chapter_4, "compute_laplace_region", lambda scales, level: (-math.log1p(-level), math.prod(scales))
@@ -201,17 +201,17 @@ def verdicts(name: str, data: Data = NOTHING) -> list[str]:
 def test_half_the_noise_differs(census: Rows, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - the data are there
     """Tables 6.2 and 6.5 tell a scale that is a half."""
     monkeypatch.setattr(census_noise, "RUNS", 8)
-    monkeypatch.setattr(census_noise, "with_noise", census_noise.with_noise.__wrapped__)
+    monkeypatch.setattr(census_noise, "measure_with_noise", census_noise.measure_with_noise.__wrapped__)
     monkeypatch.setattr(
-        census_noise, "nominal_release", lambda *asked: nominal_release(*asked[:2], 2 * asked[2], asked[3])
+        census_noise, "release_nominally", lambda *asked: release_nominally(*asked[:2], 2 * asked[2], asked[3])
     )
-    row = census_noise._variation_row(PUBLIC, "variances", "FICA", 5, "0.1", "13.6669")
+    row = census_noise._compare_variation(PUBLIC, "variances", "FICA", 5, "0.1", "13.6669")
     assert row.verdict == "differs"
 
 
 def test_other_data_differ(tmp_path: Path) -> None:
     """Table 3.6 with two columns in each other's place."""
-    lines = shared_data("census.csv").read_text().splitlines()
+    lines = find_shared_data("census.csv").read_text().splitlines()
     (tmp_path / "census.csv").write_text(
         "\n".join([lines[0].replace("FICA", "?").replace("INTVAL", "FICA").replace("?", "INTVAL"), *lines[1:]])
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from papers.census_noise import four_columns, printed_variations
+from papers.census_noise import find_printed_variations, read_four_columns
 from papers.printed_6 import TABLE_6_1
 from papers.tables import Data
 
@@ -11,7 +11,7 @@ from discreet.sdc.compare import compare_release
 from discreet.sdc.comparison import Comparison, score
 from discreet.sdc.methods.microaggregate import microaggregate
 from discreet.sdc.methods.record_distance import compute_centroids
-from support.published_data import FOLDER, shared_data
+from support.published_data import FOLDER, find_shared_data
 
 NAMES = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 
@@ -22,8 +22,8 @@ SCORES = ((0.014, 386.92, 5.37), (0.015, 457.27, 6.74), (0.17, 16.1, 2.73), (0.6
 @pytest.fixture(scope="module")
 def compared() -> dict[int, Comparison]:
     """MDAV's centroids beside the data, under the settings of the thesis: domains from 0 to 1.5 times the greatest."""
-    shared_data("census.csv")
-    table = four_columns(Data(FOLDER))
+    find_shared_data("census.csv")
+    table = read_four_columns(Data(FOLDER))
     found = {}
     for k in TABLE_6_1:
         groups = microaggregate(table, k, scale="domain")
@@ -46,7 +46,7 @@ def test_table_6_5(compared: dict[int, Comparison], k: int) -> None:
     for name, (before, after) in compared[k].means.items():
         assert after == pytest.approx(before, rel=1e-12), name
     change = {name: f"{abs(after - before) / before:.4f}" for name, (before, after) in compared[k].variances.items()}
-    assert change == printed_variations("variances", k, 5)
+    assert change == find_printed_variations("variances", k, 5)
 
 
 @pytest.mark.parametrize(("sse_f", "rl_f", "printed"), SCORES)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from papers.medical import MEDICAL, QUASI
+from papers.medical_data import MEDICAL, QUASI
 
 from discreet.sdc.methods.anatomy import anatomy
 from discreet.sdc.methods.bucket_feasibility import compute_theoretical_masses

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.external_services import Chromium, absent_modules, absent_programs, require
+from support.external_services import Chromium, list_absent_modules, list_absent_programs, require
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,5 +62,5 @@ def test_a_service_that_is_there_neither_skips_nor_fails(monkeypatch: pytest.Mon
 
 
 def test_what_is_absent_is_named() -> None:
-    assert absent_modules("sys", "no_such_module") == ["no_such_module"]
-    assert absent_programs("sh", "no-such-program") == ["no-such-program"]
+    assert list_absent_modules("sys", "no_such_module") == ["no_such_module"]
+    assert list_absent_programs("sh", "no-such-program") == ["no-such-program"]

@@ -14,7 +14,7 @@ import pytest
 from seeded_generator import BOARD, SYSTEM
 
 from support import repeat_sampling
-from support.seeded_entropy import cache, name_of, seeding, unfollowing, wrong_with
+from support.seeded_entropy import cache, explain_unfollowing, find_marker_fault, get_item_name, seeding
 
 TESTS = Path(__file__).parents[1]
 WITHOUT_A_SEED = {"Random", "random.Random", "seed", "random.seed"}
@@ -265,8 +265,8 @@ def _values(module: object) -> list[object]:
 def test_the_stream_is_that_of_the_test(request: pytest.FixtureRequest) -> None:
     """In this very run, as in those above."""
     assert os.environ[BOARD] == getattr(seeding.owned, "path", None)
-    assert unfollowing([sys.executable], os.environ) is None
-    assert name_of(request.node).endswith("::test_the_stream_is_that_of_the_test")
+    assert explain_unfollowing([sys.executable], os.environ) is None
+    assert get_item_name(request.node).endswith("::test_the_stream_is_that_of_the_test")
     assert os.urandom is not SYSTEM
 
 
@@ -295,4 +295,4 @@ def test_what_is_made_once_is_made_once() -> None:
     ],
 )
 def test_a_marker_says_why(marker: pytest.MarkDecorator, docstring: str, fine: bool) -> None:
-    assert (wrong_with(marker.mark, docstring) is None) is fine
+    assert (find_marker_fault(marker.mark, docstring) is None) is fine

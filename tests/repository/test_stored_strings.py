@@ -31,7 +31,7 @@ from discreet import (
 from discreet.cli.main import app
 from discreet.sdc import Closeness, Distinct, Spread
 from discreet.service.api import models
-from support.command_line import done
+from support.command_line import run_successfully
 
 LONGEST = 80
 PACKAGE = Path(__file__).parents[2] / "src" / "discreet"
@@ -367,7 +367,7 @@ def test_a_manifest_of_a_file_has_these_names(made: Path) -> None:
 def test_a_service_has_these_tables_and_takes_these_bodies(made: Path, tmp_path: Path) -> None:
     config = tmp_path / "service.yaml"
     config.write_text(f"datasets:\n  - schema: {made / 'people.yaml'}\n")
-    token = done("token", "create", "--config", config, "--analyst", "ann", "--json").document
+    token = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
     found = {name: set(getattr(models, name).model_fields) for name in SENT}
@@ -376,13 +376,15 @@ def test_a_service_has_these_tables_and_takes_these_bodies(made: Path, tmp_path:
 
 def test_documents_have_these_names(made: Path) -> None:
     schema = made / "people.yaml"
-    (entry, *_) = done("history", schema, "--json").document
+    (entry, *_) = run_successfully("history", schema, "--json").document
     assert " ".join(entry) == "entry kind at snapshot analyst query model epsilon spend part"
     assert " ".join(entry["spend"]) == "epsilon rho other delta"
     words = ("--epsilon", 1, "--model", "individual-dp", "--json")
-    preview = done("preview", schema, "SELECT MEDIAN(age) FROM people", *words).document
+    preview = run_successfully("preview", schema, "SELECT MEDIAN(age) FROM people", *words).document
     assert " ".join(preview["compared_with_dp"]) == "mechanism accuracy expected_error own_error prefer words"
-    mean = done("preview", schema, "SELECT AVG(cost) FROM people WHERE age > 10", "--epsilon", 1, "--json").document
+    mean = run_successfully(
+        "preview", schema, "SELECT AVG(cost) FROM people WHERE age > 10", "--epsilon", 1, "--json"
+    ).document
     assert " ".join(mean["accuracy_by_rows"][0]) == "name rows within"
     with Custodian.open(schema) as custodian:
         swept = json.loads(json.dumps(custodian.sweep("k=3", ["mdav"]).to_json()))

@@ -25,8 +25,8 @@ from discreet.service.app import make_app
 from discreet.service.config import DatasetConfig
 from discreet.service.jobs import run_job_loop
 from discreet.service.store.tokens import create_token
-from support.inprocess_service import config_in
-from support.scripted_service import Scripted, Step, raw, scripted
+from support.inprocess_service import build_config
+from support.scripted_service import ScriptedService, Step, build_raw_reply, run_scripted_service
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE smoker"
 HISTOGRAM = "SELECT HISTOGRAM(income, 64) FROM registry"
@@ -54,7 +54,7 @@ class Live:
 @contextmanager
 def listening(folder: Path, jobs: bool = False) -> Iterator[Live]:
     """A service on a free port, with a runner of its jobs, until the test is over."""
-    config = config_in(folder)
+    config = build_config(folder)
     schema = folder / "registry.yaml"
     text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
     text = text.replace("{epsilon: 3, delta: 1e-6}", "{epsilon: 300, delta: 1e-3}")
@@ -249,7 +249,7 @@ def test_a_key_of_another_request_is_refused(live: Live) -> None:
 # Replies that are lost on the way.
 
 
-def passed_on(live: Live, script: Scripted, lost: bool) -> Step:
+def passed_on(live: Live, script: ScriptedService, lost: bool) -> Step:
     """The service is asked, and its reply told or lost."""
 
     def step(handler: BaseHTTPRequestHandler) -> None:
@@ -262,14 +262,14 @@ def passed_on(live: Live, script: Scripted, lost: bool) -> Step:
         finally:
             connection.close()
         if not lost:
-            raw(body, found.status)(handler)
+            build_raw_reply(body, found.status)(handler)
 
     return step
 
 
 def test_lost_replies_are_paid_for_once(live: Live) -> None:
     """Each time the service has charged and answered, and the client has not heard of it."""
-    with scripted() as between:
+    with run_scripted_service() as between:
         ours = Client(between.address, live.tokens["ann"], "registry", pause=0.001)
         tell, lose = passed_on(live, between, False), passed_on(live, between, True)
         before = live.spent()
@@ -285,7 +285,7 @@ def test_lost_replies_are_paid_for_once(live: Live) -> None:
 
 
 def test_a_call_that_was_given_up_goes_on_with_its_key(live: Live) -> None:
-    with scripted() as between:
+    with run_scripted_service() as between:
         ours = Client(between.address, live.tokens["ann"], "registry", pause=0.001, retries=1)
         between.then(passed_on(live, between, True))
         before = live.spent()
@@ -304,7 +304,7 @@ def test_a_private_file_is_made_there_and_brought_here(live: Live, tmp_path: Pat
     before = live.spent("")
     stages: list[str] = []
     out, report = tmp_path / "mine.csv", tmp_path / "report.html"
-    with scripted() as between:
+    with run_scripted_service() as between:
         ours = Client(between.address, live.tokens["cus"], "registry", pause=0.001)
         between.then(passed_on(live, between, True), passed_on(live, between, False))
         made = ours.publish("private-columns", out, epsilon=0.5, report=report, columns=["age"], progress=stages.append)

@@ -26,7 +26,7 @@ from discreet.service.middleware.auth import COOKIE_NAME
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, find_token, sign_in
 from support import external_services
-from support.inprocess_service import config_in
+from support.inprocess_service import build_config
 
 ASK = "/console/datasets/registry"
 EMPTY = "/console/assets/mark.svg"
@@ -128,7 +128,7 @@ class Live:
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[str, dict[str, str], Store]]:
     """A service that answers and runs jobs until it is told to stop, with room for many analysts."""
-    config = config_in(folder, padding=True, deadline=0.05)
+    config = build_config(folder, padding=True, deadline=0.05)
     schema = folder / "registry.yaml"
     schema.write_text(schema.read_text().replace("epsilon: 3,", "epsilon: 1000,"))
     app = make_app(config)

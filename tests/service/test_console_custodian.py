@@ -15,7 +15,7 @@ from discreet.service.console.rendering import describe_charge
 from discreet.service.jobs import run_next_job
 from discreet.service.problems import EXPLANATIONS, PROBLEM_TYPES
 from discreet.service.store.tokens import create_token
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
 
 KEEPING = "/console/custodian/datasets/registry"
 PUBLISH = f"{KEEPING}/publish"
@@ -24,24 +24,24 @@ LAST = "this is the last custodian's token; make another first"
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Served]:
-    with served(config_in(tmp_path)) as found:
+def service(tmp_path: Path) -> Iterator[InProcessService]:
+    with run_service(build_config(tmp_path)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service that several tests look at, and none changes."""
-    with served(config_in(tmp_path_factory.mktemp("unspent"))) as found:
+    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as found:
         yield found
 
 
-def tokens(service: Served, who: str) -> list[dict[str, Any]]:
+def tokens(service: InProcessService, who: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = service.get("cus", "/v1/tokens").json()["tokens"]
     return [one for one in found if one["analyst"] == who]
 
 
-def test_the_last_custodian_cannot_be_locked_out(service: Served) -> None:
+def test_the_last_custodian_cannot_be_locked_out(service: InProcessService) -> None:
     """Neither by a page nor by the API; an expired or revoked token of another is no help, a valid one is."""
     store, [own] = service.app.service.store, [one["id"] for one in tokens(service, "cus")]
     create_token(store, "old", "custodian", 1e-9)
@@ -55,7 +55,7 @@ def test_the_last_custodian_cannot_be_locked_out(service: Served) -> None:
     assert service.call("cus", "DELETE", f"/v1/tokens/{own}").status_code == 204
 
 
-def test_ones_own_token_is_revoked_after_a_second_look(service: Served) -> None:
+def test_ones_own_token_is_revoked_after_a_second_look(service: InProcessService) -> None:
     create_token(service.app.service.store, "cara", "custodian")
     [own] = [one["id"] for one in tokens(service, "cus")]
     cus, place = Browser(service, "cus"), f"{ACCESS}/tokens/{own}/revoke"
@@ -69,7 +69,7 @@ def test_ones_own_token_is_revoked_after_a_second_look(service: Served) -> None:
     assert 'role="alert"' not in cus.get("/console/").text
 
 
-def test_a_form_that_is_sent_twice_makes_one_token(service: Served) -> None:
+def test_a_form_that_is_sent_twice_makes_one_token(service: InProcessService) -> None:
     cus = Browser(service, "cus")
     key = re.search(r'name="key" value="([^"]*)"', cus.get(ACCESS).text)
     assert key is not None
@@ -92,7 +92,9 @@ def test_a_form_that_is_sent_twice_makes_one_token(service: Served) -> None:
         ({"days": "²"}, "from 1 to 366"),
     ],
 )
-def test_a_refused_token_form_is_told_plainly_and_kept(unspent: Served, wrong: dict[str, str], said: str) -> None:
+def test_a_refused_token_form_is_told_plainly_and_kept(
+    unspent: InProcessService, wrong: dict[str, str], said: str
+) -> None:
     form = {"analyst": "eve", "role": "custodian", "days": "7", "datasets": "registry"} | wrong
     refused = Browser(unspent, "cus").send(f"{ACCESS}/tokens", form, ACCESS)
     assert (refused.status_code, said in alert(refused.text)) == (400, True)
@@ -102,7 +104,7 @@ def test_a_refused_token_form_is_told_plainly_and_kept(unspent: Served, wrong: d
     assert 'value="registry" checked' in refused.text
 
 
-def test_nothing_is_published_without_a_tick(service: Served) -> None:
+def test_nothing_is_published_without_a_tick(service: InProcessService) -> None:
     cus = Browser(service, "cus")
     refused = cus.send(f"{PUBLISH}/release", RECIPE, PUBLISH)
     assert (refused.status_code, "tick the box" in alert(refused.text)) == (400, True)
@@ -110,7 +112,7 @@ def test_nothing_is_published_without_a_tick(service: Served) -> None:
     assert cus.send(f"{PUBLISH}/release", RECIPE | {"sure": "yes"}, PUBLISH).status_code == 303
 
 
-def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: Served) -> None:
+def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: InProcessService) -> None:
     """By a page, its preview, and the API; a release that is sent again under its key is still the same job."""
     cus, cap = Browser(service, "cus"), service.get("cus", f"{HOME}/budget").json()["budget"][0]["cap"]["epsilon"]
     for path in ("preview", "release"):
@@ -138,25 +140,25 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: S
     ],
 )
 def test_a_preview_tells_of_fields_that_do_not_belong_to_the_method(
-    unspent: Served, fields: dict[str, str], said: str
+    unspent: InProcessService, fields: dict[str, str], said: str
 ) -> None:
     refused = Browser(unspent, "cus").send(f"{PUBLISH}/preview", fields, PUBLISH)
     assert (refused.status_code, said in alert(refused.text)) == (400, True), alert(refused.text)
     assert "--" not in alert(refused.text)
 
 
-def test_a_preview_tells_where_k_is_not_used(unspent: Served) -> None:
+def test_a_preview_tells_where_k_is_not_used(unspent: InProcessService) -> None:
     seen = Browser(unspent, "cus").send(f"{PUBLISH}/preview", RECIPE | {"k": "5"}, PUBLISH)
     assert "Warning: K is not used for" in seen.text
 
 
-def test_a_weaker_recipe_is_previewed_without_a_job(unspent: Served) -> None:
+def test_a_weaker_recipe_is_previewed_without_a_job(unspent: InProcessService) -> None:
     seen = Browser(unspent, "cus").send(f"{PUBLISH}/preview", {"method": "mdav", "k": "5"}, PUBLISH)
     assert (seen.status_code, "mdav can be tried" in seen.text) == (200, True)
     assert unspent.get("cus", "/v1/jobs").json()["jobs"] == []
 
 
-def test_a_release_is_told_in_the_log_with_who_and_where(service: Served) -> None:
+def test_a_release_is_told_in_the_log_with_who_and_where(service: InProcessService) -> None:
     cus = Browser(service, "cus")
     places = []
     for recipe in ({"method": "mdav", "k": "5"}, RECIPE):
@@ -185,7 +187,7 @@ def test_a_failed_job_tells_whether_it_was_charged() -> None:
     assert told("publish", "invalid-input", "no; what was charged stays charged") == ""
 
 
-def test_a_failed_release_says_so_on_its_page(service: Served) -> None:
+def test_a_failed_release_says_so_on_its_page(service: InProcessService) -> None:
     """Two that the budget holds one by one, and not together: the second is refused when its turn comes."""
     cus, cap = Browser(service, "cus"), service.get("cus", f"{HOME}/budget").json()["budget"][0]["cap"]["epsilon"]
     recipe = RECIPE | {"epsilon": cap, "sure": "yes"}
@@ -198,21 +200,21 @@ def test_a_failed_release_says_so_on_its_page(service: Served) -> None:
     assert f'href="{KEEPING}#log-title"' in failed
 
 
-def test_what_is_not_there_is_told_for_people(unspent: Served) -> None:
+def test_what_is_not_there_is_told_for_people(unspent: InProcessService) -> None:
     bob = Browser(unspent, "bob")
     seen = bob.get(ASK)
     assert alert(seen.text) == "there is nothing here that you may see; go to your data sets."
     assert "/v1/" not in alert(seen.text)
 
 
-def test_a_browser_at_the_root_is_led_to_the_console(unspent: Served) -> None:
+def test_a_browser_at_the_root_is_led_to_the_console(unspent: InProcessService) -> None:
     led = unspent.client.get("/", headers={"Accept": "text/html,*/*"}, follow_redirects=False)
     assert (led.status_code, led.headers["location"]) == (303, "/console/")
     assert unspent.get(None, "/").status_code == 401
     assert unspent.get("ann", "/").status_code == 404
 
 
-def test_every_type_of_problem_is_explained_to_anyone(unspent: Served) -> None:
+def test_every_type_of_problem_is_explained_to_anyone(unspent: InProcessService) -> None:
     assert set(EXPLANATIONS) == {one.name for one in PROBLEM_TYPES}
     for one in PROBLEM_TYPES:
         told = unspent.get(None, one.uri)
@@ -220,7 +222,7 @@ def test_every_type_of_problem_is_explained_to_anyone(unspent: Served) -> None:
     assert unspent.get(None, "/problems/none").status_code == 404
 
 
-def test_operations_are_summed_up_by_what_they_do(unspent: Served) -> None:
+def test_operations_are_summed_up_by_what_they_do(unspent: InProcessService) -> None:
     paths = json.loads(unspent.get(None, "/openapi.json").text)["paths"]
     assert paths["/v1/tokens"]["post"]["summary"] == "Make a token; its secret is told this once"
     for operations in paths.values():
@@ -229,7 +231,7 @@ def test_operations_are_summed_up_by_what_they_do(unspent: Served) -> None:
             assert len(told["summary"]) > 10
 
 
-def test_refusals_of_what_was_typed_are_plain(unspent: Served) -> None:
+def test_refusals_of_what_was_typed_are_plain(unspent: InProcessService) -> None:
     headers = {"Authorization": f"Bearer {unspent.tokens['ann']}", "Content-Type": "application/json"}
     told = unspent.client.post(f"{HOME}/answers", content="{", headers=headers).json()
     assert told["detail"].startswith("the body is not valid JSON")

@@ -17,7 +17,7 @@ from discreet.service.console.pages import build_console
 from discreet.service.console.rendering import get_assets_path
 from discreet.service.jobs import run_next_job
 from discreet.service.middleware.auth import COOKIE_NAME
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
 
 ASK = "/console/datasets/registry"
 ACCESS = "/console/custodian/access"
@@ -25,22 +25,22 @@ QUESTION = {"question": COUNT["question"], "how": "epsilon", "size": "0.1"}
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Served]:
-    with served(config_in(tmp_path)) as found:
+def service(tmp_path: Path) -> Iterator[InProcessService]:
+    with run_service(build_config(tmp_path)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service that several tests look at, and none changes."""
-    with served(config_in(tmp_path_factory.mktemp("unspent"))) as found:
+    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as found:
         yield found
 
 
 class Browser:
     """One signed-in browser: cookies, and the form token of the page it saw last."""
 
-    def __init__(self, service: Served, who: str) -> None:
+    def __init__(self, service: InProcessService, who: str) -> None:
         self.client = TestClient(service.app, follow_redirects=False)
         self.entered = self.client.post("/console/sign-in", data={"token": service.tokens[who]})
         self.token = ""
@@ -64,7 +64,7 @@ def alert(text: str) -> str:
     return unescape(found[1]).lower()
 
 
-def spent(service: Served) -> str:
+def spent(service: InProcessService) -> str:
     return str(service.get("ann", f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"])
 
 
@@ -89,7 +89,7 @@ OPEN = {"/console", "/console/", "/console/explain/epsilon", "/console/sign-in"}
 OPEN |= {"/console/assets/console.css", "/console/assets/0/console.css"}
 
 
-def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(unspent: Served) -> None:
+def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(unspent: InProcessService) -> None:
     for who, home in (("ann", "/console/datasets"), ("cus", "/console/custodian")):
         browser = Browser(unspent, who)
         assert (browser.entered.status_code, browser.entered.headers["location"]) == (303, home)
@@ -101,21 +101,21 @@ def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(unspent: Ser
 
 
 @pytest.mark.parametrize("token", ["", "dsc_wrong", "x" * 5000, "dsc_\u00e4\x00", "' OR 1=1"])
-def test_a_token_that_opens_nothing_is_told_so(unspent: Served, token: str) -> None:
+def test_a_token_that_opens_nothing_is_told_so(unspent: InProcessService, token: str) -> None:
     refused = unspent.client.post("/console/sign-in", data={"token": token})
     assert refused.status_code == 401
     assert "mistyped, expired or revoked" in alert(refused.text)
     assert "set-cookie" not in refused.headers
 
 
-def test_another_site_cannot_sign_a_browser_in(unspent: Served) -> None:
+def test_another_site_cannot_sign_a_browser_in(unspent: InProcessService) -> None:
     sent = {"data": {"token": unspent.tokens["ann"]}, "headers": {"Sec-Fetch-Site": "cross-site"}}
     refused = unspent.client.post("/console/sign-in", **sent)  # type: ignore[arg-type]
     assert refused.status_code == 403
     assert "set-cookie" not in refused.headers
 
 
-def test_signing_out_ends_the_session_at_once(unspent: Served) -> None:
+def test_signing_out_ends_the_session_at_once(unspent: InProcessService) -> None:
     browser = Browser(unspent, "ann")
     browser.get("/console/datasets")
     kept = browser.client.cookies[COOKIE_NAME]
@@ -125,7 +125,7 @@ def test_signing_out_ends_the_session_at_once(unspent: Served) -> None:
     assert browser.get("/console/datasets").headers["location"] == "/console/?why=ended"
 
 
-def test_every_page_needs_somebody(unspent: Served) -> None:
+def test_every_page_needs_somebody(unspent: InProcessService) -> None:
     """Whoever is not signed in is shown where to, whatever the page; only what is about nothing is open."""
     for method in ("GET", "POST"):
         for path in set(paths(method)) - OPEN:
@@ -133,7 +133,7 @@ def test_every_page_needs_somebody(unspent: Served) -> None:
             assert (seen.status_code, seen.headers.get("location")) == (303, "/console/"), path
 
 
-def test_the_custodians_pages_are_for_custodians(unspent: Served) -> None:
+def test_the_custodians_pages_are_for_custodians(unspent: InProcessService) -> None:
     ann = Browser(unspent, "ann")
     ann.get("/console/datasets")
     for method in ("GET", "POST"):
@@ -143,7 +143,7 @@ def test_the_custodians_pages_are_for_custodians(unspent: Served) -> None:
             assert "for the custodian" in alert(seen.text)
 
 
-def test_what_is_not_granted_and_what_is_not_there_look_the_same(unspent: Served) -> None:
+def test_what_is_not_granted_and_what_is_not_there_look_the_same(unspent: InProcessService) -> None:
     bob = Browser(unspent, "bob")
     for more in ("", "/history", "/compare", "/answers/x"):
         for area in ("/console/datasets/", "/console/rehearsal/datasets/"):
@@ -152,7 +152,7 @@ def test_what_is_not_granted_and_what_is_not_there_look_the_same(unspent: Served
             assert one.text == two.text
 
 
-def test_a_form_that_is_not_ours_changes_nothing(unspent: Served) -> None:
+def test_a_form_that_is_not_ours_changes_nothing(unspent: InProcessService) -> None:
     cus = Browser(unspent, "cus")
     cus.get(ACCESS)
     grant = {"dataset": "registry", "analyst": "bob", "give": "yes"}
@@ -162,7 +162,7 @@ def test_a_form_that_is_not_ours_changes_nothing(unspent: Served) -> None:
     assert unspent.get("cus", "/v1/grants").json()["grants"] == [{"dataset": "registry", "analyst": "ann"}]
 
 
-def test_a_question_is_asked_by_a_plain_form(service: Served) -> None:
+def test_a_question_is_asked_by_a_plain_form(service: InProcessService) -> None:
     ann = Browser(service, "ann")
     asked = ann.send(f"{ASK}/ask", QUESTION, ASK)
     assert asked.status_code == 303
@@ -173,7 +173,7 @@ def test_a_question_is_asked_by_a_plain_form(service: Served) -> None:
     assert told["request"] == {"question": COUNT["question"], "epsilon": "0.1"}
 
 
-def test_a_form_that_is_sent_twice_is_paid_for_once(service: Served) -> None:
+def test_a_form_that_is_sent_twice_is_paid_for_once(service: InProcessService) -> None:
     ann = Browser(service, "ann")
     ann.get(ASK)
     same = QUESTION | {"fresh": "yes", "form_token": ann.token, "key": "k"}
@@ -185,7 +185,7 @@ def test_a_form_that_is_sent_twice_is_paid_for_once(service: Served) -> None:
     assert spent(service) == "3/10"
 
 
-def test_a_refused_question_comes_back_as_it_was_filled_in(unspent: Served) -> None:
+def test_a_refused_question_comes_back_as_it_was_filled_in(unspent: InProcessService) -> None:
     ann = Browser(unspent, "ann")
     filled = QUESTION | {"size": "7", "prior": "normal(100, <b>20)", "population": "yes"}
     refused = ann.send(f"{ASK}/ask", filled, ASK)
@@ -199,7 +199,7 @@ def test_a_refused_question_comes_back_as_it_was_filled_in(unspent: Served) -> N
     assert spent(unspent) == "0"
 
 
-def test_what_cannot_be_done_is_told_by_a_page(unspent: Served) -> None:
+def test_what_cannot_be_done_is_told_by_a_page(unspent: InProcessService) -> None:
     """Of the API it is a problem; both name the methods that can be used."""
     ann = Browser(unspent, "ann")
     for path, allowed in ((f"{ASK}/ask", "POST"), ("/console/explain/epsilon", "GET")):
@@ -214,7 +214,7 @@ def test_what_cannot_be_done_is_told_by_a_page(unspent: Served) -> None:
     assert told.headers["content-type"] == "application/problem+json"
 
 
-def test_a_preview_needs_no_script(unspent: Served) -> None:
+def test_a_preview_needs_no_script(unspent: InProcessService) -> None:
     seen = Browser(unspent, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
     assert seen.status_code == 200
     for words in ("discrete Laplace", "epsilon 0.1", "without asking", "Nothing was charged and no row was read."):
@@ -222,7 +222,7 @@ def test_a_preview_needs_no_script(unspent: Served) -> None:
     assert spent(unspent) == "0"
 
 
-def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: Served) -> None:
+def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: InProcessService) -> None:
     ann = Browser(service, "ann")
     public = ann.send(f"{ASK}/preview", QUESTION | {"question": "SELECT COUNT(*) FROM registry"}, ASK).text
     assert "This number is public: nothing is spent." in public
@@ -238,7 +238,7 @@ def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: Served) -
         assert 'aria-disabled="true"' in dear
 
 
-def test_a_histogram_says_what_its_error_is_of_and_why_counts_are_not_whole(service: Served) -> None:
+def test_a_histogram_says_what_its_error_is_of_and_why_counts_are_not_whole(service: InProcessService) -> None:
     ann, asked = Browser(service, "ann"), QUESTION | {"question": "SELECT HISTOGRAM(age, 37) FROM registry"}
     assert "of a range, on average over all ranges" in ann.send(f"{ASK}/preview", asked, ASK).text
     by_sex = QUESTION | {"question": "SELECT sex, smoker, COUNT(*) FROM registry GROUP BY ROLLUP(sex, smoker)"}
@@ -252,7 +252,7 @@ def test_a_histogram_says_what_its_error_is_of_and_why_counts_are_not_whole(serv
     assert "as long as the data set has the same snapshot" in plain
 
 
-def test_all_answers_of_a_session_are_listed(service: Served) -> None:
+def test_all_answers_of_a_session_are_listed(service: InProcessService) -> None:
     sessions = f"{HOME}/sessions"
     opened = service.post("ann", sessions, {"epsilon": "0.1", "noise_scale": "60"}).json()["id"]
     asked = [{"question": f"SELECT COUNT(*) FROM registry WHERE age < {age}"} for age in (30, 40, 50)]
@@ -264,14 +264,14 @@ def test_all_answers_of_a_session_are_listed(service: Served) -> None:
     assert sorted(ticked) == sorted(ids)
 
 
-def test_rows_that_are_not_compared_are_told_of(service: Served) -> None:
+def test_rows_that_are_not_compared_are_told_of(service: InProcessService) -> None:
     ann = Browser(service, "ann")
     asked = QUESTION | {"question": "SELECT age, COUNT(*) FROM registry GROUP BY age"}
     made = ann.send(f"{ASK}/ask", asked, ASK).headers["location"].rpartition("/")[2]
     assert "And 25 more rows: " in ann.get(f"{ASK}/compare?ids={made}").text
 
 
-def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: Served) -> None:
+def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: InProcessService) -> None:
     ann, place = Browser(service, "ann"), ASK.replace("/console/", "/console/rehearsal/")
     asked = ann.send(f"{place}/ask", QUESTION, place)
     assert asked.headers["location"].startswith(place)
@@ -281,7 +281,7 @@ def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: Served) ->
     assert "the table is made up" not in ann.get(ASK).text
 
 
-def test_answers_are_listed_and_compared(service: Served) -> None:
+def test_answers_are_listed_and_compared(service: InProcessService) -> None:
     ann = Browser(service, "ann")
     ids = []
     for size in ("0.1", "0.2"):
@@ -302,7 +302,7 @@ def test_answers_are_listed_and_compared(service: Served) -> None:
     assert 'value="0.2"' in again.text
 
 
-def test_a_token_is_shown_once(service: Served) -> None:
+def test_a_token_is_shown_once(service: InProcessService) -> None:
     cus = Browser(service, "cus")
     made = cus.send(
         f"{ACCESS}/tokens", {"analyst": "eve", "role": "analyst", "days": "3", "datasets": "registry"}, ACCESS
@@ -320,7 +320,7 @@ def test_a_token_is_shown_once(service: Served) -> None:
     assert service.get("eve", "/v1/me").status_code == 401
 
 
-def test_a_grant_is_given_and_taken(service: Served) -> None:
+def test_a_grant_is_given_and_taken(service: InProcessService) -> None:
     cus, bob = Browser(service, "cus"), Browser(service, "bob")
     for give, status in (("yes", 200), ("no", 404)):
         changed = cus.send(f"{ACCESS}/grants", {"dataset": "registry", "analyst": "bob", "give": give}, ACCESS)
@@ -331,7 +331,7 @@ def test_a_grant_is_given_and_taken(service: Served) -> None:
     )
 
 
-def test_a_token_that_cannot_be_made_is_told_why(unspent: Served) -> None:
+def test_a_token_that_cannot_be_made_is_told_why(unspent: InProcessService) -> None:
     cus = Browser(unspent, "cus")
     for fields, word in (
         ({"analyst": "eve", "role": "king", "days": "3"}, "role"),
@@ -344,7 +344,7 @@ def test_a_token_that_cannot_be_made_is_told_why(unspent: Served) -> None:
         assert (refused.status_code, word in alert(refused.text)) == (400, True), alert(refused.text)
 
 
-def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
+def test_a_file_is_previewed_published_and_fetched(service: InProcessService) -> None:
     cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry/publish"
     recipe = {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}
     assert "<option selected>private-linked</option>" in cus.get(place).text
@@ -363,7 +363,7 @@ def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
     assert (refused.status_code, "k" in alert(refused.text)) == (400, True)
 
 
-def test_methods_are_compared_and_nothing_leaves(service: Served) -> None:
+def test_methods_are_compared_and_nothing_leaves(service: InProcessService) -> None:
     cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry/publish"
     queued = cus.send(f"{place}/sweep", {"ks": "k=5,20", "methods": ["mdav"]}, place)
     assert run_next_job(service.app.service, "runner")
@@ -372,7 +372,7 @@ def test_methods_are_compared_and_nothing_leaves(service: Served) -> None:
     assert service.get("cus", f"{HOME}/history").json()["history"][0]["kind"] == "register"
 
 
-def test_the_custodian_sees_spend_log_snapshots_and_chain(service: Served) -> None:
+def test_the_custodian_sees_spend_log_snapshots_and_chain(service: InProcessService) -> None:
     service.post("ann", f"{HOME}/answers", COUNT)
     cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry"
     seen = cus.get(place).text
@@ -388,8 +388,8 @@ def test_the_custodian_sees_spend_log_snapshots_and_chain(service: Served) -> No
 
 
 def test_a_job_leads_to_its_answer(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with served(replace(config, datasets=tuple(replace(one, jobs=True) for one in config.datasets))) as service:
+    config = build_config(tmp_path)
+    with run_service(replace(config, datasets=tuple(replace(one, jobs=True) for one in config.datasets))) as service:
         ann = Browser(service, "ann")
         queued = ann.send(f"{ASK}/ask", QUESTION, ASK)
         assert queued.headers["location"].startswith("/console/jobs/")
@@ -402,7 +402,7 @@ def test_a_job_leads_to_its_answer(tmp_path: Path) -> None:
 HOSTILE = "SELECT COUNT(*) FROM registry WHERE hospital = '\"><script>alert(1)</script>'"
 
 
-def test_hostile_text_stays_text(service: Served) -> None:
+def test_hostile_text_stays_text(service: InProcessService) -> None:
     ann, cus = Browser(service, "ann"), Browser(service, "cus")
     seen = [ann.send(f"{ASK}/ask", QUESTION | {"question": HOSTILE, "prior": "</textarea><script>"}, ASK)]
     seen.append(ann.send(f"{ASK}/preview", QUESTION | {"question": HOSTILE}, ASK))
@@ -419,7 +419,7 @@ def test_hostile_text_stays_text(service: Served) -> None:
         assert parsed.found == []
 
 
-def test_every_page_keeps_to_a_strict_policy(service: Served) -> None:
+def test_every_page_keeps_to_a_strict_policy(service: InProcessService) -> None:
     """No page has a script, a style or a handler of its own, and all say so to the browser."""
     ann, cus = Browser(service, "ann"), Browser(service, "cus")
     answer = ann.send(f"{ASK}/ask", QUESTION | {"prior": "normal(100, 20)"}, ASK).headers["location"]
@@ -437,7 +437,7 @@ def test_every_page_keeps_to_a_strict_policy(service: Served) -> None:
         assert all(source.startswith("/console/assets/") for source in parsed.sources), path
 
 
-def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(unspent: Served) -> None:
+def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(unspent: InProcessService) -> None:
     for place, keep in (
         (get_assets_path(), "max-age=31536000"),
         ("/console/assets/0123", "no-cache"),
@@ -453,7 +453,7 @@ def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(unspent: Serve
     assert "vegaEmbed" in unspent.client.get("/console/assets/vega.js").text
 
 
-def test_explanations_are_open_and_true_to_their_numbers(unspent: Served) -> None:
+def test_explanations_are_open_and_true_to_their_numbers(unspent: InProcessService) -> None:
     seen = unspent.client.get("/console/explain/epsilon").text
     assert "52.5 %" in seen
     assert "73.2 %" in seen

@@ -51,8 +51,8 @@ from discreet.service import requests
 from discreet.service.config import Limits
 from discreet.service.store import Store
 from discreet.service.store.stored_answers import StoredAnswer
-from support.served_processes import supervised
-from support.service_load import Line, analyst, configured
+from support.served_processes import start_service
+from support.service_load import Line, analyst, write_config
 from support.worst_questions import MILLION, SHAPES
 
 MB = 2**20
@@ -338,8 +338,8 @@ def test_a_worker_gives_back_the_memory_of_32_questions_at_once(tmp_path: Path, 
     schema = write_registry(tmp_path)
     schema.write_text(schema.read_text().replace("budget: {epsilon: 3,", "budget: {epsilon: 900,"))
     schema.write_text(schema.read_text().replace("budget: {epsilon: 1,", "budget: {epsilon: 900,"))
-    config = configured(tmp_path, ["registry"], workers=1)
-    with supervised(tmp_path, "--config", config) as running:
+    config = write_config(tmp_path, ["registry"], workers=1)
+    with start_service(tmp_path, "--config", config) as running:
         token, path = analyst(config, "registry"), "/v1/datasets/registry/answers"
         replies: list[int] = []
 

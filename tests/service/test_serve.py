@@ -39,8 +39,16 @@ from discreet.service.supervisor import (
     stop_processes,
 )
 from support import stubborn_process
-from support.command_line import Outcome, discreet, done, write_registry
-from support.served_processes import Supervised, children_of, eventually, runs, starting, supervised, token
+from support.command_line import Outcome, run_discreet, run_successfully, write_registry
+from support.served_processes import (
+    SupervisedService,
+    create_service_token,
+    is_running,
+    list_children,
+    start_process,
+    start_service,
+    wait_for,
+)
 from support.tls_certificates import write_certificate
 
 HEAVY = {"duckdb", "fastapi", "jinja2", "rich", "sqlalchemy", "sqlglot", "starlette", "uvicorn", "yaml"}
@@ -52,7 +60,7 @@ WAITS = 30.0
 def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered and was never asked."""
     folder = tmp_path_factory.mktemp("registered")
-    done("check", write_registry(folder))
+    run_successfully("check", write_registry(folder))
     return folder
 
 
@@ -70,7 +78,7 @@ def configured(beside: Path, **keys: str) -> Path:
     return beside / "service.yaml"
 
 
-def client(served: Supervised, secret: str) -> httpx.Client:
+def client(served: SupervisedService, secret: str) -> httpx.Client:
     headers = {"Authorization": f"Bearer {secret}"}
     return httpx.Client(base_url=served.address, headers=headers, timeout=WAITS)
 
@@ -137,10 +145,10 @@ def test_a_second_start_of_the_sample_revokes_the_token_of_the_first(
 ) -> None:
     """Those that somebody made stay as they are."""
     with announced(monkeypatch, "http://127.0.0.1:8000"):
-        first = done("serve", "--folder", folder, "--json").document
+        first = run_successfully("serve", "--folder", folder, "--json").document
         own = done_token(Path(first["config"]), "--analyst", "custodian", "--role", "custodian")
-        second = done("serve", "--folder", folder, "--json").document
-        third = done("serve", "--folder", folder, "--json").document
+        second = run_successfully("serve", "--folder", folder, "--json").document
+        third = run_successfully("serve", "--folder", folder, "--json").document
     with Store.open(read_config(first["config"]).store) as store:
         valid = [find_token(store, one) is not None for one in (first["token"], own, second["token"], third["token"])]
     assert valid == [False, True, False, True]
@@ -155,8 +163,8 @@ def test_a_service_that_listens_everywhere_is_named_by_its_machine(
     monkeypatch.setattr("socket.gethostname", lambda: "ward")
     config = configured(folder, address=address, insecure="yes")
     with announced(monkeypatch, url):
-        said = done("serve", "--config", config).out
-        told = done("serve", "--config", config, "--json").document
+        said = run_successfully("serve", "--config", config).out
+        told = run_successfully("serve", "--config", config, "--json").document
     assert "discreet answers at https://ward:8443\n" in said
     assert "https://ward:8443/console/" in said
     assert "listens on every address of this machine" in said
@@ -165,7 +173,7 @@ def test_a_service_that_listens_everywhere_is_named_by_its_machine(
 
 def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with announced(monkeypatch, "http://127.0.0.1:8000"):
-        said = done("serve", "--config", configured(folder)).out
+        said = run_successfully("serve", "--config", configured(folder)).out
     assert "discreet answers at http://127.0.0.1:8000\n" in said
     assert "every address" not in said
 
@@ -176,7 +184,7 @@ def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pyte
 def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> None:
     """A service without a custodian says first how to make one."""
     config = configured(folder, deadline="3")
-    with starting(folder, "--config", config) as (process, out, log):
+    with start_process(folder, "--config", config) as (process, out, log):
         said = "".join(takewhile(lambda line: not line.startswith("Stop it"), out))
         assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in said
         address = said.split()[3]
@@ -194,30 +202,30 @@ def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> 
     assert code == 0
     children = [json.loads(line)["process"] for line in log.read_text().splitlines() if '"started"' in line]
     assert len(children) == 2
-    assert not any(map(runs, children))
+    assert not any(map(is_running, children))
 
 
 def test_what_is_killed_comes_back_and_nothing_is_lost_or_paid_twice(folder: Path) -> None:
     """Workers are killed under load; then the supervisor is, which takes all with it and frees the port."""
     config = configured(folder, workers="2", deadline="0.05", limits="{rate: 1000, burst: 1000}")
-    secret = token(config)
-    with supervised(folder, "--folder", folder) as served:  # what is in it already is kept as it is
-        assert served.told["config"] == str(config)
+    secret = create_service_token(config)
+    with start_service(folder, "--folder", folder) as served:  # what is in it already is kept as it is
+        assert served.announcement["config"] == str(config)
         asked = Asking(served, secret)
         for kill in range(2):
             asked.wait_for(5 * (kill + 1))
-            worker = eventually(
-                lambda: next(filter(runs, [e["process"] for e in served.events("started", "worker")]), 0)
+            worker = wait_for(
+                lambda: next(filter(is_running, [e["process"] for e in served.events("started", "worker")]), 0)
             )
             os.kill(worker, signal.SIGKILL)
-            eventually(lambda worker=worker: worker in [line["process"] for line in served.events("died")])
+            wait_for(lambda worker=worker: worker in [line["process"] for line in served.events("died")])
         asked.wait_for(20)
         answered = asked.stop()
         assert [line["status"] for line in served.events("died")] == [-signal.SIGKILL] * 2
-        eventually(lambda: len(served.events("started", "worker")) == 4)
+        wait_for(lambda: len(served.events("started", "worker")) == 4)
         assert httpx.get(f"{served.address}/health", timeout=WAITS).json() == {"status": "ok"}
         served.stop(signal.SIGKILL)
-        eventually(lambda: not any(map(runs, served.children())))
+        wait_for(lambda: not any(map(is_running, served.children())))
         with socket.create_server(("127.0.0.1", served.port)):
             pass
     with Ledger.open(folder / "registry.discreet" / "ledger.db") as ledger:
@@ -233,7 +241,7 @@ class Asking:
 
     CLIENTS = 2
 
-    def __init__(self, served: Supervised, secret: str) -> None:
+    def __init__(self, served: SupervisedService, secret: str) -> None:
         self._served, self._secret = served, secret
         self._answers: dict[int, dict[str, Any]] = {}
         self._over = threading.Event()
@@ -242,7 +250,7 @@ class Asking:
             one.start()
 
     def wait_for(self, count: int) -> None:
-        eventually(lambda: len(self._answers) >= count)
+        wait_for(lambda: len(self._answers) >= count)
 
     def stop(self) -> dict[int, dict[str, Any]]:
         """All that was answered."""
@@ -267,16 +275,16 @@ class Asking:
 
 def test_the_process_that_forks_may_be_killed(folder: Path) -> None:
     """Those that were forked from it end what they do, and others take their place."""
-    with supervised(folder, "--config", configured(folder)) as served:
-        *_, forks = children_of(served.process.pid)
+    with start_service(folder, "--config", configured(folder)) as served:
+        *_, forks = list_children(served.process.pid)
         first = served.children()
-        assert set(children_of(forks)) == set(first)
+        assert set(list_children(forks)) == set(first)
         os.kill(forks, signal.SIGKILL)
-        eventually(lambda: len(served.children()) == 2 * len(first))
-        eventually(lambda: not any(map(runs, first)))
+        wait_for(lambda: len(served.children()) == 2 * len(first))
+        wait_for(lambda: not any(map(is_running, first)))
         assert httpx.get(f"{served.address}/health", timeout=WAITS).json() == {"status": "ok"}
         assert served.stop() == 0
-    assert not any(map(runs, served.children()))
+    assert not any(map(is_running, served.children()))
 
 
 @pytest.mark.parametrize(
@@ -378,8 +386,8 @@ def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> 
     own = write_certificate(folder)
     known = ssl.create_default_context(cafile=own.certificate)
     config = configured(folder, tls=f"{{certificate: {own.certificate.name}, key: {own.key.name}}}")
-    headers = {"Authorization": f"Bearer {token(config)}"}
-    with supervised(folder, "--config", config) as served:
+    headers = {"Authorization": f"Bearer {create_service_token(config)}"}
+    with start_service(folder, "--config", config) as served:
         assert served.address.startswith("https://127.0.0.1:")
         reply = httpx.get(f"{served.address}/v1/me", headers=headers, verify=known, timeout=WAITS)
         assert reply.json()["name"] == "ann"
@@ -405,7 +413,7 @@ def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> 
 def test_a_port_that_is_taken_is_told(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = discreet("serve", "--config", configured(folder), "--port", port)
+        refused = run_discreet("serve", "--config", configured(folder), "--port", port)
     assert (refused.code, refused.out) == (5, "")
     assert refused.err == f"discreet: port {port} is taken; stop what listens there, or choose another with --port\n"
 
@@ -437,7 +445,7 @@ BAD = [
 def test_a_mistake_in_the_configuration_is_told_before_it_listens(
     folder: Path, keys: dict[str, str], code: int, said: str
 ) -> None:
-    refused = discreet("serve", "--config", configured(folder, **keys))
+    refused = run_discreet("serve", "--config", configured(folder, **keys))
     assert (refused.code, refused.out) == (code, "")
     assert said in refused.err
     assert refused.err.count("\n") == 1
@@ -448,24 +456,24 @@ def test_a_mistake_in_a_data_set_is_told_before_it_listens(folder: Path) -> None
     config = configured(folder)
     place = folder / "registry.discreet"
     (place / "snapshot-1.duckdb").rename(folder / "aside")
-    assert discreet("serve", "--config", config).code == 5
+    assert run_discreet("serve", "--config", config).code == 5
     (folder / "aside").rename(place / "snapshot-1.duckdb")
-    done("ask", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "0.1")
-    refused = discreet("serve", "--config", configured(folder, ledger="another.db"))
+    run_successfully("ask", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "0.1")
+    refused = run_discreet("serve", "--config", configured(folder, ledger="another.db"))
     assert refused.code == 2
     assert "ledger" in refused.err
     (folder / "registry.yaml").unlink()
-    refused = discreet("serve", "--config", config)
+    refused = run_discreet("serve", "--config", config)
     assert refused.code == 2
     assert "registry.yaml" in refused.err
 
 
 def test_words_that_do_not_go_together_are_refused(folder: Path) -> None:
     config = configured(folder)
-    assert discreet("serve", "--config", config, "--folder", folder).code == 2
-    assert discreet("serve", "--config", folder / "none.yaml").code == 2
-    assert discreet("serve", "--config", config, "--workers", 0).code == 2
-    assert discreet("serve", "--config", config, "--port", "many").code == 2
+    assert run_discreet("serve", "--config", config, "--folder", folder).code == 2
+    assert run_discreet("serve", "--config", folder / "none.yaml").code == 2
+    assert run_discreet("serve", "--config", config, "--workers", 0).code == 2
+    assert run_discreet("serve", "--config", config, "--port", "many").code == 2
 
 
 @pytest.mark.parametrize("words", [["serve"], ["token"], ["token", "create"], ["token", "list"]], ids=" ".join)
@@ -483,7 +491,7 @@ def test_help_is_quick(words: list[str]) -> None:
 
 def done_token(config: Path, *words: object) -> str:
     """A new token, alone on standard output."""
-    made = discreet("token", "create", "--config", config, *words)
+    made = run_discreet("token", "create", "--config", config, *words)
     assert made.code == 0, made.err
     assert "shown this once" in made.err
     assert made.out.strip() not in made.err
@@ -499,7 +507,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
     assert kept is not None
     assert (kept.analyst, kept.role, round(kept.expires - kept.created)) == ("ann", "analyst", 7 * 86400)
     assert secret.encode() not in b"".join(path.read_bytes() for path in folder.glob("service.db*"))
-    listed = done("token", "list", "--config", config).out
+    listed = run_successfully("token", "list", "--config", config).out
     assert kept.id in listed
     assert "ann may ask registry" in listed
     assert secret not in listed
@@ -507,9 +515,11 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
 
 def test_tokens_are_told_in_json_as_the_service_tells_them(folder: Path) -> None:
     config = configured(folder)
-    made = done("token", "create", "--config", config, "--analyst", "cara", "--role", "custodian", "--json").document
+    made = run_successfully(
+        "token", "create", "--config", config, "--analyst", "cara", "--role", "custodian", "--json"
+    ).document
     assert set(made) == set(NewTokenDocument.model_fields)
-    listed = done("token", "list", "--config", config, "--json").document
+    listed = run_successfully("token", "list", "--config", config, "--json").document
     assert [set(one) for one in listed["tokens"]] == [set(TokenDocument.model_fields)]
     assert listed["tokens"][0]["valid"] is True
     assert listed["grants"] == []
@@ -517,17 +527,17 @@ def test_tokens_are_told_in_json_as_the_service_tells_them(folder: Path) -> None
 
 def test_a_revoked_token_opens_nothing_and_a_grant_can_be_taken_back(folder: Path) -> None:
     config = configured(folder)
-    made = done("token", "create", "--config", config, "--analyst", "ann", "--json").document
-    done("token", "grant", "ann", "registry", "--config", config)
-    assert done("token", "list", "--config", config, "--json").document["grants"] == [
+    made = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
+    run_successfully("token", "grant", "ann", "registry", "--config", config)
+    assert run_successfully("token", "list", "--config", config, "--json").document["grants"] == [
         {"dataset": "registry", "analyst": "ann"}
     ]
-    done("token", "ungrant", "ann", "registry", "--config", config)
-    done("token", "revoke", made["id"], "--config", config)
-    told = done("token", "list", "--config", config, "--json").document
+    run_successfully("token", "ungrant", "ann", "registry", "--config", config)
+    run_successfully("token", "revoke", made["id"], "--config", config)
+    told = run_successfully("token", "list", "--config", config, "--json").document
     assert told["grants"] == []
     assert told["tokens"][0]["valid"] is False
-    assert "revoked" in done("token", "list", "--config", config).out
+    assert "revoked" in run_successfully("token", "list", "--config", config).out
     with Store.open(read_config(config).store) as store:
         assert find_token(store, made["token"]) is None
 
@@ -535,11 +545,11 @@ def test_a_revoked_token_opens_nothing_and_a_grant_can_be_taken_back(folder: Pat
 def test_a_grant_to_somebody_without_a_valid_token_says_so(folder: Path) -> None:
     config = configured(folder)
     grant = ("token", "grant", "ann", "registry", "--config", config)
-    assert done(*grant).out == "ann may ask registry, but has no valid token yet.\n"
-    made = done("token", "create", "--config", config, "--analyst", "ann", "--json").document
-    assert done(*grant).out == "ann may ask registry.\n"
-    done("token", "revoke", made["id"], "--config", config)
-    assert "no valid token" in done(*grant).out
+    assert run_successfully(*grant).out == "ann may ask registry, but has no valid token yet.\n"
+    made = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
+    assert run_successfully(*grant).out == "ann may ask registry.\n"
+    run_successfully("token", "revoke", made["id"], "--config", config)
+    assert "no valid token" in run_successfully(*grant).out
 
 
 def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
@@ -551,7 +561,7 @@ def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
             create_token(store, "ann", "analyst", id=one)
 
     def revoke(begun: str) -> Outcome:
-        return discreet("token", "revoke", begun, "--config", config)
+        return run_discreet("token", "revoke", begun, "--config", config)
 
     for begun, said in ((ids[0][:8], "2 tokens begin with '01234567'"), (ids[2][:7], "there is no token 'fedcba9'")):
         refused = revoke(begun)
@@ -559,7 +569,7 @@ def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
         assert said in refused.err
     for begun, whole in ((ids[2][:8], ids[2]), (ids[0], ids[0]), (ids[1][:16], ids[1])):
         assert revoke(begun).out == f"Token {whole} is revoked.\n"
-    told = done("token", "list", "--config", config, "--json").document
+    told = run_successfully("token", "list", "--config", config, "--json").document
     assert [one["valid"] for one in told["tokens"]] == [False] * 3
 
 
@@ -584,7 +594,7 @@ def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
 )
 def test_a_mistake_about_tokens_is_told_and_changes_nothing(folder: Path, words: list[str]) -> None:
     config = configured(folder)
-    refused = discreet("token", *words, "--config", config)
+    refused = run_discreet("token", *words, "--config", config)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.count("\n") == 1
-    assert done("token", "list", "--config", config, "--json").document == {"tokens": [], "grants": []}
+    assert run_successfully("token", "list", "--config", config, "--json").document == {"tokens": [], "grants": []}

@@ -13,20 +13,20 @@ from discreet.errors import InvalidInput
 from discreet.service.console import forms
 from discreet.service.jobs import run_next_job
 from discreet.service.problems import PROBLEM_TYPES
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Served]:
-    with served(config_in(tmp_path)) as found:
+def service(tmp_path: Path) -> Iterator[InProcessService]:
+    with run_service(build_config(tmp_path)) as found:
         yield found
 
 
-def spent(service: Served, who: str = "ann") -> str:
+def spent(service: InProcessService, who: str = "ann") -> str:
     return service.get(who, f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"]
 
 
-def test_a_question_is_answered_kept_and_told_again(service: Served) -> None:
+def test_a_question_is_answered_kept_and_told_again(service: InProcessService) -> None:
     made = service.post("ann", f"{HOME}/answers", COUNT)
     assert made.status_code == 201
     told = made.json()
@@ -36,7 +36,7 @@ def test_a_question_is_answered_kept_and_told_again(service: Served) -> None:
     assert spent(service) == "1/10"
 
 
-def test_the_same_question_is_answered_from_what_is_stored(service: Served) -> None:
+def test_the_same_question_is_answered_from_what_is_stored(service: InProcessService) -> None:
     first = service.post("ann", f"{HOME}/answers", COUNT).json()
     again = service.post("ann", f"{HOME}/answers", COUNT).json()
     assert again["stored"] is True
@@ -44,7 +44,7 @@ def test_the_same_question_is_answered_from_what_is_stored(service: Served) -> N
     assert spent(service) == "1/10"
 
 
-def test_a_retry_with_the_same_key_pays_once(service: Served) -> None:
+def test_a_retry_with_the_same_key_pays_once(service: InProcessService) -> None:
     body = COUNT | {"fresh": True}
     one, two = (service.post("ann", f"{HOME}/answers", body, Idempotency_Key="k1") for _ in range(2))
     assert one.text == two.text
@@ -52,14 +52,14 @@ def test_a_retry_with_the_same_key_pays_once(service: Served) -> None:
     assert spent(service) == "1/10"
 
 
-def test_a_key_that_was_used_for_another_request_is_refused(service: Served) -> None:
+def test_a_key_that_was_used_for_another_request_is_refused(service: InProcessService) -> None:
     service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k1")
     other = service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "0.2"}, Idempotency_Key="k1")
     assert (other.status_code, other.json()["type"]) == (409, "/problems/conflict")
     assert spent(service) == "1/10"
 
 
-def test_the_key_of_one_analyst_is_not_anothers(service: Served) -> None:
+def test_the_key_of_one_analyst_is_not_anothers(service: InProcessService) -> None:
     service.call("cus", "PUT", "/v1/grants/registry/bob")
     ann = service.post("ann", f"{HOME}/answers", COUNT | {"fresh": True}, Idempotency_Key="k").json()
     bob = service.post("bob", f"{HOME}/answers", COUNT | {"fresh": True}, Idempotency_Key="k").json()
@@ -68,7 +68,7 @@ def test_the_key_of_one_analyst_is_not_anothers(service: Served) -> None:
     assert service.get("cus", f"{HOME}/answers/{ann['id']}").status_code == 200
 
 
-def test_a_refused_question_costs_nothing(service: Served) -> None:
+def test_a_refused_question_costs_nothing(service: InProcessService) -> None:
     for body in (
         COUNT | {"epsilon": "50"},
         COUNT | {"epsilon": "-1"},
@@ -85,7 +85,7 @@ def test_a_refused_question_costs_nothing(service: Served) -> None:
     assert spent(service) == "0"
 
 
-def test_running_out_is_told_as_on_the_command_line(service: Served) -> None:
+def test_running_out_is_told_as_on_the_command_line(service: InProcessService) -> None:
     for epsilon in ("0.6", "0.4"):
         assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": epsilon, "fresh": True}).status_code == 201
     refused = service.post("ann", f"{HOME}/answers", COUNT | {"fresh": True})
@@ -94,13 +94,13 @@ def test_running_out_is_told_as_on_the_command_line(service: Served) -> None:
     assert told["type"] in {one.uri for one in PROBLEM_TYPES}
 
 
-def test_a_preview_costs_nothing_and_says_how_many_more(service: Served) -> None:
+def test_a_preview_costs_nothing_and_says_how_many_more(service: InProcessService) -> None:
     told = service.post("ann", f"{HOME}/previews", COUNT).json()
     assert (told["times"], told["rehearsal"]) == (10, False)
     assert spent(service) == "0"
 
 
-def test_a_rehearsal_costs_nothing(service: Served) -> None:
+def test_a_rehearsal_costs_nothing(service: InProcessService) -> None:
     home = HOME.replace("/v1/", "/v1/rehearsal/")
     told = service.post("ann", f"{home}/answers", COUNT | {"epsilon": "0.5", "fresh": True}).json()
     assert told["rehearsal"] is True
@@ -110,7 +110,7 @@ def test_a_rehearsal_costs_nothing(service: Served) -> None:
     assert service.get("ann", f"{HOME}/history").json() == {"history": [], "next": None}
 
 
-def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: Served) -> None:
+def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: InProcessService) -> None:
     body = {"noise_scale": "20", "epsilon": "0.2"}
     opened, again = (service.post("ann", f"{HOME}/sessions", body, Idempotency_Key="s").json() for _ in range(2))
     assert again == opened
@@ -126,12 +126,12 @@ def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: Served)
     assert service.get("cus", f"{HOME}/sessions/{opened['id']}").status_code == 404
 
 
-def test_a_session_goes_on_in_another_worker(service: Served) -> None:
+def test_a_session_goes_on_in_another_worker(service: InProcessService) -> None:
     """What one worker admitted counts in the next one, which gives the same answers."""
     opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.05"}).json()
     path, body = f"{HOME}/sessions/{opened['id']}/answers", {"question": COUNT["question"]}
     first = service.post("ann", path, body).json()
-    with served(service.config, life=service.app.service.run_id) as other:
+    with run_service(service.config, life=service.app.service.run_id) as other:
         other.tokens.update(service.tokens)
         assert other.post("ann", path, body).json()["rows"] == first["rows"]
         left = other.get("ann", f"{HOME}/sessions/{opened['id']}").json()["left"]
@@ -140,7 +140,7 @@ def test_a_session_goes_on_in_another_worker(service: Served) -> None:
     assert refused.json()["kind"] == "BudgetExceeded"
 
 
-def test_a_saved_prior_is_used_by_its_name(service: Served) -> None:
+def test_a_saved_prior_is_used_by_its_name(service: InProcessService) -> None:
     service.call("ann", "PUT", "/v1/priors/mine", {"text": "normal(120, 20)", "note": "last year"})
     named = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "@mine"}).json()
     written = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "normal(120, 20)"}).json()
@@ -148,7 +148,7 @@ def test_a_saved_prior_is_used_by_its_name(service: Served) -> None:
     assert service.get("bob", "/v1/priors/mine").status_code == 404
 
 
-def test_a_tail_is_mixed_into_the_prior_or_not(service: Served) -> None:
+def test_a_tail_is_mixed_into_the_prior_or_not(service: InProcessService) -> None:
     """As on the command line, and the reply says which; a console's form says the same."""
     asked = {"question": "SELECT MEDIAN(age) FROM registry", "epsilon": "0.1", "prior": "uniform(40, 60)"}
     told = service.post("ann", f"{HOME}/answers", asked).json()
@@ -171,8 +171,8 @@ def test_a_tail_is_mixed_into_the_prior_or_not(service: Served) -> None:
 
 
 def test_limits_are_kept(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with served(replace(config, limits=replace(config.limits, bins=5, prior=3, body=2000))) as service:
+    config = build_config(tmp_path)
+    with run_service(replace(config, limits=replace(config.limits, bins=5, prior=3, body=2000))) as service:
         groups = COUNT | {"question": "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis"}
         assert service.post("ann", f"{HOME}/answers", groups).status_code == 400
         prior = COUNT | {"prior": json.dumps({str(one): 1 for one in range(4)})}
@@ -182,15 +182,15 @@ def test_limits_are_kept(tmp_path: Path) -> None:
 
 
 def test_more_requests_than_allowed_are_told_to_wait(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with served(replace(config, limits=replace(config.limits, rate=0.001, burst=3))) as service:
+    config = build_config(tmp_path)
+    with run_service(replace(config, limits=replace(config.limits, rate=0.001, burst=3))) as service:
         seen = [service.get("ann", "/v1/me") for _ in range(4)]
         assert [one.status_code for one in seen] == [200, 200, 200, 429]
         assert int(seen[-1].headers["retry-after"]) > 100
         assert service.get("cus", "/v1/me").status_code == 200
 
 
-def test_a_release_is_made_as_a_job(service: Served) -> None:
+def test_a_release_is_made_as_a_job(service: InProcessService) -> None:
     queued = service.post("cus", f"{HOME}/releases", {"method": "mdav", "k": 5})
     job = queued.json()
     assert (queued.status_code, job["state"]) == (202, "waiting")
@@ -205,16 +205,16 @@ def test_a_release_is_made_as_a_job(service: Served) -> None:
         assert service.get(who, f"/v1/jobs/{job['id']}/files/registry-1.csv").status_code == 403
 
 
-def test_a_release_that_the_schema_refuses_is_refused_at_once(service: Served) -> None:
+def test_a_release_that_the_schema_refuses_is_refused_at_once(service: InProcessService) -> None:
     refused = service.post("cus", f"{HOME}/releases", {"method": "mdav", "k": 1})
     assert refused.status_code == 400
     assert not run_next_job(service.app.service, "runner")
 
 
 def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
+    config = build_config(tmp_path)
     told = replace(config.datasets[0], jobs=True)
-    with served(replace(config, datasets=(told,))) as service:
+    with run_service(replace(config, datasets=(told,))) as service:
         queued = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k")
         assert queued.status_code == 202
         assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"] == queued.json()["id"]
@@ -229,7 +229,7 @@ def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> No
         assert service.get("bob", f"/v1/jobs/{queued.json()['id']}").status_code == 404
 
 
-def test_a_revoked_or_ungranted_analyst_is_out_at_once(service: Served) -> None:
+def test_a_revoked_or_ungranted_analyst_is_out_at_once(service: InProcessService) -> None:
     service.call("cus", "DELETE", "/v1/grants/registry/ann")
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 404
     token = next(one for one in service.get("cus", "/v1/tokens").json()["tokens"] if one["analyst"] == "ann")
@@ -237,7 +237,7 @@ def test_a_revoked_or_ungranted_analyst_is_out_at_once(service: Served) -> None:
     assert service.get("ann", "/v1/me").status_code == 401
 
 
-def test_csv_has_the_rows_with_their_intervals(service: Served) -> None:
+def test_csv_has_the_rows_with_their_intervals(service: InProcessService) -> None:
     told = service.post("ann", f"{HOME}/answers", COUNT).json()
     lines = service.get("ann", f"{HOME}/answers/{told['id']}/csv").text.splitlines()
     assert lines[0] == "COUNT(*),COUNT(*) 95% low,COUNT(*) 95% high"
@@ -245,7 +245,7 @@ def test_csv_has_the_rows_with_their_intervals(service: Served) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[" * 60_000, b'{"question": 1}', b"{", b'"\xff"', b"9" * 6000, b'{"a": NaN}'])
-def test_what_is_no_request_is_one_plain_sentence(service: Served, body: bytes) -> None:
+def test_what_is_no_request_is_one_plain_sentence(service: InProcessService, body: bytes) -> None:
     headers = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"}
     refused = service.client.post(f"{HOME}/answers", content=body, headers=headers)
     told = refused.json()

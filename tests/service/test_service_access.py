@@ -25,7 +25,7 @@ from discreet.service.store.tokens import (
     revoke_token,
     sign_in,
 )
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
 
 NOWHERE = "0" * 32
 SESSION = {"noise_scale": "20", "epsilon": "0.1"}
@@ -171,7 +171,7 @@ OBJECTS = {"answer", "wanted", "session", "name", "job", "token"}
 class Guarded:
     """A service with two data sets, of which nobody is granted the second, and what ann owns in the first."""
 
-    service: Served
+    service: InProcessService
     people: dict[str, Token]
 
     @property
@@ -255,16 +255,18 @@ class Guarded:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
-    config = config_in(folder, 100)
+    config = build_config(folder, 100)
     text = (folder / "registry.yaml").read_text().replace("epsilon: 3,", "epsilon: 1000,")
     text = text.replace("epsilon: 1,", "epsilon: 1000,")
     (folder / "registry.yaml").write_text(text)
     (folder / "clinic.yaml").write_text(text.replace("name: registry", "name: clinic"))
-    with served(replace(config, datasets=(*config.datasets, DatasetConfig(folder / "clinic.yaml", 0.05)))) as service:
+    with run_service(
+        replace(config, datasets=(*config.datasets, DatasetConfig(folder / "clinic.yaml", 0.05)))
+    ) as service:
         yield Guarded(service, admitted(service))
 
 
-def admitted(service: Served) -> dict[str, Token]:
+def admitted(service: InProcessService) -> dict[str, Token]:
     """More people, each with a token."""
     store = service.app.service.store
     found = {name: create_token(store, name, "analyst", 30, ("registry",)) for name in ("eve", "revoked", "ann")}
@@ -507,7 +509,7 @@ def test_of_a_token_and_a_cookie_the_token_counts(guarded: Guarded) -> None:
         assert guarded.send("GET", "/v1/me", cookie | {"Authorization": wrong}).status_code == 401
 
 
-def signed_in(service: Served, who: str) -> Any:
+def signed_in(service: InProcessService, who: str) -> Any:
     service.client.cookies.clear()
     return service.client.post("/console/sign-in", data={"token": service.tokens[who]}, follow_redirects=False)
 
@@ -516,8 +518,8 @@ def test_a_cookie_is_for_the_service_alone(guarded: Guarded, tmp_path: Path) -> 
     """No script reads it, no other site sends it, and under TLS it never travels in the clear."""
     flags = set(signed_in(guarded.service, "ann").headers["set-cookie"].split("; ")[1:])
     assert flags == {"HttpOnly", "SameSite=strict", "Path=/"}
-    config = replace(config_in(tmp_path, 20), tls=TLS(tmp_path / "certificate", tmp_path / "key"))
-    with served(config) as safe:
+    config = replace(build_config(tmp_path, 20), tls=TLS(tmp_path / "certificate", tmp_path / "key"))
+    with run_service(config) as safe:
         told = signed_in(safe, "ann")
     assert set(told.headers["set-cookie"].split("; ")[1:]) == {*flags, "Secure"}
     assert told.headers["strict-transport-security"].startswith("max-age=")

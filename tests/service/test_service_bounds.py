@@ -26,7 +26,7 @@ from discreet.service.middleware.deadline import Message, Receive, Scope, Send
 from discreet.service.store import Store
 from discreet.service.store.store import answers
 from discreet.service.store.tokens import create_token, revoke_token
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
 
 REHEARSAL = HOME.replace("/v1/", "/v1/rehearsal/")
 MANY = ", ".join(f"COUNT(*) FILTER (WHERE age > {age})" for age in range(20, 80))
@@ -35,30 +35,30 @@ MDAV = {"method": "mdav", "k": 5}
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Served]:
-    with served(config_in(tmp_path)) as running:
+def service(tmp_path: Path) -> Iterator[InProcessService]:
+    with run_service(build_config(tmp_path)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service of which several tests ask what is refused, or in rehearsal; it takes a delta too."""
     folder = tmp_path_factory.mktemp("asked")
-    with served(with_delta(folder)) as running:
+    with run_service(with_delta(folder)) as running:
         yield running
 
 
 def with_delta(folder: Path) -> Config:
-    config, schema = config_in(folder, 100), folder / "registry.yaml"
+    config, schema = build_config(folder, 100), folder / "registry.yaml"
     schema.write_text(schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]"))
     return config
 
 
-def whole_budget(service: Served) -> Any:
+def whole_budget(service: InProcessService) -> Any:
     return service.get("cus", f"{HOME}/budget").json()["budget"]
 
 
-def entries(service: Served, home: str = HOME) -> list[Any]:
+def entries(service: InProcessService, home: str = HOME) -> list[Any]:
     return list(service.get("cus", f"{home}/history").json()["history"])
 
 
@@ -76,7 +76,7 @@ def entries(service: Served, home: str = HOME) -> list[Any]:
         "SELECT HISTOGRAM(age, 10) FROM registry",
     ],
 )
-def test_numbers_are_counted_over_rows_and_aggregates(asked: Served, question: str) -> None:
+def test_numbers_are_counted_over_rows_and_aggregates(asked: InProcessService, question: str) -> None:
     """As many as the reply has."""
     schema = load_schema(asked.config.datasets[0].schema)
     told = asked.post("ann", f"{REHEARSAL}/answers", {"question": question, "epsilon": "100"}).json()
@@ -85,7 +85,7 @@ def test_numbers_are_counted_over_rows_and_aggregates(asked: Served, question: s
 
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
 @pytest.mark.parametrize("numbers", [f"age, {MANY}", f"age, QUANTILE(income, {ORDERS})"])
-def test_more_numbers_than_bins_are_refused(asked: Served, home: str, numbers: str) -> None:
+def test_more_numbers_than_bins_are_refused(asked: InProcessService, home: str, numbers: str) -> None:
     said = {"question": f"SELECT {numbers} FROM registry GROUP BY age", "epsilon": "0.1"}
     before = entries(asked, home)
     for path in ("previews", "answers"):
@@ -95,7 +95,7 @@ def test_more_numbers_than_bins_are_refused(asked: Served, home: str, numbers: s
     assert entries(asked, home) == before
 
 
-def test_a_token_has_few_rehearsals_at_work(service: Served) -> None:
+def test_a_token_has_few_rehearsals_at_work(service: InProcessService) -> None:
     """One more is refused, a request for real is not, and once they are done there may be others."""
     statuses: list[int] = []
 
@@ -118,7 +118,7 @@ def test_a_token_has_few_rehearsals_at_work(service: Served) -> None:
     assert not gate._active_requests
 
 
-def _scope(service: Served, path: str, depth: int) -> Scope:
+def _scope(service: InProcessService, path: str, depth: int) -> Scope:
     headers = [(b"authorization", f"Bearer {service.tokens['ann']}".encode())]
     told = {"type": "http", "method": "GET", "path": path, "query_string": b"", "client": ("127.0.0.1", 1)}
     return {**told, "headers": headers, "depth": depth}
@@ -143,7 +143,7 @@ async def _nothing() -> Message:
         {"accuracy": "±900000 at 95%"},
     ],
 )
-def test_an_epsilon_below_the_least_is_refused(asked: Served, home: str, noise: dict[str, Any]) -> None:
+def test_an_epsilon_below_the_least_is_refused(asked: InProcessService, home: str, noise: dict[str, Any]) -> None:
     """What is stored stays for good, so that it must not be had for next to nothing."""
     wanted, before = {"question": COUNT["question"]} | noise, entries(asked, home)
     shown = {name: value for name, value in wanted.items() if name != "fresh"}
@@ -160,7 +160,7 @@ def test_an_epsilon_below_the_least_is_refused(asked: Served, home: str, noise: 
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
 def test_an_epsilon_that_is_the_least_is_enough(tmp_path: Path, home: str) -> None:
     """Also after less was refused."""
-    with served(with_delta(tmp_path)) as service:
+    with run_service(with_delta(tmp_path)) as service:
         less = {"question": COUNT["question"], "epsilon": "0.00009"}
         assert service.post("ann", f"{home}/answers", less).status_code == 400
         assert len(entries(service, home)) == 1
@@ -169,7 +169,7 @@ def test_an_epsilon_that_is_the_least_is_enough(tmp_path: Path, home: str) -> No
             assert told.status_code == 201, told.text
 
 
-def test_a_session_costs_the_least_too(service: Served) -> None:
+def test_a_session_costs_the_least_too(service: InProcessService) -> None:
     told = service.post("ann", f"{HOME}/sessions", {"noise_scale": "100000000", "epsilon": "0.00005"})
     assert (told.status_code, "at least 0.0001" in told.json()["detail"]) == (400, True)
     assert len(entries(service)) == 1
@@ -183,7 +183,7 @@ def test_the_least_as_it_is_told(tmp_path: Path) -> None:
 
 
 def test_a_rehearsal_begins_a_new_ledger_where_the_old_one_is_large(
-    service: Served, monkeypatch: pytest.MonkeyPatch
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers that were kept have no entry in it, so that its own entries have no answers but their own."""
     first = service.post("ann", f"{REHEARSAL}/answers", COUNT).json()
@@ -206,7 +206,7 @@ def test_a_rehearsal_begins_a_new_ledger_where_the_old_one_is_large(
 @pytest.mark.parametrize(("path", "said"), [("releases", MDAV), ("sweeps", {"ks": "k=3..5"})])
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
 def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
-    service: Served, home: str, path: str, said: dict[str, Any]
+    service: InProcessService, home: str, path: str, said: dict[str, Any]
 ) -> None:
     store = service.app.service.store
     token, service.tokens["left"] = create_token(store, "left", "custodian")
@@ -222,7 +222,7 @@ def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
     assert (whole_budget(service), entries(service)) == before
 
 
-def test_a_release_is_rehearsed(service: Served) -> None:
+def test_a_release_is_rehearsed(service: InProcessService) -> None:
     """Its files, its report and its entry are the rehearsal's; the data set is neither charged nor flagged."""
     before = whole_budget(service), entries(service)
     for said in (MDAV, {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}):
@@ -242,7 +242,7 @@ def test_a_release_is_rehearsed(service: Served) -> None:
     assert not (service.config.folder.parent / "registry.discreet" / "releases").exists()
 
 
-def test_a_sweep_and_a_plan_are_rehearsed(service: Served) -> None:
+def test_a_sweep_and_a_plan_are_rehearsed(service: InProcessService) -> None:
     queued = service.post("cus", f"{REHEARSAL}/sweeps", {"ks": "k=3..5", "methods": ["mdav"]}).json()
     assert run_next_job(service.app.service, "runner")
     done = service.get("cus", f"/v1/jobs/{queued['id']}").json()
@@ -259,10 +259,10 @@ def test_a_sweep_and_a_plan_are_rehearsed(service: Served) -> None:
 
 def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path: Path) -> None:
     """Not even to one with the same question and the same number; nor do their pictures."""
-    config, copy = config_in(tmp_path), tmp_path / "copy.db"
+    config, copy = build_config(tmp_path), tmp_path / "copy.db"
     file = tmp_path / "registry.discreet" / "ledger.db"
     prior = COUNT | {"prior": "normal(100, 30)"}
-    with served(config) as service:
+    with run_service(config) as service:
         kept = service.post("ann", f"{HOME}/answers", COUNT | {"question": f"{COUNT['question']} AND age > 40"})
         Ledger.backup(file, copy)
         lost = service.post("ann", f"{HOME}/answers", prior).json()
@@ -272,7 +272,7 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path
     with Ledger.existing(file) as ledger, Store.open(config.store) as store, store.database.begin_write() as connection:
         new = ledger.verify("registry").entries + 1  # as if more had been asked since the back-up
         connection.execute(update(answers).where(answers.c.id == lost["id"]).values(entry=new))
-    with served(config) as service:
+    with run_service(config) as service:
         made = service.post("ann", f"{HOME}/answers", prior).json()
         assert made["entry"] == new
         told = service.get("ann", f"{HOME}/history").json()["history"]
@@ -285,7 +285,7 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path
 # What a custodian, and a watcher, are told
 
 
-def test_replies_about_no_one_data_set_are_told_of_too(service: Served) -> None:
+def test_replies_about_no_one_data_set_are_told_of_too(service: InProcessService) -> None:
     counts = service.app.service.counters
     counts.add("overruns", "")
     counts.add("late", "registry", 1)
@@ -299,7 +299,7 @@ def test_replies_about_no_one_data_set_are_told_of_too(service: Served) -> None:
     ]
 
 
-def test_health_is_looked_at_once_a_second(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_is_looked_at_once_a_second(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anyone may ask, and a look writes to every disk."""
     looks: list[tuple[str, ...]] = [("ledger",), (), ("store", "disk")]
     now = 100.0

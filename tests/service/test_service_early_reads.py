@@ -17,7 +17,7 @@ from discreet.service.jobs import run_next_job
 from discreet.service.middleware import deadline
 from discreet.service.middleware.deadline import BARRIER_FRACTION, ReleaseBarrier
 from discreet.service.store import job_queue as stored_jobs
-from support.inprocess_service import COUNT, HOME, config_in, served
+from support.inprocess_service import COUNT, HOME, build_config, run_service
 
 
 def noted(monkeypatch: pytest.MonkeyPatch, events: list[str], where: Any, name: str, said: str) -> None:
@@ -43,7 +43,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down(tmp_path: Path, events: list[str]) -> None:
-    with served(config_in(tmp_path, padding=True)) as service:
+    with run_service(build_config(tmp_path, padding=True)) as service:
         for expected in (["charged", "drawn", "waited", "stored", "kept"], ["charged", "waited", "kept"]):
             events.clear()
             assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
@@ -51,7 +51,7 @@ def test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down(tmp_pa
 
 
 def test_a_session_writes_its_answers_down_at_their_moment_too(tmp_path: Path, events: list[str]) -> None:
-    with served(config_in(tmp_path, padding=True)) as service:
+    with run_service(build_config(tmp_path, padding=True)) as service:
         opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.5"}).json()
         events.clear()
         asked = service.post("ann", f"{HOME}/sessions/{opened['id']}/answers", {"question": COUNT["question"]})
@@ -71,7 +71,7 @@ def test_the_time_in_an_answer_is_that_of_the_request(tmp_path: Path, monkeypatc
         return found
 
     monkeypatch.setattr(Custodian, "_measure_plan", slow)
-    with served(config_in(tmp_path)) as service:
+    with run_service(build_config(tmp_path)) as service:
         before = time.time()
         told = service.post("ann", f"{HOME}/answers", COUNT).json()
     assert before <= told["at"] <= drawn[0]
@@ -94,8 +94,8 @@ def test_a_job_ends_and_the_next_one_begins_at_a_doubling(
     noted(monkeypatch, events, jobs, "_sleep_until", "slept")
     noted(monkeypatch, events, jobs, "finish_job", "finished")
     noted(monkeypatch, events, stored_jobs, "take_job", "taken")
-    config = config_in(tmp_path, padding=True)
-    with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
+    config = build_config(tmp_path, padding=True)
+    with run_service(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 202
         events.clear()
         assert run_next_job(service.app.service, "runner")
@@ -103,8 +103,8 @@ def test_a_job_ends_and_the_next_one_begins_at_a_doubling(
 
 
 def test_a_job_of_who_may_not_ask_any_more_is_not_run(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
+    config = build_config(tmp_path)
+    with run_service(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         job = service.post("ann", f"{HOME}/answers", COUNT).json()
         service.call("cus", "DELETE", "/v1/grants/registry/ann")
         assert run_next_job(service.app.service, "runner")
@@ -114,7 +114,7 @@ def test_a_job_of_who_may_not_ask_any_more_is_not_run(tmp_path: Path) -> None:
 
 
 def test_a_prior_is_fixed_when_the_question_comes(tmp_path: Path) -> None:
-    with served(config_in(tmp_path)) as service:
+    with run_service(build_config(tmp_path)) as service:
         service.call("ann", "PUT", "/v1/priors/p", {"text": "normal(120, 10)"})
         told = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "@p"}).json()
         service.call("ann", "PUT", "/v1/priors/p", {"text": "normal(300, 10)"})
@@ -131,7 +131,7 @@ def test_a_paid_question_by_accuracy_is_answered_under_its_key(tmp_path: Path, m
     def failing(*_: Any) -> str:
         raise Unavailable("the source did not answer")
 
-    with served(config_in(tmp_path)) as service:
+    with run_service(build_config(tmp_path)) as service:
         monkeypatch.setattr(Custodian, "_measure_plan", failing)
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 503
         monkeypatch.setattr(Custodian, "_measure_plan", own)
@@ -140,7 +140,7 @@ def test_a_paid_question_by_accuracy_is_answered_under_its_key(tmp_path: Path, m
 
 
 def test_what_must_be_stored_is_never_paid_for(tmp_path: Path, events: list[str]) -> None:
-    with served(config_in(tmp_path)) as service:
+    with run_service(build_config(tmp_path)) as service:
         assert service.post("ann", f"{HOME}/answers", COUNT | {"stored_only": True}).status_code in {400, 403}
         assert "drawn" not in events
         first = service.post("ann", f"{HOME}/answers", COUNT).json()

@@ -12,7 +12,7 @@ from discreet.datasets.integrity import LazySource
 from discreet.service.config import Config, DatasetConfig, Limits
 from discreet.service.dataset_registry import Service
 from discreet.service.jobs import run_next_job
-from support.inprocess_service import served
+from support.inprocess_service import run_service
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def test_on_spark_questions_run_as_jobs_and_only_their_runner_opens_spark(tmp_pa
     spark.createDataFrame(rows, ["id", "age"]).createOrReplaceTempView("patients_there")
     config = config_on(tmp_path, SCHEMA)
     Custodian.open(config.datasets[0].schema).close()
-    with served(config) as service:
+    with run_service(config) as service:
         queued = service.post("ann", f"{HOME}/answers", ASKED)
         assert (queued.status_code, queued.json()["state"]) == (202, "running")
         assert service.post("ann", f"{HOME}/previews", ASKED).json()["times"] == 2
@@ -80,7 +80,7 @@ def test_rows_ledger_and_store_in_postgresql(tmp_path: Path, postgres: str, shar
         from dataclasses import replace
 
         config = replace(config, ledger=address, store=address)
-    with served(config) as service:
+    with run_service(config) as service:
         made = service.post("ann", f"{HOME}/answers", ASKED)
         assert made.status_code == 201
         assert abs(made.json()["value"] - 200) < 100

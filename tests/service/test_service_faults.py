@@ -26,8 +26,15 @@ from discreet.schema import load_schema
 from discreet.service.store import Store
 from discreet.service.store.job_queue import find_job_by_id
 from support import external_services
-from support.ledger_stores import schema_of
-from support.served_processes import LONG, Supervised, children_of, eventually, supervised, token
+from support.ledger_stores import create_postgres_schema
+from support.served_processes import (
+    LONG,
+    SupervisedService,
+    create_service_token,
+    list_children,
+    start_service,
+    wait_for,
+)
 from support.service_load import (
     EPSILON,
     PUBLIC_SIZE,
@@ -38,13 +45,13 @@ from support.service_load import (
     analyst,
     answered_by,
     check,
-    configured,
-    data_set,
     ended,
     question,
     runner,
     well,
     workers,
+    write_config,
+    write_data_set,
     write_table,
 )
 
@@ -59,7 +66,7 @@ together = pytest.mark.xdist_group("faults")
 class Faulty:
     """A service on SQLite, with a data set for each test."""
 
-    served: Supervised
+    served: SupervisedService
     folder: Path
     token: str
     custodian: str
@@ -94,35 +101,35 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     """Padded, as it is where it is used: a reply waits in memory between its charge and its leaving."""
     folder = tmp_path_factory.mktemp("faults")
     for name in DATASETS:
-        data_set(
+        write_data_set(
             folder,
             name,
             cap=float(ROOM * EPSILON) if name == "killed" else 1000,
             neighbors=PUBLIC_SIZE if name == "published" else "add-remove",
         )
     told = [f"{name}, jobs: yes" if name in BY_JOBS else name for name in DATASETS]
-    config = configured(folder, told, workers=WORKERS, ledger="ledger.db", padding="yes", deadline="0.05")
-    secrets = analyst(config, *DATASETS), token(config, "cus")
-    with supervised(folder, "--config", config) as served:
+    config = write_config(folder, told, workers=WORKERS, ledger="ledger.db", padding="yes", deadline="0.05")
+    secrets = analyst(config, *DATASETS), create_service_token(config, "cus")
+    with start_service(folder, "--config", config) as served:
         yield Faulty(served, folder, *secrets)
 
 
 # --- processes that are killed
 
 
-def kill(served: Supervised, process: int) -> None:
+def kill(served: SupervisedService, process: int) -> None:
     """Kill a process, and wait until the supervisor knows."""
     os.kill(process, signal.SIGKILL)
-    eventually(lambda: process in [line["process"] for line in served.events("died")])
+    wait_for(lambda: process in [line["process"] for line in served.events("died")])
 
 
-def kill_workers(served: Supervised, load: Load, times: int) -> None:
+def kill_workers(served: SupervisedService, load: Load, times: int) -> None:
     """Any worker, at any moment, while clients ask."""
     moment = random.Random(times)
     for _ in range(times):
         load.wait_for(moment.randint(1, 5))
         time.sleep(moment.uniform(0, 0.1))
-        kill(served, moment.choice(eventually(lambda: workers(served))))
+        kill(served, moment.choice(wait_for(lambda: workers(served))))
 
 
 @together
@@ -161,10 +168,10 @@ def fill(file: Path) -> None:
     assert shutil.disk_usage(file.parent).free == 0
 
 
-def children(served: Supervised) -> list[int]:
+def children(served: SupervisedService) -> list[int]:
     """Workers and runner by the system's own account: the supervisor's last child has forked them."""
-    *_, forks = children_of(served.process.pid)
-    return children_of(forks)
+    *_, forks = list_children(served.process.pid)
+    return list_children(forks)
 
 
 def test_a_full_disk_is_told_and_survived(tmp_path: Path) -> None:
@@ -175,10 +182,10 @@ def test_a_full_disk_is_told_and_survived(tmp_path: Path) -> None:
 def fill_the_disk(tmp_path: Path, times: int) -> None:
     folder, moment = tmp_path / "disk", random.Random(times)
     folder.mkdir()
-    data_set(folder, "full")
-    config = configured(folder, ["full"], workers=WORKERS, ledger="ledger.db")
+    write_data_set(folder, "full")
+    config = write_config(folder, ["full"], workers=WORKERS, ledger="ledger.db")
     secret, *others = (analyst(config, "full") for _ in range(9))
-    with supervised(tmp_path, "--config", "service.yaml", within=on_tiny_disk(folder, "64m")) as started:
+    with start_service(tmp_path, "--config", "service.yaml", within=on_tiny_disk(folder, "64m")) as started:
         disk = Path(f"/proc/{started.process.pid}/root{tmp_path}/tiny")
         served = replace(started, log=disk / "log")
         load = Load(served.port, secret, "full", count())
@@ -194,7 +201,7 @@ def fill_the_disk(tmp_path: Path, times: int) -> None:
             load.wait_for_refusals(5)
             (disk / "ballast").unlink()
             load.wait_for(10)
-            eventually(lambda: len(children(served)) == WORKERS + 1)
+            wait_for(lambda: len(children(served)) == WORKERS + 1)
         load.stop()
         load.check_again()
         shutil.copytree(disk, tmp_path / "after")
@@ -209,9 +216,11 @@ def fill_the_disk(tmp_path: Path, times: int) -> None:
 @contextmanager
 def own_postgres() -> Iterator[str]:
     """A PostgreSQL that may be stopped, and started again."""
-    missing = external_services.absent_modules("psycopg") + external_services.absent_programs("initdb", "pg_ctl")
+    missing = external_services.list_absent_modules("psycopg") + external_services.list_absent_programs(
+        "initdb", "pg_ctl"
+    )
     external_services.require("postgres", *missing)
-    with external_services.postgres_server() as dsn:
+    with external_services.run_postgres() as dsn:
         yield dsn
 
 
@@ -240,18 +249,18 @@ def is_away(line: Line) -> bool:
 
 def restart_the_database(tmp_path: Path, times: int) -> None:
     with own_postgres() as dsn:
-        ledger, store = schema_of(dsn), schema_of(dsn)
-        data_set(tmp_path, "away")
-        config = configured(tmp_path, ["away"], workers=WORKERS, ledger=ledger, store=store)
+        ledger, store = create_postgres_schema(dsn), create_postgres_schema(dsn)
+        write_data_set(tmp_path, "away")
+        config = write_config(tmp_path, ["away"], workers=WORKERS, ledger=ledger, store=store)
         secret = analyst(config, "away")
-        with supervised(tmp_path, "--config", config) as served:
+        with start_service(tmp_path, "--config", config) as served:
             load = Load(served.port, secret, "away", count())
             for mode in ("immediate", "fast") * times:
                 load.wait_for(5)
                 pg_ctl(dsn, "stop", "-m", mode)
                 load.wait_for_refusals(5)
                 with closing(Line(served.port)) as line:
-                    eventually(partial(is_away, line))  # for a second it is remembered that all was well
+                    wait_for(partial(is_away, line))  # for a second it is remembered that all was well
                 start_again(dsn)
                 load.wait_for(5)
             load.stop()
@@ -272,7 +281,7 @@ def put(file: Path, there: Path) -> None:
 @together
 def test_a_snapshot_that_is_lost_is_refused_and_found_again(faulty: Faulty, tmp_path: Path) -> None:
     """Gone, another in its place, cut short under the engines: nothing is charged, and it goes on once it is back."""
-    schema = data_set(tmp_path, "moved")
+    schema = write_data_set(tmp_path, "moved")
     write_table(tmp_path, "moved", 10 * ROWS)
     other = tmp_path / "moved.discreet" / Custodian.check(schema).target
     file, safe = faulty.snapshot("moved"), tmp_path / "safe"
@@ -306,7 +315,7 @@ def test_a_refresh_is_followed_without_a_restart(faulty: Faulty) -> None:
     command = [sys.executable, "-m", "discreet", "check", str(faulty.folder / "refreshed.yaml"), "--refresh"]
     subprocess.run(command, check=True, capture_output=True)
     seen = len(faulty.charges("refreshed"))
-    eventually(lambda: {one.snapshot for one in faulty.charges("refreshed")[: -seen - 4]} == {"2"})
+    wait_for(lambda: {one.snapshot for one in faulty.charges("refreshed")[: -seen - 4]} == {"2"})
     load.stop()
     faulty.check("refreshed", list(load.answers.values()))
     with closing(faulty.line()) as line:
@@ -317,7 +326,7 @@ def test_a_refresh_is_followed_without_a_restart(faulty: Faulty) -> None:
 
 def test_who_opens_a_data_set_does_not_wait_for_a_registration_under_way(tmp_path: Path) -> None:
     """It may take hours; until it is over the snapshot before it is asked."""
-    schema = data_set(tmp_path, "waiting")
+    schema = write_data_set(tmp_path, "waiting")
     Custodian.open(schema).close()
     command = [sys.executable, "-m", "discreet", "ask", str(schema), "SELECT COUNT(*) FROM waiting", "--epsilon", "1"]
     with DatasetDir(load_schema(schema)).lock():
@@ -345,7 +354,7 @@ def at_work(faulty: Faulty, line: Line, path: str, body: dict[str, object], key:
             found = find_job_by_id(store, job)
         return found is not None and found.state == "running"
 
-    eventually(look)
+    wait_for(look)
     return job
 
 
@@ -380,7 +389,7 @@ def test_a_question_whose_runner_is_killed_after_the_charge_is_paid_once(faulty:
             job = at_work(faulty, line, "/v1/datasets/late/answers", question("late"), "late")
             with closing(hold(faulty.store)):
                 ledger.close()
-                eventually(lambda: entries(faulty, "late") == 3)  # registered, charged, answered
+                wait_for(lambda: entries(faulty, "late") == 3)  # registered, charged, answered
                 kill(faulty.served, runner(faulty.served))
         age(faulty, job)
         faulty.check("late", [answered_by(line, job)])
@@ -396,7 +405,7 @@ def test_a_release_whose_runner_is_killed_is_told_as_failed_and_not_made_again(f
             job = at_work(faulty, line, path, asked, "cut short")
             with closing(hold(faulty.store)):
                 ledger.close()
-                eventually(lambda: faulty.charges("published"))
+                wait_for(lambda: faulty.charges("published"))
                 kill(faulty.served, runner(faulty.served))
         age(faulty, job)
         told = ended(line, job)
@@ -424,7 +433,7 @@ def test_a_question_that_failed_for_now_is_run_again_under_its_key(faulty: Fault
             assert line.must("POST", path, asked, "the same").document["id"] == job
             return bool(ended(line, job)["state"] == "done")
 
-        eventually(done)
+        wait_for(done)
         faulty.check("again", [answered_by(line, job)])
 
 
@@ -453,11 +462,11 @@ def test_workers_may_be_killed_for_minutes(engine: str, tmp_path: Path, request:
     """Small version: test_workers_may_be_killed_while_clients_ask."""
     keys: dict[str, object] = {"workers": 3, "ledger": "ledger.db", "padding": "yes", "deadline": "0.05"}
     if engine == "postgres":
-        keys |= {name: schema_of(request.getfixturevalue("postgres")) for name in ("ledger", "store")}
-    data_set(tmp_path, "killed")
-    config = configured(tmp_path, ["killed"], **keys)
+        keys |= {name: create_postgres_schema(request.getfixturevalue("postgres")) for name in ("ledger", "store")}
+    write_data_set(tmp_path, "killed")
+    config = write_config(tmp_path, ["killed"], **keys)
     secret = analyst(config, "killed")
-    with supervised(tmp_path, "--config", config) as served:
+    with start_service(tmp_path, "--config", config) as served:
         load = Load(served.port, secret, "killed", count())
         kill_workers(served, load, 25)
         load.stop()

@@ -23,7 +23,7 @@ from discreet.service.middleware.deadline import App, Receive, Scope, Send
 from discreet.service.openapi import EXAMPLES
 from discreet.service.store.job_queue import list_jobs
 from discreet.service.store.tokens import create_token
-from support.inprocess_service import config_in
+from support.inprocess_service import build_config
 
 PATIENTS = 13_000
 """So many that the examples, which are of the sample registry, are within its bounds."""
@@ -103,7 +103,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiddlewareStack]:
 
 @contextmanager
 def opened(folder: Path, patients: int) -> Iterator[MiddlewareStack]:
-    config = config_in(folder, patients)
+    config = build_config(folder, patients)
     enlarge(folder / "registry.yaml")
     app = make_app(config)
     with closing(app.service):

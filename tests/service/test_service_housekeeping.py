@@ -34,21 +34,21 @@ from discreet.service.store.job_queue import (
 from discreet.service.store.store import answers, jobs, read_counters
 from discreet.service.store.stored_answers import StoredAnswer, find_answer_by_id, keep_answer
 from discreet.service.store.tokens import create_token, revoke_token
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
-from support.ledger_stores import DATASET, answered, ask, caps, ledger, where
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
+from support.ledger_stores import DATASET, build_caps, build_charge, charge_and_store, ledger, ledger_address
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "ledger_address"]  # fixtures
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Served]:
-    with served(config_in(tmp_path)) as running:
+def service(tmp_path: Path) -> Iterator[InProcessService]:
+    with run_service(build_config(tmp_path)) as running:
         yield running
 
 
 @pytest.fixture
-def store(where: str) -> Iterator[Store]:
-    with Store.open(where) as opened:
+def store(ledger_address: str) -> Iterator[Store]:
+    with Store.open(ledger_address) as opened:
         yield opened
 
 
@@ -59,7 +59,7 @@ def _job(name: str, kind: JobKind, at: float = 0.0, **more: Any) -> Job:
     return Job(name, kind, "registry", False, "ann", name, "{}", 0.0, at, **more)
 
 
-def test_only_questions_are_seen_by_who_asked_them(service: Served) -> None:
+def test_only_questions_are_seen_by_who_asked_them(service: InProcessService) -> None:
     """A release or a sweep is a custodian's, whatever name it was queued under."""
     ids: dict[JobKind, str] = {"ask": "a" * 32, "publish": "b" * 32, "sweep": "c" * 32}
     for kind, name in ids.items():
@@ -135,8 +135,8 @@ def test_the_oldest_questions_that_were_jobs_go_and_nothing_else(store: Store, m
 
 
 def test_a_question_whose_answer_is_kept_no_longer_runs_again_for_nothing(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
+    config = build_config(tmp_path)
+    with run_service(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         inside = service.app.service
 
         def asked() -> tuple[str, list[dict[str, Any]]]:
@@ -160,7 +160,7 @@ def test_a_question_whose_answer_is_kept_no_longer_runs_again_for_nothing(tmp_pa
 # What is counted
 
 
-def test_nobody_makes_counters_at_will(service: Served) -> None:
+def test_nobody_makes_counters_at_will(service: InProcessService) -> None:
     """Methods and paths that are made up share one label."""
     for name in ("BREW", "X" * 50, "get"):
         service.call("ann", name, f"/v1/{name}")
@@ -179,7 +179,7 @@ def test_nobody_makes_counters_at_will(service: Served) -> None:
 # Threads
 
 
-def _scope(service: Served, path: str = "/v1/me", who: str = "ann") -> Scope:
+def _scope(service: InProcessService, path: str = "/v1/me", who: str = "ann") -> Scope:
     headers = [(b"authorization", f"Bearer {service.tokens[who]}".encode())]
     return {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""}
 
@@ -200,7 +200,7 @@ class Replies(list[Message]):
         return self[0]["status"], dict(self[0]["headers"]).get(b"retry-after")
 
 
-def test_a_token_has_only_so_many_requests_at_work(service: Served) -> None:
+def test_a_token_has_only_so_many_requests_at_work(service: InProcessService) -> None:
     """One that is sent while another is at work is refused; other tokens, and later ones, are not."""
     inside = replace(service.app.service, config=replace(service.config, limits=Limits(together=1)))
     second, other, later = Replies(), Replies(), Replies()
@@ -225,7 +225,7 @@ def test_a_token_has_only_so_many_requests_at_work(service: Served) -> None:
     assert (second.told, other.told, later.told) == ((429, b"1"), (200, None), (200, None))
 
 
-def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: Served) -> None:
+def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: InProcessService) -> None:
     replies, seen = Replies(), []
 
     async def app(scope: Scope, _: Receive, __: Send) -> None:
@@ -255,8 +255,8 @@ def test_limits_as_they_come_and_as_they_are_told(tmp_path: Path) -> None:
 
 
 def test_a_question_that_stops_its_runner_three_times_is_given_up(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
+    config = build_config(tmp_path)
+    with run_service(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         inside = service.app.service
         job = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"]
         for attempt in range(1, 4):
@@ -280,10 +280,10 @@ def test_a_question_that_stops_its_runner_three_times_is_given_up(tmp_path: Path
 def test_what_is_notable_is_found_however_long_ago_it_was(ledger: Ledger) -> None:
     """Releases and answers with an epsilon above 5; five itself is none."""
     for number, epsilon in enumerate(("5", "5.0000001", "12", "0.1")):
-        answered(ledger, ask(number, epsilon), caps(1000), "{}")
+        charge_and_store(ledger, build_charge(number, epsilon), build_caps(1000), "{}")
     ledger.release(DATASET, "s1", "a file by mdav", "{}")
     for number in range(4, 12):
-        answered(ledger, ask(number, "0.1"), caps(1000), "{}")
+        charge_and_store(ledger, build_charge(number, "0.1"), build_caps(1000), "{}")
     found = [(one.kind, one.epsilon, one.query) for one in ledger.notable_entries(DATASET)]
     assert [one[:2] for one in found] == [("release", None), ("charge", 12), ("charge", Fraction("5.0000001"))]
     assert found[0][2] == "a file by mdav"
@@ -291,17 +291,17 @@ def test_what_is_notable_is_found_however_long_ago_it_was(ledger: Ledger) -> Non
 
 
 def test_a_large_epsilon_is_warned_of(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
+    config = build_config(tmp_path)
     schema = config.datasets[0].schema
     schema.write_text(schema.read_text().replace("epsilon: 3", "epsilon: 30").replace("epsilon: 1", "epsilon: 10"))
-    with served(config) as service:
+    with run_service(config) as service:
         made = service.post("cus", f"{HOME}/answers", COUNT | {"epsilon": "6"})
         assert made.status_code == 201, made.text
         told = [one for one in service.get("cus", "/v1/warnings").json()["warnings"] if one["kind"] == "epsilon"]
         assert [one["text"] for one in told] == [f"entry {made.json()['entry']} has epsilon 6: weak formal protection"]
 
 
-def test_nobody_is_charged_more_than_was_offered(service: Served) -> None:
+def test_nobody_is_charged_more_than_was_offered(service: InProcessService) -> None:
     """A preview names no epsilon that another analyst paid, and the reply costs what the preview said."""
     question = {"question": "SELECT COUNT(*) FROM registry WHERE age > 71"}
     assert service.post("ann", f"{HOME}/answers", question | {"epsilon": "0.3"}).status_code == 201
@@ -316,7 +316,7 @@ def test_nobody_is_charged_more_than_was_offered(service: Served) -> None:
     assert service.post("cus", f"{HOME}/answers", offer | {"reuse": "all"}).status_code == 400
 
 
-def test_only_from_what_is_stored(service: Served) -> None:
+def test_only_from_what_is_stored(service: InProcessService) -> None:
     """Where nothing is stored nothing is charged; else it is what was stored."""
     before = service.get("ann", f"{HOME}/budget").json()
     refused = service.post("ann", f"{HOME}/answers", COUNT | {"stored_only": True})

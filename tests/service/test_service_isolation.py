@@ -36,15 +36,15 @@ from discreet.service.store.tokens import (
     revoke_grant,
 )
 from discreet.service.supervisor import SupervisedProcess
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
-from support.served_processes import LONG, eventually, runs, supervised
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
+from support.served_processes import LONG, is_running, start_service, wait_for
 
 HISTORY = "/console/data/registry/history"
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Served]:
-    with served(config_in(tmp_path, 100)) as running:
+def service(tmp_path: Path) -> Iterator[InProcessService]:
+    with run_service(build_config(tmp_path, 100)) as running:
         grant_dataset(running.app.service.store, "registry", "bob")
         yield running
 
@@ -116,8 +116,8 @@ def test_a_preview_that_is_refused_is_counted_too(tmp_path: Path, clocks: Clocks
 
 def test_previews_are_refused_once_their_time_is_used_up(tmp_path: Path) -> None:
     """Of one token, for real and in rehearsal; questions are still answered, and others preview on."""
-    config = config_in(tmp_path, 100)
-    with served(replace(config, limits=replace(config.limits, previews=1e-6))) as service:
+    config = build_config(tmp_path, 100)
+    with run_service(replace(config, limits=replace(config.limits, previews=1e-6))) as service:
         grant_dataset(service.app.service.store, "registry", "bob")
         assert service.post("ann", f"{HOME}/previews", COUNT).status_code == 200
         for path in (f"{HOME}/previews", HOME.replace("/v1/", "/v1/rehearsal/") + "/previews"):
@@ -141,7 +141,7 @@ def test_the_time_of_previews_is_configured(tmp_path: Path) -> None:
 # Stored answers.
 
 
-def test_a_stored_epsilon_is_shown_to_who_paid_for_it_alone(service: Served) -> None:
+def test_a_stored_epsilon_is_shown_to_who_paid_for_it_alone(service: InProcessService) -> None:
     """To another analyst who offers as much, a preview is the same whether or not the answer is stored."""
     before = service.post("bob", f"{HOME}/previews", COUNT).json()
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
@@ -156,7 +156,7 @@ def test_a_stored_epsilon_is_shown_to_who_paid_for_it_alone(service: Served) -> 
     assert service.post("bob", f"{HOME}/previews", COUNT).json()["stored_epsilon"] == "1/10"
 
 
-def test_a_dearer_stored_answer_of_another_is_told_by_its_cost_alone(service: Served) -> None:
+def test_a_dearer_stored_answer_of_another_is_told_by_its_cost_alone(service: InProcessService) -> None:
     """With her consent she would pay it, so she is told the cost; without, nothing of what another paid."""
     assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "0.3"}).status_code == 201
     for consent, cost in (({}, "1/10"), ({"reuse": "any"}, "3/10")):
@@ -167,13 +167,13 @@ def test_a_dearer_stored_answer_of_another_is_told_by_its_cost_alone(service: Se
 # History, in pages.
 
 
-def asked_often(service: Served, times: int) -> None:
+def asked_often(service: InProcessService, times: int) -> None:
     for number in range(times):
         body = COUNT | {"question": f"SELECT COUNT(*) FROM registry WHERE age > {20 + number}", "epsilon": "0.01"}
         assert service.post("ann", f"{HOME}/answers", body).status_code == 201
 
 
-def pages(service: Served, who: str, limit: int) -> list[list[int]]:
+def pages(service: InProcessService, who: str, limit: int) -> list[list[int]]:
     """The entries of every page, until there is no more."""
     found, before = [], ""
     while True:
@@ -185,7 +185,7 @@ def pages(service: Served, who: str, limit: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 6, 1000])
-def test_a_history_is_read_page_by_page(service: Served, limit: int) -> None:
+def test_a_history_is_read_page_by_page(service: InProcessService, limit: int) -> None:
     """All entries, each once, the latest first; no page is empty, and none but the last is short."""
     asked_often(service, 5)
     whole = [entry["entry"] for entry in service.get("ann", f"{HOME}/history").json()["history"]]
@@ -196,14 +196,14 @@ def test_a_history_is_read_page_by_page(service: Served, limit: int) -> None:
     assert found[-1]
 
 
-def test_a_page_shows_entries_of_the_analyst_alone(service: Served) -> None:
+def test_a_page_shows_entries_of_the_analyst_alone(service: InProcessService) -> None:
     asked_often(service, 3)
     assert pages(service, "bob", 2) == [[]]
     assert service.get("bob", f"{HOME}/history?before=1000").json() == {"history": [], "next": None}
 
 
 @pytest.mark.parametrize("before", ["0", "-1", "x", "", "1.5", "9" * 30])
-def test_a_page_begins_at_an_entry(service: Served, before: str) -> None:
+def test_a_page_begins_at_an_entry(service: InProcessService, before: str) -> None:
     assert service.get("ann", f"{HOME}/history?before={before}").status_code == 400
 
 
@@ -212,8 +212,8 @@ def test_a_page_begins_at_an_entry(service: Served, before: str) -> None:
 
 def test_assets_are_not_counted_among_attempts_to_sign_in(tmp_path: Path) -> None:
     """A page of the console brings many files; loading it used up the attempts of its address."""
-    config = config_in(tmp_path, 50)
-    with served(replace(config, limits=replace(config.limits, rate=0.000001, burst=4))) as service:
+    config = build_config(tmp_path, 50)
+    with run_service(replace(config, limits=replace(config.limits, rate=0.000001, burst=4))) as service:
         page = service.get(None, "/console/sign-in")
         assets = sorted(set(re.findall(r'"(/console/assets/[^"]+)"', page.text)))[:3]
         assert assets
@@ -225,7 +225,7 @@ def test_assets_are_not_counted_among_attempts_to_sign_in(tmp_path: Path) -> Non
         assert statuses[-1] == 429  # they have a limit of their own
 
 
-def test_the_host_header_is_not_in_code_that_sends_a_token(service: Served) -> None:
+def test_the_host_header_is_not_in_code_that_sends_a_token(service: InProcessService) -> None:
     """Who has a page asked for under another name would be sent the token by whoever runs the code."""
     found = shown_code(service)
     assert "evil.example" not in found
@@ -233,13 +233,13 @@ def test_the_host_header_is_not_in_code_that_sends_a_token(service: Served) -> N
 
 
 def test_code_shows_the_address_that_is_configured(tmp_path: Path) -> None:
-    with served(replace(config_in(tmp_path, 100), url="https://data.example.org")) as service:
+    with run_service(replace(build_config(tmp_path, 100), url="https://data.example.org")) as service:
         found = shown_code(service)
     assert "https://data.example.org" in found
     assert not {"evil.example", "testserver"} & set(re.findall(r"[a-z.]+", found))
 
 
-def shown_code(service: Served) -> str:
+def shown_code(service: InProcessService) -> str:
     """The page of an answer, as a browser sees it that was led there under another name."""
     made = service.post("ann", f"{HOME}/answers", COUNT).json()["id"]
     headers = {"Host": "evil.example", "Authorization": f"Bearer {service.tokens['ann']}"}
@@ -250,7 +250,7 @@ def shown_code(service: Served) -> str:
     return str(reply.text)
 
 
-def iter_pages(service: Served) -> list[Any]:
+def iter_pages(service: InProcessService) -> list[Any]:
     from fastapi.routing import iter_route_contexts
 
     return [one for one in iter_route_contexts(service.app.api.routes) if one.path and one.path.startswith("/console/")]
@@ -259,7 +259,7 @@ def iter_pages(service: Served) -> list[Any]:
 @pytest.mark.parametrize("url", ["data.example.org", "ftp://x", "https://x/path", "https://a b", "https://x:y", ""])
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(InvalidInput, match="url"):
-        replace(config_in(tmp_path, 50), url=url)
+        replace(build_config(tmp_path, 50), url=url)
 
 
 # Names.
@@ -334,7 +334,7 @@ def test_data_sets_that_look_alike_are_not_served(tmp_path: Path) -> None:
     one = write_registry(tmp_path / "one", 20)
     two = write_registry(tmp_path / "two", 20)
     two.write_text(two.read_text().replace("name: registry", "name: Registry"))
-    known = config_in(tmp_path / "three", 50)
+    known = build_config(tmp_path / "three", 50)
     both: Config = replace(known, datasets=tuple(replace(known.datasets[0], schema=path) for path in (one, two)))
     with pytest.raises(InvalidInput, match="looks like"):
         try_startup(both, lambda _: None)
@@ -411,7 +411,7 @@ def test_a_worker_gives_signs_of_life_while_its_event_loop_turns(monkeypatch: py
     assert near.recv_bytes() == b"."
     near.close()
     far.close()
-    eventually(lambda: threading.active_count() == before)
+    wait_for(lambda: threading.active_count() == before)
 
 
 def test_a_worker_that_is_stopped_is_replaced_and_the_service_answers(tmp_path: Path) -> None:
@@ -419,10 +419,10 @@ def test_a_worker_that_is_stopped_is_replaced_and_the_service_answers(tmp_path: 
     write_registry(tmp_path, 50)
     config = tmp_path / "service.yaml"
     config.write_text("port: 0\nworkers: 1\nhung: 4\npadding: no\ndatasets:\n  - schema: registry.yaml\n")
-    with supervised(tmp_path, "--config", config) as running:
+    with start_service(tmp_path, "--config", config) as running:
         [only] = [line["process"] for line in running.events("started", "worker")]
         time.sleep(3)  # until it has given a sign of life
         os.kill(only, signal.SIGSTOP)
-        eventually(lambda: only in [line["process"] for line in running.events("hung", "worker")])
-        eventually(lambda: not runs(only))
+        wait_for(lambda: only in [line["process"] for line in running.events("hung", "worker")])
+        wait_for(lambda: not is_running(only))
         assert httpx.get(f"{running.address}/health", timeout=LONG).status_code == 200

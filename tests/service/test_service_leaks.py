@@ -19,9 +19,9 @@ from discreet.service.jobs import run_next_job
 from discreet.service.middleware.auth import COOKIE_NAME
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, derive_form_token, sign_in
-from support.inprocess_service import Served, config_in, served
-from support.planted_tokens import Planted, plant
-from support.served_processes import eventually, supervised
+from support.inprocess_service import InProcessService, build_config, run_service
+from support.planted_tokens import PlantedCells, plant_tables
+from support.served_processes import start_service, wait_for
 
 QUESTIONS: tuple[dict[str, Any], ...] = (
     {"question": "SELECT COUNT(*) FROM {}"},
@@ -280,7 +280,7 @@ def admitted(store: Store) -> tuple[dict[str, str], dict[str, str]]:
 class Driven:
     """A service after all that was asked of it: the cells, every reply, its log, and its files."""
 
-    planted: Planted
+    planted: PlantedCells
     driver: Driver
     log: str
     folder: Path
@@ -288,7 +288,9 @@ class Driven:
     def shown(self) -> list[tuple[str, str, str, str]]:
         """Every cell that a reply shows, and to whom by which route."""
         return [
-            (one.who, one.method, one.route, cell) for one in self.driver.kept for cell in self.planted.hits(one.all)
+            (one.who, one.method, one.route, cell)
+            for one in self.driver.kept
+            for cell in self.planted.find_cells(one.all)
         ]
 
 
@@ -300,17 +302,17 @@ ON_ONE_WORKER = pytest.mark.xdist_group("driven")
 def driven(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Driven:
     """The real thing: `discreet serve`, two workers and a runner of jobs, everything asked of it, and stopped."""
     folder = tmp_path_factory.mktemp("driven")
-    planted, config = plant(folder), folder / "service.yaml"
+    planted, config = plant_tables(folder), folder / "service.yaml"
     more = "port: 0\nworkers: 2\npadding: no\nlimits: {rate: 100000, burst: 100000}\n"
     config.write_text(f"{more}datasets:\n  - schema: planted.yaml\n  - schema: weaker.yaml\n")
     with Store.open(read_config(config).store) as store:
         secrets, cookies = admitted(store)
     with (
-        supervised(folder, "--config", config) as service,
+        start_service(folder, "--config", config) as service,
         httpx.Client(base_url=service.address, timeout=120) as client,
     ):
         driver = Driver(client.request, secrets, cookies)
-        drive(driver, lambda job: eventually(lambda: ended(driver, job)), request.param)
+        drive(driver, lambda job: wait_for(lambda: ended(driver, job)), request.param)
         service.stop()
     return Driven(planted, driver, service.log.read_text(), folder)
 
@@ -338,7 +340,7 @@ def test_no_reply_shows_a_cell(driven: Driven) -> None:
 @ON_ONE_WORKER
 def test_no_line_of_the_log_shows_a_cell(driven: Driven) -> None:
     assert len(driven.log.splitlines()) > len(driven.driver.kept)
-    assert driven.planted.hits(driven.log) == []
+    assert driven.planted.find_cells(driven.log) == []
 
 
 @ON_ONE_WORKER
@@ -347,19 +349,19 @@ def test_nothing_that_is_kept_of_questions_shows_a_cell(driven: Driven) -> None:
     kept = [path for path in driven.folder.rglob("*") if path.is_file()]
     databases = [path for path in kept if path.name.startswith(("service.db", "ledger.db"))]
     assert len(databases) >= 3
-    assert [path for path in databases if driven.planted.hits(path.read_bytes().decode("latin-1"))] == []
+    assert [path for path in databases if driven.planted.find_cells(path.read_bytes().decode("latin-1"))] == []
     snapshots = [path for path in kept if path.suffix == ".duckdb"]
-    assert any(driven.planted.hits(path.read_bytes().decode("latin-1")) for path in snapshots)
+    assert any(driven.planted.find_cells(path.read_bytes().decode("latin-1")) for path in snapshots)
 
 
 @ON_ONE_WORKER
 def test_files_that_are_left_out_of_the_search_would_have_been_found(driven: Driven) -> None:
     """By a method that tells values as they are, a date of somebody's is in the file."""
-    assert any(driven.planted.hits(one.all) for one in driven.driver.not_searched)
+    assert any(driven.planted.find_cells(one.all) for one in driven.driver.not_searched)
 
 
 def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
-    planted = plant(tmp_path)
+    planted = plant_tables(tmp_path)
     text, whole, part, day = planted.texts[0], planted.numbers[0], planted.numbers[-1], planted.dates[0]
     number = next(one for one in planted.numbers if "." not in one)
     for said, cell in (
@@ -370,9 +372,10 @@ def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
         (f"[{whole}, {part}]", whole),
         (f"on {day}T00:00:00", day),
     ):
-        assert cell in planted.hits(said), said
+        assert cell in planted.find_cells(said), said
     assert (
-        planted.hits("SELECT code FROM planted; 1794839910.95 2026-11-16 12,186 Bath " + "0123456789abcdef" * 4) == []
+        planted.find_cells("SELECT code FROM planted; 1794839910.95 2026-11-16 12,186 Bath " + "0123456789abcdef" * 4)
+        == []
     )
     assert len({*planted.texts, *planted.numbers, *planted.dates}) > 400
 
@@ -381,12 +384,12 @@ def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Planted, Driver, Served]]:
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PlantedCells, Driver, InProcessService]]:
     """A service in this process, of which parts can be made to fail."""
     folder = tmp_path_factory.mktemp("leaking")
-    planted = plant(folder)
-    config = replace(config_in(folder, 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
-    with served(config) as service:
+    planted = plant_tables(folder)
+    config = replace(build_config(folder, 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
+    with run_service(config) as service:
         driver = Driver(service.client.request, *admitted(service.app.service.store))
         assert driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").status == 201
         yield planted, driver, service
@@ -432,7 +435,7 @@ def failing_with(error: Exception) -> Callable[..., Any]:
 @pytest.mark.parametrize("place", sorted(FAILING))
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_what_goes_wrong_is_told_without_its_words(
-    leaking: tuple[Planted, Driver, Served],
+    leaking: tuple[PlantedCells, Driver, InProcessService],
     place: str,
     kind: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -447,12 +450,14 @@ def test_what_goes_wrong_is_told_without_its_words(
     out = capfd.readouterr()
     assert (reply.status, reply.json()["type"]) == (500, "/problems/internal")
     assert reply.json()["detail"] == "an internal error; nothing about the data is shown"
-    assert planted.hits(reply.all + out.out + out.err) == []
+    assert planted.find_cells(reply.all + out.out + out.err) == []
     assert '"event": "internal"' in out.err
 
 
 def test_a_job_that_goes_wrong_is_told_without_its_words(
-    leaking: tuple[Planted, Driver, Served], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    leaking: tuple[PlantedCells, Driver, InProcessService],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     planted, driver, service = leaking
     monkeypatch.setattr("discreet.service.requests.publish_in_folder", failing_with(ValueError(planted.texts[0])))
@@ -461,23 +466,25 @@ def test_a_job_that_goes_wrong_is_told_without_its_words(
     told = driver.get("cus", "/v1/jobs/{job}", job=job)
     assert (told.json()["state"], told.json()["problem"]["type"]) == ("failed", "/problems/internal")
     out = capfd.readouterr()
-    assert planted.hits(told.all + out.out + out.err) == []
+    assert planted.find_cells(told.all + out.out + out.err) == []
 
 
 def test_a_leak_is_found(
-    leaking: tuple[Planted, Driver, Served], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    leaking: tuple[PlantedCells, Driver, InProcessService],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """The trap itself: a cell that is put into a reply, a header, or the log on purpose is seen there."""
     planted, driver, _ = leaking
     cell = planted.texts[3]
     monkeypatch.setattr("discreet.service.api.dataset_routes.schema_to_public_json", lambda _: {"name": cell})
-    assert planted.hits(driver.get("ann", HOME, dataset="planted").all) == [cell]
+    assert planted.find_cells(driver.get("ann", HOME, dataset="planted").all) == [cell]
     monkeypatch.setattr("discreet.service.api.dataset_routes.requests.read_idempotency_key", lambda _: cell)
-    assert planted.hits(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
+    assert planted.find_cells(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
     monkeypatch.setattr("discreet.service.monitoring.format_error_location", str)
     monkeypatch.setattr("discreet.service.api.dataset_routes.balance_to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
-    assert planted.hits(capfd.readouterr().err) == [cell]
+    assert planted.find_cells(capfd.readouterr().err) == [cell]
 
 
 # Neighbours: what an analyst can see but the drawn numbers is the same with any other row.
@@ -555,11 +562,11 @@ def by_adding(folder: Path) -> None:
 def transcript(folder: Path, every: int, *changes: Callable[[Path], None]) -> list[tuple[Any, ...]]:
     """All that an analyst is told of a table; of so many of the answers every part."""
     folder.mkdir()
-    plant(folder)
+    plant_tables(folder)
     for change in changes:
         change(folder)
-    config = replace(config_in(folder / "service", 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
-    with served(config) as service:
+    config = replace(build_config(folder / "service", 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
+    with run_service(config) as service:
         service.client.follow_redirects = False
         driver = Driver(service.client.request, *admitted(service.app.service.store))
         ask_all(driver, "planted", HOME, "/console/datasets/{dataset}", every)

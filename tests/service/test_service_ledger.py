@@ -21,9 +21,16 @@ from discreet.service.config import read_config
 from discreet.service.store import Store
 from discreet.service.store.store import StoreHeads
 from support import external_services
-from support.command_line import done
-from support.served_processes import Supervised, eventually, runs, starting, supervised, token
-from support.service_load import Line, analyst, configured, data_set, question, spread, stopped, well, workers
+from support.command_line import run_successfully
+from support.served_processes import (
+    SupervisedService,
+    create_service_token,
+    is_running,
+    start_process,
+    start_service,
+    wait_for,
+)
+from support.service_load import Line, analyst, question, spread, stopped, well, workers, write_config, write_data_set
 
 WORKERS = 2
 PATH = "/v1/datasets/kept/answers"
@@ -56,16 +63,22 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    data_set(tmp_path, "kept")
+    write_data_set(tmp_path, "kept")
     (tmp_path / "ledgers").mkdir()
-    config = configured(tmp_path, ["kept"], workers=WORKERS, ledger="ledgers/ledger.db")
-    return Place(tmp_path, config, tmp_path / "ledgers" / "ledger.db", analyst(config, "kept"), token(config, "cus"))
+    config = write_config(tmp_path, ["kept"], workers=WORKERS, ledger="ledgers/ledger.db")
+    return Place(
+        tmp_path,
+        config,
+        tmp_path / "ledgers" / "ledger.db",
+        analyst(config, "kept"),
+        create_service_token(config, "cus"),
+    )
 
 
 @contextmanager
-def running(place: Place) -> Iterator[tuple[Supervised, list[Line]]]:
+def running(place: Place) -> Iterator[tuple[SupervisedService, list[Line]]]:
     """The service with a line to each worker, each of which has answered once."""
-    with supervised(place.folder, "--config", place.config) as served:
+    with start_service(place.folder, "--config", place.config) as served:
         well(served, WORKERS)
         with spread(served, place.analyst, 1) as lines:
             for number, line in enumerate(lines):
@@ -73,14 +86,14 @@ def running(place: Place) -> Iterator[tuple[Supervised, list[Line]]]:
             yield served, lines
 
 
-def assert_refused(place: Place, served: Supervised, lines: list[Line], says: str) -> None:
+def assert_refused(place: Place, served: SupervisedService, lines: list[Line], says: str) -> None:
     """By every worker: in replies, in the health that anyone may ask, and in what the custodian is told."""
     for number, line in enumerate(lines):
         reply = line.must("POST", PATH, question("kept", number), f"refused {number}")
         assert (reply.status, reply.kind) == (503, "unavailable"), reply
         assert says in str(reply.document["detail"])
         assert "value" not in reply.document
-        told = eventually(lambda line=line: failing(line))
+        told = wait_for(lambda line=line: failing(line))
         assert told == {"status": "unavailable", "failing": ["ledger"]}
     with closing(Line(served.port, place.custodian)) as line:
         warned = line.must("GET", "/v1/warnings").document["warnings"]
@@ -96,16 +109,16 @@ def assert_answers(lines: list[Line], mark: str) -> None:
     for number, line in enumerate(lines):
         reply = line.decided(PATH, question("kept", number), f"{mark} {number}")
         assert reply.status == 201, reply
-        eventually(lambda line=line: line.must("GET", "/health").status == 200)
+        wait_for(lambda line=line: line.must("GET", "/health").status == 200)
 
 
 def assert_does_not_start(place: Place, says: str) -> None:
     """In one sentence, with the exit code of what is not available."""
-    with starting(place.folder, "--config", place.config, "--json") as (process, _, log):
+    with start_process(place.folder, "--config", place.config, "--json") as (process, _, log):
         end = time.monotonic() + 60
-        while runs(process.pid) and time.monotonic() < end:
+        while is_running(process.pid) and time.monotonic() < end:
             time.sleep(0.1)
-        assert not runs(process.pid), log.read_text()
+        assert not is_running(process.pid), log.read_text()
         assert process.wait() == 5, log.read_text()
         assert says in " ".join(log.read_text().split())
 
@@ -146,21 +159,21 @@ def test_a_worker_that_is_started_again_opens_no_other_ledger(place: Place, tmp_
         before = place.ledger.read_bytes()
         dead = workers(served)[0]
         os.kill(dead, signal.SIGKILL)
-        eventually(lambda: dead not in workers(served) and len(workers(served)) == WORKERS)
+        wait_for(lambda: dead not in workers(served) and len(workers(served)) == WORKERS)
         with spread_unwell(served, place.analyst) as fresh:
             assert_refused(place, served, fresh, "is not the one that was opened")
         assert place.ledger.read_bytes() == before
         assert not place.ledger.with_name("ledger.db-wal").exists()  # nobody has opened it
         del lines
     assert place.entries() == 1 + 2 * WORKERS
-    with supervised(place.folder, "--config", place.config) as served:  # the copy has every entry
+    with start_service(place.folder, "--config", place.config) as served:  # the copy has every entry
         well(served, WORKERS)
         with closing(Line(served.port, place.analyst)) as line:
             assert_answers([line], "later")
 
 
 @contextmanager
-def spread_unwell(served: Supervised, secret: str) -> Iterator[list[Line]]:
+def spread_unwell(served: SupervisedService, secret: str) -> Iterator[list[Line]]:
     """A line to each worker of a service that is not well; each may remember for a second that it was."""
     running = workers(served)
     with ExitStack() as stack:
@@ -168,7 +181,7 @@ def spread_unwell(served: Supervised, secret: str) -> Iterator[list[Line]]:
         for own in running:
             with stopped([other for other in running if other != own]):
                 lines.append(stack.enter_context(closing(Line(served.port, secret))))
-                eventually(lambda line=lines[-1]: failing(line))
+                wait_for(lambda line=lines[-1]: failing(line))
         yield lines
 
 
@@ -197,7 +210,7 @@ def test_an_older_copy_is_refused_at_the_start_until_it_is_restored(place: Place
     assert_does_not_start(place, RESTORE)
     assert place.entries() == 1 + 2 * WORKERS
     place.lose()
-    done("ledger", "restore", tmp_path / "copy.db", place.ledger, "--forgotten", "0.02")
+    run_successfully("ledger", "restore", tmp_path / "copy.db", place.ledger, "--forgotten", "0.02")
     with running_again(place) as (_, line):
         reply = line.decided(PATH, question("kept", 50), "after")
         assert (reply.status, reply.document["entry"]) == (201, place_after_restore(WORKERS))
@@ -212,8 +225,8 @@ def place_after_restore(count: int) -> int:
 
 
 @contextmanager
-def running_again(place: Place) -> Iterator[tuple[Supervised, Line]]:
-    with supervised(place.folder, "--config", place.config) as served:
+def running_again(place: Place) -> Iterator[tuple[SupervisedService, Line]]:
+    with start_service(place.folder, "--config", place.config) as served:
         well(served, WORKERS)
         with closing(Line(served.port, place.analyst)) as line:
             yield served, line
@@ -227,7 +240,7 @@ def test_an_older_copy_put_back_under_a_service_is_refused_and_led_out_of(place:
         (tmp_path / "older.db").replace(place.ledger)
         assert_refused(place, served, lines, RESTORE)
     place.lose()
-    done("ledger", "restore", tmp_path / "copy.db", place.ledger, "--forgotten", "0.02")
+    run_successfully("ledger", "restore", tmp_path / "copy.db", place.ledger, "--forgotten", "0.02")
     with running_again(place) as (_, line):
         assert line.decided(PATH, question("kept", 50), "after").status == 201
 
@@ -235,8 +248,10 @@ def test_an_older_copy_put_back_under_a_service_is_refused_and_led_out_of(place:
 @pytest.mark.xdist_group("postgres")
 def test_a_database_dropped_and_restored_from_an_older_dump_is_refused(tmp_path: Path) -> None:
     """Under the same name, by PostgreSQL's own tools: while the service runs, and when it is started again."""
-    external_services.require("postgres", *external_services.absent_programs("pg_dump", "dropdb", "createdb", "psql"))
-    data_set(tmp_path, "kept")
+    external_services.require(
+        "postgres", *external_services.list_absent_programs("pg_dump", "dropdb", "createdb", "psql")
+    )
+    write_data_set(tmp_path, "kept")
     with own_postgres() as dsn:
         host = dict(word.split("=", 1) for word in dsn.split())["host"]
         ledger = f"postgresql://postgres@/spend?host={host}"
@@ -246,8 +261,8 @@ def test_a_database_dropped_and_restored_from_an_older_dump_is_refused(tmp_path:
             return subprocess.run(command, check=True, capture_output=True).stdout
 
         tool("createdb", "spend")
-        config = configured(tmp_path, ["kept"], workers=WORKERS, ledger=ledger)
-        place = Place(tmp_path, config, Path(), analyst(config, "kept"), token(config, "cus"))
+        config = write_config(tmp_path, ["kept"], workers=WORKERS, ledger=ledger)
+        place = Place(tmp_path, config, Path(), analyst(config, "kept"), create_service_token(config, "cus"))
         with running(place) as (served, lines):
             (tmp_path / "dump.sql").write_bytes(tool("pg_dump", "spend"))
             Ledger.backup(ledger, tmp_path / "copy.db")
@@ -261,7 +276,7 @@ def test_a_database_dropped_and_restored_from_an_older_dump_is_refused(tmp_path:
         assert_does_not_start(place, "the ledger lacks entry 9 of 'kept'")
         tool("dropdb", "--force", "spend")
         tool("createdb", "spend")
-        done("ledger", "restore", tmp_path / "copy.db", ledger, "--forgotten", "0.02")
+        run_successfully("ledger", "restore", tmp_path / "copy.db", ledger, "--forgotten", "0.02")
         with running_again(place) as (_, line):
             assert line.decided(PATH, question("kept", 50), "after").status == 201
 
@@ -270,17 +285,17 @@ def test_a_full_disk_is_told_in_health(tmp_path: Path) -> None:
     """A real file system of 64 MB, which is filled; the service is well again once there is room."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    data_set(folder, "kept")
-    config = configured(folder, ["kept"], workers=WORKERS, ledger="ledger.db")
-    secret = token(config, "cus")
-    with supervised(tmp_path, "--config", "service.yaml", within=on_tiny_disk(folder, "64m")) as served:
+    write_data_set(folder, "kept")
+    config = write_config(folder, ["kept"], workers=WORKERS, ledger="ledger.db")
+    secret = create_service_token(config, "cus")
+    with start_service(tmp_path, "--config", "service.yaml", within=on_tiny_disk(folder, "64m")) as served:
         disk = Path(f"/proc/{served.process.pid}/root{tmp_path}/tiny")
         with closing(Line(served.port, secret)) as line:
             assert line.must("GET", "/health").document == {"status": "ok"}
             fill(disk / "ballast")
-            told = eventually(lambda: failing(line))
+            told = wait_for(lambda: failing(line))
             assert "disk" in told["failing"]  # type: ignore[operator]
             warned = line.must("GET", "/v1/warnings").document["warnings"]
             assert (warned[0]["kind"], "the room on its disk" in warned[0]["text"]) == ("disk", True)
             (disk / "ballast").unlink()
-            eventually(lambda: line.must("GET", "/health").status == 200)
+            wait_for(lambda: line.must("GET", "/health").status == 200)

@@ -27,8 +27,8 @@ from discreet.service.middleware.auth import MAX_HEAD_BYTES
 from discreet.service.middleware.limits import RateLimiter
 from discreet.service.store.stored_answers import MAX_PRIORS
 from discreet.service.worker import _build_chunked_protocol
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
-from support.served_processes import Supervised, supervised, token
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
+from support.served_processes import SupervisedService, create_service_token, start_service
 
 ANSWERS = f"{HOME}/answers"
 BODY = json.dumps(COUNT).encode()
@@ -36,9 +36,9 @@ LONG = 60.0
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     folder = tmp_path_factory.mktemp("limited")
-    with served(config_in(folder, 100)) as found:
+    with run_service(build_config(folder, 100)) as found:
         yield found
 
 
@@ -60,7 +60,7 @@ class Sender:
         return {"type": "http.request", "body": part, "more_body": True}
 
 
-async def post(service: Served, sender: Sender, **headers: str) -> tuple[int, dict[str, Any]]:
+async def post(service: InProcessService, sender: Sender, **headers: str) -> tuple[int, dict[str, Any]]:
     """One request straight to the application: its status and its document."""
     told = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"} | headers
     lines = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in told.items()]
@@ -75,19 +75,19 @@ async def post(service: Served, sender: Sender, **headers: str) -> tuple[int, di
     return messages[0]["status"], json.loads(b"".join(one.get("body", b"") for one in messages[1:]))
 
 
-def sent(service: Served, parts: Iterable[bytes], **headers: str) -> tuple[int, dict[str, Any], int]:
+def sent(service: InProcessService, parts: Iterable[bytes], **headers: str) -> tuple[int, dict[str, Any], int]:
     """The same, and how many parts were taken."""
     sender = Sender(iter(parts))
     status, told = asyncio.run(post(service, sender, **headers))
     return status, told, sender.taken
 
 
-def test_a_body_that_says_it_is_too_large_is_not_read(service: Served) -> None:
+def test_a_body_that_says_it_is_too_large_is_not_read(service: InProcessService) -> None:
     status, told, taken = sent(service, [BODY], Content_Length=str(service.config.limits.body + 1))
     assert (status, told["type"], taken) == (413, "/problems/too-large", 0)
 
 
-def test_a_body_that_does_not_say_how_large_it_is_is_read_up_to_the_limit(service: Served) -> None:
+def test_a_body_that_does_not_say_how_large_it_is_is_read_up_to_the_limit(service: InProcessService) -> None:
     endless = (b" " * 1000 for _ in range(10**9))
     status, told, taken = sent(service, endless)
     assert (status, told["type"]) == (413, "/problems/too-large")
@@ -95,19 +95,19 @@ def test_a_body_that_does_not_say_how_large_it_is_is_read_up_to_the_limit(servic
 
 
 @pytest.mark.parametrize("lie", ["0", "1", "-5", "x", "9" * 30, "²", "1e9", ""])
-def test_a_body_is_measured_whatever_it_says(service: Served, lie: str) -> None:
+def test_a_body_is_measured_whatever_it_says(service: InProcessService, lie: str) -> None:
     """Too large it is refused, and one that fits is answered."""
     assert sent(service, [b" " * 100_000], Content_Length=lie)[0] == 413
     assert sent(service, [BODY], Content_Length=lie)[0] == 201
 
 
-def test_a_body_at_the_limit_is_read(service: Served) -> None:
+def test_a_body_at_the_limit_is_read(service: InProcessService) -> None:
     most = service.config.limits.body
     assert sent(service, [BODY, b" " * (most - len(BODY))])[0] == 201
     assert sent(service, [BODY, b" " * (most - len(BODY) + 1)])[0] == 413
 
 
-def test_a_body_that_never_comes_holds_up_nobody(service: Served) -> None:
+def test_a_body_that_never_comes_holds_up_nobody(service: InProcessService) -> None:
     async def both() -> int:
         silent = [asyncio.create_task(post(service, Sender(iter([b"{"]), endless=True))) for _ in range(200)]
         await asyncio.sleep(0)
@@ -121,13 +121,15 @@ def test_a_body_that_never_comes_holds_up_nobody(service: Served) -> None:
     assert asyncio.run(both()) == 201
 
 
-def test_a_body_that_does_not_come_in_time_is_refused(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_come_in_time_is_refused(
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(auth, "BODY_TIMEOUT", 0.01)
     status, told = asyncio.run(post(service, Sender(iter([b"{"]), endless=True)))
     assert (status, told["type"]) == (400, "/problems/invalid-input")
 
 
-def test_a_client_that_goes_away_costs_nothing(service: Served) -> None:
+def test_a_client_that_goes_away_costs_nothing(service: InProcessService) -> None:
     before = service.get("ann", f"{HOME}/budget").json()
 
     class Gone(Sender):
@@ -141,7 +143,7 @@ def test_a_client_that_goes_away_costs_nothing(service: Served) -> None:
 
 @pytest.mark.parametrize("depth", [40, 200, 500, 3000])
 @pytest.mark.parametrize("place", ["question", "hierarchies", "elsewhere"])
-def test_json_that_nests_too_deep_is_refused(service: Served, depth: int, place: str) -> None:
+def test_json_that_nests_too_deep_is_refused(service: InProcessService, depth: int, place: str) -> None:
     deep = "[" * depth + "1" + "]" * depth
     body = {
         "question": f'{{"question": {{"a": {deep}}}, "epsilon": "0.1"}}',
@@ -155,7 +157,7 @@ def test_json_that_nests_too_deep_is_refused(service: Served, depth: int, place:
     assert "\n" not in refused.json()["detail"]
 
 
-def test_a_question_nests_as_deep_as_is_said(service: Served) -> None:
+def test_a_question_nests_as_deep_as_is_said(service: InProcessService) -> None:
     statuses = []
     for depth in range(1, 41):
         body = {"question": f"SELECT COUNT(*) FROM registry WHERE {'NOT ' * depth}age >= 40", "epsilon": "0.1"}
@@ -168,18 +170,18 @@ def test_a_question_nests_as_deep_as_is_said(service: Served) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/datasets/%00", f"{ANSWERS}/%00", "/console/jobs/%00", "/console/?why=%00", "/%00"]
 )
-def test_an_address_holds_no_nul(service: Served, path: str) -> None:
+def test_an_address_holds_no_nul(service: InProcessService, path: str) -> None:
     """Not every database can be asked about one."""
     assert service.get("ann", path).status_code == 400
 
 
-def test_nothing_is_kept_with_a_nul(service: Served) -> None:
+def test_nothing_is_kept_with_a_nul(service: InProcessService) -> None:
     assert service.post("cus", "/v1/tokens", {"analyst": "a\0b"}).status_code == 400
     for body in ({"text": "a\0b"}, {"text": "a", "note": "\0"}):
         assert service.call("ann", "PUT", "/v1/priors/nul", body).status_code == 400
 
 
-def test_an_analyst_keeps_so_many_priors_and_no_more(service: Served) -> None:
+def test_an_analyst_keeps_so_many_priors_and_no_more(service: InProcessService) -> None:
     for number in range(MAX_PRIORS):
         assert service.call("bob", "PUT", f"/v1/priors/p{number}", {"text": "point(1)"}).status_code == 200
     refused = service.call("bob", "PUT", "/v1/priors/more", {"text": "point(1)"})
@@ -192,9 +194,9 @@ def test_an_analyst_keeps_so_many_priors_and_no_more(service: Served) -> None:
 
 
 def test_a_saved_prior_is_measured_like_a_written_one(tmp_path: Path) -> None:
-    config = config_in(tmp_path, 50)
+    config = build_config(tmp_path, 50)
     weights = json.dumps({str(number): 1 for number in range(4)})
-    with served(replace(config, limits=replace(config.limits, prior=3))) as service:
+    with run_service(replace(config, limits=replace(config.limits, prior=3))) as service:
         assert service.call("ann", "PUT", "/v1/priors/wide", {"text": weights}).status_code == 200
         for prior in (weights, "@wide"):
             for path, more in (("answers", {}), ("previews", {}), ("priors", None)):
@@ -202,7 +204,7 @@ def test_a_saved_prior_is_measured_like_a_written_one(tmp_path: Path) -> None:
                 assert service.post("ann", f"{HOME}/{path}", body).status_code == 400
 
 
-def test_so_many_jobs_wait_and_no_more(service: Served) -> None:
+def test_so_many_jobs_wait_and_no_more(service: InProcessService) -> None:
     body = {"method": "private-columns", "epsilon": "1"}
     replies = [service.post("cus", f"{HOME}/releases", body) for _ in range(MAX_OPEN_JOBS + 1)]
     assert [one.status_code for one in replies] == [202] * MAX_OPEN_JOBS + [429]
@@ -210,7 +212,7 @@ def test_so_many_jobs_wait_and_no_more(service: Served) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "x", "", "1.5", "1e2", "9" * 5000])
-def test_a_history_is_so_long_and_no_longer(service: Served, limit: str) -> None:
+def test_a_history_is_so_long_and_no_longer(service: InProcessService, limit: str) -> None:
     assert service.get("ann", f"{HOME}/history?limit={limit}").status_code == 400
 
 
@@ -295,8 +297,8 @@ def test_a_machine_that_started_anew_locks_nobody_out(tmp_path: Path, watch: Wat
 
 def test_who_has_no_token_is_counted_by_address(tmp_path: Path) -> None:
     """Guessing tokens is slow, and health is told all the same."""
-    config = config_in(tmp_path, 50)
-    with served(replace(config, limits=replace(config.limits, rate=0.000001, burst=3))) as service:
+    config = build_config(tmp_path, 50)
+    with run_service(replace(config, limits=replace(config.limits, rate=0.000001, burst=3))) as service:
         statuses = [service.get(None, "/v1/me").status_code for _ in range(5)]
         assert statuses == [401, 401, 401, 429, 429]
         assert service.get(None, "/console/").status_code == 429
@@ -314,9 +316,9 @@ def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pyt
         return answer_dataset_question(*given)
 
     monkeypatch.setattr(dataset_routes, "answer_dataset_question", slowly)
-    config = config_in(tmp_path, 50)
+    config = build_config(tmp_path, 50)
 
-    async def ask(service: Served) -> None:
+    async def ask(service: InProcessService) -> None:
         slow = [asyncio.create_task(post(service, Sender(iter([BODY])))) for _ in range(2)]
         for _ in slow:
             assert await asyncio.to_thread(begun.acquire, timeout=LONG)
@@ -327,7 +329,7 @@ def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pyt
         assert [(await one)[0] for one in slow] == [201, 201]
         assert (await post(service, Sender(iter([BODY]))))[0] == 201
 
-    with served(replace(config, limits=replace(config.limits, together=2))) as service:
+    with run_service(replace(config, limits=replace(config.limits, together=2))) as service:
         asyncio.run(ask(service))
 
 
@@ -339,24 +341,24 @@ ON_ONE_WORKER = pytest.mark.xdist_group("limited server")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Supervised, str]]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SupervisedService, str]]:
     folder = tmp_path_factory.mktemp("real")
     write_registry(folder, 100)
     config = folder / "service.yaml"
     more = "limits: {rate: 100000, burst: 100000}\npadding: no\n"
     config.write_text(f"port: 0\nworkers: 1\n{more}datasets:\n  - schema: registry.yaml\n")
-    secret = token(config)
-    with supervised(folder, "--config", config) as found:
+    secret = create_service_token(config)
+    with start_service(folder, "--config", config) as found:
         yield found, secret
 
 
 @contextmanager
-def connected(server: Supervised) -> Iterator[socket.socket]:
+def connected(server: SupervisedService) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", server.port), LONG) as found:
         yield found
 
 
-def replies(server: Supervised, request: bytes) -> list[bytes]:
+def replies(server: SupervisedService, request: bytes) -> list[bytes]:
     """The first lines of all replies to whatever is sent, until the server hangs up, which it may do at once."""
     told = b""
     with connected(server) as line, suppress(ConnectionError):
@@ -376,12 +378,12 @@ def refused(lines: list[bytes]) -> bool:
     return all(line.startswith(b"HTTP/1.1 4") for line in lines)
 
 
-def healthy(server: Supervised) -> bool:
+def healthy(server: SupervisedService) -> bool:
     return replies(server, b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") == [b"HTTP/1.1 200 OK"]
 
 
 @ON_ONE_WORKER
-def test_clients_that_send_nothing_more_hold_up_nobody(server: tuple[Supervised, str]) -> None:
+def test_clients_that_send_nothing_more_hold_up_nobody(server: tuple[SupervisedService, str]) -> None:
     """Some stop within the first line, some within the head, some before the body."""
     found, secret = server
     whole = head(secret, f"Content-Length: {len(BODY)}")
@@ -394,7 +396,7 @@ def test_clients_that_send_nothing_more_hold_up_nobody(server: tuple[Supervised,
 
 
 @ON_ONE_WORKER
-def test_a_head_that_is_too_large_is_refused(server: tuple[Supervised, str]) -> None:
+def test_a_head_that_is_too_large_is_refused(server: tuple[SupervisedService, str]) -> None:
     found, secret = server
     for large in ("X-Long: " + "x" * 200_000, "Cookie: discreet_session=" + "x" * 200_000):
         assert refused(replies(found, head(secret, large, "Content-Length: 0")))
@@ -449,7 +451,7 @@ def test_nothing_is_read_after_a_request_was_refused(sent: bytes) -> None:
 
 @ON_ONE_WORKER
 @pytest.mark.parametrize("where", ["header", "headers", "first line"])
-def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[Supervised, str], where: str) -> None:
+def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[SupervisedService, str], where: str) -> None:
     """First line and headers together, in one piece: 64 KiB are read, and a byte more is refused."""
     found, _ = server
 
@@ -475,14 +477,14 @@ def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[Supervised, st
     [("Content-Length: -1",), ("Content-Length: x",), ("Content-Length: 5", "Content-Length: 6")],
     ids=["negative", "no number", "two"],
 )
-def test_lengths_that_are_none_are_refused(server: tuple[Supervised, str], lengths: tuple[str, ...]) -> None:
+def test_lengths_that_are_none_are_refused(server: tuple[SupervisedService, str], lengths: tuple[str, ...]) -> None:
     found, secret = server
     assert refused(replies(found, head(secret, *lengths) + BODY))
     assert healthy(found)
 
 
 @ON_ONE_WORKER
-def test_what_follows_a_short_length_is_no_request(server: tuple[Supervised, str]) -> None:
+def test_what_follows_a_short_length_is_no_request(server: tuple[SupervisedService, str]) -> None:
     """A body that says it is shorter than it is is cut there, and its rest is not taken for a request."""
     found, secret = server
     assert refused(replies(found, head(secret, "Content-Length: 2") + BODY))
@@ -490,7 +492,7 @@ def test_what_follows_a_short_length_is_no_request(server: tuple[Supervised, str
 
 
 @ON_ONE_WORKER
-def test_chunks_are_counted(server: tuple[Supervised, str]) -> None:
+def test_chunks_are_counted(server: tuple[SupervisedService, str]) -> None:
     found, secret = server
     chunk = b"3e8\r\n" + b" " * 1000 + b"\r\n"
     start = head(secret, "Transfer-Encoding: chunked")

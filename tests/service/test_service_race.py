@@ -26,8 +26,8 @@ from discreet.service.store.stored_answers import (
     save_prior,
 )
 from discreet.service.store.tokens import grant_dataset, list_grants
-from support.ledger_stores import schema_of
-from support.served_processes import Supervised, supervised
+from support.ledger_stores import create_postgres_schema
+from support.served_processes import SupervisedService, start_service
 from support.service_load import (
     EPSILON,
     Line,
@@ -35,10 +35,10 @@ from support.service_load import (
     analyst,
     answered_by,
     check,
-    configured,
-    data_set,
     question,
     spread,
+    write_config,
+    write_data_set,
 )
 
 WORKERS, CLIENTS, ROOM = 2, 200, 10
@@ -66,7 +66,7 @@ def at_once(count: int, work: Callable[[int], Told]) -> list[Told]:
 class Raced:
     """A service of two workers, and where its ledger and its store are."""
 
-    served: Supervised
+    served: SupervisedService
     folder: Path
     token: str
     ledger: str
@@ -93,15 +93,15 @@ class Raced:
 def raced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raced]:
     folder = tmp_path_factory.mktemp("race")
     for name, cap in DATASETS.items():
-        data_set(folder, name, cap)
+        write_data_set(folder, name, cap)
     if request.param == "sqlite":
         ledger, store = str(folder / "ledger.db"), str(folder / "service.db")
     else:
-        ledger, store = (schema_of(request.getfixturevalue("postgres")) for _ in range(2))
+        ledger, store = (create_postgres_schema(request.getfixturevalue("postgres")) for _ in range(2))
     named = [f"{name}, jobs: yes" if name == "queued" else name for name in DATASETS]
-    config = configured(folder, named, workers=WORKERS, ledger=ledger, store=store)
+    config = write_config(folder, named, workers=WORKERS, ledger=ledger, store=store)
     token = analyst(config, *DATASETS)
-    with supervised(folder, "--config", config) as served:
+    with start_service(folder, "--config", config) as served:
         yield Raced(served, folder, token, ledger, store)
 
 

@@ -22,7 +22,7 @@ from discreet.service.config import Config
 from discreet.service.store import Store
 from discreet.service.store import stored_answers as kept
 from discreet.service.store.stored_answers import StoredLog
-from support.inprocess_service import COUNT, HOME, Served, config_in, served
+from support.inprocess_service import COUNT, HOME, InProcessService, build_config, run_service
 
 SESSIONS = f"{HOME}/sessions"
 ONE = {"noise_scale": "20", "epsilon": "0.05"}
@@ -33,12 +33,12 @@ CLOSED = "registry cannot be opened now; ask its custodian"
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return config_in(tmp_path, 50)
+    return build_config(tmp_path, 50)
 
 
 @pytest.fixture
-def service(config: Config) -> Iterator[Served]:
-    with served(config) as made:
+def service(config: Config) -> Iterator[InProcessService]:
+    with run_service(config) as made:
         yield made
 
 
@@ -54,7 +54,7 @@ def rows(config: Config) -> int:
         return int(connection.execute("SELECT COUNT(*) FROM service_counting").fetchone()[0])
 
 
-def charges(service: Served) -> int:
+def charges(service: InProcessService) -> int:
     entries = service.get("cus", f"{HOME}/history").json()["history"]
     return sum(one["kind"] == "charge" for one in entries)
 
@@ -81,14 +81,14 @@ def put_back(copy: str, config: Config) -> None:
 @pytest.mark.parametrize("lost", ["DELETE FROM service_counted", "UPDATE service_counted SET released = NULL"])
 def test_an_older_copy_of_the_store_does_not_revive_a_session(config: Config, lost: str) -> None:
     """What was answered is unknown to the copy, wholly or but for the numbers: neither is answered again."""
-    with served(config) as service:
+    with run_service(config) as service:
         path = f"{SESSIONS}/{service.post('ann', SESSIONS, ONE).json()['id']}"
         first = service.post("ann", f"{path}/answers", {"question": COUNT["question"]})
         assert (first.status_code, first.json()["left"]) == (201, "0")
         copy = copied(config, lost)
         before = charges(service)
     put_back(copy, config)
-    with served(config) as again:
+    with run_service(config) as again:
         again.tokens.update(service.tokens)
         asked = [again.post("ann", f"{path}/answers", one) for one in ({"question": COUNT["question"]}, OTHER)]
         for refused in (*asked, again.get("ann", path)):
@@ -96,16 +96,16 @@ def test_an_older_copy_of_the_store_does_not_revive_a_session(config: Config, lo
         assert charges(again) == before
 
 
-def test_a_session_is_not_opened_again_by_its_key_in_another_life(service: Served) -> None:
+def test_a_session_is_not_opened_again_by_its_key_in_another_life(service: InProcessService) -> None:
     assert service.post("ann", SESSIONS, ONE, Idempotency_Key="s").status_code == 201
-    with served(service.config) as other:
+    with run_service(service.config) as other:
         assert other.post("ann", SESSIONS, ONE, Idempotency_Key="s").json()["detail"] == requests.SESSION_ENDED
         assert charges(other) == 1
 
 
 def test_the_ledger_too_knows_the_life_that_answers_in_a_session(tmp_path: Path) -> None:
     """Whatever the store says."""
-    config = config_in(tmp_path, 50)
+    config = build_config(tmp_path, 50)
     with Store.open(config.store) as store, Custodian.open(config.datasets[0].schema) as custodian:
         first, other = (
             custodian._open_shared_session(20, 0.05, "ann", "key", StoredLog(store, name, name))
@@ -117,7 +117,7 @@ def test_the_ledger_too_knows_the_life_that_answers_in_a_session(tmp_path: Path)
 
 
 def test_there_are_no_sessions_where_questions_run_as_jobs(config: Config) -> None:
-    with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
+    with run_service(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         refused = service.post("ann", SESSIONS, ONE)
         assert (refused.status_code, refused.json()["kind"]) == (422, "Unsupported")
         assert (charges(service), rows(config)) == (0, 0)
@@ -128,7 +128,7 @@ def test_there_are_no_sessions_where_questions_run_as_jobs(config: Config) -> No
     [("20", "1.5", "BudgetExceeded"), ("1", "0.001", "InvalidInput"), ("1e-9", "1", "InvalidInput")],
 )
 def test_a_session_that_is_refused_leaves_no_trace(
-    service: Served, config: Config, noise_scale: str, epsilon: str, kind: str
+    service: InProcessService, config: Config, noise_scale: str, epsilon: str, kind: str
 ) -> None:
     refused = service.post("ann", SESSIONS, {"noise_scale": noise_scale, "epsilon": epsilon}, Idempotency_Key="s")
     assert refused.json()["kind"] == kind
@@ -136,7 +136,7 @@ def test_a_session_that_is_refused_leaves_no_trace(
     assert service.post("ann", SESSIONS, ONE, Idempotency_Key="s").status_code == 201
 
 
-def test_sessions_are_bounded(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_are_bounded(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
     """In how many are open, and in how many questions each answers; to repeat one is no new question."""
     monkeypatch.setattr(kept, "MAX_OPEN_SESSIONS", 2)
     monkeypatch.setattr(kept, "MAX_SESSION_QUESTIONS", 1)
@@ -152,10 +152,10 @@ def test_sessions_are_bounded(service: Served, monkeypatch: pytest.MonkeyPatch) 
     assert service.post("ann", SESSIONS, larger).status_code == 201
 
 
-def test_sessions_of_another_life_are_not_open(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_of_another_life_are_not_open(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MAX_OPEN_SESSIONS", 1)
     assert service.post("ann", SESSIONS, ONE).status_code == 201
-    with served(service.config, life=generate_identifier()) as other:
+    with run_service(service.config, life=generate_identifier()) as other:
         assert other.post("ann", SESSIONS, ONE).status_code == 201
 
 
@@ -163,7 +163,7 @@ def test_sessions_of_another_life_are_not_open(service: Served, monkeypatch: pyt
 
 
 def test_what_could_not_be_opened_is_not_tried_by_every_request(
-    service: Served, monkeypatch: pytest.MonkeyPatch
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[object] = []
 
@@ -181,7 +181,9 @@ def test_what_could_not_be_opened_is_not_tried_by_every_request(
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
 
 
-def test_who_waits_for_a_data_set_to_be_opened_is_told_so(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_for_a_data_set_to_be_opened_is_told_so(
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dataset_registry, "OPEN_TIMEOUT", 0.01)
     held = service.app.service.registry.find_dataset("registry")
     assert held is not None
@@ -194,7 +196,7 @@ def test_who_waits_for_a_data_set_to_be_opened_is_told_so(service: Served, monke
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("home", [HOME, HOME.replace("/v1/", "/v1/rehearsal/")])
 def test_a_broken_schema_is_the_custodians_matter(
-    service: Served, config: Config, capfd: pytest.CaptureFixture[str], home: str
+    service: InProcessService, config: Config, capfd: pytest.CaptureFixture[str], home: str
 ) -> None:
     """Analysts are told to ask, the log has the kind of mistake, and it goes on once it is mended."""
     file = config.datasets[0].schema
@@ -212,7 +214,7 @@ def test_a_broken_schema_is_the_custodians_matter(
     assert service.post("ann", f"{home}/answers", COUNT | {"fresh": True}).status_code == 201
 
 
-def test_lowered_caps_and_what_is_public_hold_at_once(service: Served, config: Config) -> None:
+def test_lowered_caps_and_what_is_public_hold_at_once(service: InProcessService, config: Config) -> None:
     file = config.datasets[0].schema
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
     file.write_text(file.read_text().replace("analyst_budget: {epsilon: 1,", "analyst_budget: {epsilon: 0.15,"))
@@ -223,7 +225,7 @@ def test_lowered_caps_and_what_is_public_hold_at_once(service: Served, config: C
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_renamed_schema_is_refused_and_registers_nothing(service: Served, config: Config) -> None:
+def test_a_renamed_schema_is_refused_and_registers_nothing(service: InProcessService, config: Config) -> None:
     file = config.datasets[0].schema
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
     file.write_text(file.read_text().replace("name: registry", "name: renamed", 1))
@@ -248,7 +250,9 @@ def test_what_is_said_of_a_data_sets_folder_has_no_path(config: Config, tmp_path
 
 
 @pytest.mark.parametrize(("said", "secure"), [("https", True), ("http", False)])
-def test_behind_a_proxy_that_has_tls_a_cookie_is_for_tls_alone(service: Served, said: str, secure: bool) -> None:
+def test_behind_a_proxy_that_has_tls_a_cookie_is_for_tls_alone(
+    service: InProcessService, said: str, secure: bool
+) -> None:
     sent, headers = {"token": service.tokens["ann"]}, {"X-Forwarded-Proto": said}
     told = service.client.post("/console/sign-in", data=sent, headers=headers, follow_redirects=False)
     assert ("Secure" in told.headers["set-cookie"].split("; ")) is secure

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from benchmarks.service import timing
-from benchmarks.service.timing import Compared
+from benchmarks.service.timing import TimeComparison
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ from discreet.service.middleware.limits import RateLimiter
 from discreet.service.store.job_queue import record_heartbeat, take_job
 from discreet.service.store.store import read_counters
 from discreet.service.store.tokens import create_token, derive_form_token, sign_in
-from support.inprocess_service import COUNT, HOME, config_in
+from support.inprocess_service import COUNT, HOME, build_config
 
 DEADLINE, ELSE = 0.5, 1.7
 """Of the data set, and of all replies about none."""
@@ -169,7 +169,7 @@ def counted(timed: Timed, what: str) -> dict[str, float]:
 @contextmanager
 def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
     """A service whose clock moves as the script says."""
-    config, script = config_in(folder, padding=pads, deadline=ELSE), Script()
+    config, script = build_config(folder, padding=pads, deadline=ELSE), Script()
     told = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
 
     def looked_up(*given: Any) -> Any:
@@ -699,12 +699,12 @@ def test_the_timing_benchmarks_t_is_welchs() -> None:
     from scipy import stats
 
     one, two = [0.21, 0.25, 0.22, 0.29, 0.24], [0.26, 0.31, 0.25, 0.27]
-    assert Compared(one, two).t == pytest.approx(abs(stats.ttest_ind(one, two, equal_var=False).statistic))
-    assert Compared(one, two).fastest() == Compared(one, [0.26, 0.25, 0.27])
+    assert TimeComparison(one, two).t == pytest.approx(abs(stats.ttest_ind(one, two, equal_var=False).statistic))
+    assert TimeComparison(one, two).without_slowest_fifth() == TimeComparison(one, [0.26, 0.25, 0.27])
 
 
 @pytest.mark.soak
 def test_replies_about_two_data_sets_that_differ_in_one_person_take_the_same_time(tmp_path: Path) -> None:
     """Above it is shown on a scripted clock; here on the machine's, where what is planted is found without padding."""
-    missed = [str(line) for line in timing.lines(tmp_path, 1000) if not line.cleared]
+    missed = [str(line) for line in timing.measure_lines(tmp_path, 1000) if not line.cleared]
     assert not missed

@@ -36,7 +36,7 @@ class Outcome:
         return json.loads(self.out)
 
 
-def discreet(*words: object, typed: bytes = b"") -> Outcome:
+def run_discreet(*words: object, typed: bytes = b"") -> Outcome:
     """Run one command, with `typed` on its standard input."""
     out, err = io.StringIO(), io.StringIO()
     stdin = io.TextIOWrapper(io.BytesIO(typed))
@@ -45,28 +45,28 @@ def discreet(*words: object, typed: bytes = b"") -> Outcome:
     return Outcome(code, out.getvalue(), err.getvalue())
 
 
-def done(*words: object, typed: bytes = b"") -> Outcome:
+def run_successfully(*words: object, typed: bytes = b"") -> Outcome:
     """Run a command that must succeed."""
-    outcome = discreet(*words, typed=typed)
+    outcome = run_discreet(*words, typed=typed)
     assert (outcome.code, outcome.err) == (0, ""), outcome
     return outcome
 
 
 def write_registry(folder: Path) -> Path:
     """The schema of a small sample registry."""
-    return shutil.copytree(_registry(), folder, dirs_exist_ok=True) / "registry.yaml"
+    return shutil.copytree(_make_registry(), folder, dirs_exist_ok=True) / "registry.yaml"
 
 
 @cache
-def _registry() -> Path:
+def _make_registry() -> Path:
     """A folder with its files, made once."""
     folder = temporary_folders.lasting()
     sample.write_registry(folder, PATIENTS)
     return folder
 
 
-def files(folder: Path) -> dict[str, str]:
+def digest_files(folder: Path) -> dict[str, str]:
     """A digest of every file below a folder but the ledger, which is compared by its head, and locks."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    kept = (path for path in found if not path.name.startswith(("ledger.db", "lock")))
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    compared = (path for path in paths if not path.name.startswith(("ledger.db", "lock")))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in compared}

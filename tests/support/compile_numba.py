@@ -14,13 +14,13 @@ from discreet.sdc.methods.record_distance import RecordSpace
 
 def compile_all() -> None:
     """Call each function of the package that is compiled for Python to call; the longest to compile comes first."""
-    mdav(some_space(), 3)  # a space of its own: it is used up
-    find_nearest_ties(some_space(), some_space())
-    v_mdav(some_space(), 3)
+    mdav(build_space(), 3)  # a space of its own: it is used up
+    find_nearest_ties(build_space(), build_space())
+    v_mdav(build_space(), 3)
     radix_sort_rows(np.arange(20, dtype=np.uint64))
 
 
-def some_space() -> RecordSpace:
+def build_space() -> RecordSpace:
     return RecordSpace(np.arange(40.0).reshape(20, 2), np.zeros((20, 0), dtype=np.int64), ())
 
 

@@ -60,11 +60,11 @@ class Table:
     rows: list[Row]
 
 
-def table(random: Random, rows: int) -> Table:
+def generate_table(random: Random, rows: int) -> Table:
     """A random schema with so many dirty rows; some unit has too many, some row names none."""
-    schema = _schema(random)
+    schema = _generate_schema(random)
     names = [str(random.randrange(-5, rows // 2 + 1)) for _ in range(rows)]
-    raw = [{name: _raw(random, column) for name, column in schema.columns.items()} for _ in range(rows)]
+    raw = [{name: _generate_raw(random, column) for name, column in schema.columns.items()} for _ in range(rows)]
     if schema.unit is not None:
         for row, name in zip(raw, names, strict=True):
             row[schema.unit] = random.choice([name, f" {name} ", name, name, *DIRT[:2], None])
@@ -72,26 +72,26 @@ def table(random: Random, rows: int) -> Table:
     return Table(schema, raw)
 
 
-def plan(random: Random, schema: Schema) -> Plan:
+def generate_plan(random: Random, schema: Schema) -> Plan:
     """A random plan: totals of any measures, or a histogram; with any keys, under any predicate."""
-    keys = tuple(_key(random, schema) for _ in range(random.choice([0, 0, 1, 1, 2, 3])))
-    where = _predicate(random, schema, depth=random.choice([0, 1, 1, 2, 3]))
+    keys = tuple(_generate_key(random, schema) for _ in range(random.choice([0, 0, 1, 1, 2, 3])))
+    where = _generate_predicate(random, schema, depth=random.choice([0, 1, 1, 2, 3]))
     if random.random() < 0.25:
-        column = random.choice(_coded(schema))
-        bins = _bins(random, column)
-        whole = max((column.upper - bins.lower) // bins.width + 1, 1)
-        return HistogramScan(bins, random.choice([1, 7, whole, whole]), keys, where)
-    return TotalsScan(tuple(_measure(random, schema) for _ in range(random.randrange(5))), keys, where)
+        column = random.choice(_list_coded_columns(schema))
+        bins = _generate_bins(random, column)
+        whole_width = max((column.upper - bins.lower) // bins.width + 1, 1)
+        return HistogramScan(bins, random.choice([1, 7, whole_width, whole_width]), keys, where)
+    return TotalsScan(tuple(_generate_measure(random, schema) for _ in range(random.randrange(5))), keys, where)
 
 
-def _schema(random: Random) -> Schema:
-    columns = {column.name: column for column in _columns(random)}
+def _generate_schema(random: Random) -> Schema:
+    columns = {column.name: column for column in _generate_columns(random)}
     unit, rows = random.choice([(None, 1), ("person", 1), ("person", 3)])
     budget = Budget(Fraction(1))
     return Schema("people", "people.csv", Path(), "add-remove", columns, budget, budget, unit=unit, rows=rows)
 
 
-def _columns(random: Random) -> list[Column]:
+def _generate_columns(random: Random) -> list[Column]:
     low = random.choice([0, 1, -40, -(2**31), -MAX_CODE])
     high = random.choice([low, low + 1, low + 120, max(low, 2**31 - 1), MAX_CODE])
     day = random.randrange(-30_000, 30_000)
@@ -99,7 +99,7 @@ def _columns(random: Random) -> list[Column]:
     whole = Column("whole", "integer", low, high, missing=missing, missing_values=MISSING)
     small = Column("small", "integer", -3, 12, missing=random.choice([None, 0]))
     leaves = tuple(random.sample(TEXTS, random.randrange(1, len(TEXTS))))
-    some = [
+    optional = [
         whole,
         Column("part", "number", -7, random.choice([-7, 100, 4000]), Fraction(1, random.choice([4, 10, 3]))),
         Column("truth", "boolean", 0, 1, categories=("false", "true")),
@@ -109,25 +109,29 @@ def _columns(random: Random) -> list[Column]:
         Column("city", "nominal", private_keys=True, missing_values=("n/a",)),
     ]
     looked_up = Column(
-        "looked", "integer", -9, 9, derived=DerivedCodes("small", tuple(_codes(random) for _ in range(16)))
+        "looked",
+        "integer",
+        -9,
+        9,
+        derived=DerivedCodes("small", tuple(_generate_code_or_none(random) for _ in range(16))),
     )
-    return [*random.sample(some, random.randrange(1, len(some) + 1)), small, looked_up]
+    return [*random.sample(optional, random.randrange(1, len(optional) + 1)), small, looked_up]
 
 
-def _codes(random: Random) -> int | None:
+def _generate_code_or_none(random: Random) -> int | None:
     return random.choice([None, random.randrange(-9, 10)])
 
 
-def _raw(random: Random, column: Column) -> str | None:
+def _generate_raw(random: Random, column: Column) -> str | None:
     """A raw text, mostly of the column's kind, often near its bounds, sometimes anything."""
     if random.random() < 0.1:
         return random.choice([None, *DIRT])
-    text = _clean(random, column)
+    text = _generate_clean(random, column)
     return f" {text}\t" if random.random() < 0.05 else text
 
 
-def _clean(random: Random, column: Column) -> str:
-    code = _code(random, column)
+def _generate_clean(random: Random, column: Column) -> str:
+    code = _generate_code(random, column)
     match column.kind:
         case "integer" | "number":
             near = float(code * column.step)
@@ -140,22 +144,22 @@ def _clean(random: Random, column: Column) -> str:
     return random.choice(column.categories or TEXTS)
 
 
-def _code(random: Random, column: Column) -> int:
+def _generate_code(random: Random, column: Column) -> int:
     """A code of a column, or one just beyond its bounds."""
     inside = random.randint(column.lower, column.upper)
     ends = column.lower - 1, column.lower, column.upper, column.upper + 1, column.upper // 2
     return random.choice([inside, inside, *ends])
 
 
-def _coded(schema: Schema) -> list[Column]:
+def _list_coded_columns(schema: Schema) -> list[Column]:
     return [column for column in schema.columns.values() if not column.private_keys]
 
 
-def _measure(random: Random, schema: Schema) -> ScanMeasure:
-    column = random.choice(_coded(schema))
+def _generate_measure(random: Random, schema: Schema) -> ScanMeasure:
+    column = random.choice(_list_coded_columns(schema))
     shift = random.choice([0, column.lower, column.lower, column.upper, random.randint(-100, 100)])
     anything = random.choice(list(schema.columns))
-    where = _predicate(random, schema, random.choice([0, 1, 2])) if random.random() < 0.4 else TRUE
+    where = _generate_predicate(random, schema, random.choice([0, 1, 2])) if random.random() < 0.4 else TRUE
     counts = [
         ScanMeasure("rows", where=where),
         ScanMeasure("units", where=where),
@@ -165,21 +169,21 @@ def _measure(random: Random, schema: Schema) -> ScanMeasure:
     return random.choice([*counts, *sums])
 
 
-def _key(random: Random, schema: Schema) -> BinKey | TextKey:
+def _generate_key(random: Random, schema: Schema) -> BinKey | TextKey:
     column = random.choice(list(schema.columns.values()))
-    return TextKey(column.name) if column.private_keys else _bins(random, column)
+    return TextKey(column.name) if column.private_keys else _generate_bins(random, column)
 
 
-def _bins(random: Random, column: Column) -> BinKey:
+def _generate_bins(random: Random, column: Column) -> BinKey:
     """Bins from the column's lower end, or from anywhere; never more than a few thousand of them."""
     widths = [1, 2, 7, column.size // 2 + 1, column.size]
     lower = random.choice([column.lower, column.lower, 0, column.lower - 3, column.upper])
     return BinKey(column.name, lower, max(random.choice(widths), column.size // 2000))
 
 
-def _predicate(random: Random, schema: Schema, depth: int) -> Predicate:
+def _generate_predicate(random: Random, schema: Schema, depth: int) -> Predicate:
     if depth:
-        parts = tuple(_predicate(random, schema, depth - 1) for _ in range(random.choice([0, 1, 2, 2, 3])))
+        parts = tuple(_generate_predicate(random, schema, depth - 1) for _ in range(random.choice([0, 1, 2, 2, 3])))
         return random.choice([AllOf(parts), AnyOf(parts)])
     column = random.choice(list(schema.columns.values()))
     null = random.random() < 0.3
@@ -188,12 +192,12 @@ def _predicate(random: Random, schema: Schema, depth: int) -> Predicate:
     if column.private_keys:
         texts = tuple(random.sample((*TEXTS, "", "Bergen", "\0", "\ud800"), random.choice([0, 1, 2, 5])))
         return InTexts(column.name, texts, random.random() < 0.4, null)
-    return InRanges(column.name, _ranges(random, column), null)
+    return InRanges(column.name, _generate_ranges(random, column), null)
 
 
-def _ranges(random: Random, column: Column) -> tuple[tuple[int, int], ...]:
+def _generate_ranges(random: Random, column: Column) -> tuple[tuple[int, int], ...]:
     """Rising ranges, none touching the next: single codes, wide ones, some beyond the bounds."""
-    ends = sorted({_code(random, column) for _ in range(2 * random.choice([0, 1, 1, 2, 3, 9]))})
+    ends = sorted({_generate_code(random, column) for _ in range(2 * random.choice([0, 1, 1, 2, 3, 9]))})
     widths = random.choice([(0,), (0, 1), (0, 5, 70), (column.size,)])
     ranges: list[tuple[int, int]] = []
     for low in ends:

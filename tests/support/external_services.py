@@ -30,11 +30,11 @@ def require(service: str, *missing: str) -> None:
     pytest.skip(reason)
 
 
-def absent_modules(*names: str) -> list[str]:
+def list_absent_modules(*names: str) -> list[str]:
     return [name for name in names if importlib.util.find_spec(name) is None]
 
 
-def absent_programs(*names: str) -> list[str]:
+def list_absent_programs(*names: str) -> list[str]:
     return [name for name in names if find_program(name) is None]
 
 
@@ -46,7 +46,7 @@ def find_program(name: str) -> str | None:
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
+def run_postgres() -> Iterator[str]:
     """Run a new, empty PostgreSQL; yield its DSN. Only a socket in a private folder leads to it."""
     # PostgreSQL refuses to run as root, and its user cannot enter a temporary folder of root's.
     as_owner = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
@@ -76,7 +76,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextmanager
-def spark_session() -> Iterator[SparkSession]:
+def run_spark() -> Iterator[SparkSession]:
     """Run Spark on one core, strict about types, silent, and reachable from this machine only."""
     from pyspark.sql import SparkSession
 

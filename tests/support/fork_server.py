@@ -32,9 +32,9 @@ from typing import NoReturn
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 5
 """Seconds after which a server looks whether it is still needed."""
-LATER = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.spatial.distance", "vl_convert")
+LAZY_IMPORTS = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.spatial.distance", "vl_convert")
 """What the package imports only where it is used."""
-TYPED = """#!{python} -IS
+COMMAND_SCRIPT = """#!{python} -IS
 import sys
 sys.path.insert(0, {tests!r})
 from support.fork_server import typed
@@ -72,58 +72,58 @@ class Program:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def run_server() -> Iterator[str]:
     """A server for as long as it is needed; yields its address."""
     with TemporaryDirectory(prefix="discreet-", dir="/tmp") as folder:
         address = f"{folder}/server"
-        with subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE) as serving:
-            assert serving.stdout is not None
-            assert serving.stdout.readline() == b"ready\n"
+        with subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
             try:
                 yield address
             finally:
-                serving.kill()
+                process.kill()
 
 
 @cache
-def shared() -> str:
+def start_shared_server() -> str:
     """The address of one server for all tests of this process, until it ends."""
     until_the_end = ExitStack()
     atexit.register(until_the_end.close)
-    return until_the_end.enter_context(server())
+    return until_the_end.enter_context(run_server())
 
 
-def run(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def run_forked(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """As `subprocess.run` does it: how a program ended that is forked in a folder, and what it said."""
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err, Path(os.devnull).open() as nothing:
         files = nothing.fileno(), out.fileno(), err.fileno()
-        code = Program(shared(), words, environment, *files, folder=folder).wait()
+        code = Program(start_shared_server(), words, environment, *files, folder=folder).wait()
         for file in (out, err):
             file.seek(0)
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
 
 
 @contextmanager
-def stand_in(folder: Path) -> Iterator[None]:
+def stand_in_for_commands(folder: Path) -> Iterator[None]:
     """Meanwhile, what is typed as `discreet` is forked from this process as it is now."""
     address = str(folder / "server")
-    text = TYPED.format(python=sys.executable, tests=str(Path(__file__).parents[1]), address=address)
+    text = COMMAND_SCRIPT.format(python=sys.executable, tests=str(Path(__file__).parents[1]), address=address)
     for name in ("discreet", "python"):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    listening = _listening(address)
-    if (serving := os.fork()) == 0:
-        _run(_serve(listening))
-    listening.close()
+    listener = _listen(address)
+    if (server_pid := os.fork()) == 0:
+        _run(_serve(listener))
+    listener.close()
     os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
     try:
         yield
     finally:
-        os.kill(serving, signal.SIGKILL)
-        os.waitpid(serving, 0)
+        os.kill(server_pid, signal.SIGKILL)
+        os.waitpid(server_pid, 0)
 
 
-def typed(address: str) -> None:
+def run_typed_command(address: str) -> None:
     """Be the command that was typed."""
     name, *words = Path(sys.argv[0]).name, *sys.argv[1:]
     if name == "discreet":
@@ -138,50 +138,50 @@ def typed(address: str) -> None:
     os._exit(program.wait())
 
 
-def _listening(address: str) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(address)
-    made.listen()
-    made.settimeout(PATIENCE)
-    return made
+def _listen(address: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    listener.settimeout(PATIENCE)
+    return listener
 
 
-def _serve(listening: socket.socket) -> list[str]:
+def _serve(listener: socket.socket) -> list[str]:
     """Fork for everyone who asks, while there is somebody; returns in the forked, with the words that it is to run."""
     parent = os.getppid()
     keepers: set[int] = set()
     while os.getppid() == parent:
         keepers -= {keeper for keeper in keepers if os.waitpid(keeper, os.WNOHANG)[0]}
         try:
-            asking, _ = listening.accept()
+            request_socket, _ = listener.accept()
         except TimeoutError:
             continue
         if (keeper := os.fork()) == 0:
-            listening.close()
-            return _forked(asking)
+            listener.close()
+            return _fork_twice(request_socket)
         keepers.add(keeper)
-        asking.close()
+        request_socket.close()
     os._exit(0)
 
 
-def _forked(asking: socket.socket) -> list[str]:
+def _fork_twice(request_socket: socket.socket) -> list[str]:
     """Fork once more: one is the program, the other, its keeper, waits for it and tells how it ended."""
-    _, files, _, _ = socket.recv_fds(asking, 1, 3)
-    told = asking.makefile("rw", encoding="utf-8")
-    words, folder, environment = json.loads(told.readline())
+    _, files, _, _ = socket.recv_fds(request_socket, 1, 3)
+    channel = request_socket.makefile("rw", encoding="utf-8")
+    words, folder, environment = json.loads(channel.readline())
     if program := os.fork():
         for file in files:
             os.close(file)
-        print(program, file=told, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]), file=told, flush=True)
+        print(program, file=channel, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]), file=channel, flush=True)
         os._exit(0)
-    told.close()
-    asking.close()
-    _become(folder, environment, files)
+    channel.close()
+    request_socket.close()
+    _take_over(folder, environment, files)
     return list(words)
 
 
-def _become(folder: str, environment: Mapping[str, str], files: Sequence[int]) -> None:
+def _take_over(folder: str, environment: Mapping[str, str], files: Sequence[int]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -205,8 +205,8 @@ def _run(words: Sequence[str]) -> NoReturn:
         else:
             sys.argv, sys.path[0] = [*words], str(Path(words[0]).parent)
             runpy.run_path(words[0], run_name="__main__")
-    except SystemExit as ended:
-        code = ended.code
+    except SystemExit as exit_request:
+        code = exit_request.code
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1
@@ -233,8 +233,8 @@ def _fork_helpers() -> None:
     def fork(path: bytes, words: Sequence[str], files: Sequence[int]) -> int:
         if words[-2] != "-c" or len([*Path("/proc/self/task").iterdir()]) > 1:
             return start(path, words, files)
-        if started := os.fork():
-            return started
+        if child := os.fork():
+            return child
         try:
             _close_all_but({0, 1, 2, *files})
             if "PYTHONSAFEPATH" in os.environ:
@@ -248,8 +248,8 @@ def _fork_helpers() -> None:
     util.spawnv_passfds = fork
 
 
-def _close_all_but(kept: set[int]) -> None:
-    for file in {int(one.name) for one in Path("/proc/self/fd").iterdir()} - kept:
+def _close_all_but(kept_files: set[int]) -> None:
+    for file in {int(one.name) for one in Path("/proc/self/fd").iterdir()} - kept_files:
         with suppress(OSError):  # that of the folder itself
             os.close(file)
 
@@ -265,7 +265,7 @@ def _import_all() -> None:
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
         if not module.name.endswith(("__main__", "discreet.sample", "service.health")):
             import_module(module.name)
-    for name in LATER:
+    for name in LAZY_IMPORTS:
         import_module(name)
     microaggregate([1, 2, 3, 4], 2)  # loads what Numba compiled
     threads = Path("/proc/self/task")
@@ -275,7 +275,7 @@ def _import_all() -> None:
 
 
 if __name__ == "__main__":
-    waiting = _listening(sys.argv[1])
+    waiting = _listen(sys.argv[1])
     _import_all()
     print("ready", flush=True)
     _run(_serve(waiting))

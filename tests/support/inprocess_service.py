@@ -25,7 +25,7 @@ HOME = "/v1/datasets/registry"
 
 
 @dataclass(frozen=True)
-class Served:
+class InProcessService:
     """A service and who may use it: ann has the registry, bob has nothing, cus is the custodian."""
 
     app: MiddlewareStack
@@ -33,32 +33,32 @@ class Served:
     config: Config
     tokens: dict[str, str]
 
-    def call(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> Any:
+    def call(self, holder: str | None, method: str, path: str, body: object = None, **headers: str) -> Any:
         """One request of somebody, by a token's holder's name."""
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        if who is not None:
-            sent["Authorization"] = f"Bearer {self.tokens[who]}"
-        more = {} if body is None else {"json": body}
-        return self.client.request(method, path, headers=sent, **more)
+        sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if holder is not None:
+            sent_headers["Authorization"] = f"Bearer {self.tokens[holder]}"
+        body_argument = {} if body is None else {"json": body}
+        return self.client.request(method, path, headers=sent_headers, **body_argument)
 
-    def get(self, who: str | None, path: str) -> Any:
-        return self.call(who, "GET", path)
+    def get(self, holder: str | None, path: str) -> Any:
+        return self.call(holder, "GET", path)
 
-    def post(self, who: str | None, path: str, body: object, **headers: str) -> Any:
-        return self.call(who, "POST", path, body, **headers)
+    def post(self, holder: str | None, path: str, body: object, **headers: str) -> Any:
+        return self.call(holder, "POST", path, body, **headers)
 
 
 @cache
-def registered(patients: int) -> Path:
+def register_folder(patients: int) -> Path:
     """A folder with a registry that is registered and was never asked, made once."""
     folder = temporary_folders.lasting()
     Custodian.open(write_registry(folder, patients)).close()
     return folder
 
 
-def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
+def build_config(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
     """A configuration without padding, for the made-up registry, which is registered already."""
-    shutil.copytree(registered(patients), folder, dirs_exist_ok=True)
+    shutil.copytree(register_folder(patients), folder, dirs_exist_ok=True)
     schema = folder / "registry.yaml"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     places = folder / "service", str(folder / "service.db")
@@ -66,7 +66,7 @@ def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
 
 
 @contextmanager
-def served(config: Config, life: str | None = None) -> Iterator[Served]:
+def run_service(config: Config, life: str | None = None) -> Iterator[InProcessService]:
     """Run a service until the test is over; a worker of another one where its life is given."""
     app = make_app(config, life)
     store = app.service.store
@@ -76,4 +76,4 @@ def served(config: Config, life: str | None = None) -> Iterator[Served]:
         "cus": create_token(store, "cus", "custodian", 30)[1],
     }
     with TestClient(app, raise_server_exceptions=False) as client:
-        yield Served(app, client, config, tokens)
+        yield InProcessService(app, client, config, tokens)

@@ -25,7 +25,7 @@ from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.schema import Budget
 
 DATASET = "census"
-EVERY = ("dp", "approx-dp", "individual-dp")
+EVERY_MODEL = ("dp", "approx-dp", "individual-dp")
 ENGINES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 
 SCHEMAS = count()
@@ -36,29 +36,34 @@ processes.set_forkserver_preload(["discreet.ledger.backup", "psycopg", "pytest",
 
 
 @pytest.fixture(params=ENGINES)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def ledger_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a new, empty ledger."""
-    return str(tmp_path / "ledger.db") if request.param == "sqlite" else schema_of(request.getfixturevalue("postgres"))
+    return (
+        str(tmp_path / "ledger.db")
+        if request.param == "sqlite"
+        else create_postgres_schema(request.getfixturevalue("postgres"))
+    )
 
 
 @pytest.fixture
-def ledger(where: str) -> Iterator[Ledger]:
+def ledger(ledger_address: str) -> Iterator[Ledger]:
     """A ledger with one data set."""
-    with Ledger.open(where) as opened:
-        opened.register(DATASET, "0f", "s1", disjoint=False)
-        yield opened
+    with Ledger.open(ledger_address) as new_ledger:
+        new_ledger.register(DATASET, "0f", "s1", disjoint=False)
+        yield new_ledger
 
 
-def schema_of(dsn: str) -> str:
+def create_postgres_schema(dsn: str) -> str:
     """The address of a new schema in a PostgreSQL."""
     import psycopg
 
     name = f"ledger_{os.getpid()}_{next(SCHEMAS)}"
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
-    told = dict(word.split("=", 1) for word in dsn.split())
+    dsn_parts = dict(word.split("=", 1) for word in dsn.split())
     option = quote(f"-csearch_path={name}")
-    return f"postgresql://{told['user']}@/{told['dbname']}?host={quote(told['host'], safe='')}&options={option}"
+    host = quote(dsn_parts["host"], safe="")
+    return f"postgresql://{dsn_parts['user']}@/{dsn_parts['dbname']}?host={host}&options={option}"
 
 
 @pytest.fixture
@@ -70,24 +75,24 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Terms are recorded as in format 3: without the models that a cap holds for."""
-    opened, under = Terms.from_first_cap, Terms.with_cap
-    monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: opened(cap)))
-    monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
+    from_first_cap, with_cap = Terms.from_first_cap, Terms.with_cap
+    monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: from_first_cap(cap)))
+    monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: with_cap(terms, cap, owner))
     monkeypatch.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
     monkeypatch.setattr(accounts, "find_enforced_models", lambda _: ())
     return monkeypatch
 
 
-def make_format_3(where: str) -> None:
+def make_format_3(ledger_address: str) -> None:
     """Give a ledger that was filled with the fixture `without_models` the format that it is in."""
-    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+    with Ledger.open(ledger_address) as ledger, ledger._database.begin_write() as connection:
         connection.exec_driver_sql("UPDATE ledger_version SET version_num = '3'")
         connection.exec_driver_sql("UPDATE ledger_about SET version = 3")
 
 
-def make_old(where: str) -> None:
+def make_format_1(ledger_address: str) -> None:
     """Give a ledger format 1, which knew of no versions or caps and had no index of its log."""
-    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+    with Ledger.open(ledger_address) as ledger, ledger._database.begin_write() as connection:
         assert not connection.execute(select(recorded)).all()  # fill it with the fixture `unrecorded`
         connection.exec_driver_sql("DROP TABLE ledger_caps")
         connection.exec_driver_sql("DROP INDEX ledger_log")
@@ -95,44 +100,46 @@ def make_old(where: str) -> None:
         connection.exec_driver_sql("UPDATE ledger_about SET version = 1")
 
 
-def fill(ledger: Ledger) -> None:
+def fill_ledger(ledger: Ledger) -> None:
     """Enter a data set with every kind of entry, account and answer, and one without any."""
-    limits = caps(10, delta="1e-6", models=EVERY)
+    limits = build_caps(10, delta="1e-6", models=EVERY_MODEL)
     ledger.register(DATASET, "0f", "s1", disjoint=False)
-    answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
-    ledger.charge(ask(1, analyst="bob"), limits)
-    answered(ledger, ask(1, "0.05", analyst="cat", degradable=True), limits, '{"value": 9}')
-    answered(ledger, ask(2, part=SubAccount("partition", "north", 2)), limits, '{"value": "é"}')
+    charge_and_store(ledger, build_charge(1, key="k"), limits, '{"value": 7}')
+    ledger.charge(build_charge(1, analyst="bob"), limits)
+    charge_and_store(ledger, build_charge(1, "0.05", analyst="cat", degradable=True), limits, '{"value": 9}')
+    charge_and_store(ledger, build_charge(2, part=SubAccount("partition", "north", 2)), limits, '{"value": "é"}')
     ledger.register(DATASET, "0f", "s2", disjoint=False)
-    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
+    ledger.charge(build_charge(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
     gaussian = PrivacyCost(gaussian_rho=Fraction(1, 1000), delta=Fraction(1, 10**9))
-    ledger.charge(ask(4, model="approx-dp", spend=gaussian, snapshot="s2"), limits)
+    ledger.charge(build_charge(4, model="approx-dp", spend=gaussian, snapshot="s2"), limits)
     ledger.release(DATASET, "s2", "a file", "{}")
     ledger.register("empty", "1f", "s1", disjoint=False)
 
 
-def rows_of(where: str) -> dict[str, list[tuple[Any, ...]]]:
+def list_rows(ledger_address: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table of a ledger but what it says of its format."""
-    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+    with closing(open_database(ledger_address, 10)) as database, database.begin_read() as connection:
         present = inspect(connection).get_table_names()
         tables = [table for table in METADATA.sorted_tables if table is not about and table.name in present]
         return {table.name: sorted(map(tuple, connection.execute(select(table))), key=repr) for table in tables}
 
 
-def caps(epsilon: object = 1, analyst: object = None, delta: object = 0, models: tuple[str, ...] = ("dp",)) -> Caps:
+def build_caps(
+    epsilon: object = 1, analyst: object = None, delta: object = 0, models: tuple[str, ...] = ("dp",)
+) -> Caps:
     """Caps of a data set and, where it is smaller, of every analyst."""
-    whole = Fraction(str(epsilon))
-    own = whole if analyst is None else Fraction(str(analyst))
-    return Caps(Budget(whole, Fraction(str(delta))), Budget(own, Fraction(str(delta))), models)
+    dataset_epsilon = Fraction(str(epsilon))
+    analyst_epsilon = dataset_epsilon if analyst is None else Fraction(str(analyst))
+    return Caps(Budget(dataset_epsilon, Fraction(str(delta))), Budget(analyst_epsilon, Fraction(str(delta))), models)
 
 
-def pure(epsilon: object) -> PrivacyCost:
+def build_pure_cost(epsilon: object) -> PrivacyCost:
     """What noise with a pure promise costs."""
     exact = Fraction(str(epsilon))
     return PrivacyCost(exact, exact**2 / 2)
 
 
-def ask(
+def build_charge(
     question: object = "q",
     epsilon: object = "0.1",
     analyst: str = "ann",
@@ -153,7 +160,7 @@ def ask(
         question=str(question),
         query=f"SELECT {question}",
         model=model,
-        spend=pure(epsilon) if spend is None else spend,
+        spend=build_pure_cost(epsilon) if spend is None else spend,
         epsilon=Fraction(str(epsilon)),
         part=part,
         key=key,
@@ -163,13 +170,13 @@ def ask(
     )
 
 
-def answered(ledger: Ledger, charge: Charge, limits: Caps, text: str) -> Receipt:
+def charge_and_store(ledger: Ledger, charge: Charge, limits: Caps, text: str) -> Receipt:
     """Pay for a draw and store it."""
     receipt = ledger.charge(charge, limits)
     ledger.store(DATASET, receipt.entry, text)
     return receipt
 
 
-def spent_of(ledger: Ledger, limits: Caps, analyst: str | None = None) -> dict[str, Fraction | None]:
+def list_spent(ledger: Ledger, limits: Caps, analyst: str | None = None) -> dict[str, Fraction | None]:
     """The epsilon spent in every model."""
     return {balance.model: balance.epsilon for balance in ledger.balance(DATASET, limits, analyst)}

@@ -13,11 +13,11 @@ from discreet import Answer, Custodian, Distance, Prior, Taxonomy
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "before_move"
 FILES = FOLDER / "files.tar.xz"
-ASKED = FOLDER / "asked.json"
+RECORD_FILE = FOLDER / "asked.json"
 PRIORS = {"weights": Prior.weights, "parse": Prior.parse}
 DISTANCES = {"ordinal": Distance.ordinal, "semantic": lambda parents: Distance.semantic(Taxonomy.of(parents))}
 NUMBERS = ("epsilon", "delta", "noise_scale")
-TOLD = ("columns", "rows", "intervals_95", "mechanism", "entry", "stored", "shaped_by_prior", "prior_tail")
+COMPARED_FIELDS = ("columns", "rows", "intervals_95", "mechanism", "entry", "stored", "shaped_by_prior", "prior_tail")
 """What an answer's document must tell again, besides its guarantee and its cost."""
 
 
@@ -28,37 +28,43 @@ def unpack(folder: Path) -> Path:
     return folder
 
 
-def recorded() -> Any:
+def read_record() -> Any:
     """What was written down of them when they were made."""
-    return json.loads(ASKED.read_text(encoding="utf-8"))
+    return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
 
 
-def options_of(said: Mapping[str, Any]) -> dict[str, Any]:
+def parse_options(written_options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a question, from how they are written down."""
-    return {name: _option(name, value) for name, value in said.items()}
+    return {name: _parse_option(name, value) for name, value in written_options.items()}
 
 
-def _option(name: str, value: Any) -> Any:
+def _parse_option(name: str, value: Any) -> Any:
     if name in NUMBERS:
         return Fraction(value)
     if not isinstance(value, dict):
         return value
     if name == "prior" and "of" in value:
-        (kind, given), *_ = value["of"].items()
-        return PRIORS[kind](given) if kind in PRIORS else getattr(Prior, kind)(*given)
+        (kind, arguments), *_ = value["of"].items()
+        return PRIORS[kind](arguments) if kind in PRIORS else getattr(Prior, kind)(*arguments)
     if name == "distance":
-        (kind, given), *_ = value.items()
-        return DISTANCES[kind](given) if given else getattr(Distance, kind)()
+        (kind, arguments), *_ = value.items()
+        return DISTANCES[kind](arguments) if arguments else getattr(Distance, kind)()
     return value
 
 
-def ask(custodian: Custodian, one: Mapping[str, Any], **more: Any) -> Answer:
+def ask_again(custodian: Custodian, recorded_question: Mapping[str, Any], **options: Any) -> Answer:
     """A question as it was asked, or with something said otherwise."""
-    return custodian.answer(one["question"], **{**options_of(one["options"]), "analyst": one["analyst"], **more})
+    return custodian.answer(
+        recorded_question["question"],
+        **{**parse_options(recorded_question["options"]), "analyst": recorded_question["analyst"], **options},
+    )
 
 
-def told(answer: Answer) -> dict[str, Any]:
+def describe_answer(answer: Answer) -> dict[str, Any]:
     """What a stored answer must tell again, as JSON has it."""
     document = json.loads(json.dumps(answer.to_json()))
     label = {name: document["guarantee"].get(name) for name in ("model", "epsilon", "delta", "rho")}
-    return {name: document[name] for name in TOLD} | {"guarantee": label, "cost": document["cost"].get("epsilon")}
+    return {name: document[name] for name in COMPARED_FIELDS} | {
+        "guarantee": label,
+        "cost": document["cost"].get("epsilon"),
+    }

@@ -41,53 +41,57 @@ HEADER = "person,code,paid,day,stay,ward,grade,cured,town,remark"
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedCells:
     """The cells: texts, numbers by their decimal digits, and dates."""
 
     texts: tuple[str, ...]
     numbers: tuple[str, ...]
     dates: tuple[str, ...]
 
-    def hits(self, said: str) -> list[str]:
+    def find_cells(self, text: str) -> list[str]:
         """Every cell that a text shows: whole or cut, in capitals, with its digits in groups."""
-        plain = said.lower()
-        together = plain.replace(",", "").replace("_", "").replace("\u202f", "")
-        parts = {part for run in RUN.findall(plain) for part in _parts(run)}
-        found = sorted({self._fragments[part] for part in parts & self._fragments.keys()})
-        return found + [one for one in self.numbers if one in together] + [one for one in self.dates if one in plain]
+        plain = text.lower()
+        digits_joined = plain.replace(",", "").replace("_", "").replace("\u202f", "")
+        parts = {part for run in RUN.findall(plain) for part in _list_windows(run)}
+        fragments = sorted({self._fragments[part] for part in parts & self._fragments.keys()})
+        return (
+            fragments
+            + [cell for cell in self.numbers if cell in digits_joined]
+            + [cell for cell in self.dates if cell in plain]
+        )
 
     @cached_property
     def _fragments(self) -> dict[str, str]:
-        return {part: one for one in self.texts for part in _parts(one)}
+        return {part: one for one in self.texts for part in _list_windows(one)}
 
 
-def _parts(run: str) -> list[str]:
-    return [run[at : at + WINDOW] for at in range(len(run) - WINDOW + 1)]
+def _list_windows(run: str) -> list[str]:
+    return [run[i : i + WINDOW] for i in range(len(run) - WINDOW + 1)]
 
 
-def plant(folder: Path) -> Planted:
+def plant_tables(folder: Path) -> PlantedCells:
     """Write the table and the schemas of two data sets of it: `planted`, and `weaker` with individual DP."""
     generator = Random(SEED)
-    rows = [_row(number, generator) for number in range(ROWS)]
+    rows = [_generate_row(number, generator) for number in range(ROWS)]
     text = "\n".join([HEADER, *(",".join(row) for row in rows), ""])
     (folder / "planted.csv").write_text(text)
     for name, models in (("planted", "[dp, approx-dp]"), ("weaker", "[dp, individual-dp]")):
         schema = SCHEMA.format(name=name, rows=ROWS, models=models)
-        kept = [line for line in schema.splitlines() if name == "weaker" or "individual_dp_reason" not in line]
-        (folder / f"{name}.yaml").write_text("\n".join([*kept, ""]))
+        lines_kept = [line for line in schema.splitlines() if name == "weaker" or "individual_dp_reason" not in line]
+        (folder / f"{name}.yaml").write_text("\n".join([*lines_kept, ""]))
     cells = {cell for row in rows for cell in row} - PUBLIC
     numbers = {cell for cell in cells if cell.replace(".", "").isdigit()}
     dates = {cell for cell in cells if cell.count("-") == 2}
-    return Planted(tuple(sorted(cells - numbers - dates)), tuple(sorted(numbers)), tuple(sorted(dates)))
+    return PlantedCells(tuple(sorted(cells - numbers - dates)), tuple(sorted(numbers)), tuple(sorted(dates)))
 
 
 PUBLIC = {"north", "south", "low", "middle", "high", "true", "false", "Bath", *map(str, range(366))}
 """Values that the schema names, short numbers, and a town that so many share that it may be told."""
 
 
-def _row(number: int, generator: Random) -> list[str]:
+def _generate_row(number: int, generator: Random) -> list[str]:
     """A person's cells: in every second row those with a public list of values hold what is not on it."""
-    named = number % 2 == 0
+    is_named = number % 2 == 0
 
     def token() -> str:
         return "q" + "".join(generator.choice(ascii_lowercase + digits) for _ in range(25))
@@ -96,5 +100,14 @@ def _row(number: int, generator: Random) -> list[str]:
     paid = f"{generator.randrange(10**7, 10**8 - 1)}.{generator.randrange(1000, 10000)}" if number % 5 else token()
     day = (date(1, 1, 1) + timedelta(generator.randrange(700_000))).isoformat() if number % 4 == 0 else token()
     lists = [generator.choice(one) for one in (("north", "south"), ("low", "middle", "high"), ("true", "false"))]
-    lists = lists if named else [token() for _ in lists]
-    return [token(), code, paid, day, str(number) if named else token(), *lists, "Bath" if named else token(), token()]
+    lists = lists if is_named else [token() for _ in lists]
+    return [
+        token(),
+        code,
+        paid,
+        day,
+        str(number) if is_named else token(),
+        *lists,
+        "Bath" if is_named else token(),
+        token(),
+    ]

@@ -10,7 +10,7 @@ import pytest
 FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
-def shared_data(name: str) -> Path:
+def find_shared_data(name: str) -> Path:
     """Where the file is; without it the test is skipped."""
     path = FOLDER / name
     if not path.exists():

@@ -41,8 +41,8 @@ from discreet.service.app import make_app
 from discreet.service.config import Config, DatasetConfig, Limits
 from discreet.service.store.tokens import create_token
 from support import real_losses
-from support.command_line import discreet
-from support.real_losses import Loss, Recorded, compare, ratios, recording
+from support.command_line import run_discreet
+from support.real_losses import Loss, Recorded, compare_outputs, compute_ratios, recording
 
 Row = dict[str, str]
 Document = dict[str, Any]
@@ -84,41 +84,41 @@ ENDS = {
 }
 
 
-def random_schema(chance: random.Random, name: str = "t") -> dict[str, Any]:
+def generate_schema(chance: random.Random, name: str = "t") -> dict[str, Any]:
     """A schema of some of the columns, under either relation, with a unit of one to three rows."""
     columns = {}
-    for own in sorted(chance.sample(sorted(COLUMNS), chance.randrange(3, 7)), key=list(COLUMNS).index):
-        columns[own] = dict(COLUMNS[own])
-        if own != "city" and chance.random() < 0.5:
-            columns[own]["missing"] = ENDS[own][chance.randrange(2)]
+    for name_of_column in sorted(chance.sample(sorted(COLUMNS), chance.randrange(3, 7)), key=list(COLUMNS).index):
+        columns[name_of_column] = dict(COLUMNS[name_of_column])
+        if name_of_column != "city" and chance.random() < 0.5:
+            columns[name_of_column]["missing"] = ENDS[name_of_column][chance.randrange(2)]
     if not set(columns) & set(NUMBERS):
         columns["age"] = dict(COLUMNS["age"])
-    replaced, rows = chance.random() < 0.5, chance.choice((1, 1, 1, 2, 3))
-    made: dict[str, Any] = {"name": name, "source": f"{name}.csv", "columns": columns}
-    made |= {"neighbours": "replace-one" if replaced else "add-remove", "unit": {"column": "pid", "rows": rows}}
-    if replaced:
-        made["units"] = chance.randrange(1, 8)
-    made["budget"] = {"epsilon": 10**6, "delta": "0.5"}
-    weaker = chance.random()
-    if weaker < 0.5:
-        made["models"] = ["dp", "approx-dp"]
-    elif weaker < 0.75:
-        made |= {"models": ["dp", "individual-dp"], "individual_dp_reason": "a test"}
-    made["individual_queries"] = rows == 1 and chance.random() < 0.6
-    public = [own for own in ("sex", "grade", "smoker") if own in columns]
+    is_replace_one, rows = chance.random() < 0.5, chance.choice((1, 1, 1, 2, 3))
+    schema: dict[str, Any] = {"name": name, "source": f"{name}.csv", "columns": columns}
+    schema |= {"neighbours": "replace-one" if is_replace_one else "add-remove", "unit": {"column": "pid", "rows": rows}}
+    if is_replace_one:
+        schema["units"] = chance.randrange(1, 8)
+    schema["budget"] = {"epsilon": 10**6, "delta": "0.5"}
+    model_draw = chance.random()
+    if model_draw < 0.5:
+        schema["models"] = ["dp", "approx-dp"]
+    elif model_draw < 0.75:
+        schema |= {"models": ["dp", "individual-dp"], "individual_dp_reason": "a test"}
+    schema["individual_queries"] = rows == 1 and chance.random() < 0.6
+    public = [name_of_column for name_of_column in ("sex", "grade", "smoker") if name_of_column in columns]
     if public and chance.random() < 0.3:
-        made["partition"] = chance.choice(public)
-    if "sex" in columns and made.get("units", 2) > 1 and chance.random() < 0.2:
-        told = {"statistic": "women", "value": "2", "question": f"SELECT COUNT(*) FROM {name} WHERE sex = 'F'"}
-        made["published"] = [told]
+        schema["partition"] = chance.choice(public)
+    if "sex" in columns and schema.get("units", 2) > 1 and chance.random() < 0.2:
+        published = {"statistic": "women", "value": "2", "question": f"SELECT COUNT(*) FROM {name} WHERE sex = 'F'"}
+        schema["published"] = [published]
     if "age" in columns and chance.random() < 0.15:
-        made["columns"]["age"]["counts"] = "falling"
+        schema["columns"]["age"]["counts"] = "falling"
     if "age" in columns and chance.random() < 0.15:
-        made["impossible"] = ["age < -2"]
-    return made
+        schema["impossible"] = ["age < -2"]
+    return schema
 
 
-def random_value(column: str, declared: Mapping[str, Any], chance: random.Random) -> str:
+def generate_value(column: str, declared: Mapping[str, Any], chance: random.Random) -> str:
     """The ends of a domain are as likely as all the rest, and beyond it there is more to be cut."""
     if "missing" not in declared and chance.random() < 0.12:
         return ""
@@ -136,34 +136,39 @@ def random_value(column: str, declared: Mapping[str, Any], chance: random.Random
     return chance.choice(CATEGORIES.get(column, ENDS[column]))
 
 
-def random_unit(made: Mapping[str, Any], chance: random.Random) -> list[Row]:
+def generate_unit(schema: Mapping[str, Any], chance: random.Random) -> list[Row]:
     """Often as many rows as there can be, now and then more, and often alike."""
-    most = made["unit"]["rows"]
+    most = schema["unit"]["rows"]
     count = most if chance.random() < 0.6 else chance.randrange(1, most + 2)
     rows: list[Row] = []
     for _ in range(count):
-        fresh = {own: random_value(own, declared, chance) for own, declared in made["columns"].items()}
+        fresh = {column: generate_value(column, declared, chance) for column, declared in schema["columns"].items()}
         rows.append(dict(rows[0]) if rows and chance.random() < 0.5 else fresh)
     return rows
 
 
-def end_unit(made: Mapping[str, Any], end: int) -> list[Row]:
+def build_end_unit(schema: Mapping[str, Any], end: int) -> list[Row]:
     """All of a unit's rows at one end of every domain."""
-    return [{own: ENDS[own][end] for own in made["columns"]} for _ in range(made["unit"]["rows"])]
+    return [{column: ENDS[column][end] for column in schema["columns"]} for _ in range(schema["unit"]["rows"])]
 
 
-def random_tables(made: Mapping[str, Any], chance: random.Random) -> tuple[list[Row], list[Row]]:
+def generate_tables(schema: Mapping[str, Any], chance: random.Random) -> tuple[list[Row], list[Row]]:
     """A table, and a neighbour: one unit more, one less, or one in another's place."""
-    replaced = made["neighbours"] == "replace-one"
-    size = made["units"] - 1 if replaced else chance.randrange(1, 5)
+    is_replace_one = schema["neighbours"] == "replace-one"
+    size = schema["units"] - 1 if is_replace_one else chance.randrange(1, 5)
     same = chance.randrange(2)
-    others = {f"p{at}": random_unit(made, chance) for at in range(size)}
+    others = {f"p{at}": generate_unit(schema, chance) for at in range(size)}
     if chance.random() < 0.25:
-        others = {name: end_unit(made, same) for name in others}
+        others = {name: build_end_unit(schema, same) for name in others}
     far = chance.random() < 0.5
-    own = end_unit(made, chance.randrange(2)) if far else random_unit(made, chance)
-    other = end_unit(made, chance.randrange(2)) if far and chance.random() < 0.8 else random_unit(made, chance)
-    first, second = {**others, "one": own}, {**others, chance.choice(("one", "new")): other} if replaced else others
+    unit = build_end_unit(schema, chance.randrange(2)) if far else generate_unit(schema, chance)
+    other_unit = (
+        build_end_unit(schema, chance.randrange(2)) if far and chance.random() < 0.8 else generate_unit(schema, chance)
+    )
+    first, second = (
+        {**others, "one": unit},
+        {**others, chance.choice(("one", "new")): other_unit} if is_replace_one else others,
+    )
     tables = [[row | {"pid": name} for name, rows in each.items() for row in rows] for each in (first, second)]
     chance.shuffle(tables)
     return tables[0], tables[1]
@@ -200,16 +205,25 @@ class Asker:
 
     def any(self) -> Ask:
         """A question of any kind."""
-        kinds = [self.totals, self.totals, self.grouped, self.grouped, self.choice, self.choice, self.counts, self.bins]
-        kinds += [self.rollup, self.many]
+        kinds = [
+            self.ask_totals,
+            self.ask_totals,
+            self.ask_grouped,
+            self.ask_grouped,
+            self.ask_choice,
+            self.ask_choice,
+            self.ask_counts,
+            self.bins,
+        ]
+        kinds += [self.ask_rollup, self.ask_many]
         if self.made["individual_queries"] or self.chance.random() < 0.05:
-            kinds += [self.person, self.person]
+            kinds += [self.ask_person, self.ask_person]
         if "city" in self.made["columns"] and ("approx-dp" in self.models or self.chance.random() < 0.1):
-            kinds += [self.keyed, self.keyed]
+            kinds += [self.ask_keyed, self.ask_keyed]
         if self.made["neighbours"] == "replace-one":
-            kinds += [self.mean_of_some]
+            kinds += [self.ask_mean_of_some]
         if self.complete and self.made["neighbours"] == "replace-one" and self.made["unit"]["rows"] == 1:
-            kinds += [self.ranks, self.ranks]
+            kinds += [self.ask_ranks, self.ask_ranks]
         return self.chance.choice(kinds)()
 
     @property
@@ -222,34 +236,36 @@ class Asker:
         """What the schema allows."""
         return list(self.made.get("models", ["dp"]))
 
-    def counting(self) -> Ask:
+    def ask_counting(self) -> Ask:
         """A question of counts alone, for sessions."""
-        return replace(self.chance.choice([self.counts, self.bins, self.one_count, self.one_count])(), given={})
+        return replace(
+            self.chance.choice([self.ask_counts, self.bins, self.ask_one_count, self.ask_one_count])(), given={}
+        )
 
-    def fitting(self) -> Ask:
+    def ask_fitting(self) -> Ask:
         """One count, alone or in groups, or a histogram with a range."""
         made = self.chance.choice(
-            (self.one_count, self.bins, lambda: self.ask([("COUNT(*)", {"count": "*"})], [self.key()]))
+            (self.ask_one_count, self.bins, lambda: self.ask([("COUNT(*)", {"count": "*"})], [self.key()]))
         )()
         return replace(made, ranges=made.ranges or ((ENDS["age"],) if "HISTOGRAM(age" in made.sql else ()))
 
-    def totals(self) -> Ask:
+    def ask_totals(self) -> Ask:
         functions = [self.total() for _ in range(self.chance.choice((1, 1, 1, 2)))]
-        prior = self.prior_for(functions[0]) if len(functions) == 1 and self.chance.random() < 0.4 else None
+        prior = self.pick_prior(functions[0]) if len(functions) == 1 and self.chance.random() < 0.4 else None
         return self.ask([one[1] for one in functions], prior=prior, distance=prior and self.distance())
 
-    def grouped(self) -> Ask:
+    def ask_grouped(self) -> Ask:
         keys = [self.key() for _ in range(self.chance.choice((1, 1, 2)))]
-        pieces = [self.chance.choice([self.total, self.total, self.chosen])()[1]]
+        pieces = [self.chance.choice([self.total, self.total, self.pick_selection])()[1]]
         if self.chance.random() < 0.3:
             pieces.append(self.total()[1])
         keys = list({json.dumps(key[1]): key for key in keys}.values())
         return self.ask(pieces, keys)
 
-    def keyed(self) -> Ask:
+    def ask_keyed(self) -> Ask:
         """By a key whose values are not public."""
         pick = self.chance.choice(
-            [self.total, self.total, self.chosen, lambda: ("count", ("COUNT(DISTINCT pid)", None))]
+            [self.total, self.total, self.pick_selection, lambda: ("count", ("COUNT(DISTINCT pid)", None))]
         )
         name, piece = pick()
         if piece[1] is None:
@@ -257,32 +273,32 @@ class Asker:
         del name
         return self.ask([piece], [("city", "city")], delta=self.chance.choice(("0.01", "0.001", "1e-5")))
 
-    def choice(self) -> Ask:
-        functions = [self.chosen() for _ in range(self.chance.choice((1, 1, 1, 2)))]
+    def ask_choice(self) -> Ask:
+        functions = [self.pick_selection() for _ in range(self.chance.choice((1, 1, 1, 2)))]
         one = len(functions) == 1
-        prior = self.prior_for(functions[0]) if one and self.chance.random() < 0.5 else None
+        prior = self.pick_prior(functions[0]) if one and self.chance.random() < 0.5 else None
         interval = one and functions[0][0].startswith("quantile") and self.chance.random() < 0.3
         distance = self.distance() if one and not interval and self.chance.random() < 0.3 else None
         more: dict[str, Any] = {"prior": prior, "interval": interval, "distance": distance}
         return self.ask([each[1] for each in functions], sized=self.chance.random() < 0.05, **more)
 
-    def counts(self) -> Ask:
+    def ask_counts(self) -> Ask:
         """Several counts with filters, planned together."""
         pieces: list[Piece] = []
         for at in range(self.chance.randrange(1, 4)):
-            pieces.append((f"COUNT(*) FILTER (WHERE {self.condition()}) AS n{at}", {"count": "*"}))
+            pieces.append((f"COUNT(*) FILTER (WHERE {self.write_condition()}) AS n{at}", {"count": "*"}))
         if self.chance.random() < 0.5:
             pieces.append(("COUNT(*)", {"count": "*"}))
         return self.ask(pieces)
 
-    def many(self) -> Ask:
+    def ask_many(self) -> Ask:
         """So many totals that Gaussian noise is the lesser, where a delta allows it."""
         pieces = [self.total()[1] for _ in range(self.chance.randrange(3, 7))]
         pieces = list({sql: (sql, document) for sql, document in pieces}.values())
         keys = [self.key()] if self.chance.random() < 0.3 else []
         return self.ask(pieces, keys, delta="0.005" if "approx-dp" in self.models else None)
 
-    def one_count(self) -> Ask:
+    def ask_one_count(self) -> Ask:
         return self.ask([("COUNT(*)", {"count": "*"})])
 
     def bins(self) -> Ask:
@@ -290,12 +306,12 @@ class Asker:
         made = self.ask([(f"HISTOGRAM({column}, {bins})", {"histogram": column, "bins": bins})])
         return replace(made, ranges=(ENDS[column],) if self.chance.random() < 0.5 else ())
 
-    def mean_of_some(self) -> Ask:
+    def ask_mean_of_some(self) -> Ask:
         """How many rows it is of is not public, so a sum and a count are told together."""
-        column, name, sql = self.number(), self.made["name"], self.condition()
+        column, name, sql = self.number(), self.made["name"], self.write_condition()
         return Ask(f"SELECT AVG({column}) FROM {name} WHERE {sql}", {"epsilon": self.epsilon()})
 
-    def ranks(self) -> Ask:
+    def ask_ranks(self) -> Ask:
         """What needs a public number of values: means of ranks, and individual DP where the schema allows it."""
         column, share = self.chance.choice(self.complete), self.chance.choice(("0.05", "0.2", "0.4"))
         sql = f"TRIMMED_MEAN({column}, {share})"
@@ -307,21 +323,24 @@ class Asker:
         name = self.made["name"]
         return Ask(f"SELECT {sql} FROM {name}", given)
 
-    def rollup(self) -> Ask:
+    def ask_rollup(self) -> Ask:
         keys = list({json.dumps(key[1]): key for key in (self.key(), self.key())}.values())
         return self.ask([("COUNT(*)", {"count": "*"})], keys, rollup=True)
 
-    def person(self) -> Ask:
+    def ask_person(self) -> Ask:
         column = self.chance.choice([own for own in self.made["columns"] if own != "city"])
         unit = self.chance.choice(("one", "one", "new", "p0", "nobody"))
-        prior = self.prior_for(("value", ("", {"value": column}))) if self.chance.random() < 0.5 else None
+        prior = self.pick_prior(("value", ("", {"value": column}))) if self.chance.random() < 0.5 else None
         name = self.made["name"]
         more = {"prior": prior, "distance": self.distance() if self.chance.random() < 0.3 else None}
         given = {"epsilon": self.epsilon()} | {own: value for own, value in more.items() if value}
         return Ask(f"SELECT {column} FROM {name} FOR UNIT '{unit}'", given)
 
     def total(self) -> tuple[str, Piece]:
-        column, kind = self.number(), self.chance.choice(("count", "rows", "distinct", "sum", "avg", "var", "stddev"))
+        column, kind = (
+            self.number(),
+            self.chance.choice(("count", "rows", "distinct", "sum", "avg", "var", "stddev")),
+        )
         match kind:
             case "rows":
                 return "count", ("COUNT(*)", {"count": "*"})
@@ -337,7 +356,7 @@ class Asker:
                 return "avg", (f"TRIMMED_MEAN({column}, {share})", {"trimmed_mean": column, "share": share})
         return kind, (f"{kind.upper()}({column})", {kind: column})
 
-    def chosen(self) -> tuple[str, Piece]:
+    def pick_selection(self) -> tuple[str, Piece]:
         column = self.number(dates=True)
         kind = self.chance.choice(("median", "quantile", "quantiles", "min", "max", "second_max", "mode"))
         match kind:
@@ -365,10 +384,10 @@ class Asker:
             return f"BIN({column}, {width})", {"bin": column, "width": width}
         return column, column
 
-    def condition(self, deep: int = 1) -> str:
+    def write_condition(self, deep: int = 1) -> str:
         """What rows must satisfy."""
         if deep and self.chance.random() < 0.3:
-            first, second = self.condition(deep - 1), self.condition(deep - 1)
+            first, second = self.write_condition(deep - 1), self.write_condition(deep - 1)
             joined = f"({first}) {self.chance.choice(('AND', 'OR'))} ({second})"
             return f"NOT ({joined})" if self.chance.random() < 0.3 else joined
         column = self.chance.choice(list(self.made["columns"]))
@@ -385,7 +404,7 @@ class Asker:
             return f"{column} IN ({literal})"
         return f"{column} = {literal}"
 
-    def prior_for(self, of: tuple[str, Piece]) -> str | None:
+    def pick_prior(self, of: tuple[str, Piece]) -> str | None:
         """What an analyst might believe of it."""
         kind, (_, document) = of
         column = next(iter(document.values())) if kind != "count" else None
@@ -424,7 +443,7 @@ class Asker:
         shown = [*keys, *pieces]
         sql = f"SELECT {', '.join(one for one, _ in shown)} FROM {name}"
         if self.chance.random() < 0.4:
-            sql = f"{sql} WHERE {self.condition()}"
+            sql = f"{sql} WHERE {self.write_condition()}"
         if keys:
             listed = ", ".join(one for one, _ in keys)
             sql += f" GROUP BY ROLLUP ({listed})" if rollup else f" GROUP BY {listed}"
@@ -453,21 +472,21 @@ class Asker:
 # Values that no text leads to.
 
 
-def changed(query: Query, schema: Schema, chance: random.Random) -> Query:
+def change_query(query: Query, schema: Schema, chance: random.Random) -> Query:
     """A question with some of its fields replaced by others of the right type, sensible or not."""
     names = list(schema.columns)
     for _ in range(chance.choice((1, 1, 2, 3))):
         name = chance.choice(("aggregates", "aggregates", "keys", "where", "nesting", "unit", "column", "presentation"))
-        query = replace(query, **{name: _other(name, query, names, chance)})
+        query = replace(query, **{name: _pick_field_value(name, query, names, chance)})
     return query
 
 
-def _other(name: str, query: Query, names: Sequence[str], chance: random.Random) -> Any:
+def _pick_field_value(name: str, query: Query, names: Sequence[str], chance: random.Random) -> Any:
     match name:
         case "aggregates":
             count = chance.choice((0, 1, 1, 1, 2, 3))
             return (
-                tuple(_aggregate(names, chance) for _ in range(count))
+                tuple(_pick_aggregate(names, chance) for _ in range(count))
                 if chance.random() < 0.8
                 else query.aggregates * 2
             )
@@ -477,7 +496,7 @@ def _other(name: str, query: Query, names: Sequence[str], chance: random.Random)
             ]
             return tuple(keys) if chance.random() < 0.8 else query.keys * 2
         case "where":
-            return _predicate(names, chance)
+            return _pick_predicate(names, chance)
         case "nesting":
             return chance.choice(("", "ranges", "rollup"))
         case "unit":
@@ -492,17 +511,21 @@ def _other(name: str, query: Query, names: Sequence[str], chance: random.Random)
     return Presentation(tuple(outputs[: chance.randrange(1, 3)]), having, limit=chance.choice((None, 1)))
 
 
-def _aggregate(names: Sequence[str], chance: random.Random) -> Aggregate:
+def _pick_aggregate(names: Sequence[str], chance: random.Random) -> Aggregate:
     orders = {"quantile": (Fraction(1, 2),), "trimmed_mean": (Fraction(1, 5),)}
     function: Any = chance.choice((*FUNCTIONS, "trimmed_mean"))
     column = chance.choice((None, *names, *names))
-    asked = orders.get(function, ()) if chance.random() < 0.8 else chance.choice(((), (Fraction(1, 4), Fraction(3, 4))))
-    return Aggregate(function, column, asked, _predicate(names, chance) if chance.random() < 0.3 else AllOf())
+    orders_asked = (
+        orders.get(function, ()) if chance.random() < 0.8 else chance.choice(((), (Fraction(1, 4), Fraction(3, 4))))
+    )
+    return Aggregate(
+        function, column, orders_asked, _pick_predicate(names, chance) if chance.random() < 0.3 else AllOf()
+    )
 
 
-def _predicate(names: Sequence[str], chance: random.Random, deep: int = 1) -> Any:
+def _pick_predicate(names: Sequence[str], chance: random.Random, deep: int = 1) -> Any:
     if deep and chance.random() < 0.3:
-        parts = tuple(_predicate(names, chance, deep - 1) for _ in range(2))
+        parts = tuple(_pick_predicate(names, chance, deep - 1) for _ in range(2))
         return chance.choice((AllOf, AnyOf))(parts)
     column = chance.choice(list(names))
     if chance.random() < 0.2:
@@ -543,31 +566,31 @@ class Pair:
 
 
 @contextmanager
-def opened(folder: Path, made: Mapping[str, Any], tables: tuple[list[Row], list[Row]]) -> Iterator[Pair]:
+def open_pair(folder: Path, schema_document: Mapping[str, Any], tables: tuple[list[Row], list[Row]]) -> Iterator[Pair]:
     """Both tables registered, with the same secret key, so that the same rows of a unit are kept."""
     with ExitStack() as stack:
         sides = []
         for at, rows in enumerate(tables):
-            own = folder / str(at)
-            own.mkdir()
-            with (own / made["source"]).open("w", newline="") as file:
-                writer = csv.DictWriter(file, ["pid", *made["columns"]])
+            side_folder = folder / str(at)
+            side_folder.mkdir()
+            with (side_folder / schema_document["source"]).open("w", newline="") as file:
+                writer = csv.DictWriter(file, ["pid", *schema_document["columns"]])
                 writer.writeheader()
                 writer.writerows(rows)
-            (own / "job.json").write_text(json.dumps({"parents": JOBS}))
-            schema = own / f"{made['name']}.yaml"
-            schema.write_text(yaml.safe_dump({**made}, sort_keys=False))
-            with patch.object(dataset_dir, "SYSTEM", real_losses.Seeded(b"a data set")):
+            (side_folder / "job.json").write_text(json.dumps({"parents": JOBS}))
+            schema = side_folder / f"{schema_document['name']}.yaml"
+            schema.write_text(yaml.safe_dump({**schema_document}, sort_keys=False))
+            with patch.object(dataset_dir, "SYSTEM", real_losses.SeededEntropy(b"a data set")):
                 sides.append(Side(schema, stack.enter_context(Custodian.open(schema))))
-        yield Pair(made, tables, (sides[0], sides[1]))
+        yield Pair(schema_document, tables, (sides[0], sides[1]))
 
 
 @contextmanager
-def serving(pair: Pair) -> Iterator[None]:
+def serve_pair(pair: Pair) -> Iterator[None]:
     """A service for each table, each listening on a port of its own."""
     with ExitStack() as stack:
         for side in pair.sides:
-            side.web = stack.enter_context(_listening(side.schema, pair.made["name"]))
+            side.web = stack.enter_context(_run_listening_service(side.schema, pair.made["name"]))
         yield
     for side in pair.sides:
         side.web = None
@@ -598,10 +621,10 @@ class Web:
         sent = "" if body is None else json.dumps(dict(body))
         headers = {"Authorization": f"Bearer {self.token}", "Content_Type": "application/json"}
         status, _, text = self.request(method, f"/v1/datasets/{self.name}{path}", sent, **headers)
-        told = json.loads(text)
+        document = json.loads(text)
         if status >= 400:
-            raise _refusal(status, str(told.get("detail")))
-        return dict(told)
+            raise _build_refusal(status, str(document.get("detail")))
+        return dict(document)
 
     def page(self, path: str, form: Mapping[str, str] | None = None) -> tuple[int, str, str]:
         """Status, where it leads to, and text of a page; a form is sent where there is one."""
@@ -613,7 +636,7 @@ class Web:
         return status, headers.get("location", ""), text
 
 
-def _refusal(status: int, detail: str) -> Exception:
+def _build_refusal(status: int, detail: str) -> Exception:
     """What a service refuses, as the error it stands for; what it fails at is no refusal."""
     if status >= 500:
         return RuntimeError(f"the service failed: {status} {detail}")
@@ -621,7 +644,7 @@ def _refusal(status: int, detail: str) -> Exception:
 
 
 @contextmanager
-def _listening(schema: Path, name: str) -> Iterator[Web]:
+def _run_listening_service(schema: Path, name: str) -> Iterator[Web]:
     folder = schema.parent / "service"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     app = make_app(
@@ -647,141 +670,141 @@ def _listening(schema: Path, name: str) -> Iterator[Web]:
 
 # Every way to hand in a question: from a side and a question to the document of a reply.
 
-Way = Callable[[Side, Ask], list[Document]]
+Entrance = Callable[[Side, Ask], list[Document]]
 
 
-def by_sql(side: Side, ask: Ask) -> list[Document]:
+def ask_by_sql(side: Side, ask: Ask) -> list[Document]:
     return [side.custodian.answer(ask.sql, fresh=True, **ask.exact).to_json()]
 
 
-def by_value(side: Side, ask: Ask) -> list[Document]:
+def ask_by_value(side: Side, ask: Ask) -> list[Document]:
     return [side.custodian.answer(parse_question(ask.sql, side.custodian.schema), fresh=True, **ask.exact).to_json()]
 
 
-def by_changed_value(side: Side, ask: Ask) -> list[Document]:
+def ask_by_changed_value(side: Side, ask: Ask) -> list[Document]:
     """A value that no text leads to, the same on both sides."""
     schema = side.custodian.schema
-    query = changed(parse_question(ask.sql, schema), schema, random.Random(ask.sql + str(ask.given)))
+    query = change_query(parse_question(ask.sql, schema), schema, random.Random(ask.sql + str(ask.given)))
     return [side.custodian.answer(query, fresh=True, **ask.exact).to_json()]
 
 
-def stored(side: Side, ask: Ask) -> list[Document]:
+def ask_for_stored(side: Side, ask: Ask) -> list[Document]:
     """Asked, asked again and asked by another: one draw in all."""
     first = side.custodian.answer(ask.sql, key=f"{ask.sql} {dict(ask.given)}"[:200], **ask.exact).to_json()
     again = side.custodian.answer(ask.sql, **ask.exact).to_json()
     return [first, again, side.custodian.answer(ask.sql, analyst="bob", **ask.exact).to_json()]
 
 
-def fitted(side: Side, ask: Ask) -> list[Document]:
+def ask_with_constraints(side: Side, ask: Ask) -> list[Document]:
     """With constraints, ranges and the population."""
     stated = [] if ask.ranges else ["total <= 9", "each >= 0"]
     answer = side.custodian.answer(ask.sql, fresh=True, **ask.exact, constraints=stated)
-    made = answer.to_json() | {"ranges": [answer.range(*ends).to_json() for ends in ask.ranges]}
+    document = answer.to_json() | {"ranges": [answer.range(*ends).to_json() for ends in ask.ranges]}
     with suppress(InvalidInput, Unsupported):
         people = answer.population()
-        made["population"] = [{name: one.to_json() for name, one in row.items()} for row in people]
-    return [made]
+        document["population"] = [{name: one.to_json() for name, one in row.items()} for row in people]
+    return [document]
 
 
-def by_command(side: Side, ask: Ask) -> list[Document]:
+def ask_by_command(side: Side, ask: Ask) -> list[Document]:
     words = ["ask", side.schema, ask.sql, "--json", "--fresh"]
     for name, value in ask.given.items():
         option = f"--{name.replace('_', '-')}"
         words += [option] if value is True else [option, value]
     for low, high in ask.ranges:
         words += ["--range", f"{low}..{high}"]
-    done = discreet(*words)
-    if done.code in (1, 6):
-        raise RuntimeError(f"the command failed: {done.err}")
-    if done.code:
-        raise InvalidInput(done.err)
-    return [done.document]
+    outcome = run_discreet(*words)
+    if outcome.code in (1, 6):
+        raise RuntimeError(f"the command failed: {outcome.err}")
+    if outcome.code:
+        raise InvalidInput(outcome.err)
+    return [outcome.document]
 
 
-def by_http(side: Side, ask: Ask) -> list[Document]:
+def ask_by_http(side: Side, ask: Ask) -> list[Document]:
     assert side.web is not None
     ranges = [f"{low}..{high}" for low, high in ask.ranges]
     return [side.web.api("POST", "/answers", {"question": ask.sql, "fresh": True, "ranges": ranges} | dict(ask.given))]
 
 
-def by_client(side: Side, ask: Ask) -> list[Document]:
+def ask_by_client(side: Side, ask: Ask) -> list[Document]:
     assert side.web is not None
     return [side.web.client.answer(ask.sql, fresh=True, **ask.exact).to_json()]
 
 
-def by_console(side: Side, ask: Ask) -> list[Document]:
+def ask_by_console(side: Side, ask: Ask) -> list[Document]:
     """The form of a page, filled in; then the document behind the page it leads to."""
     assert side.web is not None
     area = f"/console/datasets/{side.web.name}"
     _, _, page = side.web.page(area)
     how = next(name for name in ("epsilon", "accuracy", "noise_scale") if name in ask.given)
     sent = {"question": ask.sql, "fresh": "yes", "how": how, "size": str(ask.given[how])}
-    sent |= {"form_token": _found('name="form-token" content="([^"]*)"', page)}
-    sent |= {"key": _found('name="key" value="([^"]*)"', page)}
+    sent |= {"form_token": _find_group('name="form-token" content="([^"]*)"', page)}
+    sent |= {"key": _find_group('name="key" value="([^"]*)"', page)}
     sent |= {name: str(value) for name, value in ask.given.items() if name != how}
     status, where, text = side.web.page(f"{area}/ask", sent)
     if status != 303:
-        raise _refusal(status, _found(r'role="alert"[^>]*><p>(.*?)</p>', text))
+        raise _build_refusal(status, _find_group(r'role="alert"[^>]*><p>(.*?)</p>', text))
     assert side.web.page(where)[0] == 200
     return [side.web.api("GET", where.removeprefix(area))]
 
 
-def _found(pattern: str, text: str) -> str:
-    found = re.search(pattern, text, re.S)
-    return found[1] if found else ""
+def _find_group(pattern: str, text: str) -> str:
+    match = re.search(pattern, text, re.S)
+    return match[1] if match else ""
 
 
-def in_session(side: Side, asks: Sequence[Ask], schema: Schema) -> list[Document]:
+def ask_in_session(side: Side, asks: Sequence[Ask], schema: Schema) -> list[Document]:
     """Counts in one session: as text, as JSON and as values, some of them changed."""
-    told = []
+    documents = []
     with side.custodian.session(noise_scale=6, epsilon=1) as session:
         for at, ask in enumerate(asks):
             with suppress(InvalidInput, Unsupported, BudgetExceeded):
-                told.append(session.answer(_handed_in(ask, at, schema), noise_scale=None if at % 3 else 9).to_json())
-    return told
+                documents.append(session.answer(_hand_in(ask, at, schema), noise_scale=None if at % 3 else 9).to_json())
+    return documents
 
 
-def _handed_in(ask: Ask, at: int, schema: Schema) -> Any:
+def _hand_in(ask: Ask, at: int, schema: Schema) -> Any:
     """The same question as text, as a value and as a changed one, by turns."""
     if at % 3 == 0:
         return ask.sql
     value = parse_question(ask.sql, schema)
-    return value if at % 3 == 1 else changed(value, schema, random.Random(ask.sql))
+    return value if at % 3 == 1 else change_query(value, schema, random.Random(ask.sql))
 
 
-def in_http_session(side: Side, asks: Sequence[Ask], _: Schema) -> list[Document]:
+def ask_in_http_session(side: Side, asks: Sequence[Ask], _: Schema) -> list[Document]:
     assert side.web is not None
-    told = []
-    one = side.web.api("POST", "/sessions", {"noise_scale": "6", "epsilon": "1"})["id"]
+    documents = []
+    session_id = side.web.api("POST", "/sessions", {"noise_scale": "6", "epsilon": "1"})["id"]
     for ask in asks:
         with suppress(InvalidInput):
-            told.append(side.web.api("POST", f"/sessions/{one}/answers", {"question": ask.sql}))
-    return told
+            documents.append(side.web.api("POST", f"/sessions/{session_id}/answers", {"question": ask.sql}))
+    return documents
 
 
-def in_client_session(side: Side, asks: Sequence[Ask], _: Schema) -> list[Document]:
+def ask_in_client_session(side: Side, asks: Sequence[Ask], _: Schema) -> list[Document]:
     assert side.web is not None
-    told = []
+    documents = []
     with side.web.client.session(6, 1) as session:
         for ask in asks:
             with suppress(InvalidInput, Unsupported, BudgetExceeded):
-                told.append(session.answer(ask.sql).to_json())
-    return told
+                documents.append(session.answer(ask.sql).to_json())
+    return documents
 
 
-WAYS: dict[str, Way] = {
-    "SQL text": by_sql,
-    "Query value": by_value,
-    "Query value, changed": by_changed_value,
-    "stored answer": stored,
-    "constraints and ranges": fitted,
-    "discreet ask": by_command,
+ENTRANCES: dict[str, Entrance] = {
+    "SQL text": ask_by_sql,
+    "Query value": ask_by_value,
+    "Query value, changed": ask_by_changed_value,
+    "stored answer": ask_for_stored,
+    "constraints and ranges": ask_with_constraints,
+    "discreet ask": ask_by_command,
 }
-WEB_WAYS: dict[str, Way] = {"HTTP": by_http, "Client": by_client, "console": by_console}
-SESSIONS = {"session": in_session}
-WEB_SESSIONS = {"HTTP session": in_http_session, "Client session": in_client_session}
+WEB_ENTRANCES: dict[str, Entrance] = {"HTTP": ask_by_http, "Client": ask_by_client, "console": ask_by_console}
+SESSIONS = {"session": ask_in_session}
+WEB_SESSIONS = {"HTTP session": ask_in_http_session, "Client session": ask_in_client_session}
 FILES = ("publish", "discreet publish")
-OWN = {"entry", "id", "at", "key", "made", "session", "spent_so_far", "left"}
+OWN_FIELDS = {"entry", "id", "at", "key", "made", "session", "spent_so_far", "left"}
 """What a document has of its own, whatever was drawn."""
 
 
@@ -789,7 +812,7 @@ OWN = {"entry", "id", "at", "key", "made", "session", "spent_so_far", "left"}
 
 
 @dataclass
-class Tried:
+class TrialResults:
     """How many plans went through each way, how many were refused, and how near the real losses came to the claims."""
 
     plans: Counter[str] = field(default_factory=Counter)
@@ -807,16 +830,16 @@ class Tried:
         """The largest of all."""
         return max(self.worst.values(), default=0.0)
 
-    def note(self, found: Mapping[str, float], what: str) -> None:
-        for name, ratio in found.items():
+    def note(self, ratios_by_name: Mapping[str, float], what: str) -> None:
+        for name, ratio in ratios_by_name.items():
             self.worst[name] = max(self.worst.get(name, 0.0), ratio)
             if not ratio <= 1 + TOLERANCE:
                 self.faults.append(f"{ratio:.6g} times the {name}: {what}")
 
-    def table(self) -> str:
+    def format_table(self) -> str:
         """As people read it."""
-        said = f"{sum(self.plans.values())} plans, {sum(self.refused.values())} refused, {self.previews} previews"
-        lines = [f"{said}, {self.compared} replies compared, worst ratio {self.ratio:.9f}"]
+        summary = f"{sum(self.plans.values())} plans, {sum(self.refused.values())} refused, {self.previews} previews"
+        lines = [f"{summary}, {self.compared} replies compared, worst ratio {self.ratio:.9f}"]
         lines += [
             f"  {way}: {count} answered, {self.refused[way]} refused" for way, count in sorted(self.plans.items())
         ]
@@ -835,8 +858,8 @@ class Attempt:
     charges: list[Any]
 
 
-def attempt(
-    side: Side, asked: Callable[[Side], list[Document]], seed: int, repeat: Sequence[Recorded] | None
+def make_attempt(
+    side: Side, hand_in: Callable[[Side], list[Document]], seed: int, repeat: Sequence[Recorded] | None
 ) -> Attempt:
     """Hand something in, with all draws decided."""
     before = side.last
@@ -844,7 +867,7 @@ def attempt(
     refusal = failure = ""
     with recording(random.Random(seed), repeat) as tap:
         try:
-            documents = asked(side)
+            documents = hand_in(side)
         except (InvalidInput, Unsupported, BudgetExceeded) as error:
             refusal = f"{type(error).__name__}: {error}"
         except DiscreetError as error:
@@ -857,33 +880,33 @@ def attempt(
 def try_plan(
     pair: Pair,
     way: str,
-    asked: Callable[[Side], list[Document]],
+    hand_in: Callable[[Side], list[Document]],
     what: str,
-    tried: Tried,
+    results: TrialResults,
     seed: int,
     session: bool = False,
 ) -> None:
     """One question, or the questions of one session, on both tables."""
-    one = attempt(pair.sides[0], asked, seed, None)
-    two = attempt(pair.sides[1], asked, seed, one.found)
-    what = f"{way}: {what}; {_told(pair)}"
-    fault = _fault(one, two)
+    one = make_attempt(pair.sides[0], hand_in, seed, None)
+    two = make_attempt(pair.sides[1], hand_in, seed, one.found)
+    what = f"{way}: {what}; {_describe_pair(pair)}"
+    fault = _find_fault(one, two)
     if fault:
-        tried.faults.append(f"{fault}: {what}")
+        results.faults.append(f"{fault}: {what}")
         if one.found and two.found and one.charges:  # what was drawn is stored, whatever became of the reply
             claim = {"model": "dp", "epsilon": one.charges[-1].epsilon}
-            _weigh(
-                pair, replace(one, documents=[{"guarantee": claim, "mechanism": "no reply"}]), two, what, tried, seed
+            _weigh_losses(
+                pair, replace(one, documents=[{"guarantee": claim, "mechanism": "no reply"}]), two, what, results, seed
             )
     elif one.refusal or (session and not one.documents):
-        tried.refused[way] += 1
-        tried.reasons[one.refusal[:90]] += 1
+        results.refused[way] += 1
+        results.reasons[one.refusal[:90]] += 1
     else:
-        tried.plans[way] += 1
-        _weigh(pair, one, two, what, tried, seed, session)
+        results.plans[way] += 1
+        _weigh_losses(pair, one, two, what, results, seed, session)
 
 
-def _fault(one: Attempt, two: Attempt) -> str:
+def _find_fault(one: Attempt, two: Attempt) -> str:
     """What is wrong whatever the losses are."""
     for each in (one, two):
         if each.failure:
@@ -897,75 +920,77 @@ def _fault(one: Attempt, two: Attempt) -> str:
     return ""
 
 
-def _weigh(pair: Pair, one: Attempt, two: Attempt, what: str, tried: Tried, seed: int, session: bool = False) -> None:
+def _weigh_losses(
+    pair: Pair, one: Attempt, two: Attempt, what: str, results: TrialResults, seed: int, session: bool = False
+) -> None:
     """The real loss against the labels and the ledger; and the replies, where the same was drawn."""
     both, chance = list(zip(one.found, two.found, strict=False)), random.Random(seed)
-    lost = sum((compare(x.output, y.output, chance) for x, y in both), Loss())
+    total_loss = sum((compare_outputs(x.output, y.output, chance) for x, y in both), Loss())
     # What another analyst pays for a stored answer is hers; the first charge is the data set's.
-    paid = one.charges[-1] if one.charges else None
+    charge = one.charges[-1] if one.charges else None
     for document in one.documents:
         claim = document["guarantee"]
-        tried.mechanisms[f"{claim['model']}, {document['mechanism']}"] += 1
+        results.mechanisms[f"{claim['model']}, {document['mechanism']}"] += 1
         if not session or claim["epsilon"] != "0":  # in a session an answer that is public claims nothing
-            tried.note(ratios(lost, claim, None if paid is None else paid.spend), what)
-    if paid is not None:
-        pair.lost.setdefault(paid.model, []).append(lost)
+            results.note(compute_ratios(total_loss, claim, None if charge is None else charge.spend), what)
+    if charge is not None:
+        pair.lost.setdefault(charge.model, []).append(total_loss)
     if len(one.documents) == len(two.documents) and all(x.released == y.released for x, y in both):
-        tried.compared += 1
-        if _bare(one.documents) != _bare(two.documents):
-            tried.faults.append(f"the same was drawn, and the replies differ: {what}")
+        results.compared += 1
+        if _drop_own_fields(one.documents) != _drop_own_fields(two.documents):
+            results.faults.append(f"the same was drawn, and the replies differ: {what}")
 
 
-def _bare(documents: Any) -> Any:
+def _drop_own_fields(documents: Any) -> Any:
     """Documents without what is their own."""
     if isinstance(documents, Mapping):
-        return {name: _bare(value) for name, value in documents.items() if name not in OWN}
-    return [_bare(one) for one in documents] if isinstance(documents, list) else documents
+        return {name: _drop_own_fields(value) for name, value in documents.items() if name not in OWN_FIELDS}
+    return [_drop_own_fields(one) for one in documents] if isinstance(documents, list) else documents
 
 
-def _told(pair: Pair) -> str:
-    kept = {name: value for name, value in pair.made.items() if name not in ("name", "source", "budget")}
-    return f"schema {json.dumps(kept)}, tables {json.dumps(pair.tables[0])} and {json.dumps(pair.tables[1])}"
+def _describe_pair(pair: Pair) -> str:
+    shown_schema = {name: value for name, value in pair.made.items() if name not in ("name", "source", "budget")}
+    return f"schema {json.dumps(shown_schema)}, tables {json.dumps(pair.tables[0])} and {json.dumps(pair.tables[1])}"
 
 
-class Unread:
+class UnreadableSource:
     """A source that must not be read."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} was read")
 
 
-def try_preview(pair: Pair, ask: Ask, tried: Tried) -> None:
+def try_preview(pair: Pair, ask: Ask, results: TrialResults) -> None:
     """A preview reads nothing and charges nothing, and is the same on both tables."""
-    told = []
+    previews = []
     for side in pair.sides:
         before = side.last
-        with patch.object(side.custodian, "_source", Unread()):
+        with patch.object(side.custodian, "_source", UnreadableSource()):
             try:
-                seen = side.custodian.preview(ask.sql, **ask.exact)
-                told.append((seen.guarantee, seen.mechanism, seen.accuracy))
+                preview = side.custodian.preview(ask.sql, **ask.exact)
+                previews.append((preview.guarantee, preview.mechanism, preview.accuracy))
             except (InvalidInput, Unsupported, BudgetExceeded) as error:
-                told.append((type(error), str(error), ""))
+                previews.append((type(error), str(error), ""))
         if side.last != before:
-            tried.faults.append(f"a preview was charged: {ask}")
-    if told[0] != told[1]:
-        tried.faults.append(f"previews differ: {told}: {ask}")
-    tried.previews += 1
+            results.faults.append(f"a preview was charged: {ask}")
+    if previews[0] != previews[1]:
+        results.faults.append(f"previews differ: {previews}: {ask}")
+    results.previews += 1
 
 
-def try_file(pair: Pair, way: str, chance: random.Random, tried: Tried, seed: int) -> None:
+def try_file(pair: Pair, way: str, chance: random.Random, results: TrialResults, seed: int) -> None:
     """A private file of both tables."""
     method = chance.choice(("private-columns", "private-records", "private-linked"))
     columns = [name for name in pair.made["columns"] if name not in ("city", "pay")]
-    given: dict[str, Any] = {"epsilon": chance.choice(("0.5", "1", "3"))}
+    options: dict[str, Any] = {"epsilon": chance.choice(("0.5", "1", "3"))}
     if chance.random() < 0.3 and "approx-dp" in pair.made.get("models", []):
-        given["delta"] = "1e-3"
+        options["delta"] = "1e-3"
     if method != "private-linked" and chance.random() < 0.5:
-        given["k"] = chance.choice((1, 2))
+        options["k"] = chance.choice((1, 2))
 
-    exact = {name: Fraction(value) for name, value in given.items()}
+    exact = {name: Fraction(value) for name, value in options.items()}
 
-    def asked(side: Side) -> list[Document]:
+    def hand_in(side: Side) -> list[Document]:
         out = side.schema.parent / f"file-{seed}.csv"
         if way == "publish":
             release = side.custodian.publish(method, out, columns=columns, **exact)
@@ -974,69 +999,75 @@ def try_file(pair: Pair, way: str, chance: random.Random, tried: Tried, seed: in
             words = ["publish", side.schema, "--method", method, "--out", out, "--json"]
             for name in columns:
                 words += ["--column", name]
-            for name, value in given.items():
+            for name, value in options.items():
                 words += [f"--{name}", value]
-            done = discreet(*words)
-            if done.code in (1, 6):
-                raise RuntimeError(f"the command failed: {done.err}")
-            if done.code:
-                raise InvalidInput(done.err)
-            label = done.document["guarantee"]
+            outcome = run_discreet(*words)
+            if outcome.code in (1, 6):
+                raise RuntimeError(f"the command failed: {outcome.err}")
+            if outcome.code:
+                raise InvalidInput(outcome.err)
+            label = outcome.document["guarantee"]
         return [{"guarantee": label, "mechanism": method, "file": out.read_text()}]
 
-    try_plan(pair, way, asked, f"{method} of {columns} with {given}", tried, seed)
+    try_plan(pair, way, hand_in, f"{method} of {columns} with {options}", results, seed)
 
 
-def try_total(pair: Pair, tried: Tried) -> None:
+def try_total(pair: Pair, results: TrialResults) -> None:
     """All answers together against what the ledger says was spent."""
     for model, parts in pair.lost.items():
         together = sum(parts, Loss())
         for balance in pair.sides[0].custodian.budget():
             if balance.model == model == "dp" and balance.epsilon is not None:
-                tried.note({"epsilon spent in all": _share(together.pure, balance.epsilon)}, f"all dp; {_told(pair)}")
+                results.note(
+                    {"epsilon spent in all": _compute_share(together.pure, balance.epsilon)},
+                    f"all dp; {_describe_pair(pair)}",
+                )
     everything = sum((one for model, parts in pair.lost.items() if model != "individual-dp" for one in parts), Loss())
     for balance in pair.sides[0].custodian.budget():
         if balance.model == "approx-dp" and balance.epsilon is not None and "approx-dp" in pair.lost:
             beyond = everything.beyond(float(balance.epsilon))
-            tried.note({"delta spent in all": _share(beyond, balance.cap.delta)}, f"all answers; {_told(pair)}")
+            results.note(
+                {"delta spent in all": _compute_share(beyond, balance.cap.delta)},
+                f"all answers; {_describe_pair(pair)}",
+            )
 
 
-def _share(real: float, claimed: Fraction) -> float:
+def _compute_share(real: float, claimed: Fraction) -> float:
     return real / float(claimed) if real > 1e-12 and claimed else (math.inf if real > 1e-12 else 0.0)
 
 
-def try_plans(folder: Path, seed: int, pairs: int, each: int, served: int = 1) -> Tried:
+def try_plans(folder: Path, seed: int, pairs: int, each: int, served: int = 1) -> TrialResults:
     """Random data sets, so many questions about each; a service for one in so many of them, or for none."""
-    chance, tried = random.Random(seed), Tried()
+    chance, results = random.Random(seed), TrialResults()
     for at in range(pairs):
-        own = folder / f"pair-{seed}-{at}"
-        own.mkdir()
-        made = random_schema(chance)
-        with opened(own, made, random_tables(made, chance)) as pair, ExitStack() as stack:
-            public = made["neighbours"] == "replace-one" and made["unit"]["rows"] == 1
-            ways = [*WAYS, *SESSIONS, *(FILES if public else FILES[: at % 4 == 0])]
+        pair_folder = folder / f"pair-{seed}-{at}"
+        pair_folder.mkdir()
+        schema = generate_schema(chance)
+        with open_pair(pair_folder, schema, generate_tables(schema, chance)) as pair, ExitStack() as stack:
+            public = schema["neighbours"] == "replace-one" and schema["unit"]["rows"] == 1
+            ways = [*ENTRANCES, *SESSIONS, *(FILES if public else FILES[: at % 4 == 0])]
             if served and at % served == 0:
-                stack.enter_context(serving(pair))
-                ways += [*WEB_WAYS, *WEB_SESSIONS] * 2
-            asker = Asker(made, chance)
+                stack.enter_context(serve_pair(pair))
+                ways += [*WEB_ENTRANCES, *WEB_SESSIONS] * 2
+            asker = Asker(schema, chance)
             for number in range(each):
-                _try_one(pair, ways[number % len(ways)], asker, chance, tried)
-            try_total(pair, tried)
-    return tried
+                _try_one(pair, ways[number % len(ways)], asker, chance, results)
+            try_total(pair, results)
+    return results
 
 
-def _try_one(pair: Pair, way: str, asker: Asker, chance: random.Random, tried: Tried) -> None:
+def _try_one(pair: Pair, way: str, asker: Asker, chance: random.Random, results: TrialResults) -> None:
     seed = chance.randrange(2**40)
     if way in FILES:
-        try_file(pair, way, chance, tried, seed)
+        try_file(pair, way, chance, results, seed)
     elif way in SESSIONS or way in WEB_SESSIONS:
-        inside = (SESSIONS | WEB_SESSIONS)[way]
-        asks = [asker.counting() for _ in range(4)]
+        ask_in = (SESSIONS | WEB_SESSIONS)[way]
+        asks = [asker.ask_counting() for _ in range(4)]
         schema = pair.sides[0].custodian.schema
         words = " | ".join(ask.sql for ask in asks)
-        try_plan(pair, way, lambda side: inside(side, asks, schema), words, tried, seed, session=True)
+        try_plan(pair, way, lambda side: ask_in(side, asks, schema), words, results, seed, session=True)
     else:
-        handed = (WAYS | WEB_WAYS)[way]
-        ask = asker.fitting() if handed is fitted else asker.any()
-        try_plan(pair, way, lambda side: handed(side, ask), f"{ask.sql} {dict(ask.given)}", tried, seed)
-        try_preview(pair, ask, tried)
+        ask_by = (ENTRANCES | WEB_ENTRANCES)[way]
+        ask = asker.ask_fitting() if ask_by is ask_with_constraints else asker.any()
+        try_plan(pair, way, lambda side: ask_by(side, ask), f"{ask.sql} {dict(ask.given)}", results, seed)
+        try_preview(pair, ask, results)

@@ -65,12 +65,14 @@ class Profile:
     lost: float = 0.0
 
     @staticmethod
-    def of(one: Floats, two: Floats) -> Profile:
+    def of(draw_one: Floats, two: Floats) -> Profile:
         """Two laws by the logarithms of their masses, outcome by outcome."""
-        seen = one > -np.inf
-        gone = seen & (two == -np.inf)
-        both = seen & ~gone
-        return Profile(one[both] - two[both], np.exp(one[both]), float(np.exp(one[gone]).sum()))
+        is_possible = draw_one > -np.inf
+        is_lost = is_possible & (two == -np.inf)
+        is_shared = is_possible & ~is_lost
+        return Profile(
+            draw_one[is_shared] - two[is_shared], np.exp(draw_one[is_shared]), float(np.exp(draw_one[is_lost]).sum())
+        )
 
     @property
     def pure(self) -> float:
@@ -108,37 +110,37 @@ class Profile:
         if len(self.loss) * len(other.loss) <= 2_000_000:
             loss = np.add.outer(self.loss, other.loss).ravel()
             return Profile(loss, np.outer(self.mass, other.mass).ravel(), lost)
-        return _on_one_grid(self, other, lost)
+        return _add_on_one_grid(self, other, lost)
 
     def thinned(self) -> Profile:
         """The same with fewer outcomes: rare ones left out, losses rounded down; no more is found than there is."""
         if len(self.loss) <= 5000:
             return self
-        kept = self.mass > 1e-18
-        loss, mass = self.loss[kept], self.mass[kept]
+        is_likely = self.mass > 1e-18
+        loss, mass = self.loss[is_likely], self.mass[is_likely]
         step = float(np.ptp(loss)) / GRID or 1.0
         places = np.floor(loss / step).astype(np.int64)
         first = int(places.min())
-        found = np.bincount(places - first, weights=mass)
-        some = np.flatnonzero(found)
-        return Profile((first + some) * step, found[some], self.lost)
+        masses = np.bincount(places - first, weights=mass)
+        occupied = np.flatnonzero(masses)
+        return Profile((first + occupied) * step, masses[occupied], self.lost)
 
 
 NOTHING = Profile(np.zeros(1), np.ones(1))
 
 
-def _on_one_grid(one: Profile, two: Profile, lost: float) -> Profile:
+def _add_on_one_grid(draw_one: Profile, two: Profile, lost: float) -> Profile:
     """Losses added on a grid, rounded down."""
-    step = sum(float(np.ptp(each.loss)) for each in (one, two)) / GRID
-    places = [np.floor(each.loss / step).astype(np.int64) for each in (one, two)]
+    step = sum(float(np.ptp(each.loss)) for each in (draw_one, two)) / GRID
+    places = [np.floor(each.loss / step).astype(np.int64) for each in (draw_one, two)]
     first = [int(each.min()) for each in places]
     size = 2 ** (GRID + 4).bit_length()
     product = np.ones(size // 2 + 1, dtype=np.complex128)
-    for each, own, start in zip((one, two), places, first, strict=True):
-        product *= np.fft.rfft(np.bincount(own - start, weights=each.mass), size)
+    for each, places_of_one, start in zip((draw_one, two), places, first, strict=True):
+        product *= np.fft.rfft(np.bincount(places_of_one - start, weights=each.mass), size)
     mass = np.fft.irfft(product, size)
-    kept = np.flatnonzero(mass > 1e-16)
-    return Profile((sum(first) + kept) * step, mass[kept], lost)
+    occupied = np.flatnonzero(mass > 1e-16)
+    return Profile((sum(first) + occupied) * step, mass[occupied], lost)
 
 
 # The laws of noise, by formulas of our own.
@@ -219,11 +221,11 @@ class Stairs:
 
     def heights(self, points: NDArray[np.int64]) -> Floats:
         """ln of what P(k) is in proportion to."""
-        rate = -_log(self.fall)
+        rate = -_compute_log(self.fall)
         found = []
         for core, share in ((self.points, 1 - self.part), (self.points + 1, self.part)):
             level = np.where(np.abs(points) < core, 0, 1 + (np.abs(points) - core) // self.units)
-            found.append((_log(share) if share else -np.inf) - rate * level)
+            found.append((_compute_log(share) if share else -np.inf) - rate * level)
         return np.logaddexp(*found)
 
     def window(self, move: int) -> NDArray[np.int64]:
@@ -234,7 +236,7 @@ class Stairs:
         ends = [self.points + level * self.units for level in range(4 + abs(move) // self.units)]
         near = [sign * end + shift + extra for sign in (1, -1) for end in ends for shift in (0, move, -move)
                 for extra in range(-3, 4)]  # fmt: skip
-        return np.unique(np.array([*near, *(move - one for one in near)]))
+        return np.unique(np.array([*near, *(move - draw_one for draw_one in near)]))
 
     def pure(self, move: Sequence[int]) -> float:
         if not move[0]:
@@ -249,7 +251,7 @@ class Stairs:
         return self.heights(points) - math.log((1 - part) * near + part * far)
 
     def profile(self, move: Sequence[int]) -> Profile:
-        return _by_pure(self.pure(move))
+        return _build_worst_profile(self.pure(move))
 
 
 @dataclass(frozen=True)
@@ -277,10 +279,10 @@ class Boxes:
                 worst = max(
                     worst, abs(self.level(there) - self.level(point)), abs(self.level(alone) - self.level(point))
                 )
-        return -_log(self.fall) * worst
+        return -_compute_log(self.fall) * worst
 
     def profile(self, move: Sequence[int]) -> Profile:
-        return _by_pure(self.pure(move))
+        return _build_worst_profile(self.pure(move))
 
 
 @dataclass(frozen=True)
@@ -296,31 +298,34 @@ class Corners:
         ring = self.vertices
         for (ax, ay), (bx, by) in zip(ring, ring[1:] + ring[:1], strict=True):
             whole = ax * by - ay * bx
-            one, two = Fraction(point[0] * by - point[1] * bx, whole), Fraction(ax * point[1] - ay * point[0], whole)
-            if one >= 0 and two >= 0:
-                return one + two
+            draw_one, two = (
+                Fraction(point[0] * by - point[1] * bx, whole),
+                Fraction(ax * point[1] - ay * point[0], whole),
+            )
+            if draw_one >= 0 and two >= 0:
+                return draw_one + two
         raise AssertionError("a polygon round 0 reaches every point")
 
     def level(self, point: Sequence[int]) -> int:
         return max(0, math.ceil(self.stretch(point) - self.core))
 
     def pure(self, move: Sequence[int]) -> float:
-        return -_log(self.fall) * math.ceil(self.stretch(move)) if any(move) else 0.0
+        return -_compute_log(self.fall) * math.ceil(self.stretch(move)) if any(move) else 0.0
 
     def profile(self, move: Sequence[int]) -> Profile:
-        return _by_pure(self.pure(move))
+        return _build_worst_profile(self.pure(move))
 
 
 Law = Laplace | Gauss | Stairs | Boxes | Corners
 
 
-def _by_pure(loss: float) -> Profile:
+def _build_worst_profile(loss: float) -> Profile:
     """The worst law that never loses more: Renyi divergences of any other such law are at most its own."""
     high = -math.log1p(math.exp(-loss))
     return Profile(np.array([loss, -loss]), np.array([math.exp(high), math.exp(high - loss)]))
 
 
-def law_of(noise: Any) -> Law:
+def get_law(noise: Any) -> Law:
     """The law that a noise of the kernel says it draws from, by its parameters."""
     match noise:
         case DiscreteLaplace():
@@ -336,20 +341,20 @@ def law_of(noise: Any) -> Law:
     raise AssertionError(f"no formula for {type(noise).__name__}")
 
 
-def flipped(levels: NDArray[np.int64], ratio: Fraction) -> Floats:
+def compute_flip_logs(levels: NDArray[np.int64], ratio: Fraction) -> Floats:
     """Permute-and-flip, ln P: p_c times the integral over t in [0, 1] of the product over others of 1 - p + p t.
 
     One of the heads is taken evenly, so the mean of 1/(1 + heads) counts: that integral, exact by Gauss-Legendre nodes.
     """
-    return _flipped(levels.astype(np.int64).tobytes(), ratio)
+    return _compute_flip_logs(levels.astype(np.int64).tobytes(), ratio)
 
 
 @lru_cache(maxsize=4096)
-def _flipped(told: bytes, ratio: Fraction) -> Floats:
-    levels = np.frombuffer(told, dtype=np.int64)
-    logs = levels * _log(ratio)
+def _compute_flip_logs(level_bytes: bytes, ratio: Fraction) -> Floats:
+    levels = np.frombuffer(level_bytes, dtype=np.int64)
+    logs = levels * _compute_log(ratio)
     chances = np.exp(logs)
-    nodes, weights = _nodes(len(levels) // 2 + 1)
+    nodes, weights = _compute_nodes(len(levels) // 2 + 1)
     spread = (nodes + 1) / 2
     factors = np.log1p(np.outer(spread - 1, chances) + 1e-300)
     others = factors.sum(axis=1)[:, None] - factors
@@ -358,23 +363,23 @@ def _flipped(told: bytes, ratio: Fraction) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def _nodes(count: int) -> tuple[Floats, Floats]:
+def _compute_nodes(count: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return nodes, weights
 
 
-def weighed(law: Distribution) -> Floats:
+def compute_weighted_logs(law: Distribution) -> Floats:
     """A weight for every outcome times a factor of its block, ln P."""
     if isinstance(law.factors, RationalFactors):
-        factors = np.array([_log(one) if one else -np.inf for one in law.factors.values])
+        factors = np.array([_compute_log(draw_one) if draw_one else -np.inf for draw_one in law.factors.values])
     else:
-        factors = np.array(law.factors.levels, dtype=float) * _log(law.factors.ratio)
+        factors = np.array(law.factors.levels, dtype=float) * _compute_log(law.factors.ratio)
     logs = np.log(law.prior.mass.astype(float)) + factors[law.blocks]
     top = float(logs.max())
     return logs - top - math.log(float(np.exp(logs - top).sum()))
 
 
-def _log(number: Fraction) -> float:
+def _compute_log(number: Fraction) -> float:
     """To the last digits also near 1."""
     near = number - 1
     return math.log1p(float(near)) if abs(near) < Fraction(1, 2) else math.log(number)
@@ -384,7 +389,7 @@ def _log(number: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class Noised:
+class NoiseDraw:
     """A draw of noise: so many rows of so many numbers of a law; the number of the first."""
 
     law: Law
@@ -400,18 +405,18 @@ class Script:
     noise: Callable[[int], int]
     choices: Sequence[int] = ()
     choose: Callable[[Floats], int] = lambda _: 0
-    noised: list[Noised] = field(default_factory=list)
+    noised: list[NoiseDraw] = field(default_factory=list)
     picked: list[Floats] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)
     numbers: int = 0
 
-    def draw(self, law: Law, rows: int, width: int = 1) -> NDArray[np.object_]:
+    def draw(self, law: Law, add_noise_to_rows: int, width: int = 1) -> NDArray[np.object_]:
         """Rows of numbers."""
-        self.noised.append(Noised(law, rows, width, self.numbers))
-        drawn = np.empty((rows, width), dtype=np.object_)
-        for at in range(rows * width):
+        self.noised.append(NoiseDraw(law, add_noise_to_rows, width, self.numbers))
+        drawn = np.empty((add_noise_to_rows, width), dtype=np.object_)
+        for at in range(add_noise_to_rows * width):
             drawn[at // width, at % width] = self.noise(self.numbers + at)
-        self.numbers += rows * width
+        self.numbers += add_noise_to_rows * width
         return drawn
 
     def pick(self, logs: Floats) -> int:
@@ -427,7 +432,7 @@ DECIDING: list[Script] = []
 """Whose turn it is."""
 
 
-def _told_apart(number: int) -> int:
+def _compute_huge_power(number: int) -> int:
     return HUGE ** (number + 1)
 
 
@@ -442,7 +447,7 @@ class Tap:
 
     def draw(self, planned: Any, source: Any) -> NoisyResult:
         """In place of the custodian's: find the law of what would be released, and release one outcome."""
-        kept = Kept(source)
+        kept = CachedSource(source)
 
         def run(script: Script) -> NoisyResult:
             DECIDING.append(script)
@@ -451,7 +456,7 @@ class Tap:
             finally:
                 DECIDING.pop()
 
-        output = explore(run, planned.threshold is not None)
+        output = explore_law(run, planned.threshold is not None)
         before = self._before
         script = output.by_chance(self.chance) if before is None else output.like(before)
         released = run(script)
@@ -467,7 +472,7 @@ class Tap:
     def add(self, totals: Any, noise: Any, width: int = 1) -> NDArray[np.int64]:
         """In place of adding noise to the totals of a private file."""
         own = [int(total) for total in np.asarray(totals).ravel()]
-        noised = Noised(law_of(noise), len(own) // width, width, 0)
+        noised = NoiseDraw(get_law(noise), len(own) // width, width, 0)
         output, before = Output([noised], [(x, {at: 1}) for at, x in enumerate(own)], []), self._before
         released = [x + self.chance.randrange(-3, 4) for x in own] if before is None else before.released
         self.found.append(Recorded(output, released))
@@ -478,16 +483,16 @@ class Tap:
         if DECIDING:
             return DECIDING[-1].pick(logs)
         before = self._before
-        taken = _at_random(logs, self.chance) if before is None else before.released
+        taken = _pick_at_random(logs, self.chance) if before is None else before.released
         self.found.append(Recorded(Output([], [], [logs]), taken))
         return int(taken)
 
-    def noise(self, law: Law, rows: int, width: int = 1) -> NDArray[np.object_]:
+    def noise(self, law: Law, add_noise_to_rows: int, width: int = 1) -> NDArray[np.object_]:
         assert DECIDING, "noise was drawn where nothing is recorded"
-        return DECIDING[-1].draw(law, rows, width)
+        return DECIDING[-1].draw(law, add_noise_to_rows, width)
 
 
-def _at_random(logs: Floats, chance: random.Random) -> int:
+def _pick_at_random(logs: Floats, chance: random.Random) -> int:
     return chance.choices(range(len(logs)), np.exp(logs - logs.max()).tolist())[0]
 
 
@@ -500,42 +505,42 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         for name in ("custodian.custodian", "custodian.session", "release.publish_synthetic")
     )
 
-    def column(noise: Any, size: int, _: object) -> NDArray[np.object_]:
-        return tap.noise(law_of(noise), size)[:, 0]
+    def draw_column(noise: Any, size: int, _: object) -> NDArray[np.object_]:
+        return tap.noise(get_law(noise), size)[:, 0]
 
-    def several(noise: Any, size: int, _: object) -> NDArray[np.object_]:
-        law = law_of(noise)
+    def draw_several(noise: Any, size: int, _: object) -> NDArray[np.object_]:
+        law = get_law(noise)
         return tap.noise(law, size, len(law.widths) if isinstance(law, Boxes) else 2)
 
-    def one(noise: Any, entropy: object) -> int:
-        return int(column(noise, 1, entropy)[0])
+    def draw_one(noise: Any, entropy: object) -> int:
+        return int(draw_column(noise, 1, entropy)[0])
 
-    def flip(choice: PermuteAndFlip, levels: NDArray[np.int64], _: object) -> int:
-        return tap.pick(flipped(levels, choice.selection.ratio))
+    def choose_by_flip(choice: PermuteAndFlip, levels: NDArray[np.int64], _: object) -> int:
+        return tap.pick(compute_flip_logs(levels, choice.selection.ratio))
 
-    def position(law: Distribution, _: object) -> int:
-        return tap.pick(weighed(law))
+    def choose_position(law: Distribution, _: object) -> int:
+        return tap.pick(compute_weighted_logs(law))
 
-    def added(totals: Any, noise: Any, _: object) -> Any:
+    def add_noise(totals: Any, noise: Any, _: object) -> Any:
         return tap.add(totals, noise)
 
-    def rows(plan: RecordsPlan, sums: Any, _: object) -> Any:
+    def add_noise_to_rows(plan: RecordsPlan, sums: Any, _: object) -> Any:
         return tap.add(sums, plan.noise, np.shape(sums)[1] if isinstance(plan.noise, BoxStaircase) else 1)
 
     places: list[tuple[Any, str, Any]] = [
-        (DiscreteLaplace, "sample_units", column),
-        (DiscreteLaplace, "sample_unit", one),
-        (DiscreteGaussian, "sample_units", column),
-        (Staircase, "sample_units", column),
-        (BoxStaircase, "sample_units", several),
-        (PolygonStaircase, "sample_units", several),
-        (PermuteAndFlip, "sample_position", flip),
-        (Distribution, "sample_position", position),
+        (DiscreteLaplace, "sample_units", draw_column),
+        (DiscreteLaplace, "sample_unit", draw_one),
+        (DiscreteGaussian, "sample_units", draw_column),
+        (Staircase, "sample_units", draw_column),
+        (BoxStaircase, "sample_units", draw_several),
+        (PolygonStaircase, "sample_units", draw_several),
+        (PermuteAndFlip, "sample_position", choose_by_flip),
+        (Distribution, "sample_position", choose_position),
         (asked, "measure_plan", tap.draw),
         (counted, "measure_plan", tap.draw),
-        (published, "SYSTEM", Seeded(b"a file")),
-        (RecordsPlan, "_add_noise", rows),
-        *((module, "add_noise_to_totals", added) for module in (column_methods, marginals)),
+        (published, "SYSTEM", SeededEntropy(b"a file")),
+        (RecordsPlan, "_add_noise", add_noise_to_rows),
+        *((module, "add_noise_to_totals", add_noise) for module in (column_methods, marginals)),
     ]
     with ExitStack() as stack:
         for owner, name, stand_in in places:
@@ -543,7 +548,7 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         yield tap
 
 
-class Seeded:
+class SeededEntropy:
     """Bytes that follow from a seed, for what is not noise."""
 
     def __init__(self, seed: bytes) -> None:
@@ -553,18 +558,18 @@ class Seeded:
         return self._chance.randbytes(count)
 
 
-class Kept:
+class CachedSource:
     """A source that is read once for each thing that is asked of it."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
         self._known: dict[tuple[str, str], Any] = {}
 
-    def _once(self, name: str, *given: Any) -> Any:
-        asked = name, repr(given)
-        if asked not in self._known:
-            self._known[asked] = getattr(self._source, name)(*given)
-        return self._known[asked]
+    def _once(self, name: str, *args: Any) -> Any:
+        call = name, repr(args)
+        if call not in self._known:
+            self._known[call] = getattr(self._source, name)(*args)
+        return self._known[call]
 
     def totals(self, plan: Any) -> Any:
         return self._once("totals", plan)
@@ -572,8 +577,8 @@ class Kept:
     def histogram(self, plan: Any) -> Any:
         return self._once("histogram", plan)
 
-    def individual(self, column: str, unit: str) -> Any:
-        return self._once("individual", column, unit)
+    def individual(self, draw_column: str, unit: str) -> Any:
+        return self._once("individual", draw_column, unit)
 
 
 # The law of an output.
@@ -600,7 +605,7 @@ class ShownKey:
 class Output:
     """The law of what is released about one table."""
 
-    noised: list[Noised]
+    noised: list[NoiseDraw]
     numbers: list[Placed]
     picks: list[Floats]
     cells: tuple[Any, ...] = ()
@@ -615,7 +620,9 @@ class Output:
         shown: dict[int, int] = {}
         if self.keys is not None and chance.random() < 0.5:
             shown = {key.number: key.least + chance.randrange(-2, 6) for key in self.keys.values()}
-        return Script(lambda at: shown.get(at, chance.randrange(-4, 5)), choose=lambda logs: _at_random(logs, chance))
+        return Script(
+            lambda at: shown.get(at, chance.randrange(-4, 5)), choose=lambda logs: _pick_at_random(logs, chance)
+        )
 
     def like(self, before: Recorded) -> Script:
         """The outcome that another table had, where it can be had."""
@@ -623,7 +630,7 @@ class Output:
             return Script(self._noise_of_keys(before.released), before.taken)
         moved = {
             number: value - place
-            for value, (place, draws) in zip(flat(before.released), self.numbers, strict=False)
+            for value, (place, draws) in zip(flatten(before.released), self.numbers, strict=False)
             for number in draws
         }
         return Script(lambda number: moved.get(number, 0), before.taken)
@@ -631,28 +638,29 @@ class Output:
     def _noise_of_keys(self, wanted: NoisyResult) -> Callable[[int], int]:
         """The keys that are shown come first; then, draw by draw, what is measured of those that are."""
         keys = self.keys or {}
-        told = {
-            cell[0]: [x for part in own for x in part] for cell, own in zip(wanted.cells, wanted.numbers, strict=True)
+        values_by_key = {
+            cell[0]: [x for part in placed for x in part]
+            for cell, placed in zip(wanted.cells, wanted.numbers, strict=True)
         }
-        found = {key.number: key.least if name in told else -HUGE for name, key in keys.items()}
+        noise_by_draw = {key.number: key.least if name in values_by_key else -HUGE for name, key in keys.items()}
         places = {cell[0]: at for at, cell in enumerate(self.cells)}
-        shown = sorted(set(told) & set(places))
+        shown = sorted(set(values_by_key) & set(places))
         for row, name in enumerate(shown):
             width = len(self.numbers) // len(self.cells)
-            own = self.numbers[places[name] * width : (places[name] + 1) * width]
-            for value, (place, draws) in zip(told[name], own, strict=True):
+            placed = self.numbers[places[name] * width : (places[name] + 1) * width]
+            for value, (place, draws) in zip(values_by_key[name], placed, strict=True):
                 for number in draws:
-                    found[self._number(number, row, len(shown))] = value - place
-        return lambda number: found.get(number, 0)
+                    noise_by_draw[self._number(number, row, len(shown))] = value - place
+        return lambda number: noise_by_draw.get(number, 0)
 
-    def _number(self, number: int, row: int, rows: int) -> int:
+    def _number(self, number: int, row: int, add_noise_to_rows: int) -> int:
         """Which draw it is where only so many keys are shown, and this one is in that row."""
         keys = len(self.keys or {})
         first = keys
-        for one in self.noised[1:]:
-            if one.first <= number < one.first + one.rows * one.width:
-                return first + row * one.width + (number - one.first) % one.width
-            first += rows * one.width
+        for draw_one in self.noised[1:]:
+            if draw_one.first <= number < draw_one.first + draw_one.rows * draw_one.width:
+                return first + row * draw_one.width + (number - draw_one.first) % draw_one.width
+            first += add_noise_to_rows * draw_one.width
         return number
 
 
@@ -665,42 +673,42 @@ class Recorded:
     taken: tuple[int, ...] = ()
 
 
-def flat(released: NoisyResult) -> list[int]:
+def flatten(released: NoisyResult) -> list[int]:
     """All numbers, cell by cell."""
     return [int(x) for cell in released.numbers for part in cell for x in part]
 
 
-def explore(run: Callable[[Script], NoisyResult], keyed: bool) -> Output:
+def explore_law(run: Callable[[Script], NoisyResult], keyed: bool) -> Output:
     """The law of what a run releases."""
     if keyed:
         return _explore_keys(run)
     zero = Script(lambda _: 0)
     plain = run(zero)
-    told = Script(_told_apart)
-    numbers = _placed(flat(plain), flat(run(told)))
-    adaptive = _adapts(run, zero)
+    telling_script = Script(_compute_huge_power)
+    numbers = _find_placed(flatten(plain), flatten(run(telling_script)))
+    adaptive = _is_adaptive(run, zero)
     ends = None
-    if numbers is None or _at_its_end(run, plain, numbers, zero.numbers):
+    if numbers is None or _explore_cut(run, plain, numbers, zero.numbers):
         assert zero.numbers == 1, "numbers that are cut come one at a time"
-        ends = min(flat(run(Script(lambda _: -HUGE)))), max(flat(run(Script(lambda _: HUGE))))
-        numbers = [(flat(plain)[0], {0: 1})]
+        ends = min(flatten(run(Script(lambda _: -HUGE)))), max(flatten(run(Script(lambda _: HUGE))))
+        numbers = [(flatten(plain)[0], {0: 1})]
         for shift in (-1, 1):
             wanted = min(max(numbers[0][0] + shift, ends[0]), ends[1])
-            assert flat(run(Script(lambda _, shift=shift: shift))) == [wanted]
+            assert flatten(run(Script(lambda _, shift=shift: shift))) == [wanted]
     return Output(zero.noised, numbers, zero.picked, plain.cells, run, ends, adaptive=adaptive)
 
 
-def _at_its_end(
+def _explore_cut(
     run: Callable[[Script], NoisyResult], plain: NoisyResult, numbers: Sequence[Placed], drawn: int
 ) -> bool:
     """Whether the one number is at its upper end already, so that only noise below 0 moves it."""
-    return drawn == len(numbers) == 1 and not numbers[0][1] and flat(run(Script(lambda _: -HUGE))) != flat(plain)
+    return drawn == len(numbers) == 1 and not numbers[0][1] and flatten(run(Script(lambda _: -HUGE))) != flatten(plain)
 
 
-def _placed(plain: Sequence[int], told: Sequence[int]) -> list[Placed] | None:
+def _find_placed(plain: Sequence[int], telling: Sequence[int]) -> list[Placed] | None:
     """Every number as its place and the draws in it; None where it is no sum of both."""
-    found: list[Placed] = []
-    for place, value in zip(plain, told, strict=True):
+    placed: list[Placed] = []
+    for place, value in zip(plain, telling, strict=True):
         left, draws, number = value - place, {}, -1
         while left:
             digit = (left + HUGE // 2) % HUGE - HUGE // 2
@@ -709,11 +717,11 @@ def _placed(plain: Sequence[int], told: Sequence[int]) -> list[Placed] | None:
             if digit:
                 draws[number] = digit
             left, number = (left - digit) // HUGE, number + 1
-        found.append((place, draws))
-    return found
+        placed.append((place, draws))
+    return placed
 
 
-def _adapts(run: Callable[[Script], NoisyResult], base: Script) -> bool:
+def _is_adaptive(run: Callable[[Script], NoisyResult], base: Script) -> bool:
     """Whether a later choice follows from how an earlier one comes out."""
     if len(base.picked) < 2:
         return False
@@ -721,65 +729,71 @@ def _adapts(run: Callable[[Script], NoisyResult], base: Script) -> bool:
         script = Script(lambda _: 0, [len(base.picked[0]) - 1 if other < 0 else other])
         run(script)
         later = zip(script.picked[1:], base.picked[1:], strict=False)
-        if len(script.picked) != len(base.picked) or any(not _same(one, two) for one, two in later):
+        if len(script.picked) != len(base.picked) or any(not _is_same(draw_one, two) for draw_one, two in later):
             return True
     return False
 
 
-def _same(one: Floats, two: Floats) -> bool:
-    return len(one) == len(two) and bool(np.array_equal(one, two))
+def _is_same(draw_one: Floats, two: Floats) -> bool:
+    return len(draw_one) == len(two) and bool(np.array_equal(draw_one, two))
 
 
 def _explore_keys(run: Callable[[Script], NoisyResult]) -> Output:
     """Keys over a threshold: every one by itself, and what is told of it."""
-    told = Script(_told_apart)
-    everything = run(told)
-    if not told.noised or not told.noised[0].rows:
+    telling_script = Script(_compute_huge_power)
+    everything = run(telling_script)
+    if not telling_script.noised or not telling_script.noised[0].rows:
         return Output([], [], [], run=run, keys={})
-    count, law = told.noised[0].rows, told.noised[0].law
+    count, law = telling_script.noised[0].rows, telling_script.noised[0].law
     assert isinstance(law, Laplace)
     names = [cell[0] for cell in everything.cells]
-    numbers = _signed(flat(everything))
+    numbers = _find_signed(flatten(everything))
     width, keys = len(numbers) // len(names), {}
     for number in range(count):
         left = {cell[0] for cell in run(Script(lambda at, number=number: -HUGE if at == number else HUGE)).cells}
         [name] = set(names) - left
         at = names.index(name)
-        own = numbers[at * width : (at + 1) * width]
-        counted = any(number in draws for _, draws in own)
-        picks = told.picked
+        placed = numbers[at * width : (at + 1) * width]
+        counted = any(number in draws for _, draws in placed)
+        picks = telling_script.picked
         each = len(picks) // len(names)
         chosen = tuple(picks[at * each : (at + 1) * each])
-        keys[name] = ShownKey(number, law, _least(run, number), counted, _noises_of(told, own, count), chosen)
-    return Output(told.noised, numbers, told.picked, everything.cells, run, keys=keys)
+        keys[name] = ShownKey(
+            number, law, _find_least(run, number), counted, _list_noises(telling_script, placed, count), chosen
+        )
+    return Output(telling_script.noised, numbers, telling_script.picked, everything.cells, run, keys=keys)
 
 
-def _signed(values: Sequence[int]) -> list[Placed]:
+def _find_signed(values: Sequence[int]) -> list[Placed]:
     """Places and draws where the place itself is not known from a run without noise."""
-    found: list[Placed] = []
+    placed: list[Placed] = []
     for value in values:
         place = (value + HUGE // 2) % HUGE - HUGE // 2
-        rest = _placed([place], [value])
+        rest = _find_placed([place], [value])
         assert rest is not None, "a number of a key is a place and draws"
-        found.append(rest[0])
-    return found
+        placed.append(rest[0])
+    return placed
 
 
-def _noises_of(told: Script, own: Sequence[Placed], first: int) -> tuple[tuple[Law, tuple[int, ...]], ...]:
+def _list_noises(script: Script, placed: Sequence[Placed], first: int) -> tuple[tuple[Law, tuple[int, ...]], ...]:
     """The laws of what is measured of one key, each with its places."""
-    found: dict[tuple[int, int], tuple[Law, dict[int, int]]] = {}
-    for place, draws in own:
+    places_by_draw: dict[tuple[int, int], tuple[Law, dict[int, int]]] = {}
+    for place, draws in placed:
         for number in draws:
             if number >= first:
-                at, one = next(
-                    (at, one) for at, one in enumerate(told.noised) if 0 <= number - one.first < one.rows * one.width
+                at, draw_one = next(
+                    (at, draw_one)
+                    for at, draw_one in enumerate(script.noised)
+                    if 0 <= number - draw_one.first < draw_one.rows * draw_one.width
                 )
-                row, column = divmod(number - one.first, one.width)
-                found.setdefault((at, row), (one.law, {}))[1][column] = place
-    return tuple((law, tuple(places[column] for column in sorted(places))) for law, places in found.values())
+                row, draw_column = divmod(number - draw_one.first, draw_one.width)
+                places_by_draw.setdefault((at, row), (draw_one.law, {}))[1][draw_column] = place
+    return tuple(
+        (law, tuple(places[draw_column] for draw_column in sorted(places))) for law, places in places_by_draw.values()
+    )
 
 
-def _least(run: Callable[[Script], NoisyResult], number: int) -> int:
+def _find_least(run: Callable[[Script], NoisyResult], number: int) -> int:
     """The least noise of one key at which it is shown, the others hidden."""
 
     def shown(noise: int) -> bool:
@@ -816,15 +830,15 @@ class Loss:
     follows: float = 0.0
     """Where noise follows the rows: the loss under the wider noise of either table alone, of individual DP."""
 
-    def __add__(self, more: Loss) -> Loss:
+    def __add__(self, other: Loss) -> Loss:
         return Loss(
-            self.pure + more.pure,
-            self.rho + more.rho,
-            self.gauss + more.gauss,
-            self.delta + more.delta,
-            self.profiles + more.profiles,
-            self.backwards + more.backwards,
-            self.follows + more.follows,
+            self.pure + other.pure,
+            self.rho + other.rho,
+            self.gauss + other.gauss,
+            self.delta + other.delta,
+            self.profiles + other.profiles,
+            self.backwards + other.backwards,
+            self.follows + other.follows,
         )
 
     @property
@@ -838,50 +852,52 @@ class Loss:
             return 1.0
         if self.largest <= epsilon:
             return 0.0
-        return max(_all(parts).beyond(epsilon) for parts in (self.profiles, self.backwards))
+        return max(_multiply(parts).beyond(epsilon) for parts in (self.profiles, self.backwards))
 
 
-def _all(parts: Sequence[Profile]) -> Profile:
-    return reduce(lambda one, two: (one * two).thinned(), (part.thinned() for part in parts), NOTHING)
+def _multiply(parts: Sequence[Profile]) -> Profile:
+    return reduce(lambda draw_one, two: (draw_one * two).thinned(), (part.thinned() for part in parts), NOTHING)
 
 
-TOLD = Loss(math.inf, math.inf)
+TOLD_EXACTLY = Loss(math.inf, math.inf)
 """Something is told exactly."""
 
 
-def compare(one: Output, two: Output, chance: random.Random) -> Loss:
+def compare_outputs(draw_one: Output, two: Output, chance: random.Random) -> Loss:
     """What the outputs of two tables lose against each other; choices that follow from others are run again."""
     with recording(chance):
-        return _compared(one, two, chance)
+        return _compare_outputs(draw_one, two, chance)
 
 
-def _compared(one: Output, two: Output, chance: random.Random) -> Loss:
-    if one.keys is not None and two.keys is not None:
-        return _keys_lost(one.keys, two.keys)
-    if one.cells != two.cells or [(x.rows, x.width) for x in one.noised] != [(x.rows, x.width) for x in two.noised]:
-        return TOLD
-    if one.ends is not None or two.ends is not None:
-        return _cut_lost(one, two)
-    if [x.law for x in one.noised] != [x.law for x in two.noised] or len(one.numbers) != len(two.numbers):
-        return TOLD
-    lost = _noise_lost(one, two)
-    if one.adaptive or two.adaptive:
-        return lost + _followed(one, two, chance)
-    if [len(x) for x in one.picks] != [len(x) for x in two.picks]:
-        return TOLD
-    return sum((pick_lost(x, y) for x, y in zip(one.picks, two.picks, strict=True)), lost)
+def _compare_outputs(draw_one: Output, two: Output, chance: random.Random) -> Loss:
+    if draw_one.keys is not None and two.keys is not None:
+        return _compute_keys_loss(draw_one.keys, two.keys)
+    if draw_one.cells != two.cells or [(x.rows, x.width) for x in draw_one.noised] != [
+        (x.rows, x.width) for x in two.noised
+    ]:
+        return TOLD_EXACTLY
+    if draw_one.ends is not None or two.ends is not None:
+        return _compute_cut_loss(draw_one, two)
+    if [x.law for x in draw_one.noised] != [x.law for x in two.noised] or len(draw_one.numbers) != len(two.numbers):
+        return TOLD_EXACTLY
+    lost = _compute_noise_loss(draw_one, two)
+    if draw_one.adaptive or two.adaptive:
+        return lost + _follow_choices(draw_one, two, chance)
+    if [len(x) for x in draw_one.picks] != [len(x) for x in two.picks]:
+        return TOLD_EXACTLY
+    return sum((compute_pick_loss(x, y) for x, y in zip(draw_one.picks, two.picks, strict=True)), lost)
 
 
-def pick_lost(one: Floats, two: Floats) -> Loss:
+def compute_pick_loss(draw_one: Floats, two: Floats) -> Loss:
     """A choice by two laws."""
-    if np.array_equal(one, two):
+    if np.array_equal(draw_one, two):
         return Loss()
-    there, back = Profile.of(one, two), Profile.of(two, one)
+    there, back = Profile.of(draw_one, two), Profile.of(two, draw_one)
     rho = max(there.rho, back.rho)
     return Loss(max(there.pure, back.pure), rho, profiles=(there,), backwards=(back,))
 
 
-def noise_lost(law: Law, move: Sequence[int]) -> Loss:
+def compute_noise_loss(law: Law, move: Sequence[int]) -> Loss:
     """Noise that has its centre moved: the same both ways, since it is symmetric."""
     if not any(move):
         return Loss()
@@ -891,42 +907,42 @@ def noise_lost(law: Law, move: Sequence[int]) -> Loss:
     return Loss(law.pure(move), profile.rho, profiles=(profile,), backwards=(profile,))
 
 
-def _noise_lost(one: Output, two: Output) -> Loss:
+def _compute_noise_loss(draw_one: Output, two: Output) -> Loss:
     """How far every draw must move so that the same comes out; where none does, all is told."""
     moves: dict[int, Fraction] = {}
-    for (x, draws), (y, others) in zip(one.numbers, two.numbers, strict=True):
+    for (x, draws), (y, others) in zip(draw_one.numbers, two.numbers, strict=True):
         if draws != others or len(draws) > 1:
-            return TOLD
+            return TOLD_EXACTLY
         if not draws:
             if x != y:
-                return TOLD
+                return TOLD_EXACTLY
             continue
         [(number, times)] = draws.items()
         move = Fraction(x - y, times)
         if moves.setdefault(number, move) != move or move.denominator != 1:
-            return TOLD
+            return TOLD_EXACTLY
     lost = Loss()
-    for each in one.noised:
+    for each in draw_one.noised:
         for row in range(each.rows):
             start = each.first + row * each.width
-            lost = lost + noise_lost(each.law, [int(moves.get(start + at, 0)) for at in range(each.width)])
+            lost = lost + compute_noise_loss(each.law, [int(moves.get(start + at, 0)) for at in range(each.width)])
     return lost
 
 
-def _cut_lost(one: Output, two: Output) -> Loss:
+def _compute_cut_loss(draw_one: Output, two: Output) -> Loss:
     """One number that is cut to public ends, its noise by either table's own law."""
-    if one.ends != two.ends or one.ends is None:
-        return TOLD
-    low, high = one.ends
+    if draw_one.ends != two.ends or draw_one.ends is None:
+        return TOLD_EXACTLY
+    low, high = draw_one.ends
     laws, rates = [], []
-    for each in (one, two):
+    for each in (draw_one, two):
         law, (place, _) = each.noised[0].law, each.numbers[0]
         assert isinstance(law, Laplace)
         inner = law.logs(np.arange(low + 1, high) - place)
         laws.append(np.concatenate(([law.below(low + 1 - place)], inner, [law.at_least(high - place)])))
         rates.append(law.rate)
-    lost = pick_lost(laws[0], laws[1])
-    apart = abs(one.numbers[0][0] - two.numbers[0][0])
+    lost = compute_pick_loss(laws[0], laws[1])
+    apart = abs(draw_one.numbers[0][0] - two.numbers[0][0])
     # Under its own noise each table is protected from the other: the worse of the two counts.
     return Loss(lost.pure, lost.rho, profiles=lost.profiles, backwards=lost.backwards,
                 follows=float(max(rates) * apart))  # fmt: skip
@@ -938,26 +954,26 @@ MOST_WAYS = 16
 MOST_TURNS = 6
 
 
-def _followed(one: Output, two: Output, chance: random.Random) -> Loss:
+def _follow_choices(draw_one: Output, two: Output, chance: random.Random) -> Loss:
     """Choices one after the other: the first comes out in some ways, the others then in the worst way at each turn."""
-    assert one.run is not None
+    assert draw_one.run is not None
     assert two.run is not None
     worst = Loss()
-    first = [each.picks[0] for each in (one, two)]
+    first = [each.picks[0] for each in (draw_one, two)]
     if len(first[0]) != len(first[1]):
-        return TOLD
+        return TOLD_EXACTLY
     ratio = first[0] - first[1]
     ways = set(range(len(ratio)))
-    if len(ratio) > MOST_OUTCOMES or len(one.picks) > MOST_PICKS:
+    if len(ratio) > MOST_OUTCOMES or len(draw_one.picks) > MOST_PICKS:
         ranked = np.argsort(ratio)
         ways = {*ranked[-MOST_WAYS // 4 :].tolist(), *ranked[: MOST_WAYS // 4].tolist()}
         ways |= {chance.randrange(len(ratio)) for _ in range(MOST_WAYS // 2)}
-    for mine, other in ((one, two), (two, one)):
-        worst = max((worst, *(_along(mine, other, way) for way in ways)), key=lambda each: each.pure)
+    for mine, other in ((draw_one, two), (two, draw_one)):
+        worst = max((worst, *(_follow_one_way(mine, other, way) for way in ways)), key=lambda each: each.pure)
     return worst
 
 
-def _along(one: Output, two: Output, first: int) -> Loss:
+def _follow_one_way(draw_one: Output, two: Output, first: int) -> Loss:
     """The loss of one way: every choice after the first is made to have the largest ratio, given those before it.
 
     Which one that is depends on those before; a few turns are enough until nothing changes, one for each depth.
@@ -965,40 +981,41 @@ def _along(one: Output, two: Output, first: int) -> Loss:
     taken = [first]
     for _ in range(MOST_TURNS):
         scripts = [Script(lambda _: 0, taken) for _ in range(2)]
-        for each, script in zip((one, two), scripts, strict=True):
+        for each, script in zip((draw_one, two), scripts, strict=True):
             assert each.run is not None
             each.run(script)
         pairs = list(zip(*(script.picked for script in scripts), strict=True))
         if any(len(mine) != len(theirs) for mine, theirs in pairs):
-            return TOLD
-        made = [first, *(int(np.argmax(mine - theirs)) for mine, theirs in pairs[1:])]
-        if scripts[0].taken == made:
+            return TOLD_EXACTLY
+        choices = [first, *(int(np.argmax(mine - theirs)) for mine, theirs in pairs[1:])]
+        if scripts[0].taken == choices:
             break
-        taken = made
+        taken = choices
     took = scripts[0].taken
     total = sum(float(mine[at] - theirs[at]) for at, (mine, theirs) in zip(took, pairs, strict=True))
-    rho = sum(pick_lost(mine, theirs).rho for mine, theirs in pairs)
+    rho = sum(compute_pick_loss(mine, theirs).rho for mine, theirs in pairs)
     unchanged = Profile(np.array([total]), np.ones(1))
     return Loss(total, rho, profiles=(unchanged,), backwards=(unchanged,))
 
 
-def _keys_lost(one: Mapping[str, ShownKey], two: Mapping[str, ShownKey]) -> Loss:
+def _compute_keys_loss(draw_one: Mapping[str, ShownKey], two: Mapping[str, ShownKey]) -> Loss:
     """Every key by itself: hidden, or shown with what is told of it."""
     lost = Loss()
-    for name in sorted({*one, *two}):
-        mine, theirs = one.get(name), two.get(name)
+    for name in sorted({*draw_one, *two}):
+        mine, theirs = draw_one.get(name), two.get(name)
         if mine is None or theirs is None:
-            lost = lost + _alone(mine or theirs, mine is not None)  # type: ignore[arg-type]
+            lost = lost + _compute_lone_key_loss(mine or theirs, mine is not None)  # type: ignore[arg-type]
         else:
-            lost = lost + _shown_lost(mine, theirs)
+            lost = lost + _compute_shown_loss(mine, theirs)
     # Two tables whose keys differ: the worse direction is what is lost, not both together.
     alone = [
-        sum(math.exp(k.law.at_least(k.least)) for n, k in a.items() if n not in b) for a, b in ((one, two), (two, one))
+        sum(math.exp(k.law.at_least(k.least)) for n, k in a.items() if n not in b)
+        for a, b in ((draw_one, two), (two, draw_one))
     ]
     return Loss(lost.pure, lost.rho, lost.gauss, max(alone), lost.profiles, lost.backwards)
 
 
-def _alone(key: ShownKey, forwards: bool) -> Loss:
+def _compute_lone_key_loss(key: ShownKey, forwards: bool) -> Loss:
     """A key of one table: shown now and then there, never on the other."""
     shown, hidden = key.law.at_least(key.least), key.law.below(key.least)
     there = Profile(np.array([hidden]), np.array([math.exp(hidden)]), math.exp(shown))
@@ -1007,30 +1024,34 @@ def _alone(key: ShownKey, forwards: bool) -> Loss:
     return Loss(delta=math.exp(shown), profiles=(pair[0],), backwards=(pair[1],))
 
 
-def _shown_lost(one: ShownKey, two: ShownKey) -> Loss:
+def _compute_shown_loss(draw_one: ShownKey, two: ShownKey) -> Loss:
     """A key of both tables."""
-    if one.counted != two.counted or [x[0] for x in one.noises] != [x[0] for x in two.noises] or one.law != two.law:
-        return TOLD
+    if (
+        draw_one.counted != two.counted
+        or [x[0] for x in draw_one.noises] != [x[0] for x in two.noises]
+        or draw_one.law != two.law
+    ):
+        return TOLD_EXACTLY
     inner = Loss()
-    for (law, mine), (_, theirs) in zip(one.noises, two.noises, strict=True):
-        inner = inner + noise_lost(law, [x - y for x, y in zip(mine, theirs, strict=True)])
-    for mine_law, their_law in zip(one.picks, two.picks, strict=True):
-        inner = inner + pick_lost(mine_law, their_law)
-    hidden = [key.law.below(key.least) for key in (one, two)]
-    shown = [key.law.at_least(key.least) for key in (one, two)]
-    if one.counted:
-        reach = math.ceil(60 / float(one.law.rate)) + abs(one.least) + abs(two.least)
+    for (law, mine), (_, theirs) in zip(draw_one.noises, two.noises, strict=True):
+        inner = inner + compute_noise_loss(law, [x - y for x, y in zip(mine, theirs, strict=True)])
+    for mine_law, their_law in zip(draw_one.picks, two.picks, strict=True):
+        inner = inner + compute_pick_loss(mine_law, their_law)
+    hidden = [key.law.below(key.least) for key in (draw_one, two)]
+    shown = [key.law.at_least(key.least) for key in (draw_one, two)]
+    if draw_one.counted:
+        reach = math.ceil(60 / float(draw_one.law.rate)) + abs(draw_one.least) + abs(two.least)
         steps = np.arange(min(reach, 200_000))
-        told = [key.law.logs(key.least + steps) for key in (one, two)]
+        logs = [key.law.logs(key.least + steps) for key in (draw_one, two)]
     else:
-        told = [np.array([each]) for each in shown]
+        logs = [np.array([each]) for each in shown]
     ways = []
     for mine, theirs, parts in ((0, 1, inner.profiles), (1, 0, inner.backwards)):
         first = Profile.of(np.array([hidden[mine]]), np.array([hidden[theirs]]))
-        second = _all((Profile.of(told[mine], told[theirs]), *parts))
+        second = _multiply((Profile.of(logs[mine], logs[theirs]), *parts))
         loss, mass = np.concatenate((first.loss, second.loss)), np.concatenate((first.mass, second.mass))
         ways.append(Profile(loss, mass, second.lost))
-    counts = max(float(np.abs(told[0] - told[1]).max()), 0.0)
+    counts = max(float(np.abs(logs[0] - logs[1]).max()), 0.0)
     pure = max(abs(hidden[0] - hidden[1]), counts + inner.pure)
     rho = pure**2 / 2 if inner.gauss else max(each.rho for each in ways)
     return Loss(pure, rho, inner.gauss, profiles=(ways[0],), backwards=(ways[1],))
@@ -1039,38 +1060,40 @@ def _shown_lost(one: ShownKey, two: ShownKey) -> Loss:
 # What is claimed.
 
 
-def ratios(lost: Loss, claim: Mapping[str, Any], spend: Any = None, charged: bool = True) -> dict[str, float]:
+def compute_ratios(lost: Loss, claim: Mapping[str, Any], spend: Any = None, charged: bool = True) -> dict[str, float]:
     """The real loss over each thing that is claimed of it: by the label of the reply, and by the ledger's entry."""
     model = claim["model"]
-    told = {name: Fraction(claim[name]) for name in ("epsilon", "delta", "rho", "also_epsilon") if name in claim}
-    found: dict[str, float] = {}
+    claimed_numbers = {
+        name: Fraction(claim[name]) for name in ("epsilon", "delta", "rho", "also_epsilon") if name in claim
+    }
+    ratios: dict[str, float] = {}
     match model:
         case "dp":
-            found["epsilon of the label"] = _over(lost.largest, told["epsilon"])
+            ratios["epsilon of the label"] = _compute_ratio(lost.largest, claimed_numbers["epsilon"])
         case "approx-dp":
-            epsilon, delta = told["epsilon"], told["delta"]
-            found["delta of the label"] = _over(lost.beyond(float(epsilon) * (1 + 1e-9)), delta)
+            epsilon, delta = claimed_numbers["epsilon"], claimed_numbers["delta"]
+            ratios["delta of the label"] = _compute_ratio(lost.beyond(float(epsilon) * (1 + 1e-9)), delta)
         case "zcdp":
-            found["rho of the label"] = _over(lost.rho + lost.gauss, told["rho"])
+            ratios["rho of the label"] = _compute_ratio(lost.rho + lost.gauss, claimed_numbers["rho"])
         case "individual-dp":
-            found["epsilon of individual DP"] = _over(lost.follows, told["epsilon"])
-            found["epsilon of DP beside it"] = _over(lost.pure, told["also_epsilon"])
+            ratios["epsilon of individual DP"] = _compute_ratio(lost.follows, claimed_numbers["epsilon"])
+            ratios["epsilon of DP beside it"] = _compute_ratio(lost.pure, claimed_numbers["also_epsilon"])
         case _:
             raise AssertionError(f"no check of {model}")
     if spend is not None and charged and model != "individual-dp":
         if spend.epsilon:
-            found["epsilon charged"] = _over(lost.pure, spend.epsilon)
-            found["rho charged"] = _over(lost.rho, spend.rho)
-            found["zCDP charged"] = _over(lost.gauss, spend.gaussian_rho)
+            ratios["epsilon charged"] = _compute_ratio(lost.pure, spend.epsilon)
+            ratios["rho charged"] = _compute_ratio(lost.rho, spend.rho)
+            ratios["zCDP charged"] = _compute_ratio(lost.gauss, spend.gaussian_rho)
         else:  # nothing is charged as pure: what is pure is charged by its zCDP too
-            found["zCDP charged"] = _over(lost.rho + lost.gauss, spend.gaussian_rho)
-        found["delta charged"] = _over(lost.delta, spend.delta)
+            ratios["zCDP charged"] = _compute_ratio(lost.rho + lost.gauss, spend.gaussian_rho)
+        ratios["delta charged"] = _compute_ratio(lost.delta, spend.delta)
     if spend is not None and charged and model == "individual-dp":
-        found["epsilon charged"] = _over(lost.follows, spend.epsilon)
-    return found
+        ratios["epsilon charged"] = _compute_ratio(lost.follows, spend.epsilon)
+    return ratios
 
 
-def _over(real: float, claimed: Fraction) -> float:
+def _compute_ratio(real: float, claimed: Fraction) -> float:
     if real <= 1e-12:
         return 0.0
     return real / float(claimed) if claimed else math.inf

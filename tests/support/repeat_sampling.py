@@ -27,7 +27,7 @@ PASSED, FAILED = 0, 1
 """How pytest ends where tests ran."""
 
 
-def run(words: Sequence[str], seed: str | None = None) -> tuple[int, list[str]]:
+def run_pytest(words: Sequence[str], seed: str | None = None) -> tuple[int, list[str]]:
     """How pytest ended, and the tests that failed."""
     environment = os.environ if seed is None else os.environ | {"DISCREET_TEST_SEED": seed}
     done = subprocess.run([*PYTEST, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -42,7 +42,7 @@ def run(words: Sequence[str], seed: str | None = None) -> tuple[int, list[str]]:
     return done.returncode, failed
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reader.add_argument("--times", type=int, default=50, help="how many runs (default 50)")
     reader.add_argument("--seeds", action="store_true", help="give every run other seeds")
@@ -50,26 +50,26 @@ def main(given: Sequence[str] | None = None) -> int:
     reader.add_argument("--alone", action="store_true", help="run in one process")
     reader.add_argument("--at-once", type=int, default=2, help="how many runs at a time (default 2)")
     reader.add_argument("words", nargs="*", help="further words for pytest, after --")
-    asked = reader.parse_args(given)
-    how = [*(() if asked.alone else PARALLEL), *asked.words]
+    options = reader.parse_args(arguments)
+    how = [*(() if options.alone else PARALLEL), *options.words]
     with TemporaryDirectory(prefix="discreet-") as folder:
-        names = asked.names or Path(folder) / "names.txt"
-        if asked.names is None:
+        names = options.names or Path(folder) / "names.txt"
+        if options.names is None:
             print("a run of all tests, to see which of them sample", flush=True)
-            run([*how, "--sampling-to", str(names)])
+            run_pytest([*how, "--sampling-to", str(names)])
         tests = names.read_text().splitlines()
         files = sorted({test.partition("::")[0] for test in tests})
         print(f"{len(tests)} tests sample, in {len(files)} files", flush=True)
         words = [*how, "--sampling-from", str(names.resolve()), *files]
-        seeds = [str(number) if asked.seeds else None for number in range(1, asked.times + 1)]
-        found: Counter[str] = Counter()
-        with ThreadPoolExecutor(asked.at_once) as pool:
-            for _, failed in pool.map(lambda seed: run(words, seed), seeds):
-                found.update(set(failed))
-    for test, times in found.most_common():
-        print(f"failed in {times} of {asked.times} runs: {test}")
-    print(f"{len(found)} of {len(tests)} tests failed in any of {asked.times} runs")
-    return int(bool(found) and not asked.seeds)
+        seeds = [str(number) if options.seeds else None for number in range(1, options.times + 1)]
+        failure_counts: Counter[str] = Counter()
+        with ThreadPoolExecutor(options.at_once) as pool:
+            for _, failed in pool.map(lambda seed: run_pytest(words, seed), seeds):
+                failure_counts.update(set(failed))
+    for test, times in failure_counts.most_common():
+        print(f"failed in {times} of {options.times} runs: {test}")
+    print(f"{len(failure_counts)} of {len(tests)} tests failed in any of {options.times} runs")
+    return int(bool(failure_counts) and not options.seeds)
 
 
 if __name__ == "__main__":

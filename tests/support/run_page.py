@@ -49,37 +49,37 @@ class Block:
     line: int
 
 
-def blocks(page: str) -> list[Block]:
+def find_blocks(page: str) -> list[Block]:
     """The blocks of a page, in their order; one that is indented would be overlooked, and is refused."""
     if hidden := re.search(r"^[ >]+```", page, re.MULTILINE):
         raise SystemExit(f"a block that is not at the left margin: {hidden[0]!r}")
-    found = []
+    blocks = []
     for fence in FENCE.finditer(page):
         title = TITLE.search(fence[2])
         line = page.count("\n", 0, fence.start()) + 2
-        found.append(Block(fence[1], title and title[1], fence[3], line))
-    return found
+        blocks.append(Block(fence[1], title and title[1], fence[3], line))
+    return blocks
 
 
-def run(page: Path, folder: Path) -> None:
+def run_page(page: Path, folder: Path) -> None:
     """Run what a page shows, and compare what it says is printed."""
     names: dict[str, object] = {"__name__": "__main__"}
-    said = ""
-    for block in blocks(page.read_text(encoding="utf-8")):
+    output = ""
+    for block in find_blocks(page.read_text(encoding="utf-8")):
         if block.language == "text":
-            if block.title != EXAMPLE and said.rstrip() != block.text.rstrip():
-                raise SystemExit(f"{page}, line {block.line}: printed was\n{said}")
+            if block.title != EXAMPLE and output.rstrip() != block.text.rstrip():
+                raise SystemExit(f"{page}, line {block.line}: printed was\n{output}")
         elif block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         else:
-            said = _done(block, page, folder, names)
+            output = _run_block(block, page, folder, names)
 
 
-def _done(block: Block, page: Path, folder: Path, names: dict[str, object]) -> str:
+def _run_block(block: Block, page: Path, folder: Path, names: dict[str, object]) -> str:
     if block.language == "python":
-        return _python(block, page, names)
+        return _run_python(block, page, names)
     if block.language == "sh":
-        return _shell(block, page, folder)
+        return _run_shell(block, page, folder)
     if block.language in {"yaml", "json"}:
         read = yaml.safe_load if block.language == "yaml" else json.loads
         assert read(block.text), f"{page}, line {block.line}: nothing is in it"
@@ -87,7 +87,7 @@ def _done(block: Block, page: Path, folder: Path, names: dict[str, object]) -> s
     raise SystemExit(f"{page}, line {block.line}: nobody runs a block of {block.language or 'no language'}")
 
 
-def _python(block: Block, page: Path, names: dict[str, object]) -> str:
+def _run_python(block: Block, page: Path, names: dict[str, object]) -> str:
     printed = io.StringIO()
     code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
     with redirect_stdout(printed):
@@ -95,30 +95,30 @@ def _python(block: Block, page: Path, names: dict[str, object]) -> str:
     return printed.getvalue()
 
 
-def _shell(block: Block, page: Path, folder: Path) -> str:
+def _run_shell(block: Block, page: Path, folder: Path) -> str:
     """What is left running holds the file it prints to, and not us."""
     expected = int(code[1]) if (code := CODE.search(block.text)) else 0
     printed = folder / ".printed"
     with printed.open("w", encoding="utf-8") as out:
-        told = subprocess.run(
+        process = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", MAKE + block.text], cwd=folder, stdout=out, check=False
         )
-    if told.returncode != expected:
-        raise SystemExit(f"{page}, line {block.line}: ended with {told.returncode}, not {expected}")
+    if process.returncode != expected:
+        raise SystemExit(f"{page}, line {block.line}: ended with {process.returncode}, not {expected}")
     return printed.read_text(encoding="utf-8")
 
 
 def main() -> None:
-    page, folder, *commands = (Path(given).resolve() for given in sys.argv[1:])
+    page, folder, *commands = (Path(argument).resolve() for argument in sys.argv[1:])
     os.chdir(folder)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     sys.path.insert(1, str(ROOT))
     if not commands:
-        run(page, folder)
+        run_page(page, folder)
         return
     os.setsid()
-    with fork_server.stand_in(commands[0]):
-        run(page, folder)
+    with fork_server.stand_in_for_commands(commands[0]):
+        run_page(page, folder)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from support.tls_certificates import Certificate
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenRequest:
     """One request as it came."""
 
     method: str
@@ -38,30 +38,30 @@ Step = Callable[[BaseHTTPRequestHandler], None]
 
 
 @dataclass
-class Scripted:
+class ScriptedService:
     """What each request is answered with, in turn; the last step for all that come after it."""
 
     steps: list[Step] = field(default_factory=list)
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[SeenRequest] = field(default_factory=list)
     address: str = ""
     over: threading.Event = field(default_factory=threading.Event)
 
-    def then(self, *steps: Step) -> Scripted:
+    def then(self, *steps: Step) -> ScriptedService:
         """Do this next."""
         self.steps += steps
         return self
 
-    def asked(self, path: str) -> list[Seen]:
+    def list_requests(self, path: str) -> list[SeenRequest]:
         """The requests whose path ends so."""
         return [one for one in self.seen if one.path.endswith(path)]
 
 
-def reply(document: object, status: int = 200, **headers: str) -> Step:
+def build_reply(document: object, status: int = 200, **headers: str) -> Step:
     """A whole reply of JSON."""
-    return raw(json.dumps(document).encode(), status, **headers)
+    return build_raw_reply(json.dumps(document).encode(), status, **headers)
 
 
-def raw(body: bytes, status: int = 200, announced: int | None = None, **headers: str) -> Step:
+def build_raw_reply(body: bytes, status: int = 200, announced: int | None = None, **headers: str) -> Step:
     """A reply of these bytes, of which more may be announced than come."""
 
     def step(handler: BaseHTTPRequestHandler) -> None:
@@ -75,16 +75,16 @@ def raw(body: bytes, status: int = 200, announced: int | None = None, **headers:
     return step
 
 
-def problem(status: int, kind: str | None = None, detail: object = "one sentence", **headers: str) -> Step:
+def build_problem(status: int, kind: str | None = None, detail: object = "one sentence", **headers: str) -> Step:
     """A refusal."""
-    return reply({"title": "a title", "status": status, "detail": detail, "kind": kind}, status, **headers)
+    return build_reply({"title": "a title", "status": status, "detail": detail, "kind": kind}, status, **headers)
 
 
-def drop(_: BaseHTTPRequestHandler) -> None:
+def drop_connection(_: BaseHTTPRequestHandler) -> None:
     """The connection ends without a reply."""
 
 
-def broken_chunk(handler: BaseHTTPRequestHandler) -> None:
+def send_broken_chunk(handler: BaseHTTPRequestHandler) -> None:
     """A chunked reply that ends in the middle."""
     handler.send_response(200)
     handler.send_header("Transfer-Encoding", "chunked")
@@ -92,7 +92,7 @@ def broken_chunk(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b'10\r\n{"question":')
 
 
-def huge(handler: BaseHTTPRequestHandler) -> None:
+def send_huge_reply(handler: BaseHTTPRequestHandler) -> None:
     """A reply of 80 MB, unless nobody reads it to the end."""
     handler.send_response(200)
     handler.end_headers()
@@ -104,17 +104,17 @@ def huge(handler: BaseHTTPRequestHandler) -> None:
 
 
 @contextmanager
-def scripted(certificate: Certificate | None = None) -> Iterator[Scripted]:
+def run_scripted_service(certificate: Certificate | None = None) -> Iterator[ScriptedService]:
     """Run it in a thread; with a certificate, under TLS."""
-    script = Scripted()
+    script = ScriptedService()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            told = {name.lower(): value for name, value in self.headers.items()}
-            script.seen.append(Seen(self.command, self.path, told, body))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            script.seen.append(SeenRequest(self.command, self.path, headers, body))
             self.close_connection = True
             step = script.steps.pop(0) if len(script.steps) > 1 else script.steps[0]
             step(self)

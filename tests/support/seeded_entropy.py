@@ -111,7 +111,7 @@ class Seeding:
     def turn_to(self, name: str | None) -> None:
         """All draws follow from a name from now on; without one, they are the system's."""
         if board := self.owned:
-            seed = NO_SEED if name is None else seed_of(name)
+            seed = NO_SEED if name is None else compute_seed(name)
             board.write(seed, 1, b"\0")
             followed.switch(stream_of(seed, 0))
             self.seeded, self.offences = name is not None, []
@@ -131,7 +131,7 @@ class Seeding:
             return
         seed, _, sampled = board.read()
         stream, states = followed.stream, _library_states()
-        own = seed_of(name)
+        own = compute_seed(name)
         board.write(own, 1, b"\0")
         followed.switch(stream_of(own, 0))
         _seed_libraries(own)
@@ -153,7 +153,7 @@ class Seeding:
 seeding = Seeding()
 
 
-def seed_of(name: str) -> bytes:
+def compute_seed(name: str) -> bytes:
     """The seed of a test, or of what is made once."""
     return hashlib.sha256(f"{os.environ.get(SESSION_SEED, '')}\n{name}".encode()).hexdigest().encode()
 
@@ -163,12 +163,12 @@ def cache(make: Callable[Given, Made]) -> Callable[Given, Made]:
 
     @functools.cache
     @functools.wraps(make)
-    def made(*args: Given.args, **kwargs: Given.kwargs) -> Made:
-        told = [repr(one) for one in (*args, *kwargs.values()) if isinstance(one, str | int | float)]
-        with seeding.apart(" ".join([make.__module__, make.__qualname__, *told])):
+    def draw_and_cache(*args: Given.args, **kwargs: Given.kwargs) -> Made:
+        key_parts = [repr(one) for one in (*args, *kwargs.values()) if isinstance(one, str | int | float)]
+        with seeding.apart(" ".join([make.__module__, make.__qualname__, *key_parts])):
             return make(*args, **kwargs)
 
-    return made
+    return draw_and_cache
 
 
 def _seed_libraries(seed: bytes) -> None:
@@ -186,19 +186,19 @@ def _restore_libraries(states: tuple[Any, Any]) -> None:
     np.random.set_state(states[1])
 
 
-def name_of(item: pytest.Item) -> str:
+def get_item_name(item: pytest.Item) -> str:
     """A test's name, whoever runs it: without the group that pytest-xdist adds."""
     group = item.get_closest_marker("xdist_group")
     return item.nodeid.removesuffix(f"@{group.args[0]}") if group and group.args else item.nodeid
 
 
-def place_free(name: str) -> str:
+def strip_place(name: str) -> str:
     """The name without its file's folder, so that a test that moves draws as before; no two test files share a name."""
     file, colons, test = name.partition("::")
     return f"tests/{Path(file).name}{colons}{test}" if file.endswith(".py") else name
 
 
-def wrong_with(marker: pytest.Mark, docstring: str) -> str | None:
+def find_marker_fault(marker: pytest.Mark, docstring: str) -> str | None:
     """What a marker lacks, if anything."""
     if marker.kwargs == {"generator": True} and not marker.args:
         return None
@@ -210,7 +210,7 @@ def wrong_with(marker: pytest.Mark, docstring: str) -> str | None:
     return None if f"{failure:g}" in docstring else f"its docstring must state the probability, {failure:g}"
 
 
-def unfollowing(args: object, environment: Mapping[str, str]) -> str | None:
+def explain_unfollowing(args: object, environment: Mapping[str, str]) -> str | None:
     """Why a process that is started so would not follow, if it would not."""
     launched = LAUNCHER in environment.get("PYTHONPATH", "").split(os.pathsep)
     if environment.get(BOARD) != os.environ.get(BOARD) or not launched:
@@ -230,14 +230,14 @@ def _guard_processes() -> None:
     start = subprocess.Popen.__init__
 
     @functools.wraps(start)
-    def guarded(self: Any, args: Any, *more: Any, **named: Any) -> None:
+    def start_guarded(self: Any, args: Any, *args_more: Any, **named: Any) -> None:
         environment = named.get("env")
-        why = unfollowing(args, os.environ if environment is None else environment)
+        why = explain_unfollowing(args, os.environ if environment is None else environment)
         if why and seeding.seeded:
             seeding.refuse(f"a process would draw from the system's generator: {why}")
-        start(self, args, *more, **named)
+        start(self, args, *args_more, **named)
 
-    subprocess.Popen.__init__ = guarded  # type: ignore[method-assign]
+    subprocess.Popen.__init__ = start_guarded  # type: ignore[method-assign]
 
 
 def _guard_opendp() -> bool:
@@ -248,12 +248,12 @@ def _guard_opendp() -> bool:
     invoke = measurement.__call__
 
     @functools.wraps(invoke)
-    def guarded(self: Any, *given: Any, **named: Any) -> Any:
+    def invoke_guarded(self: Any, *args: Any, **named: Any) -> Any:
         if not seeding.libraries:
             seeding.refuse(f"OpenDP draws from the system's generator: mark the test with {MARKER}(failure=...)")
-        return invoke(self, *given, **named)
+        return invoke(self, *args, **named)
 
-    measurement.__call__ = guarded
+    measurement.__call__ = invoke_guarded
     return True
 
 
@@ -267,7 +267,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARKER}(failure, generator): may draw from the system's generator")
     config.option.randomly_reset_seed = False  # pytest-randomly shuffles; its seed is another in every run
     if config.getoption("sampling_to") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Told(Path(config.getoption("sampling_to"))))
+        config.pluginmanager.register(FailureReport(Path(config.getoption("sampling_to"))))
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         seeding.start()
         config.add_cleanup(seeding.stop)
@@ -278,8 +278,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if named := config.getoption("sampling_from"):
         wanted = set(Path(named).read_text().splitlines())
-        left = [item for item in items if name_of(item) not in wanted]
-        items[:] = [item for item in items if name_of(item) in wanted]
+        left = [item for item in items if get_item_name(item) not in wanted]
+        items[:] = [item for item in items if get_item_name(item) in wanted]
         config.hook.pytest_deselected(items=left)
 
 
@@ -293,7 +293,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     _guard_opendp()
     marker = item.get_closest_marker(MARKER)
     seeding.libraries = marker is not None
-    seeding.turn_to(None if marker and "generator" in marker.kwargs else place_free(name_of(item)))
+    seeding.turn_to(None if marker and "generator" in marker.kwargs else strip_place(get_item_name(item)))
     try:
         return (yield)
     finally:
@@ -305,18 +305,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_setup(item: pytest.Item) -> None:
     docstring = getattr(getattr(item, "function", None), "__doc__", None) or ""
     for marker in item.iter_markers(MARKER):
-        if why := wrong_with(marker, docstring):
+        if why := find_marker_fault(marker, docstring):
             pytest.fail(why, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    told = yield
+    result = yield
     if _guard_opendp() and not seeding.libraries:
         seeding.offences.append(f"OpenDP was imported: import it with the module, or mark the test with {MARKER}")
     if seeding.offences:
         pytest.fail("\n".join(seeding.offences), pytrace=False)
-    return told
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -325,7 +325,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         if seeding.sampled or item.get_closest_marker(MARKER):
-            item.user_properties.append((SAMPLED_BY, name_of(item)))
+            item.user_properties.append((SAMPLED_BY, get_item_name(item)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -334,11 +334,11 @@ def pytest_fixture_setup(
 ) -> Generator[None, object, object]:
     if fixturedef.scope == "function":
         return (yield)
-    with seeding.apart(f"{place_free(fixturedef.baseid)} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+    with seeding.apart(f"{strip_place(fixturedef.baseid)} {fixturedef.argname} {getattr(request, 'param_index', 0)}"):
         return (yield)
 
 
-class Told:
+class FailureReport:
     """Writes which tests sampled."""
 
     def __init__(self, file: Path) -> None:

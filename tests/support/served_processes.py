@@ -28,16 +28,16 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Supervised:
+class SupervisedService:
     """A service that runs: what it printed when it was ready, its supervisor, and its log."""
 
-    told: dict[str, Any]
+    announcement: dict[str, Any]
     process: fork_server.Program | subprocess.Popen[bytes]
     log: Path
 
     @property
     def address(self) -> str:
-        return str(self.told["address"])
+        return str(self.announcement["address"])
 
     @property
     def port(self) -> int:
@@ -59,32 +59,32 @@ class Supervised:
 
 
 @contextmanager
-def supervised(folder: Path, *words: object, within: Sequence[str] = ()) -> Iterator[Supervised]:
+def start_service(folder: Path, *words: object, within: Sequence[str] = ()) -> Iterator[SupervisedService]:
     """Run `discreet serve` until it is ready, `within` another command; whatever happens, nothing of it runs on."""
-    with starting(folder, "--json", *words, within=within) as (process, said, log):
-        first = "".join(_until(said.readline, "}\n"))
+    with start_process(folder, "--json", *words, within=within) as (process, stdout, log):
+        first = "".join(_read_until(stdout.readline, "}\n"))
         assert '"address"' in first, log.read_text()
-        yield Supervised(json.loads(first), process, log)
+        yield SupervisedService(json.loads(first), process, log)
 
 
 @contextmanager
-def starting(
+def start_process(
     folder: Path, *words: object, within: Sequence[str] = ()
 ) -> Iterator[tuple[fork_server.Program | subprocess.Popen[bytes], TextIO, Path]]:
     """The same from its first moment: the process, what it prints, and its log."""
     log = folder / "log"
     with log.open("w") as lines:
-        process, out = _started(["-m", "discreet", "serve", *map(str, words)], within, lines.fileno())
-    with out as said:
+        process, out = _start(["-m", "discreet", "serve", *map(str, words)], within, lines.fileno())
+    with out as stdout:
         try:
-            yield process, said, log
+            yield process, stdout, log
         finally:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGTERM)
             process.wait(LONG)
 
 
-def _started(
+def _start(
     words: Sequence[str], within: Sequence[str], log: int
 ) -> tuple[fork_server.Program | subprocess.Popen[bytes], TextIO]:
     """A supervisor and what it prints; one that runs within another command cannot be forked."""
@@ -95,13 +95,13 @@ def _started(
             return subprocess.Popen(command, stdout=write, stderr=log, start_new_session=True), os.fdopen(read)
         with Path(os.devnull).open() as nothing:
             return fork_server.Program(
-                fork_server.shared(), words, os.environ, nothing.fileno(), write, log
+                fork_server.start_shared_server(), words, os.environ, nothing.fileno(), write, log
             ), os.fdopen(read)
     finally:
         os.close(write)
 
 
-def _until(read: Callable[[], str], last: str) -> Iterator[str]:
+def _read_until(read: Callable[[], str], last: str) -> Iterator[str]:
     """Lines up to and with the last, or to the end."""
     for line in iter(read, ""):
         yield line
@@ -109,16 +109,16 @@ def _until(read: Callable[[], str], last: str) -> Iterator[str]:
             return
 
 
-def eventually(look: Callable[[], Found]) -> Found:
+def wait_for(look: Callable[[], Found]) -> Found:
     """What is looked for, as soon as it is there."""
     for _ in range(LONG * 10):
-        if found := look():
-            return found
+        if result := look():
+            return result
         time.sleep(0.1)
     raise AssertionError("it has not happened")
 
 
-def runs(process: int) -> bool:
+def is_running(process: int) -> bool:
     """Whether a process is there."""
     try:
         os.kill(process, 0)
@@ -127,12 +127,12 @@ def runs(process: int) -> bool:
     return True
 
 
-def children_of(process: int) -> list[int]:
+def list_children(process: int) -> list[int]:
     """The processes below one, the first that was started first."""
     return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def token(config: Path, analyst: str = "ann", role: str = "custodian") -> str:
+def create_service_token(config: Path, analyst: str = "ann", role: str = "custodian") -> str:
     """A token of a service."""
     with Store.open(read_config(config).store) as store:
         return create_token(store, analyst, role)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet import Client
-from support.scripted_service import Scripted
+from support.scripted_service import ScriptedService
 
 TOKEN = "dsc_" + "s3cr3t" * 7
 QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
@@ -69,6 +69,6 @@ PREVIEW = {
 ABOUT = {"name": "registry", "schema": {"name": "registry", "columns": {}}, "deadline": 0.01, "jobs": True}
 
 
-def client(service: Scripted, **more: Any) -> Client:
+def build_client(service: ScriptedService, **options: Any) -> Client:
     """A client that does not wait long between two requests."""
-    return Client(service.address, TOKEN, "registry", **{"pause": 0.001} | more)
+    return Client(service.address, TOKEN, "registry", **{"pause": 0.001} | options)

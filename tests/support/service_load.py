@@ -21,7 +21,7 @@ from discreet.schema import load_schema
 from discreet.service.config import read_config
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token
-from support.served_processes import LONG, Supervised, eventually, runs
+from support.served_processes import LONG, SupervisedService, is_running, wait_for
 
 EPSILON = Fraction(1, 100)
 SCHEMA = """\
@@ -42,7 +42,7 @@ def write_table(folder: Path, name: str, rows: int = ROWS) -> None:
     (folder / f"{name}.csv").write_text("number\n" + "9999\n" * rows)
 
 
-def data_set(folder: Path, name: str, cap: object = 1000, neighbors: str = "add-remove") -> Path:
+def write_data_set(folder: Path, name: str, cap: object = 1000, neighbors: str = "add-remove") -> Path:
     """A registered data set; its schema's file."""
     schema = folder / f"{name}.yaml"
     schema.write_text(SCHEMA.format(name=name, cap=cap, neighbors=neighbors))
@@ -51,7 +51,7 @@ def data_set(folder: Path, name: str, cap: object = 1000, neighbors: str = "add-
     return schema
 
 
-def configured(folder: Path, datasets: Collection[str], **keys: object) -> Path:
+def write_config(folder: Path, datasets: Collection[str], **keys: object) -> Path:
     """A configuration on a free port, without padding unless it is told; after a data set's name its keys may come."""
     limits = "{rate: 100000, burst: 100000, together: 100000, previews: 100000}"
     said = {"port": 0, "padding": "no", "limits": limits} | keys
@@ -169,13 +169,13 @@ class Load:
     def wait_for(self, more: int) -> None:
         """Until so many more are answered, or every question is decided."""
         enough = len(self.answers) + more
-        eventually(lambda: self.wrong or len(self.answers) >= enough or not self._asking)
+        wait_for(lambda: self.wrong or len(self.answers) >= enough or not self._asking)
         assert self.wrong == [], self.wrong
 
     def wait_for_refusals(self, more: int) -> None:
         """Until so many more are refused for now."""
         enough = len(self.unavailable) + more
-        eventually(lambda: self.wrong or len(self.unavailable) >= enough)
+        wait_for(lambda: self.wrong or len(self.unavailable) >= enough)
         assert self.wrong == [], self.wrong
 
     @property
@@ -255,7 +255,7 @@ def ended(line: Line, job: str) -> dict[str, Any]:
         told = line.must("GET", f"/v1/jobs/{job}").document
         return told if told["state"] in {"done", "failed"} else {}
 
-    return eventually(look)
+    return wait_for(look)
 
 
 def answered_by(line: Line, job: str) -> Reply:
@@ -265,27 +265,27 @@ def answered_by(line: Line, job: str) -> Reply:
     return line.must("GET", f"/v1/datasets/{told['dataset']}/answers/{told['answer']}")
 
 
-def workers(served: Supervised) -> list[int]:
+def workers(served: SupervisedService) -> list[int]:
     """The workers that run now."""
-    return [one["process"] for one in served.events("started", "worker") if runs(one["process"])]
+    return [one["process"] for one in served.events("started", "worker") if is_running(one["process"])]
 
 
-def runner(served: Supervised) -> int:
+def runner(served: SupervisedService) -> int:
     """The process that runs jobs now."""
-    return eventually(
-        lambda: next((one["process"] for one in served.events("started", "runner") if runs(one["process"])), 0)
+    return wait_for(
+        lambda: next((one["process"] for one in served.events("started", "runner") if is_running(one["process"])), 0)
     )
 
 
-def well(served: Supervised, count: int) -> None:
+def well(served: SupervisedService, count: int) -> None:
     """Wait until so many workers run, and the service says that it is well."""
-    eventually(lambda: len(workers(served)) == count)
+    wait_for(lambda: len(workers(served)) == count)
     with closing(Line(served.port)) as line:
-        eventually(lambda: (reply := line.send("GET", "/health")) is not None and reply.status == 200)
+        wait_for(lambda: (reply := line.send("GET", "/health")) is not None and reply.status == 200)
 
 
 @contextmanager
-def spread(served: Supervised, token: str, each: int) -> Iterator[list[Line]]:
+def spread(served: SupervisedService, token: str, each: int) -> Iterator[list[Line]]:
     """So many open lines to each worker: the others are stopped while its own are opened."""
     running = workers(served)
     with ExitStack() as stack:

@@ -55,7 +55,7 @@ from discreet.schema import Budget, Column, PublishedStatistic, Schema
 from discreet.sdc.methods.partition import Distinct
 from discreet.untrusted import copy_exact_number, copy_list, copy_tree, copy_value
 from support import temporary_folders
-from support.hostile_values import Hostile, Log, subclass
+from support.hostile_values import HostileFactory, Log, build_hostile_subclass
 
 SECRET = "tuberculosis"
 ILLS = (SECRET, "influenza", "measles", "asthma")
@@ -90,9 +90,9 @@ def ward() -> Iterator[Custodian]:
 
 
 @pytest.fixture
-def hostile(monkeypatch: pytest.MonkeyPatch) -> Hostile:
+def hostile(monkeypatch: pytest.MonkeyPatch) -> HostileFactory:
     """Its log counts every call from the moment that rows are read on."""
-    made = Hostile()
+    made = HostileFactory()
 
     def armed(own: Callable[..., Any]) -> Callable[..., Any]:
         def drawing(*given: Any) -> Any:
@@ -108,7 +108,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch) -> Hostile:
 
 def untold(log: Log) -> bool:
     """Whether rows were read, no call was made since, and no call was ever given a secret."""
-    return log.armed and not log.late and not any(type(one) is str and one == SECRET for one in log.seen)
+    return log.armed and not log.late_calls and not any(type(one) is str and one == SECRET for one in log.seen_values)
 
 
 ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
@@ -117,47 +117,81 @@ AGE = "SELECT age FROM ward FOR UNIT 'p1'"
 COUNT = "SELECT COUNT(*) FROM ward WHERE age > 20"
 GROUPED = "SELECT stage, COUNT(*) FROM ward GROUP BY stage"
 WEIGHTS = {"influenza": 3, "measles": Fraction(1, 2), "asthma": 0.5, "tuberculosis": 1}
-ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
-    "SQL": lambda h: {"question": h.of(COUNT), "epsilon": 1},
-    "epsilon as a fraction": lambda h: {"question": COUNT, "epsilon": h.of(Fraction(1, 3))},
-    "epsilon as a float": lambda h: {"question": COUNT, "epsilon": h.of(0.25)},
-    "epsilon as a decimal": lambda h: {"question": COUNT, "epsilon": h.of(Decimal("0.5"))},
-    "epsilon of numpy": lambda h: {"question": COUNT, "epsilon": h.of(np.float64(0.75))},
-    "epsilon and delta": lambda h: {"question": COUNT, "epsilon": h.of(2), "delta": h.of(Decimal("1e-9"))},
-    "a noise scale": lambda h: {"question": COUNT, "noise_scale": h.of(Fraction(7, 2))},
-    "an accuracy": lambda h: {"question": COUNT, "accuracy": h.of("±50 at 95%")},
-    "rows and a model": lambda h: {"question": COUNT, "epsilon": 3, "rows": h.of(20), "model": h.of("dp")},
-    "an interval": lambda h: {"question": "SELECT MEDIAN(age) FROM ward", "epsilon": 3, "interval": h.of(1)},
-    "an analyst and a key": lambda h: {"question": COUNT, "epsilon": 4, "analyst": h.of("ann"), "key": h.of("k1")},
-    "fresh": lambda h: {"question": COUNT, "epsilon": 4, "fresh": h.of(1)},
-    "a prior as text": lambda h: {"question": COUNT, "epsilon": 1, "prior": h.of("normal(20, 5)"), "fresh": True},
-    "a prior of one as text": lambda h: {"question": AGE, "epsilon": 1, "prior": h.of("normal(20, 5)")},
-    "weights in a dictionary": lambda h: {"question": ONE, "epsilon": 1, "prior": h.of(WEIGHTS)},
-    "weights in a mapping": lambda h: {"question": ONE, "epsilon": 1, "prior": h.mapping(WEIGHTS), "fresh": True},
+ANSWERS: dict[str, Callable[[HostileFactory], dict[str, Any]]] = {
+    "SQL": lambda h: {"question": h.copy_as_hostile(COUNT), "epsilon": 1},
+    "epsilon as a fraction": lambda h: {"question": COUNT, "epsilon": h.copy_as_hostile(Fraction(1, 3))},
+    "epsilon as a float": lambda h: {"question": COUNT, "epsilon": h.copy_as_hostile(0.25)},
+    "epsilon as a decimal": lambda h: {"question": COUNT, "epsilon": h.copy_as_hostile(Decimal("0.5"))},
+    "epsilon of numpy": lambda h: {"question": COUNT, "epsilon": h.copy_as_hostile(np.float64(0.75))},
+    "epsilon and delta": lambda h: {
+        "question": COUNT,
+        "epsilon": h.copy_as_hostile(2),
+        "delta": h.copy_as_hostile(Decimal("1e-9")),
+    },
+    "a noise scale": lambda h: {"question": COUNT, "noise_scale": h.copy_as_hostile(Fraction(7, 2))},
+    "an accuracy": lambda h: {"question": COUNT, "accuracy": h.copy_as_hostile("±50 at 95%")},
+    "rows and a model": lambda h: {
+        "question": COUNT,
+        "epsilon": 3,
+        "rows": h.copy_as_hostile(20),
+        "model": h.copy_as_hostile("dp"),
+    },
+    "an interval": lambda h: {
+        "question": "SELECT MEDIAN(age) FROM ward",
+        "epsilon": 3,
+        "interval": h.copy_as_hostile(1),
+    },
+    "an analyst and a key": lambda h: {
+        "question": COUNT,
+        "epsilon": 4,
+        "analyst": h.copy_as_hostile("ann"),
+        "key": h.copy_as_hostile("k1"),
+    },
+    "fresh": lambda h: {"question": COUNT, "epsilon": 4, "fresh": h.copy_as_hostile(1)},
+    "a prior as text": lambda h: {
+        "question": COUNT,
+        "epsilon": 1,
+        "prior": h.copy_as_hostile("normal(20, 5)"),
+        "fresh": True,
+    },
+    "a prior of one as text": lambda h: {"question": AGE, "epsilon": 1, "prior": h.copy_as_hostile("normal(20, 5)")},
+    "weights in a dictionary": lambda h: {"question": ONE, "epsilon": 1, "prior": h.copy_as_hostile(WEIGHTS)},
+    "weights in a mapping": lambda h: {"question": ONE, "epsilon": 1, "prior": h.build_mapping(WEIGHTS), "fresh": True},
     "weights of numpy's texts": lambda h: {
         "question": ONE,
         "epsilon": 2,
-        "prior": {h.of(np.str_(name)): h.of(np.int64(1)) for name in ILLS},
+        "prior": {h.copy_as_hostile(np.str_(name)): h.copy_as_hostile(np.int64(1)) for name in ILLS},
     },
-    "a Prior of names": lambda h: {"question": ONE, "epsilon": 3, "prior": Prior.weights(h.of(WEIGHTS))},
+    "a Prior of names": lambda h: {"question": ONE, "epsilon": 3, "prior": Prior.weights(h.copy_as_hostile(WEIGHTS))},
     "a Prior of dates": lambda h: {
         "question": "SELECT admitted FROM ward FOR UNIT 'p1'",
         "epsilon": 1,
-        "prior": Prior.weights({h.of(date(2020, 2, 3)): 1, h.of(date(2020, 5, 5)): h.of(2)}),
+        "prior": Prior.weights(
+            {h.copy_as_hostile(date(2020, 2, 3)): 1, h.copy_as_hostile(date(2020, 5, 5)): h.copy_as_hostile(2)}
+        ),
     },
     "a Prior made by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": by_hand(h)},
     "a Prior changed by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": changed(h), "fresh": True},
     "a Prior of numbers": lambda h: {
         "question": AGE,
         "epsilon": 3,
-        "prior": Prior(h.array([1, 2, 1]), h.array([0, 1, 2]), Grid(h.of(Fraction(20)), h.of(Fraction(5))), None),
+        "prior": Prior(
+            h.build_array([1, 2, 1]),
+            h.build_array([0, 1, 2]),
+            Grid(h.copy_as_hostile(Fraction(20)), h.copy_as_hostile(Fraction(5))),
+            None,
+        ),
     },
-    "a distance by its name": lambda h: {"question": ONE, "epsilon": 5, "distance": h.of("nominal")},
-    "a taxonomy": lambda h: {"question": ONE, "epsilon": 6, "distance": Distance.semantic(Taxonomy.of(h.of(PARENTS)))},
+    "a distance by its name": lambda h: {"question": ONE, "epsilon": 5, "distance": h.copy_as_hostile("nominal")},
+    "a taxonomy": lambda h: {
+        "question": ONE,
+        "epsilon": 6,
+        "distance": Distance.semantic(Taxonomy.of(h.copy_as_hostile(PARENTS))),
+    },
     "a taxonomy of a mapping": lambda h: {
         "question": ONE,
         "epsilon": 7,
-        "distance": Distance.semantic(Taxonomy.of(h.mapping(PARENTS))),
+        "distance": Distance.semantic(Taxonomy.of(h.build_mapping(PARENTS))),
     },
     "a taxonomy made by hand": lambda h: {
         "question": ONE,
@@ -167,73 +201,81 @@ ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
     "a flat taxonomy": lambda h: {
         "question": ONE,
         "epsilon": 9,
-        "distance": Distance.semantic(Taxonomy.flat(h.of(list(ILLS)), h.of("any"))),
+        "distance": Distance.semantic(Taxonomy.flat(h.copy_as_hostile(list(ILLS)), h.copy_as_hostile("any"))),
     },
     "a semantic distance changed by hand": lambda h: {"question": ONE, "epsilon": 10, "distance": tampered(h)},
     "an ordinal distance": lambda h: {
         "question": STAGE,
         "epsilon": 11,
-        "distance": Distance.ordinal(h.of(["late", "middle", "early"])),
+        "distance": Distance.ordinal(h.copy_as_hostile(["late", "middle", "early"])),
     },
     "a continuous distance": lambda h: {
         "question": "SELECT MEDIAN(age) FROM ward",
         "epsilon": 12,
-        "distance": h.of("continuous"),
-        "prior": h.of("uniform(0, 99)"),
+        "distance": h.copy_as_hostile("continuous"),
+        "prior": h.copy_as_hostile("uniform(0, 99)"),
     },
     "constraints as text": lambda h: {
         "question": GROUPED,
         "epsilon": 1,
-        "constraints": h.of(["total = 30", "each <= 30", "rising"]),
+        "constraints": h.copy_as_hostile(["total = 30", "each <= 30", "rising"]),
     },
     "constraints": lambda h: {
         "question": GROUPED,
         "epsilon": 2,
         "constraints": h.kinds[list](
             [
-                total(h.of(30)),
-                at_least(h.of([0, 0, 0, 0])),
-                at_most(h.of(40), h.of([0, 1, 2])),
-                fixed(h.of(0), h.of([0])),
+                total(h.copy_as_hostile(30)),
+                at_least(h.copy_as_hostile([0, 0, 0, 0])),
+                at_most(h.copy_as_hostile(40), h.copy_as_hostile([0, 1, 2])),
+                fixed(h.copy_as_hostile(0), h.copy_as_hostile([0])),
             ]
         ),
     },
     "a linear constraint": lambda h: {
         "question": GROUPED,
         "epsilon": 3,
-        "constraints": [linear(h.array([1, 1, 1, 1]).reshape(4, 1), h.of([30]))],
+        "constraints": [linear(h.build_array([1, 1, 1, 1]).reshape(4, 1), h.copy_as_hostile([30]))],
     },
     "a ready-made query": lambda h: {"question": relabelled(h), "epsilon": 1},
 }
 
 
-def by_hand(h: Hostile) -> Prior:
-    return Prior(h.array([1, 2, 3, 4]), h.array([0, 1, 2, 3]), None, h.of(ILLS))
+def by_hand(h: HostileFactory) -> Prior:
+    return Prior(h.build_array([1, 2, 3, 4]), h.build_array([0, 1, 2, 3]), None, h.copy_as_hostile(ILLS))
 
 
-def changed(h: Hostile) -> Prior:
+def changed(h: HostileFactory) -> Prior:
     """The same, after the values and what was computed from them were replaced."""
     prior = Prior.weights(WEIGHTS)
-    for name, value in (("values", h.of(ILLS)), ("support", h.of(ILLS)), ("mass", h.array([1, 2, 3, 4]))):
+    for name, value in (
+        ("values", h.copy_as_hostile(ILLS)),
+        ("support", h.copy_as_hostile(ILLS)),
+        ("mass", h.build_array([1, 2, 3, 4])),
+    ):
         prior.__dict__[name] = value
     return prior
 
 
-def taxonomy_by_hand(h: Hostile) -> Taxonomy:
+def taxonomy_by_hand(h: HostileFactory) -> Taxonomy:
     plain = Taxonomy.of(PARENTS)
-    return Taxonomy(h.mapping({name: tuple(ups) for name, ups in plain.ancestors.items()}), h.of(plain.root))
+    return Taxonomy(
+        h.build_mapping({name: tuple(ups) for name, ups in plain.ancestors.items()}), h.copy_as_hostile(plain.root)
+    )
 
 
-def tampered(h: Hostile) -> Distance:
+def tampered(h: HostileFactory) -> Distance:
     made = Distance.semantic(Taxonomy.of(PARENTS))
     ancestors = made.taxonomy.ancestors  # type: ignore[attr-defined]
-    object.__setattr__(made.taxonomy, "ancestors", h.mapping({name: tuple(ups) for name, ups in ancestors.items()}))  # type: ignore[attr-defined]
+    object.__setattr__(
+        made.taxonomy, "ancestors", h.build_mapping({name: tuple(ups) for name, ups in ancestors.items()})
+    )  # type: ignore[attr-defined]
     return made
 
 
-def relabelled(h: Hostile) -> Query:
+def relabelled(h: HostileFactory) -> Query:
     """A query whose fields are as they were, of builtin types; hostile ones are refused, as another test shows."""
-    return parse_sql(h.of(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), ward_schema())
+    return parse_sql(h.copy_as_hostile(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), ward_schema())
 
 
 def ward_schema() -> Schema:
@@ -244,31 +286,38 @@ def ward_schema() -> Schema:
 
 @pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
 def test_no_code_of_a_caller_runs_once_rows_are_read(
-    given: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
+    given: Callable[[HostileFactory], dict[str, Any]], ward: Custodian, hostile: HostileFactory
 ) -> None:
     answer = ward.answer(**({"fresh": True} | given(hostile)))
     answer.to_json()
     str(answer)
-    assert untold(hostile.log), (hostile.log.armed, hostile.log.late[:3])
+    assert untold(hostile.log), (hostile.log.armed, hostile.log.late_calls[:3])
 
 
 @pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
-def test_previews_take_the_same(given: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile) -> None:
+def test_previews_take_the_same(
+    given: Callable[[HostileFactory], dict[str, Any]], ward: Custodian, hostile: HostileFactory
+) -> None:
     asked = {name: value for name, value in given(hostile).items() if name not in ("constraints", "key", "fresh")}
     assert ward.preview(**asked).question
 
 
-def test_no_code_of_a_caller_runs_in_a_session(ward: Custodian, hostile: Hostile) -> None:
-    with ward.session(hostile.of(Fraction(20)), hostile.of(0.5), hostile.of("ann"), hostile.of("s1")) as session:
-        session.answer(hostile.of(COUNT), hostile.of(400)).to_json()
-    assert untold(hostile.log), hostile.log.late[:3]
+def test_no_code_of_a_caller_runs_in_a_session(ward: Custodian, hostile: HostileFactory) -> None:
+    with ward.session(
+        hostile.copy_as_hostile(Fraction(20)),
+        hostile.copy_as_hostile(0.5),
+        hostile.copy_as_hostile("ann"),
+        hostile.copy_as_hostile("s1"),
+    ) as session:
+        session.answer(hostile.copy_as_hostile(COUNT), hostile.copy_as_hostile(400)).to_json()
+    assert untold(hostile.log), hostile.log.late_calls[:3]
 
 
 def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) -> None:
     """Also one that hides behind another `__class__`."""
     log = Log()
     prior, tree = Prior.weights(WEIGHTS), Taxonomy.of(PARENTS)
-    mine = {kind: remade(subclass(kind, log), own) for kind, own in VALUES(prior, tree).items()}
+    mine = {kind: remade(build_hostile_subclass(kind, log), own) for kind, own in VALUES(prior, tree).items()}
     before = ward.budget()
     doors: list[Callable[[], object]] = [
         lambda: ward.answer(ONE, 1, prior=mine[Prior]),
@@ -357,33 +406,90 @@ def remade(kind: type, own: Any) -> Any:
     return made
 
 
-def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
+def test_mechanisms_hand_the_truth_to_nobody(hostile: HostileFactory) -> None:
     """All that they are made from is copied when they are made; scores and entropy are the custodian's own."""
     h = hostile
-    weights, tree = Prior.weights(h.of(WEIGHTS)), Taxonomy.of(h.of(PARENTS))
-    pairs = Prior.independent([weights, Prior.uniform(h.of(0), h.of(9))], [h.of(("asthma", 3))])
-    both = Distance.product(h.kinds[list]([Distance.semantic(tree), Distance.continuous()]), h.of([1, Fraction(1, 81)]))
+    weights, tree = Prior.weights(h.copy_as_hostile(WEIGHTS)), Taxonomy.of(h.copy_as_hostile(PARENTS))
+    pairs = Prior.independent(
+        [weights, Prior.uniform(h.copy_as_hostile(0), h.copy_as_hostile(9))], [h.copy_as_hostile(("asthma", 3))]
+    )
+    both = Distance.product(
+        h.kinds[list]([Distance.semantic(tree), Distance.continuous()]), h.copy_as_hostile([1, Fraction(1, 81)])
+    )
     made: list[tuple[Any, object]] = [
-        (Refinement.of(weights, h.of(1), distance=Distance.semantic(tree)), SECRET),
-        (Refinement.of(weights, h.of(0.5), h.of("individual"), h.of("replace-one"), h.of("nominal")), SECRET),
-        (Refinement.of(weights, h.of(Fraction(1)), distance=Distance.ordinal(h.of(list(ILLS)))), SECRET),
-        (Refinement.of(by_hand(h), 1, up=h.of(Fraction(3, 2))), SECRET),
+        (Refinement.of(weights, h.copy_as_hostile(1), distance=Distance.semantic(tree)), SECRET),
+        (
+            Refinement.of(
+                weights,
+                h.copy_as_hostile(0.5),
+                h.copy_as_hostile("individual"),
+                h.copy_as_hostile("replace-one"),
+                h.copy_as_hostile("nominal"),
+            ),
+            SECRET,
+        ),
+        (
+            Refinement.of(
+                weights, h.copy_as_hostile(Fraction(1)), distance=Distance.ordinal(h.copy_as_hostile(list(ILLS)))
+            ),
+            SECRET,
+        ),
+        (Refinement.of(by_hand(h), 1, up=h.copy_as_hostile(Fraction(3, 2))), SECRET),
         (Refinement.of(changed(h), 1), SECRET),
         (Refinement.of(weights, 1, distance=tampered(h)), SECRET),
-        (Refinement.of(pairs, h.of(2), distance=both), (SECRET, 4)),
-        (Refinement.of(Prior.uniform(h.of(0), h.of(9.0), h.of(Decimal("0.5"))), h.of(1)), 4),
-        (Exponential.of(h.of(1), h.of(1), weights, h.of(1)), dict.fromkeys(ILLS, 3)),
-        (PermuteAndFlip.of(h.of(1), h.of(Fraction(1)), step=h.of(0.5)), [1, 2, 3]),
-        (Quantile.of(h.of(0.5), h.of(0), h.of(99), h.of(1), h.of(1)), [7, 8, 9]),
-        (Quantiles.of(h.of([0.25, 0.5]), 0, 99, h.of(1)), [7, 8, 9]),
-        (AddNoise(DiscreteLaplace(h.of(1), h.of(2), h.of(0.5)), h.of(Fraction(2))), 77),
-        (AddNoise(Staircase.least_variance(h.of(1), h.of(2)), h.of(2), h.of("replace-one")), 77),
-        (SmoothOrderStatistic(h.of("median"), h.of(0), h.of(9), h.of(1)), [1, 2, 3]),
+        (Refinement.of(pairs, h.copy_as_hostile(2), distance=both), (SECRET, 4)),
+        (
+            Refinement.of(
+                Prior.uniform(h.copy_as_hostile(0), h.copy_as_hostile(9.0), h.copy_as_hostile(Decimal("0.5"))),
+                h.copy_as_hostile(1),
+            ),
+            4,
+        ),
+        (
+            Exponential.of(h.copy_as_hostile(1), h.copy_as_hostile(1), weights, h.copy_as_hostile(1)),
+            dict.fromkeys(ILLS, 3),
+        ),
+        (
+            PermuteAndFlip.of(h.copy_as_hostile(1), h.copy_as_hostile(Fraction(1)), step=h.copy_as_hostile(0.5)),
+            [1, 2, 3],
+        ),
+        (
+            Quantile.of(
+                h.copy_as_hostile(0.5),
+                h.copy_as_hostile(0),
+                h.copy_as_hostile(99),
+                h.copy_as_hostile(1),
+                h.copy_as_hostile(1),
+            ),
+            [7, 8, 9],
+        ),
+        (Quantiles.of(h.copy_as_hostile([0.25, 0.5]), 0, 99, h.copy_as_hostile(1)), [7, 8, 9]),
+        (
+            AddNoise(
+                DiscreteLaplace(h.copy_as_hostile(1), h.copy_as_hostile(2), h.copy_as_hostile(0.5)),
+                h.copy_as_hostile(Fraction(2)),
+            ),
+            77,
+        ),
+        (
+            AddNoise(
+                Staircase.least_variance(h.copy_as_hostile(1), h.copy_as_hostile(2)),
+                h.copy_as_hostile(2),
+                h.copy_as_hostile("replace-one"),
+            ),
+            77,
+        ),
+        (
+            SmoothOrderStatistic(
+                h.copy_as_hostile("median"), h.copy_as_hostile(0), h.copy_as_hostile(9), h.copy_as_hostile(1)
+            ),
+            [1, 2, 3],
+        ),
     ]
     hostile.log.armed = True
     for mechanism, truth in made:
         mechanism.answer(truth)
-        assert untold(hostile.log), (mechanism, hostile.log.late[:3])
+        assert untold(hostile.log), (mechanism, hostile.log.late_calls[:3])
 
 
 def test_what_a_caller_changes_later_has_no_effect() -> None:
@@ -409,7 +515,7 @@ def test_what_a_caller_changes_later_has_no_effect() -> None:
 
 
 def test_copies_are_of_builtin_types() -> None:
-    h = Hostile()
+    h = HostileFactory()
 
     class Town(StrEnum):
         OSLO = "Oslo"
@@ -417,16 +523,21 @@ def test_copies_are_of_builtin_types() -> None:
     class Place(IntEnum):
         FIRST = 1
 
-    expected: list[tuple[object, object]] = [(h.of(one), one) for one in ("a", 7, 0.5, Fraction(1, 3), b"x")]
-    expected += [(h.of(Decimal("1.50")), Decimal("1.50")), (h.of(date(2020, 1, 2)), date(2020, 1, 2))]
+    expected: list[tuple[object, object]] = [
+        (h.copy_as_hostile(one), one) for one in ("a", 7, 0.5, Fraction(1, 3), b"x")
+    ]
+    expected += [
+        (h.copy_as_hostile(Decimal("1.50")), Decimal("1.50")),
+        (h.copy_as_hostile(date(2020, 1, 2)), date(2020, 1, 2)),
+    ]
     expected += [(Town.OSLO, "Oslo"), (Place.FIRST, 1), (np.str_("b"), "b"), (np.float32(0.5), 0.5)]
     expected += [(np.int8(3), 3), (np.bool_(True), True), (np.longdouble(0.25), 0.25), (None, None), (True, True)]
-    expected += [(h.of(("a", (1, 2))), ("a", (1, 2))), (datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5))]
+    expected += [(h.copy_as_hostile(("a", (1, 2))), ("a", (1, 2))), (datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5))]
     for value, wanted in expected:
         found = copy_value(value, "it")
         assert found == wanted
         assert type(found) is type(wanted)
-    tree = copy_tree(h.of({"a": [1, {"b": ("c", 2)}]}), "it")
+    tree = copy_tree(h.copy_as_hostile({"a": [1, {"b": ("c", 2)}]}), "it")
     assert tree == {"a": [1, {"b": ["c", 2]}]}
     assert type(tree) is dict
     assert copy_list("abc", "it") == ["a", "b", "c"]
@@ -446,7 +557,7 @@ def test_what_is_no_plain_value_is_refused(value: object) -> None:
 
 def test_values_that_cannot_be_built_wrong() -> None:
     """Of every class that noise, a price or a promise is computed from."""
-    whole, one, text = Column("x", "integer", upper=9), Fraction(1), Hostile().of("x")
+    whole, one, text = Column("x", "integer", upper=9), Fraction(1), HostileFactory().copy_as_hostile("x")
     budget, grid = Budget(one), Grid(one, one)
     declared = ward_schema()
     tree = Taxonomy.of(PARENTS)
@@ -466,8 +577,8 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: replace(declared, neighbors="none"),  # type: ignore[arg-type]
         lambda: replace(declared, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
         lambda: replace(declared, columns={"y": whole}),
-        lambda: replace(declared, columns={"x": remade(subclass(Column, Log()), whole)}),
-        lambda: replace(declared, budget=remade(subclass(Budget, Log()), budget)),
+        lambda: replace(declared, columns={"x": remade(build_hostile_subclass(Column, Log()), whole)}),
+        lambda: replace(declared, budget=remade(build_hostile_subclass(Budget, Log()), budget)),
         lambda: replace(declared, published=("n = 1",)),  # type: ignore[arg-type]
         lambda: replace(declared, models=["dp"]),  # type: ignore[arg-type]
         lambda: Budget(0.5),  # type: ignore[arg-type]
@@ -501,7 +612,7 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: ShapeTerm(one, "normal", (one, Fraction(0))),
         lambda: ShapeTerm(0.5, "normal", (one, one)),  # type: ignore[arg-type]
         lambda: ShapeTerm(one, text, (one, one)),
-        lambda: ShapeMixture((remade(subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
+        lambda: ShapeMixture((remade(build_hostile_subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
         lambda: ShapeMixture((ShapeTerm(one, "point", (one,)),), step=Fraction(-1)),
         lambda: copy_exact_number(True, "x"),
         lambda: copy_distance(tree),

@@ -28,7 +28,7 @@ from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
-from support.command_line import discreet
+from support.command_line import run_discreet
 from support.fixed_streams import Stream
 from support.small_tables import schema
 
@@ -339,17 +339,17 @@ def test_the_command_shows_both_parts(tmp_path: Path) -> None:
     """One line for one number, a table for groups, JSON only on request; refusals come before any charge."""
     declared = str(write_people(tmp_path))
     asked = ["ask", declared, "SELECT AVG(smoker) FROM people", "--epsilon", "1"]
-    shown = discreet(*asked, "--population").out
+    shown = run_discreet(*asked, "--population").out
     assert "for the population: 0." in shown
     assert "sampling ±0.0" in shown
-    assert "population" not in json.loads(discreet(*asked, "--json").out)
-    told = json.loads(discreet(*asked, "--json", "--population").out)["population"][0]["AVG(smoker)"]
+    assert "population" not in json.loads(run_discreet(*asked, "--json").out)
+    told = json.loads(run_discreet(*asked, "--json", "--population").out)["population"][0]["AVG(smoker)"]
     assert set(told) == {"value", "interval", "confidence", "noise", "sampling", "words"}
     groups = "SELECT smoker, COUNT(*) FROM people GROUP BY smoker"
-    table = discreet("ask", declared, groups, "--epsilon", "1", "--population-size", "5000").out
+    table = run_discreet("ask", declared, groups, "--epsilon", "1", "--population-size", "5000").out
     assert "the count in the population of 5,000" in table
-    refused = discreet("ask", declared, "SELECT MEDIAN(age) FROM people", "--epsilon", "1", "--population")
+    refused = run_discreet("ask", declared, "SELECT MEDIAN(age) FROM people", "--epsilon", "1", "--population")
     assert refused.code == 2
     assert "not of a HISTOGRAM or ROLLUP" in refused.err
-    assert discreet("ask", declared, groups, "--epsilon", "1", "--population-size", "12").code == 2
-    assert "MEDIAN" not in discreet("history", declared).out
+    assert run_discreet("ask", declared, groups, "--epsilon", "1", "--population-size", "12").code == 2
+    assert "MEDIAN" not in run_discreet("history", declared).out

@@ -33,7 +33,7 @@ from discreet.query import parse_sql
 from discreet.schema import Column, Schema
 from discreet.sources.memory import MemorySource
 from support import small_tables
-from support.command_line import discreet, done
+from support.command_line import run_discreet, run_successfully
 from support.fixed_streams import Stream
 
 WARD = Column("ward", "integer", lower=1, upper=40, missing=1)
@@ -557,17 +557,17 @@ def test_a_refused_constraint_costs_nothing(people: Path, refused: str) -> None:
 
 def test_the_command_shows_both(people: Path) -> None:
     """A column beside the raw one, why it differs, and the same in JSON."""
-    shown = done("ask", people, ASKED, "--epsilon", "0.05", "--constraint", "each <= 40").out
+    shown = run_successfully("ask", people, ASKED, "--epsilon", "0.05", "--constraint", "each <= 40").out
     assert "reconciled" in shown
     assert "all counts add up to the public number of units, 60" in shown
     assert "you stated, and it is taken to be true of every data set: each <= 40" in shown
-    document = done("ask", people, ASKED, "--epsilon", "0.05", "--json").document["reconciled"]
+    document = run_successfully("ask", people, ASKED, "--epsilon", "0.05", "--json").document["reconciled"]
     assert sum(row["COUNT(*)"] for row in document["rows"]) == 60
     assert len(document["intervals_95"]) == 7
     assert "the counts are falling with visit, as the schema declares" in document["because"]
 
 
 def test_the_command_refuses_a_fact(people: Path) -> None:
-    outcome = discreet("ask", people, ASKED, "--epsilon", "1", "--constraint", "fact: total = 60")
+    outcome = run_discreet("ask", people, ASKED, "--epsilon", "1", "--constraint", "fact: total = 60")
     assert outcome.code == 2
     assert "accept_facts=True" in outcome.err

@@ -20,8 +20,8 @@ from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
 from discreet.sources.memory import UNIT_KEY, MemorySource
-from support.command_line import done
-from support.inprocess_service import HOME, config_in, served
+from support.command_line import run_successfully
+from support.inprocess_service import HOME, build_config, run_service
 from support.small_tables import schema
 
 ADVICE = "Use the raw counts for sums and totals, and the reconciled ones for single cells."
@@ -143,18 +143,18 @@ SPARSE = "SELECT HISTOGRAM(income, 100) FROM registry WHERE smoker"
 def test_the_command_line_says_which_to_use(tmp_path: Path) -> None:
     path = write_registry(tmp_path, patients=300)
     asked = ("ask", path, SPARSE, "--epsilon", "0.05")
-    said = " ".join(done(*asked).out.split())
-    told = done(*asked, "--json").document["reconciled"]
+    said = " ".join(run_successfully(*asked).out.split())
+    told = run_successfully(*asked, "--json").document["reconciled"]
     assert told["use_for_sums"] == "raw"
     assert f"which to use {told['advice']}" in said
     dense = " ".join(
-        done("ask", path, "SELECT sex, COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.5").out.split()
+        run_successfully("ask", path, "SELECT sex, COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.5").out.split()
     )
     assert "which to use" not in dense
 
 
 def test_service_and_console_say_which_to_use(tmp_path: Path) -> None:
-    with served(config_in(tmp_path)) as service:
+    with run_service(build_config(tmp_path)) as service:
         reply_made = service.post("ann", f"{HOME}/answers", {"question": SPARSE, "epsilon": "0.05"})
         assert reply_made.status_code == 201, reply_made.text
         told = reply_made.json()

@@ -21,7 +21,7 @@ from discreet.verification.audit.targets import (
     _collect_inputs,
     split_into_parts,
 )
-from support.command_line import discreet, done, files, write_registry
+from support.command_line import digest_files, run_discreet, run_successfully, write_registry
 from support.small_tables import schema as made_schema
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
@@ -95,7 +95,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "name", ["laplace", "geometric", "gaussian", "staircase", "box-staircase", "polygon-staircase"]
 )
 def test_noise_that_is_right_is_not_accused(name: str) -> None:
-    told = done("audit", name, "--epsilon", "1", "--draws", "20000", "--json").document
+    told = run_successfully("audit", name, "--epsilon", "1", "--draws", "20000", "--json").document
     assert (told["audited"], told["violated"], told["draws"]) == (name, False, 20000)
     assert told["sentence"].startswith("No violation ")
     if name != "gaussian":
@@ -108,17 +108,17 @@ CHOSEN = ["exponential", "permute-and-flip", "refinement", "quantile", "quantile
 
 @pytest.mark.parametrize("name", [*CHOSEN, "smooth-median"])
 def test_what_is_drawn_one_by_one_is_not_accused(name: str) -> None:
-    told = done("audit", name, "--epsilon", "2", "--draws", "1000", "--json").document
+    told = run_successfully("audit", name, "--epsilon", "2", "--draws", "1000", "--json").document
     assert told["violated"] is False
 
 
 @pytest.mark.parametrize("name", ["individual-median", "truncated-range-count"])
 def test_what_is_not_dp_is_caught(name: str) -> None:
-    caught = discreet("audit", name, "--epsilon", "1", "--draws", "1000")
+    caught = run_discreet("audit", name, "--epsilon", "1", "--draws", "1000")
     assert caught.code == 6
     assert caught.err.startswith("discreet: Violated: epsilon is at least ")
     assert "epsilon at least" in caught.out
-    told = discreet("audit", name, "--epsilon", "1", "--draws", "1000", "--json")
+    told = run_discreet("audit", name, "--epsilon", "1", "--draws", "1000", "--json")
     assert (told.code, told.err, told.document["violated"]) == (6, "", True)
 
 
@@ -132,15 +132,15 @@ def test_every_name_is_tried_here() -> None:
 @pytest.mark.parametrize("place", ["theirs_to_audit", "theirs_to_audit.py"])
 def test_a_callable_of_another_library_is_audited(theirs: Path, place: str) -> None:
     told = ("--epsilon", "1", "--pair", "0", "1", "--draws", "20000")
-    caught = discreet("audit", f"{place}:laplace", *told)
+    caught = run_discreet("audit", f"{place}:laplace", *told)
     assert caught.code == 6
     assert "the answer is not a multiple of 2^-53" in caught.err
-    assert "No violation above 0." in done("audit", f"{place}:on_a_grid", *told).out
+    assert "No violation above 0." in run_successfully("audit", f"{place}:on_a_grid", *told).out
     assert theirs.is_dir()
 
 
 def test_the_event_of_a_callable_in_steps_is_told_in_words(theirs: Path) -> None:
-    caught = discreet(
+    caught = run_discreet(
         "audit", "theirs_to_audit.py:in_steps_of_two", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000"
     )
     assert caught.code == 6
@@ -162,7 +162,7 @@ def test_the_draws_of_a_callable_come_from_one_call(theirs: Path) -> None:
     assert len(counts) == len(shown) == 20
     source = "calls = []\ndef once(D, n):\n    calls.append(n)\n    assert len(calls) <= 2\n    return [0] * n\n"
     (theirs / "theirs_called_once.py").write_text(source)
-    told = discreet("audit", "theirs_called_once.py:once", "--epsilon", "1", "--pair", "0", "1", "--draws", "5000")
+    told = run_discreet("audit", "theirs_called_once.py:once", "--epsilon", "1", "--pair", "0", "1", "--draws", "5000")
     assert told.code == 0
 
 
@@ -172,13 +172,13 @@ def test_a_file_may_have_dataclasses(theirs: Path) -> None:
     text += "@dataclass\nclass Coin:\n    heads: bool\n\n\n"
     text += "def tossed(data, n):\n    return [Coin(random.random() < 0.5).heads for _ in range(n)]\n"
     (theirs / "numpy.py").write_text(text)  # and a file named like a library stays beside it
-    told = discreet("audit", "numpy.py:tossed", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000")
+    told = run_discreet("audit", "numpy.py:tossed", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000")
     assert told.code == 0, told.err
 
 
 def test_a_pair_of_one_is_refused() -> None:
     """What comes after it is an option, and no neighbour."""
-    told = discreet("audit", "theirs.py:f", "--pair", "[0]", "--epsilon", "1")
+    told = run_discreet("audit", "theirs.py:f", "--pair", "[0]", "--epsilon", "1")
     assert told.code == 2
     assert told.err.startswith(
         "discreet: --pair takes two neighbours, such as --pair '[0]' '[0, 1]'; after [0] comes --eps"
@@ -190,11 +190,11 @@ def test_a_pair_of_one_is_refused() -> None:
 
 def test_a_question_is_audited_without_its_data(registry: Path) -> None:
     """Nothing is opened, made or charged: the data are not there, and the folder is as it was."""
-    before, names = files(registry.parent), sorted(registry.parent.rglob("*"))
-    told = done("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--json").document
+    before, names = digest_files(registry.parent), sorted(registry.parent.rglob("*"))
+    told = run_successfully("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--json").document
     assert told["violated"] is False
     assert told["lower_bound"] > 0.8
-    assert (files(registry.parent), sorted(registry.parent.rglob("*"))) == (before, names)
+    assert (digest_files(registry.parent), sorted(registry.parent.rglob("*"))) == (before, names)
 
 
 def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatc
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
     monkeypatch.setattr(measure, "_sample_measurement", halved)
-    caught = discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
+    caught = run_discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
 
 
@@ -218,7 +218,7 @@ def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(measure, "_sample_measurement", reused)
     asked = ("audit", registry, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
-    caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
+    caught = run_discreet(*asked, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
     assert re.search(
         r"number 1 minus number 2 of the answer is|certain numbers of the answer|different numbers", caught.err
@@ -227,7 +227,9 @@ def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.M
 
 def test_a_picture_is_drawn(registry: Path, tmp_path: Path) -> None:
     picture = tmp_path / "audit.svg"
-    done("audit", registry, COUNT, "--epsilon", "1", "--draws", "2000", "--neighbours", "8", "--picture", picture)
+    run_successfully(
+        "audit", registry, COUNT, "--epsilon", "1", "--draws", "2000", "--neighbours", "8", "--picture", picture
+    )
     assert "No violation above" in picture.read_text()
 
 
@@ -300,13 +302,13 @@ HARD = "SELECT COUNT(*) FROM t WHERE room = 777 AND age = 37 AND ill AND town = 
 )
 def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms: Path, question: str) -> None:
     """Else its answer would not be moved, and nothing would be audited."""
-    told = done("audit", rooms, question, "--epsilon", "1", "--draws", "4000", "--json").document
+    told = run_successfully("audit", rooms, question, "--epsilon", "1", "--draws", "4000", "--json").document
     assert 0.5 < told["lower_bound"] < 1
 
 
 def test_an_answer_that_nothing_moves_is_not_audited(rooms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.verification.audit.targets.MAX_PAIRS", 2)
-    refused = discreet("audit", rooms, HARD, "--epsilon", "1", "--neighbours", "2")
+    refused = run_discreet("audit", rooms, HARD, "--epsilon", "1", "--neighbours", "2")
     assert (refused.code, refused.out) == (4, "")
     assert "no pair of made-up neighbours moves this answer; nothing was audited" in refused.err
     monkeypatch.undo()
@@ -352,7 +354,7 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
     ],
 )
 def test_bad_input_is_told_in_one_sentence(theirs: Path, registry: Path, words: list[str], said: str) -> None:
-    refused = discreet("audit", *words)
+    refused = run_discreet("audit", *words)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("discreet: ")
     assert refused.err.count("\n") == 1

@@ -16,7 +16,7 @@ from discreet.verification.audit import Audit, audit_mechanism, audit_worst
 from discreet.verification.audit.audit import build_audit_picture
 from discreet.verification.audit.targets import MAX_NUMBERS, AuditedQuestion
 from discreet.verification.replays.neighbors import Row
-from support.command_line import discreet, done, write_registry
+from support.command_line import run_discreet, run_successfully, write_registry
 
 THEIRS = """import sys
 
@@ -107,7 +107,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
     ],
 )
 def test_what_is_wrong_is_told(folder: Path, words: list[str], said: str) -> None:
-    refused = discreet("audit", *words)
+    refused = run_discreet("audit", *words)
     assert (refused.code, refused.out) == (2, ""), refused
     assert said in refused.err
     assert refused.err.count("\n") == 1
@@ -125,7 +125,7 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", full)
-    refused = discreet("audit", "geometric", "--epsilon", "1")
+    refused = run_discreet("audit", "geometric", "--epsilon", "1")
     assert (refused.code, refused.out) == (5, "")
     assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refused.err
 
@@ -147,7 +147,7 @@ def test_pairs_are_checked(pairs: Any, said: str) -> None:
 
 
 def test_an_answer_that_is_public_is_not_audited(folder: Path) -> None:
-    refused = discreet("audit", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
+    refused = run_discreet("audit", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
     assert (refused.code, refused.out) == (4, "")
     assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refused.err
 
@@ -165,17 +165,17 @@ def test_an_answer_that_is_public_is_not_audited(folder: Path) -> None:
     ],
 )
 def test_the_inputs_of_a_mechanism_are_told(name: str, one: str, two: str) -> None:
-    told = done("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
+    told = run_successfully("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
     assert (told["planned"], told["pair"]) == (None, {"D": one, "D2": two})
 
 
 def test_both_inputs_are_drawn_from() -> None:
-    told = done("audit", "extreme", "--epsilon", "3", "--draws", "2000", "--json").document
+    told = run_successfully("audit", "extreme", "--epsilon", "3", "--draws", "2000", "--json").document
     assert 0.3 < told["lower_bound"] < 3
 
 
 def test_the_pair_of_a_callable_is_told(folder: Path) -> None:
-    caught = discreet("audit", "theirs.py:apart", *PAIR)
+    caught = run_discreet("audit", "theirs.py:apart", *PAIR)
     assert caught.code == 6
     rows = dict(line.split(maxsplit=1) for line in caught.out.splitlines())
     assert (rows["D"].strip(), rows["D2"].strip()) == ("0", "1")
@@ -183,7 +183,7 @@ def test_the_pair_of_a_callable_is_told(folder: Path) -> None:
 
 
 def test_the_tables_of_a_question_are_told(folder: Path) -> None:
-    told = done(
+    told = run_successfully(
         "audit", folder / "registry.yaml", COUNT, "--epsilon", "1", "--draws", "4000", "--neighbours", "8", "--json"
     ).document
     assert told["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
@@ -229,15 +229,15 @@ def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
 
 def test_the_table_says_what_the_sentence_says(folder: Path) -> None:
     """And where no violation was found there is no bound to read as one."""
-    caught = discreet("audit", "theirs.py:apart", *PAIR)
+    caught = run_discreet("audit", "theirs.py:apart", *PAIR)
     bound = caught.err.split("is at least ")[1].split(" ")[0]
     assert f"epsilon at least  {bound}" in " ".join(caught.out.splitlines())
-    assert "epsilon at least" not in done("audit", "geometric", "--epsilon", "1", "--draws", "2000").out
+    assert "epsilon at least" not in run_successfully("audit", "geometric", "--epsilon", "1", "--draws", "2000").out
     assert folder.is_dir()
 
 
 def test_help_tells_how_many_draws_there_are() -> None:
-    assert "1,000,000 unless told" in " ".join(done("audit", "--help").out.replace("│", " ").split())
+    assert "1,000,000 unless told" in " ".join(run_successfully("audit", "--help").out.replace("│", " ").split())
 
 
 # --- the picture
@@ -304,7 +304,7 @@ def test_no_axis_ends_in_a_comma() -> None:
 def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
     """Before anything is drawn: the callable is not even called."""
     (folder / "taken.svg").mkdir()
-    refused = discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
+    refused = run_discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
     assert (refused.code, refused.out) == (5, "")
     assert "the picture 'taken.svg' cannot be written there; choose another place" in refused.err
     assert sorted(path.name for path in folder.glob(".discreet*")) == []
@@ -313,6 +313,6 @@ def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
 def test_a_result_is_told_even_if_its_picture_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.charts.check_writable", lambda *_: None)
     (folder / "taken.svg").mkdir()
-    told = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
+    told = run_discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
     assert told.code == 5
     assert "No violation " in told.out

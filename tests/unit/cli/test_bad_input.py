@@ -20,7 +20,7 @@ from pydantic_core.core_schema import ErrorType
 
 from discreet.service.api.models import Ask
 from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
-from support.command_line import Outcome, discreet, done, files, write_registry
+from support.command_line import Outcome, digest_files, run_discreet, run_successfully, write_registry
 
 FROM = "SELECT COUNT(*) FROM registry"
 COUNT = f"{FROM} WHERE age >= 40"
@@ -41,7 +41,7 @@ TOKEN = f"x{Random(7).randrange(10**11, 10**12)}"
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that was asked once."""
     folder = tmp_path_factory.mktemp("answered")
-    done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
+    run_successfully("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
     return folder
 
 
@@ -49,7 +49,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of somebody else, with a ledger of its own."""
     folder = tmp_path_factory.mktemp("others")
-    done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
+    run_successfully("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
     return folder
 
 
@@ -68,14 +68,14 @@ def new(tmp_path: Path) -> Path:
 
 def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
     """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
-    before, spent = files(folder), head(folder)
-    plain, told = discreet(*words), discreet(*words, "--json")
+    before, spent = digest_files(folder), head(folder)
+    plain, told = run_discreet(*words), run_discreet(*words, "--json")
     assert (plain.code, told.code) == (code, code), plain.err
     assert is_one_sentence(plain.err), plain.err
     assert says in plain.err
     assert plain.out == ""
     assert told.document["error"]["message"] == plain.err.removeprefix("discreet: ").removesuffix("\n")
-    assert (files(folder), head(folder)) == (before, spent)
+    assert (digest_files(folder), head(folder)) == (before, spent)
 
 
 def is_one_sentence(said: str) -> bool:
@@ -92,7 +92,7 @@ def head(folder: Path) -> object:
     file = folder / "registry.discreet" / "ledger.db"
     held = tuple(sorted((one.name, one.read_bytes()) for one in file.parent.glob("ledger.db*") if one.is_file()))
     if held not in HEADS:  # a ledger of the same bytes has the same entries
-        verified = discreet("ledger", "verify", file, "--json")
+        verified = run_discreet("ledger", "verify", file, "--json")
         HEADS[held] = {name: told for name, told in verified.document.items() if name != "at"}
     return HEADS[held]
 
@@ -132,7 +132,7 @@ def changed(file: Path, old: str, new: str) -> None:
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
 def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str], says: str) -> None:
-    told = discreet(*words)
+    told = run_discreet(*words)
     assert (told.code, told.out, told.err) == (2, "", f"discreet: {says}\n")
 
 
@@ -292,7 +292,10 @@ def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
         3,
         "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
     )
-    assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
+    assert (
+        run_successfully(*words, "±6 at 99%", "--json").document["accuracy"]
+        == "within 6 with a probability of at least 99 %"
+    )
     asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
     refused(schema.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
 
@@ -383,12 +386,12 @@ def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) 
     paid = Fraction(1, 4)
     for question in (f"{FROM} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
         words = (question, "--epsilon", "0.1", "--prior", prior)
-        asked, planned = discreet("ask", schema, *words), discreet("preview", new, *words)
+        asked, planned = run_discreet("ask", schema, *words), run_discreet("preview", new, *words)
         assert (asked.code, asked.err) == (planned.code, planned.err)
         assert asked.code in {0, 2}
         assert asked.code == 0 or is_one_sentence(asked.err)
         paid += Fraction(1, 10) if asked.code == 0 else 0
-        assert Fraction(done("budget", schema, "--json").document[0]["spent"]["epsilon"]) == paid
+        assert Fraction(run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"]) == paid
 
 
 @pytest.mark.parametrize(
@@ -468,7 +471,7 @@ def test_a_ledger_that_stays_locked(schema: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        locked = discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
+        locked = run_discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
         holder.communicate()
     assert (locked.code, locked.out) == (5, "")
     assert is_one_sentence(locked.err)
@@ -499,7 +502,7 @@ def test_the_ledger_of_another_data_set(schema: Path, others: Path, tmp_path: Pa
 
 def test_the_ledger_of_another_data_set_on_first_use(new: Path, schema: Path) -> None:
     theirs = schema.parent / "registry.discreet" / "ledger.db"
-    done("check", new)
+    run_successfully("check", new)
     before = head(schema.parent)
     refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", theirs), 2, "another data set")
     assert head(schema.parent) == before
@@ -509,7 +512,7 @@ def test_a_budget_that_is_exhausted(schema: Path) -> None:
     """What was asked, what is left, what would fit."""
     words = ("ask", schema, f"{FROM} WHERE age > 50", "--epsilon")
     refused(schema.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
-    done(*words, "0.75")
+    run_successfully(*words, "0.75")
     refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing new like it")
 
 
@@ -521,7 +524,7 @@ def test_a_folder_that_cannot_be_written(new: Path) -> None:
 
 
 def test_a_place_for_a_ledger_that_cannot_be_written(new: Path) -> None:
-    done("check", new)
+    run_successfully("check", new)
     refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent / "none" / "l.db"), 5, "ledger")
     refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent), 5, "ledger")
     refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"), 2, "ledger")
@@ -542,12 +545,12 @@ def test_no_command_shows_a_cell(new: Path) -> None:
         return marked | {"person_id": f"{TOKEN}{number}"}
 
     rewritten(new.with_name("registry.csv"), planted)
-    said = [done(*words) for words in good_commands(new)]
-    said += [discreet(*words) for words in bad_commands(new)]
+    said = [run_successfully(*words) for words in good_commands(new)]
+    said += [run_discreet(*words) for words in bad_commands(new)]
     changed(new, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
-    said += [discreet("check", new, "--refresh"), discreet("ask", new, COUNT, "--epsilon", "0.1")]
+    said += [run_discreet("check", new, "--refresh"), run_discreet("ask", new, COUNT, "--epsilon", "0.1")]
     rewritten(new.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
-    said += [discreet("check", new, "--refresh"), discreet("init", new.with_name("registry.csv"))]
+    said += [run_discreet("check", new, "--refresh"), run_discreet("init", new.with_name("registry.csv"))]
     assert shows_the_token(Outcome(0, new.with_name("registry.csv").read_text(), ""))
     assert [outcome for outcome in said if shows_the_token(outcome)] == []
     assert {outcome.code for outcome in said} >= {0, 2, 3, 5}

@@ -20,8 +20,8 @@ import pytest
 
 from discreet import Custodian
 from discreet.formatting import format_number
-from support.command_line import PATIENTS, discreet, done, files, write_registry
-from support.ledger_stores import schema_of
+from support.command_line import PATIENTS, digest_files, run_discreet, run_successfully, write_registry
+from support.ledger_stores import create_postgres_schema
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 GROUPS = "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital"
@@ -34,7 +34,7 @@ COMMANDS += (["publish"], ["verify"], ["assess"], ["audit"])
 def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered and was never asked."""
     folder = tmp_path_factory.mktemp("registered")
-    done("check", write_registry(folder))
+    run_successfully("check", write_registry(folder))
     return folder
 
 
@@ -72,13 +72,13 @@ def test_help_is_quick(words: list[str]) -> None:
 
 
 def test_without_a_command_help_is_shown() -> None:
-    assert done().out == done("--help").out
+    assert run_successfully().out == run_successfully("--help").out
 
 
 def test_the_version_is_that_of_the_package() -> None:
     from discreet import __version__
 
-    assert done("--version").out == f"discreet {__version__}\n"
+    assert run_successfully("--version").out == f"discreet {__version__}\n"
     assert process("--version").stdout == f"discreet {__version__}\n"
 
 
@@ -87,10 +87,10 @@ def test_the_version_is_that_of_the_package() -> None:
     [["nothing"], ["ask"], ["ask", "a", "b"], ["budget", "--limit"], ["history", "x", "--limit", "0"], ["ledger"]],
 )
 def test_words_that_are_not_understood_are_told_in_one_sentence(words: list[str]) -> None:
-    refused = discreet(*words)
+    refused = run_discreet(*words)
     assert (refused.code, refused.out) == (2, "")
     assert re.fullmatch(r"discreet: [^\n]+; see --help\n", refused.err)
-    told = discreet(*words, "--json")
+    told = run_discreet(*words, "--json")
     assert told.document["error"]["exit"] == 2
 
 
@@ -100,30 +100,30 @@ def test_words_that_are_not_understood_are_told_in_one_sentence(words: list[str]
 def test_init_drafts_what_the_custodian_must_decide(unregistered: Path, tmp_path: Path) -> None:
     """The draft is refused until all is decided, and it names the data wherever it is written."""
     data, draft = unregistered.with_name("registry.csv"), tmp_path / "draft.yaml"
-    said = done("init", data, "--output", draft).out
+    said = run_successfully("init", data, "--output", draft).out
     assert "Replace every DECIDE" in said
     assert "leak" in said
     assert str(data) in draft.read_text()
-    refused = discreet("check", draft)
+    refused = run_discreet("check", draft)
     assert refused.code == 2
     assert "still to decide" in refused.err
 
 
 def test_init_never_overwrites(unregistered: Path) -> None:
-    before = files(unregistered.parent)
-    refused = discreet("init", unregistered.with_name("registry.csv"), "--output", unregistered)
+    before = digest_files(unregistered.parent)
+    refused = run_discreet("init", unregistered.with_name("registry.csv"), "--output", unregistered)
     assert refused.code == 2
     assert "overwrite" in refused.err
-    assert files(unregistered.parent) == before
+    assert digest_files(unregistered.parent) == before
 
 
 def test_init_prints_the_draft(unregistered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the data, the draft names it as it was typed."""
     monkeypatch.chdir(unregistered.parent)
-    text = done("init", "registry.csv").out
+    text = run_successfully("init", "registry.csv").out
     assert 'source: "registry.csv"' in text
-    assert done("init", "registry.csv", "--json").document == {"schema": text, "output": None}
-    done("init", "registry.csv", "--output", "draft.yaml")
+    assert run_successfully("init", "registry.csv", "--json").document == {"schema": text, "output": None}
+    run_successfully("init", "registry.csv", "--output", "draft.yaml")
     assert Path("draft.yaml").read_text() == text
 
 
@@ -132,16 +132,16 @@ def test_init_prints_the_draft(unregistered: Path, monkeypatch: pytest.MonkeyPat
 
 def test_check_registers_once(unregistered: Path) -> None:
     """A second check shows the same report; a refresh makes a second snapshot."""
-    first = done("check", unregistered).out
+    first = run_successfully("check", unregistered).out
     assert "Snapshot 1 of registry is registered." in first
     assert re.search(r"rows read +2,000 *\n", first)
     assert re.search(r"units found +2,000 \(2,000 declared\) *\n", first)
     assert re.search(r"column +missing +unreadable +clipped", first)
     assert "Warning" not in first
-    second = done("check", unregistered).out
+    second = run_successfully("check", unregistered).out
     assert "registered already, as snapshot 1" in second
     assert first.splitlines()[1:] == second.splitlines()[1:]
-    told = done("check", unregistered, "--refresh", "--name", "june", "--json").document
+    told = run_successfully("check", unregistered, "--refresh", "--name", "june", "--json").document
     assert told["snapshot"] == "june"
     assert told["report"]["rows_read"] == PATIENTS
     assert set(told["report"]["columns"]["age"]) == {"missing", "unreadable", "clipped"}
@@ -149,31 +149,33 @@ def test_check_registers_once(unregistered: Path) -> None:
 
 def test_another_source_is_sought_from_where_one_is(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(schema.parent.parent)
-    told = done("check", "own/registry.yaml", "--refresh", "--source", "own/registry.csv", "--json").document
+    told = run_successfully(
+        "check", "own/registry.yaml", "--refresh", "--source", "own/registry.csv", "--json"
+    ).document
     assert told["snapshot"] == "2"
 
 
 def test_a_wrong_number_of_units_is_pointed_out(unregistered: Path) -> None:
     text = unregistered.read_text()
     unregistered.write_text(text.replace(f"units: {PATIENTS}", "units: 2500"))
-    said = done("check", unregistered).out
+    said = run_successfully("check", unregistered).out
     assert "Warning: 2,000 units were found and 2,500 are declared." in " ".join(said.split())
 
 
 @pytest.mark.parametrize("more", [["--name", "june"], ["--source", "other.csv"], ["--disjoint"]])
 def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema: Path, more: list[str]) -> None:
-    refused = discreet("check", schema, *more)
+    refused = run_discreet("check", schema, *more)
     assert refused.code == 2
     assert "--refresh" in refused.err
 
 
 def test_a_refreshed_data_set_goes_on_answering(schema: Path) -> None:
     """What was spent carries over."""
-    done("ask", schema, COUNT, "--epsilon", "0.5")
-    done("check", schema, "--refresh")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.5")
+    run_successfully("check", schema, "--refresh")
     for _ in range(2):
-        done("ask", schema, COUNT, "--epsilon", "0.25")
-    spent = done("budget", schema, "--json").document[0]["spent"]["epsilon"]
+        run_successfully("ask", schema, COUNT, "--epsilon", "0.25")
+    spent = run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"]
     assert spent == "3/4"
 
 
@@ -181,7 +183,7 @@ def test_a_refreshed_data_set_goes_on_answering(schema: Path) -> None:
 
 
 def test_a_value_comes_with_its_interval_promise_and_cost(schema: Path) -> None:
-    said = done("ask", schema, COUNT, "--epsilon", "0.5").out
+    said = run_successfully("ask", schema, COUNT, "--epsilon", "0.5").out
     lines = said.splitlines()
     assert re.fullmatch(r"1,[0-9]{3}", lines[0])
     assert re.fullmatch(r"95 % interval: 1,[0-9]{3}(\.[0-9]+)? to 1,[0-9]{3}(\.[0-9]+)?", lines[1])
@@ -193,10 +195,10 @@ def test_a_value_comes_with_its_interval_promise_and_cost(schema: Path) -> None:
 
 
 def test_groups_are_a_table_with_bars(schema: Path) -> None:
-    said = done("ask", schema, GROUPS, "--epsilon", "1").out
+    said = run_successfully("ask", schema, GROUPS, "--epsilon", "1").out
     assert re.search(r"hospital +COUNT\(\*\) +95 % interval", said)
     assert re.search(r"Alder +[0-9]+ +[0-9,]+ to [0-9,]+( +[0-9,]+)? +━+", said)
-    told = done("ask", schema, GROUPS, "--epsilon", "1", "--json").document
+    told = run_successfully("ask", schema, GROUPS, "--epsilon", "1", "--json").document
     assert told["stored"]
     assert told["columns"] == ["hospital", "COUNT(*)"]
     for row in told["rows"]:
@@ -205,69 +207,71 @@ def test_groups_are_a_table_with_bars(schema: Path) -> None:
 
 def test_the_same_question_again_is_free(schema: Path) -> None:
     """The stored answer, also for other words; --fresh pays for another draw."""
-    first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
-    again = done(
+    first = run_successfully("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
+    again = run_successfully(
         "ask", schema, "SELECT COUNT(*) FROM registry WHERE NOT age < 40", "--epsilon", "0.25", "--json"
     ).document
     assert (first["stored"], again["stored"]) == (False, True)
     assert (first["rows"], first["entry"]) == (again["rows"], again["entry"])
     assert again["cost"]["epsilon"] == "0"
-    assert "nothing: it was answered before" in done("ask", schema, COUNT, "--epsilon", "0.25").out
-    assert not done("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--json").document["stored"]
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+    assert "nothing: it was answered before" in run_successfully("ask", schema, COUNT, "--epsilon", "0.25").out
+    assert not run_successfully("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--json").document["stored"]
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
 
 
 def test_epsilon_is_a_ceiling(schema: Path) -> None:
     """A stored answer of another analyst is degraded to the offer, or taken at its price with --reuse any."""
-    done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
     offer = ("--epsilon", "0.1", "--analyst", "bob")
-    told = done("preview", schema, COUNT, *offer, "--json").document
+    told = run_successfully("preview", schema, COUNT, *offer, "--json").document
     assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("degraded", None, "1/10")
-    said = " ".join(done("preview", schema, COUNT, *offer).out.split())
+    said = " ".join(run_successfully("preview", schema, COUNT, *offer).out.split())
     assert "another analyst's answer is stored, and is told with noise added" in said
-    assert done("ask", schema, COUNT, *offer, "--json").document["cost"]["epsilon"] == "1/10"
-    assert "0.1, a stored answer with noise added" in done("history", schema, "--analyst", "bob").out
+    assert run_successfully("ask", schema, COUNT, *offer, "--json").document["cost"]["epsilon"] == "1/10"
+    assert "0.1, a stored answer with noise added" in run_successfully("history", schema, "--analyst", "bob").out
     other = ("--epsilon", "0.1", "--analyst", "cat", "--reuse", "any")
-    told = done("preview", schema, COUNT, *other, "--json").document
+    told = run_successfully("preview", schema, COUNT, *other, "--json").document
     assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("shared", None, "1/4")
-    assert done("ask", schema, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
-    refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--reuse", "all")
+    assert run_successfully("ask", schema, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    refused = run_discreet("ask", schema, COUNT, "--epsilon", "0.1", "--reuse", "all")
     assert refused.code == 2
     assert 'reuse is "any"' in refused.err
 
 
 def test_a_key_makes_a_retry_safe(schema: Path) -> None:
     words = ("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--key", "k1", "--json")
-    assert done(*words).document["value"] == done(*words).document["value"]
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    assert run_successfully(*words).document["value"] == run_successfully(*words).document["value"]
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
 
 
 def test_a_question_may_come_from_standard_input(schema: Path) -> None:
-    first = done("ask", schema, COUNT, "--epsilon", "0.1", "--json").document
-    again = done("ask", schema, "-", "--epsilon", "0.1", "--json", typed=COUNT.encode()).document
+    first = run_successfully("ask", schema, COUNT, "--epsilon", "0.1", "--json").document
+    again = run_successfully("ask", schema, "-", "--epsilon", "0.1", "--json", typed=COUNT.encode()).document
     assert (again["value"], again["stored"]) == (first["value"], True)
 
 
 def test_what_the_schema_says_costs_nothing(schema: Path) -> None:
-    said = done("ask", schema, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
+    said = run_successfully("ask", schema, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
     assert said.startswith("2,000\n")
     assert "nothing: the schema makes it public" in said
 
 
 def test_two_numbers_stand_side_by_side(schema: Path) -> None:
-    said = done("ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1").out
+    said = run_successfully(
+        "ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1"
+    ).out
     assert re.search(r"mean +95 % interval +COUNT\(\*\) +95 % interval", said)
 
 
 def test_the_first_question_registers(unregistered: Path) -> None:
-    assert re.match(r"1,[0-9]{3}\n", done("ask", unregistered, COUNT, "--epsilon", "0.5").out)
+    assert re.match(r"1,[0-9]{3}\n", run_successfully("ask", unregistered, COUNT, "--epsilon", "0.5").out)
 
 
 def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
-    before = files(unregistered.parent)
-    assert discreet("ask", unregistered, "SELECT nothing", "--epsilon", "1").code == 2
-    assert files(unregistered.parent) == before
+    before = digest_files(unregistered.parent)
+    assert run_discreet("ask", unregistered, "SELECT nothing", "--epsilon", "1").code == 2
+    assert digest_files(unregistered.parent) == before
 
 
 # --- what is known already, and how near an answer should be
@@ -276,7 +280,7 @@ def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
 def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
     """Raw value, interval, posterior and a plain sentence; in JSON the same numbers."""
     words = ("ask", schema, COUNT, "--epsilon", "0.2", "--prior", "normal(1560, 30)")
-    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    said, told = run_successfully(*words).out.splitlines(), run_successfully(*words, "--json").document
     raw, known = told["value"], told["posteriors"][0]["COUNT(*)"]
     assert said[0] == f"{raw:,}"
     assert re.fullmatch(r"95 % interval: 1,[0-9]{3} to 1,[0-9]{3}", said[1])
@@ -292,7 +296,7 @@ def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
 def test_a_prior_far_off_is_warned_of(schema: Path) -> None:
     """So far off that no noise hides it; what was drawn stays what is told first."""
     words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(100, 5)")
-    said, told = done(*words).out, done(*words, "--json").document
+    said, told = run_successfully(*words).out, run_successfully(*words, "--json").document
     assert "Warning: the raw answer lies in the 1 % tails of what your prior predicts" in said
     assert said.startswith(f"{told['value']:,}\n")
     assert told["warning"].startswith("the raw answer lies in the 1 % tails")
@@ -306,7 +310,7 @@ PRIOR = '{"60": 1, "89": 1}'
 def test_a_refinement_is_told_by_its_posterior_mean(schema: Path) -> None:
     """The draw is raw, and shaped by the prior: two ages that are far apart, so that the draw says much."""
     words = ("ask", schema, "SELECT MAX(age) FROM registry", "--epsilon", "0.75", "--prior", PRIOR)
-    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    said, told = run_successfully(*words).out.splitlines(), run_successfully(*words, "--json").document
     mean = told["posteriors"][0]["MAX(age)"]["mean"]
     assert (told["headline"], told["shaped_by_prior"]) == (mean, True)
     assert float(said[0]) == pytest.approx(mean, abs=1e-3)
@@ -318,7 +322,7 @@ def test_a_refinement_is_told_by_its_posterior_mean(schema: Path) -> None:
 def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
     """Its law depends on all rows, so there is no posterior; that it was shaped is told."""
     words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
-    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    said, told = run_successfully(*words).out.splitlines(), run_successfully(*words, "--json").document
     used = "A tenth of the prior's weight is given to a heavy tail."
     assert said[:5] == [str(told["value"]), "a draw shaped by your prior", told["meaning"], used, ""]
     assert (told["prior_tail"], told["prior_use"]) == (True, used)
@@ -330,13 +334,13 @@ def test_a_tail_can_be_asked_for_and_declined(schema: Path) -> None:
     asked = ("preview", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "uniform(40, 60)")
     stated = "The prior is used as stated: values outside 40 to 60 are impossible, also if the truth is one of them."
     for option, words in (((), stated), (("--no-tail",), stated), (("--tail",), "A tenth of the prior's weight")):
-        assert done(*asked, *option, "--json").document["prior_use"].startswith(words)
-    assert "prior is used as stated" in " ".join(done(*asked).out.split())
+        assert run_successfully(*asked, *option, "--json").document["prior_use"].startswith(words)
+    assert "prior is used as stated" in " ".join(run_successfully(*asked).out.split())
 
 
 def test_a_distance_makes_a_count_a_refinement(schema: Path) -> None:
     more = ("--epsilon", "0.5", "--prior", "normal(1560, 60)", "--distance", "continuous")
-    told = done("ask", schema, COUNT, *more, "--json").document
+    told = run_successfully("ask", schema, COUNT, *more, "--json").document
     assert told["shaped_by_prior"]
     assert told["mechanism"].startswith("refinement of your prior")
     assert told["headline"] == told["posteriors"][0]["COUNT(*)"]["mean"]
@@ -346,7 +350,7 @@ def test_a_date_is_told_as_one(schema: Path) -> None:
     """Also where it is the mean of a posterior."""
     schema.write_text(schema.read_text().replace("individual_queries: no", "individual_queries: yes"))
     words = ("SELECT admitted FROM registry FOR UNIT 'p17'", "--epsilon", "0.5", "--prior", "normal(2020-01-01, 300)")
-    said = done("ask", schema, *words).out.splitlines()
+    said = run_successfully("ask", schema, *words).out.splitlines()
     day = "20[12][0-9]-[01][0-9]-[0-3][0-9]"
     assert re.fullmatch(day, said[0])
     assert re.fullmatch(f"raw: {day}, a draw shaped by your prior", said[1])
@@ -358,30 +362,30 @@ def test_a_date_is_told_as_one(schema: Path) -> None:
 def test_a_picture_is_drawn(schema: Path, suffix: str) -> None:
     """And named; what is drawn of a stored answer costs nothing."""
     words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(1560, 30)")
-    value = done(*words, "--json").document["value"]
+    value = run_successfully(*words, "--json").document["value"]
     out = schema.parent / f"out.{suffix}"
-    said = done(*words, "--plot", out).out
+    said = run_successfully(*words, "--plot", out).out
     assert re.search(rf"picture +{re.escape(str(out))}", said)
     drawn = out.read_bytes()
     assert {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix] in drawn[:20]
     assert suffix == "png" or f"the private answer is {value:,}" in drawn.decode()
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
 
 
 def test_an_accuracy_costs_the_smallest_epsilon(schema: Path) -> None:
     """0.05932 for a count within 50 with 95 %; the answer's interval is as asked."""
     words = ("SELECT COUNT(*) FROM registry WHERE age >= 50", "--accuracy", "±50 at 95%")
-    planned = done("preview", schema, *words, "--json").document
-    told = done("ask", schema, *words, "--json").document
+    planned = run_successfully("preview", schema, *words, "--json").document
+    told = run_successfully("ask", schema, *words, "--json").document
     assert planned["cost"]["epsilon"] == told["cost"]["epsilon"] == str(Fraction("0.05932"))
     assert told["accuracy"] == "within 50 with a probability of at least 95 %"
     low, high = told["intervals_95"][0]["COUNT(*)"]
     assert high - low <= 100
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
 
 
 def test_a_noise_scale_stands_in_for_epsilon(schema: Path) -> None:
-    told = done("ask", schema, COUNT, "--noise-scale", "20", "--json").document
+    told = run_successfully("ask", schema, COUNT, "--noise-scale", "20", "--json").document
     assert told["cost"]["epsilon"] == "1/20"
     assert told["accuracy"] == "within 60 with a probability of at least 95 %"
 
@@ -389,8 +393,8 @@ def test_a_noise_scale_stands_in_for_epsilon(schema: Path) -> None:
 @pytest.mark.parametrize("more", [["--accuracy", "±50 at 95%"], ["--noise-scale", "20"]])
 def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, more: list[str]) -> None:
     """It is what it was, with the promise it was drawn with, and free."""
-    first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
-    again = done("ask", schema, COUNT, *more, "--json").document
+    first = run_successfully("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
+    again = run_successfully("ask", schema, COUNT, *more, "--json").document
     assert (again["stored"], again["cost"]["epsilon"]) == (True, "0")
     same = ("value", "entry", "guarantee", "intervals_95", "accuracy")
     assert [again[name] for name in same] == [first[name] for name in same]
@@ -399,7 +403,7 @@ def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, mor
 def test_an_interval_about_a_median(schema: Path) -> None:
     """Two values that it lies between, for the same epsilon."""
     words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--interval")
-    said, told = done(*words).out, done(*words, "--json").document
+    said, told = run_successfully(*words).out, run_successfully(*words, "--json").document
     low, high = told["intervals_95"][0]["MEDIAN(age)"]
     assert low <= told["value"] <= high
     assert f"95 % interval: {low:g} to {high:g}\n" in said
@@ -414,11 +418,11 @@ def test_a_preview_needs_no_data(unregistered: Path) -> None:
     """Nothing is made, and the file with the rows need not even be there."""
     unregistered.with_name("registry.csv").unlink()
     before = sorted(unregistered.parent.rglob("*"))
-    said = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
+    said = " ".join(run_successfully("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
     assert "Differential privacy with epsilon 0.5" in said
     assert re.search(r"accuracy within [0-9]+ with a probability of at least 95 %", said)
     assert "cost epsilon 0.5 left 3 of 3 for the data set, 1 of 1 for analyst" in said
-    told = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
+    told = run_successfully("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
     assert told["guarantee"]["epsilon"] == "1/2"
     assert told["budget"][0]["left"] == "3"
     assert sorted(unregistered.parent.rglob("*")) == before
@@ -427,14 +431,14 @@ def test_a_preview_needs_no_data(unregistered: Path) -> None:
 def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
     """All candidates with cost and expected error, why the chosen one, and how many more such questions fit."""
     words = ("preview", schema, "SELECT AVG(income) FROM registry WHERE sex = 'F'", "--epsilon", "0.3")
-    told = done(*words, "--prior", "normal(30000, 4000)", "--json").document
+    told = run_successfully(*words, "--prior", "normal(30000, 4000)", "--json").document
     errors = {one["mechanism"]: one["expected_error"] for one in told["candidates"]}
     assert len(errors) >= 2
     assert [one["mechanism"] for one in told["candidates"] if one["chosen"]] == [told["mechanism"]]
     assert told["expected_error"] == errors[told["mechanism"]] == min(errors.values())
     assert {one["cost"]["epsilon"] for one in told["candidates"]} == {"3/10"}
     assert told["times"] == 3
-    said = done(*words, "--prior", "normal(30000, 4000)").out
+    said = run_successfully(*words, "--prior", "normal(30000, 4000)").out
     assert re.search(r"aggregate +mechanism +cost +expected error", said)
     assert re.search(rf"chosen +AVG\(income\) +{told['mechanism']} +epsilon 0.3 +{told['expected_error']:,.4g} ", said)
     assert f"its expected error is about {format_number(told['expected_error'])}, that of the " in said
@@ -444,34 +448,35 @@ def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
 
 def test_what_is_known_lessens_the_expected_error(schema: Path) -> None:
     words = ("preview", schema, COUNT, "--epsilon", "0.01", "--json")
-    plain = done(*words).document["expected_error"]
-    assert done(*words, "--prior", "normal(1560, 50)").document["expected_error"] < plain / 2
+    plain = run_successfully(*words).document["expected_error"]
+    assert run_successfully(*words, "--prior", "normal(1560, 50)").document["expected_error"] < plain / 2
 
 
 def test_what_is_told_of_rows_depends_on_them(schema: Path) -> None:
     """No number stands where none can be told beforehand."""
     words = ("preview", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.3")
-    assert done(*words, "--json").document["expected_error"] is None
+    assert run_successfully(*words, "--json").document["expected_error"] is None
     assert re.search(
-        r"chosen +MEDIAN\(age\) +permute-and-flip on ranks +epsilon 0.3 +depends on the rows", done(*words).out
+        r"chosen +MEDIAN\(age\) +permute-and-flip on ranks +epsilon 0.3 +depends on the rows",
+        run_successfully(*words).out,
     )
 
 
 def test_a_preview_charges_nothing(schema: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann")
-    told = done("preview", schema, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann")
+    told = run_successfully("preview", schema, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
     assert [balance["left"] for balance in told["budget"]] == ["5/2", "1/2"]
-    assert [balance["left"] for balance in done("budget", schema, "--json").document] == ["5/2"]
+    assert [balance["left"] for balance in run_successfully("budget", schema, "--json").document] == ["5/2"]
 
 
 def test_another_analyst_pays_for_the_stored_answer_herself(schema: Path) -> None:
     """Her account is charged, the data set's is not."""
-    first = done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann", "--json").document
-    second = done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "bob", "--json").document
+    first = run_successfully("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+    second = run_successfully("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "bob", "--json").document
     assert second["value"] == first["value"]
-    balances = done("budget", schema, "--analyst", "bob", "--json").document
+    balances = run_successfully("budget", schema, "--analyst", "bob", "--json").document
     assert [(one["analyst"], one["left"]) for one in balances] == [(None, "5/2"), ("bob", "1/2")]
-    said = done("budget", schema, "--analyst", "bob").out
+    said = run_successfully("budget", schema, "--analyst", "bob").out
     assert re.search(r"the data set +dp +0\.5 +3 +2\.5 +━+", said)
     assert re.search(r"bob +dp +0\.5 +1 +0\.5 +━+", said)
 
@@ -486,51 +491,55 @@ def test_a_weaker_model_shows_in_the_budget(schema: Path) -> None:
     """The flag stays beside the DP total; --tight adds a smaller total for display."""
     text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]").replace("epsilon: 1,", "epsilon: 3,")
     schema.write_text(text)
-    done("ask", schema, f"SELECT {MANY} FROM registry", "--epsilon", "0.2", "--delta", "1e-3")
+    run_successfully("ask", schema, f"SELECT {MANY} FROM registry", "--epsilon", "0.2", "--delta", "1e-3")
     for age in range(41, 50):
-        done("ask", schema, f"SELECT COUNT(*) FROM registry WHERE age >= {age}", "--epsilon", "0.2")
-    plain = done("budget", schema, "--analyst", "analyst").out
+        run_successfully("ask", schema, f"SELECT COUNT(*) FROM registry WHERE age >= {age}", "--epsilon", "0.2")
+    plain = run_successfully("budget", schema, "--analyst", "analyst").out
     assert "Warning: the DP total no longer describes all disclosure" in plain
     assert len(re.findall("approx-dp +[0-9]", plain)) == 2
     assert "the data set, approx-dp: all answers of this account together satisfy approximate" in plain
     assert "tighter" not in plain
-    told = done("budget", schema, "--analyst", "analyst", "--tight", "--json").document
+    told = run_successfully("budget", schema, "--analyst", "analyst", "--tight", "--json").document
     assert ["tighter_epsilon" in one for one in told] == [False, True, False, True]
     assert all(one["tighter_epsilon"] < float(Fraction(one["spent"]["epsilon"])) for one in told[1::2])
-    assert "A tighter total in approx-dp, for display alone: " in done("budget", schema, "--tight").out
+    assert "A tighter total in approx-dp, for display alone: " in run_successfully("budget", schema, "--tight").out
 
 
 def test_a_tighter_total_is_of_approx_dp_alone(schema: Path) -> None:
-    refused = discreet("budget", schema, "--tight")
+    refused = run_discreet("budget", schema, "--tight")
     assert refused.code == 2
     assert "approx-dp" in refused.err
 
 
 def test_an_untouched_budget_is_whole(unregistered: Path) -> None:
     before = sorted(unregistered.parent.rglob("*"))
-    assert re.search(r"the data set +dp +0 +3 +3", done("budget", unregistered).out)
-    assert done("history", unregistered).out == "Nothing was asked yet.\n"
-    assert done("history", unregistered, "--json").document == []
+    assert re.search(r"the data set +dp +0 +3 +3", run_successfully("budget", unregistered).out)
+    assert run_successfully("history", unregistered).out == "Nothing was asked yet.\n"
+    assert run_successfully("history", unregistered, "--json").document == []
     assert sorted(unregistered.parent.rglob("*")) == before
 
 
 def test_the_history_shows_the_latest_first(schema: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
-    done("ask", schema, GROUPS, "--epsilon", "0.5", "--analyst", "bob")
-    told = done("history", schema, "--json").document
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
+    run_successfully("ask", schema, GROUPS, "--epsilon", "0.5", "--analyst", "bob")
+    told = run_successfully("history", schema, "--json").document
     assert [entry["analyst"] for entry in told] == ["bob", "ann", None]
     assert [entry["epsilon"] for entry in told] == ["1/2", "1/4", None]
-    assert [entry["analyst"] for entry in done("history", schema, "--limit", 1, "--json").document] == ["bob"]
-    assert [entry["analyst"] for entry in done("history", schema, "--analyst", "ann", "--json").document] == ["ann"]
-    said = done("history", schema).out
+    assert [entry["analyst"] for entry in run_successfully("history", schema, "--limit", 1, "--json").document] == [
+        "bob"
+    ]
+    assert [
+        entry["analyst"] for entry in run_successfully("history", schema, "--analyst", "ann", "--json").document
+    ] == ["ann"]
+    said = run_successfully("history", schema).out
     assert re.search(r"bob +SELECT", said)
     assert "snapshot 1 registered" in said
 
 
 def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> None:
     """A name that would clear the screen of whoever reads the history is shown by its codes."""
-    done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "\x1b[2Jann[bold]")
-    said = done("history", schema).out
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "\x1b[2Jann[bold]")
+    said = run_successfully("history", schema).out
     assert "\x1b" not in said
     assert "[bold]" in "".join(said.split())
 
@@ -539,56 +548,56 @@ def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> Non
 
 
 def test_a_ledger_that_holds_is_verified(schema: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.25")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25")
     ledger = schema.parent / "registry.discreet" / "ledger.db"
-    told = done("ledger", "verify", ledger, "--json").document
+    told = run_successfully("ledger", "verify", ledger, "--json").document
     assert told["entries"] == 3  # the registration, the charge, the answer
     with Custodian.open(schema) as custodian:
         assert told["heads"] == {"registry": custodian.verify().head}
-    said = done("ledger", "verify", ledger).out
+    said = run_successfully("ledger", "verify", ledger).out
     assert f"head of registry          {told['heads']['registry']}" in said
     assert f"head of the whole ledger  {told['head']}" in said
-    again = done("ledger", "verify", f"sqlite:///{ledger}", "--json").document
+    again = run_successfully("ledger", "verify", f"sqlite:///{ledger}", "--json").document
     assert again | {"at": ""} == told | {"at": ""}
 
 
 def test_a_log_of_heads_has_one_line_for_each_with_its_time(schema: Path, tmp_path: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.25")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25")
     ledger = schema.parent / "registry.discreet" / "ledger.db"
     for words in (("verify", ledger), ("backup", ledger, tmp_path / "copy.db")):
-        [line] = done("ledger", *words, "--json").out.splitlines()
+        [line] = run_successfully("ledger", *words, "--json").out.splitlines()
         assert datetime.fromisoformat(json.loads(line)["at"]).tzinfo is not None
 
 
 def test_a_head_that_was_kept_is_found_for_good(schema: Path) -> None:
     """At its entry and in its data set; the head of the whole ledger is found as long as it is that."""
-    done("ask", schema, COUNT, "--epsilon", "0.25")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25")
     ledger = schema.parent / "registry.discreet" / "ledger.db"
-    kept = done("ledger", "verify", ledger, "--json").document
+    kept = run_successfully("ledger", "verify", ledger, "--json").document
     own, whole = kept["heads"]["registry"], kept["head"]
     words = ("ledger", "verify", ledger, "--contains", own.upper(), "--contains", whole)
-    assert done(*words, "--json").document["contains"] == [
+    assert run_successfully(*words, "--json").document["contains"] == [
         {"head": own, "dataset": "registry", "entry": 3},
         {"head": whole, "dataset": None, "entry": None},
     ]
-    assert f"{own} is entry 3 of registry.\n{whole} is the head of the whole ledger.\n" in done(*words).out
-    done("ask", schema, COUNT, "--epsilon", "0.5")
-    assert f"{own} is entry 3 of registry." in done(*words[:5]).out
-    assert discreet(*words).code == 6
+    assert f"{own} is entry 3 of registry.\n{whole} is the head of the whole ledger.\n" in run_successfully(*words).out
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.5")
+    assert f"{own} is entry 3 of registry." in run_successfully(*words[:5]).out
+    assert run_discreet(*words).code == 6
 
 
 def test_a_ledger_that_was_set_back_lacks_the_head_that_was_kept(schema: Path, tmp_path: Path) -> None:
     """Each of its entries is as it was written: nothing else tells."""
     ledger, older = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "older.db"
-    done("ask", schema, COUNT, "--epsilon", "0.25")
-    done("ledger", "backup", ledger, older)
-    done("ask", schema, COUNT, "--epsilon", "0.5")
-    kept = done("ledger", "verify", ledger, "--json").document["heads"]["registry"]
-    done("ledger", "verify", older)
-    lacks = discreet("ledger", "verify", older, "--contains", kept, "--json")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25")
+    run_successfully("ledger", "backup", ledger, older)
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.5")
+    kept = run_successfully("ledger", "verify", ledger, "--json").document["heads"]["registry"]
+    run_successfully("ledger", "verify", older)
+    lacks = run_discreet("ledger", "verify", older, "--contains", kept, "--json")
     assert (lacks.code, lacks.document["error"]["kind"]) == (6, "ClaimFailed")
     assert f"no entry has the head {kept[:40]!r}" in lacks.err
-    wrong = discreet("ledger", "verify", older, "--contains", kept[:63])
+    wrong = run_discreet("ledger", "verify", older, "--contains", kept[:63])
     assert (wrong.code, "a head is 64 digits and letters a to f" in wrong.err) == (2, True)
 
 
@@ -603,39 +612,39 @@ def test_what_is_taken_for_a_ledger_is_named_and_nothing_is_left_beside_it(schem
         ("ledger", "upgrade", table),
         ("ledger", "restore", table, tmp_path / "new.db", "--forgotten", "0"),
     ):
-        refused = discreet(*words)
+        refused = run_discreet(*words)
         assert (refused.code, "'registry.csv' is damaged, or is not a ledger" in refused.err) == (5, True)
     for words in (("ledger", "verify", empty), ("ledger", "upgrade", empty)):
-        refused = discreet(*words)
+        refused = run_discreet(*words)
         assert (refused.code, "there is no ledger 'empty.db' there" in refused.err) == (2, True)
     assert {path: path.read_bytes() for path in schema.parent.iterdir() if path.is_file()} == before
 
 
 def test_a_ledger_that_was_changed_is_caught(schema: Path) -> None:
     """Exit code 6, for people and in JSON."""
-    done("ask", schema, COUNT, "--epsilon", "0.25")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.25")
     ledger = schema.parent / "registry.discreet" / "ledger.db"
     with sqlite3.connect(ledger) as connection:
         connection.execute("UPDATE ledger_accounts SET dp = replace(dp, '25', '15')")
     connection.close()
-    broken = discreet("ledger", "verify", ledger, "--json")
+    broken = run_discreet("ledger", "verify", ledger, "--json")
     assert broken.code == 6
     assert broken.document["error"] == {"kind": "ClaimFailed", "exit": 6, "message": broken.err[len("discreet: ") : -1]}
 
 
 def test_a_ledger_may_be_in_postgresql(schema: Path, postgres: str) -> None:
-    there = ("--ledger", schema_of(postgres))
-    first = done("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
-    again = done("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
+    there = ("--ledger", create_postgres_schema(postgres))
+    first = run_successfully("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
+    again = run_successfully("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
     assert (again["value"], again["stored"]) == (first["value"], True)
-    assert done("budget", schema, *there, "--json").document[0]["spent"]["epsilon"] == "1/4"
-    assert len(done("history", schema, *there, "--json").document) == 2
-    assert done("ledger", "verify", there[1], "--json").document["entries"] == 3
+    assert run_successfully("budget", schema, *there, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    assert len(run_successfully("history", schema, *there, "--json").document) == 2
+    assert run_successfully("ledger", "verify", there[1], "--json").document["entries"] == 3
     assert not (schema.parent / "registry.discreet" / "ledger.db").exists()
 
 
 def test_no_ledger_is_made_to_be_verified(tmp_path: Path) -> None:
-    assert discreet("ledger", "verify", tmp_path / "none.db").code == 2
+    assert run_discreet("ledger", "verify", tmp_path / "none.db").code == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -649,7 +658,7 @@ def test_what_is_not_expected_shows_nothing(schema: Path, monkeypatch: pytest.Mo
         raise RuntimeError("the income of p17 is 12345")
 
     monkeypatch.setattr("discreet.custodian.status.get_balances", fail)
-    broken = discreet("budget", schema, "--json")
+    broken = run_discreet("budget", schema, "--json")
     assert broken.code == 1
     assert broken.err == "discreet: an internal error; nothing about the data is shown\n"
     assert broken.document["error"]["kind"] == "Internal"
@@ -679,7 +688,7 @@ def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise KeyboardInterrupt
 
     monkeypatch.setattr("discreet.custodian.status.get_balances", interrupt)
-    stopped = discreet("budget", schema)
+    stopped = run_discreet("budget", schema)
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "")
 
 
@@ -690,7 +699,7 @@ def test_an_interrupt_of_what_is_paid_for_says_that_it_may_have_been(
     from discreet.cli import main
 
     monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, signal.SIGINT))
-    stopped = discreet(command, "nowhere.yaml")
+    stopped = run_discreet(command, "nowhere.yaml")
     assert (stopped.code, stopped.out) == (130, "")
     assert stopped.err == f"discreet: stopped before it was done; {main.PAID_NOTE}\n"
 
@@ -699,15 +708,17 @@ def test_a_picture_that_cannot_be_written_is_not_paid_for(schema: Path) -> None:
     """Nor is one whose name is a folder's; nobody can make a file in /proc."""
     (schema.parent / "taken.svg").mkdir()
     for place in ("/proc/taken.svg", schema.parent / "taken.svg"):
-        refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--plot", place)
+        refused = run_discreet("ask", schema, COUNT, "--epsilon", "0.1", "--plot", place)
         assert (refused.code, refused.out) == (5, "")
         assert refused.err == "discreet: the picture 'taken.svg' cannot be written there; choose another place\n"
-    assert not [one for one in done("history", schema, "--json").document if one["kind"] == "charge"]
+    assert not [one for one in run_successfully("history", schema, "--json").document if one["kind"] == "charge"]
 
 
 def test_means_by_group_have_no_bars(schema: Path) -> None:
     """A mean that happens to be whole would have one, and the others would look like none."""
-    told = done("ask", schema, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1").out
+    told = run_successfully(
+        "ask", schema, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1"
+    ).out
     assert "Alder" in told
     assert "\u2501" not in told
 
@@ -731,7 +742,7 @@ def test_rights_that_are_missing_are_told_as_such(
         return really(self, *more, **named)
 
     monkeypatch.setattr(Path, "open", opened)
-    refused = discreet(command[0], schema, *command[1:])
+    refused = run_discreet(command[0], schema, *command[1:])
     assert (refused.code, refused.out, refused.err) == (5, "", f"discreet: {says}\n")
 
 
@@ -751,7 +762,7 @@ def test_what_a_library_makes_of_a_stop_is_still_a_stop(monkeypatch: pytest.Monk
 
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, number))
-        told = discreet("budget", "nowhere.yaml")
+        told = run_discreet("budget", "nowhere.yaml")
         assert (told.code, told.out, told.err) == (code, "", "")
 
 
@@ -764,6 +775,6 @@ def test_a_narrow_encoding_is_no_matter(schema: Path) -> None:
 
 def test_the_history_tells_what_was_paid_for_an_answer_that_was_there(schema: Path) -> None:
     """Who offers less and takes the stored answer at any price pays what that cost."""
-    done("ask", schema, COUNT, "--epsilon", "0.2", "--analyst", "ann")
-    done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "bob", "--reuse", "any")
-    assert "0.2, reused (0.1 was asked)" in done("history", schema).out
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.2", "--analyst", "ann")
+    run_successfully("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "bob", "--reuse", "any")
+    assert "0.2, reused (0.1 was asked)" in run_successfully("history", schema).out

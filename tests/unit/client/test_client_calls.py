@@ -29,13 +29,20 @@ from discreet import (
     total,
 )
 from discreet.client.transport import Transport, parse_service_address
-from support.scripted_service import Scripted, drop, problem, raw, reply, scripted
-from support.service_documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, client
+from support.scripted_service import (
+    ScriptedService,
+    build_problem,
+    build_raw_reply,
+    build_reply,
+    drop_connection,
+    run_scripted_service,
+)
+from support.service_documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, build_client
 
 
 @pytest.fixture
-def service() -> Iterator[Scripted]:
-    with scripted() as script:
+def service() -> Iterator[ScriptedService]:
+    with run_scripted_service() as script:
         yield script
 
 
@@ -75,10 +82,10 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("said", "sent"), SAID)
 def test_numbers_and_priors_are_sent_by_their_exact_text(
-    service: Scripted, said: dict[str, Any], sent: dict[str, Any]
+    service: ScriptedService, said: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    service.then(reply(ANSWER, 201))
-    client(service).answer(QUESTION, **said)
+    service.then(build_reply(ANSWER, 201))
+    build_client(service).answer(QUESTION, **said)
     assert service.seen[0].document == {"question": QUESTION} | sent
     assert service.seen[0].headers["content-type"] == "application/json"
 
@@ -100,25 +107,25 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("said", "words"), REFUSED)
-def test_what_cannot_be_sent_is_refused_here(service: Scripted, said: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_sent_is_refused_here(service: ScriptedService, said: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        client(service).answer(QUESTION, **said)
+        build_client(service).answer(QUESTION, **said)
     assert service.seen == []
 
 
 @pytest.mark.parametrize("question", [3, None, {"from": {1, 2}}, {"where": float("inf")}, {"where": "\ud800"}])
-def test_a_question_is_text_or_json(service: Scripted, question: Any) -> None:
+def test_a_question_is_text_or_json(service: ScriptedService, question: Any) -> None:
     with pytest.raises(InvalidInput, match="a question"):
-        client(service).answer(question, epsilon=1)
+        build_client(service).answer(question, epsilon=1)
     assert service.seen == []
 
 
 # What is told is typed.
 
 
-def test_an_answer_is_the_library_s_own(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
+def test_an_answer_is_the_library_s_own(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
     assert isinstance(made, discreet.Answer)
     assert (made.value, made.headline, made.interval(), made.entry, made.prior) == (1234, 1234, (1200, 1268), 7, True)
     assert (made.guarantee.epsilon, made.guarantee.assumptions) == (Fraction(1, 10), ("the schema is true",))
@@ -130,9 +137,9 @@ def test_an_answer_is_the_library_s_own(service: Scripted) -> None:
     assert json.loads(json.dumps(made.to_json())) == told
 
 
-def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    known = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
+def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    known = build_client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
     assert isinstance(known, discreet.Posterior)
     assert (known.numeric, known.mean(), known.median(), known.interval()) == (True, 1230.5, 1230.0, (1199.0, 1262.0))
     assert (known.quantile(0.025), known.quantile(0.5), known.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
@@ -144,9 +151,9 @@ def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted)
             ask()
 
 
-def test_another_confidence_is_refused(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+def test_another_confidence_is_refused(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
     asks: list[Callable[[], object]] = [lambda: made.interval(0.9), lambda: made.reconciled.intervals(0.9)]  # type: ignore[union-attr]
     asks += [lambda: made.range(1, 2, 0.9), lambda: made.population(0.9)]
     for ask in asks:
@@ -155,7 +162,7 @@ def test_another_confidence_is_refused(service: Scripted) -> None:
     assert len(service.seen) == 1
 
 
-def test_dates_names_and_many_rows(service: Scripted) -> None:
+def test_dates_names_and_many_rows(service: ScriptedService) -> None:
     """Dates are dates where the service says so, a law over names is whole, and a law that is not told is refused."""
     dated = {
         "columns": ["day", "sex"],
@@ -164,15 +171,17 @@ def test_dates_names_and_many_rows(service: Scripted) -> None:
     }
     dated |= {"intervals_95": [{"day": ["2020-01-01", "2020-02-01"], "sex": None}] * 2, "dates": ["day"]}
     laws = [{"day": None, "sex": {"probabilities": {"F": 0.25, "M": 0.75}}}] * 2
-    service.then(reply(ANSWER | dated | {"posteriors": laws}, 201), reply(ANSWER | {"posteriors": None}, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+    service.then(
+        build_reply(ANSWER | dated | {"posteriors": laws}, 201), build_reply(ANSWER | {"posteriors": None}, 201)
+    )
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
     assert made.rows == ({"day": date(2020, 1, 31), "sex": "F"}, {"day": None, "sex": "2020-01-31"})
     assert made.intervals(0.95)[0] == {"day": (date(2020, 1, 1), date(2020, 2, 1)), "sex": None}
     law = made.posteriors()[1]["sex"]
     assert law is not None
     assert law.probabilities() == {"F": 0.25, "M": 0.75}
     with pytest.raises(InvalidInput, match="posteriors of at most 512 rows"):
-        client(service).answer(QUESTION, epsilon=0.1).posteriors()
+        build_client(service).answer(QUESTION, epsilon=0.1).posteriors()
 
 
 # More of an answer, for nothing.
@@ -181,15 +190,15 @@ RANGE = {"asked": ["20", "30"], "low": 20, "high": 31, "value": 5.5, "interval":
 PEOPLE = {"value": 0.5, "interval": [0.4, 0.6], "confidence": 0.95, "noise": 0.01, "sampling": 0.1, "words": "so"}
 
 
-def test_ranges_and_population_ask_the_same_question_again(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
-    service.steps[:] = [reply(ANSWER | {"ranges": [RANGE]}, 201)]
+def test_ranges_and_population_ask_the_same_question_again(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
+    service.steps[:] = [build_reply(ANSWER | {"ranges": [RANGE]}, 201)]
     found = made.range(20, Fraction(30))
     assert (found.low, found.high, found.value, found.interval) == (20, 31, 5.5, (1.0, 9.0))
     body = {"question": QUESTION, "epsilon": "1/10", "constraints": ["total = 9"], "stored_only": True}
     assert [one.document for one in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
-    service.steps[:] = [reply(ANSWER | {"population": [{"count": PEOPLE}]}, 201)]
+    service.steps[:] = [build_reply(ANSWER | {"population": [{"count": PEOPLE}]}, 201)]
     people = made.population(size=9000)
     assert (people[0]["count"].name, people[0]["count"].sampling) == ("count", 0.1)
     assert service.seen[-1].document["population_size"] == 9000
@@ -198,61 +207,61 @@ def test_ranges_and_population_ask_the_same_question_again(service: Scripted) ->
     assert len({one.key for one in service.seen}) == 3
 
 
-def test_a_range_that_would_be_paid_for_is_refused(service: Scripted) -> None:
+def test_a_range_that_would_be_paid_for_is_refused(service: ScriptedService) -> None:
     """After a refresh of the data set the answer is stored no longer."""
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
-    service.steps[:] = [problem(403, "BudgetExceeded", "costs epsilon 0.1, and 0 is left")]
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
+    service.steps[:] = [build_problem(403, "BudgetExceeded", "costs epsilon 0.1, and 0 is left")]
     with pytest.raises(InvalidInput, match="this would be charged; ask anew"):
         made.range(20, 30)
 
 
-def test_a_range_of_another_answer_is_not_told(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
-    service.steps[:] = [reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE]}, 201)]
+def test_a_range_of_another_answer_is_not_told(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
+    service.steps[:] = [build_reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE]}, 201)]
     with pytest.raises(InvalidInput, match="by now the service tells another answer"):
         made.range(20, 30)
 
 
 @pytest.mark.parametrize(("low", "high"), [("", 1), ("1..2", 3), (1, " "), ("a" * 101, 1)])
-def test_a_range_has_two_ends(service: Scripted, low: object, high: object) -> None:
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+def test_a_range_has_two_ends(service: ScriptedService, low: object, high: object) -> None:
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
     with pytest.raises(InvalidInput, match="a range has a low and a high end"):
         made.range(low, high)
     assert len(service.seen) == 1
 
 
-def test_a_range_of_dates_is_told_in_dates(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+def test_a_range_of_dates_is_told_in_dates(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
     told = RANGE | {"low": "2020-01-01", "high": "2020-12-31"}
-    service.steps[:] = [reply(ANSWER | {"ranges": [told]}, 201)]
+    service.steps[:] = [build_reply(ANSWER | {"ranges": [told]}, 201)]
     assert made.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
     assert service.seen[-1].document["ranges"] == ["2020-01-05..2020-12-30"]
 
 
-def test_without_a_picture_there_is_none(service: Scripted, tmp_path: Path) -> None:
-    service.then(reply(ANSWER | {"picture": False}, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+def test_without_a_picture_there_is_none(service: ScriptedService, tmp_path: Path) -> None:
+    service.then(build_reply(ANSWER | {"picture": False}, 201))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
     with pytest.raises(InvalidInput, match="a picture shows"):
         made.plot(tmp_path / "a.svg")
     assert made.picture_spec() is None
 
 
-def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_path: Path) -> None:
+def test_a_picture_is_drawn_from_what_the_service_tells(service: ScriptedService, tmp_path: Path) -> None:
     from discreet.charts import HistogramChart, build_picture_spec
 
     spec = build_picture_spec(HistogramChart("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
-    service.then(reply(ANSWER, 201), reply({"spec": spec}))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+    service.then(build_reply(ANSWER, 201), build_reply({"spec": spec}))
+    made = build_client(service).answer(QUESTION, epsilon=0.1)
     assert "a sentence" in made.plot(tmp_path / "a.svg").read_text()
     assert made.picture_spec() == json.loads(json.dumps(spec))
     assert service.seen[-1].path == "/v1/datasets/registry/answers/a1/picture"
     with pytest.raises(InvalidInput, match=r"ends in .svg"):
         made.plot(tmp_path / "a.txt")
-    service.steps[:] = [reply({"spec": "no"})]
+    service.steps[:] = [build_reply({"spec": "no"})]
     with pytest.raises(Unavailable, match="did not answer"):
         made.plot(tmp_path / "b.svg")
     assert not (tmp_path / "b.svg").exists()
@@ -263,12 +272,18 @@ def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_p
 JOB = {"id": "j1", "kind": "ask", "state": "running", "stage": None, "answer": None, "problem": None, "files": []}
 
 
-def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
+def test_a_question_that_runs_as_a_job_is_waited_for(service: ScriptedService) -> None:
     done = JOB | {"state": "done", "answer": "a1"}
     service.then(
-        reply(JOB | {"state": "waiting"}, 202), reply(ABOUT), reply(JOB), drop, reply(JOB), reply(done), reply(ANSWER)
+        build_reply(JOB | {"state": "waiting"}, 202),
+        build_reply(ABOUT),
+        build_reply(JOB),
+        drop_connection,
+        build_reply(JOB),
+        build_reply(done),
+        build_reply(ANSWER),
     )
-    assert client(service).answer(QUESTION, epsilon=0.1).value == 1234
+    assert build_client(service).answer(QUESTION, epsilon=0.1).value == 1234
     paths = [one.path for one in service.seen]
     assert paths == [
         "/v1/datasets/registry/answers",
@@ -288,11 +303,11 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
     ],
 )
 def test_a_job_that_failed_is_its_error(
-    service: Scripted, told: object, error: type[DiscreetError], words: str
+    service: ScriptedService, told: object, error: type[DiscreetError], words: str
 ) -> None:
-    service.then(reply(JOB, 202), reply(ABOUT), reply(JOB | {"state": "failed", "problem": told}))
+    service.then(build_reply(JOB, 202), build_reply(ABOUT), build_reply(JOB | {"state": "failed", "problem": told}))
     with pytest.raises(error, match=words):
-        client(service).answer(QUESTION, epsilon=0.1)
+        build_client(service).answer(QUESTION, epsilon=0.1)
 
 
 def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
@@ -317,10 +332,10 @@ def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
 # Rehearsal, sessions, budgets, schemas.
 
 
-def test_a_rehearsal_goes_to_the_made_up_table(service: Scripted, tmp_path: Path) -> None:
+def test_a_rehearsal_goes_to_the_made_up_table(service: ScriptedService, tmp_path: Path) -> None:
     """Files too; its ledger alone has no chain to check."""
-    service.then(reply(ANSWER, 201), problem(422, "Unsupported"))
-    rehearsed = client(service, rehearsal=True)
+    service.then(build_reply(ANSWER, 201), build_problem(422, "Unsupported"))
+    rehearsed = build_client(service, rehearsal=True)
     rehearsed.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].path == "/v1/rehearsal/datasets/registry/answers"
     assert repr(rehearsed).endswith("rehearsal=True)")
@@ -336,17 +351,23 @@ def test_a_rehearsal_goes_to_the_made_up_table(service: Scripted, tmp_path: Path
     assert len(service.seen) == sent
 
 
-def test_the_schema_is_asked_for_once(service: Scripted) -> None:
-    service.then(reply(ABOUT))
-    ours = client(service)
+def test_the_schema_is_asked_for_once(service: ScriptedService) -> None:
+    service.then(build_reply(ABOUT))
+    ours = build_client(service)
     assert ours.schema["name"] == ours.schema["name"] == "registry"
     assert len(service.seen) == 1
 
 
-def test_a_session_is_opened_once_and_ended(service: Scripted) -> None:
+def test_a_session_is_opened_once_and_ended(service: ScriptedService) -> None:
     opened = {"id": "s/1", "epsilon": "1/10", "left": "1/10"}
-    service.then(drop, reply(opened, 201), reply(ANSWER | {"left": "1/20"}), drop, reply(ANSWER | {"left": "1/20"}))
-    with client(service).session(noise_scale=20, epsilon=0.1) as session:
+    service.then(
+        drop_connection,
+        build_reply(opened, 201),
+        build_reply(ANSWER | {"left": "1/20"}),
+        drop_connection,
+        build_reply(ANSWER | {"left": "1/20"}),
+    )
+    with build_client(service).session(noise_scale=20, epsilon=0.1) as session:
         first, second = service.seen
         assert (first.key, first.body) == (second.key, second.body)
         assert first.document == {"noise_scale": "20", "epsilon": "1/10"}
@@ -354,26 +375,26 @@ def test_a_session_is_opened_once_and_ended(service: Scripted) -> None:
         made = session.answer(QUESTION)
         assert (made.value, session.left) == (1234, Fraction(1, 20))
         assert session.answer(QUESTION, noise_scale=50).value == 1234
-        assert [one.document for one in service.asked("/answers")] == [
+        assert [one.document for one in service.list_requests("/answers")] == [
             {"question": QUESTION},
             *[{"question": QUESTION, "noise_scale": "50"}] * 2,
         ]
         with pytest.raises(InvalidInput, match="outside a session"):
             made.range(1, 2)
-        service.steps[:] = [raw(b"", 204)]
+        service.steps[:] = [build_raw_reply(b"", 204)]
     session.close()
     ends = [one for one in service.seen if one.method == "DELETE"]
     assert [one.path for one in ends] == ["/v1/datasets/registry/sessions/s%2F1"]
     with pytest.raises(InvalidInput, match="the session is closed"):
         session.answer(QUESTION)
     with pytest.raises(InvalidInput, match="noise_scale must be above 0"):
-        client(service).session(0, 1)
+        build_client(service).session(0, 1)
 
 
-@pytest.mark.parametrize("end", [drop, problem(404), problem(503, "Unavailable")])
-def test_a_session_that_cannot_be_ended_is_closed_all_the_same(service: Scripted, end: Any) -> None:
-    service.then(reply({"id": "s", "epsilon": "1", "left": "1"}, 201), end)
-    with client(service, retries=1).session(20, 1) as session:
+@pytest.mark.parametrize("end", [drop_connection, build_problem(404), build_problem(503, "Unavailable")])
+def test_a_session_that_cannot_be_ended_is_closed_all_the_same(service: ScriptedService, end: Any) -> None:
+    service.then(build_reply({"id": "s", "epsilon": "1", "left": "1"}, 201), end)
+    with build_client(service, retries=1).session(20, 1) as session:
         pass
     with pytest.raises(InvalidInput, match="the session is closed"):
         session.answer(QUESTION)
@@ -404,15 +425,21 @@ def released(tables: dict[str, bytes], **more: Any) -> list[Callable[[BaseHTTPRe
     manifest = {"format": "discreet release 1", "files": told}
     document = RELEASE | {"manifest": manifest, "files": list(tables)} | more
     job = JOB | {"kind": "publish", "state": "done", "release": document}
-    waiting = reply(JOB | {"kind": "publish", "stage": "writing"}, 202)
-    return [waiting, reply(ABOUT), reply(job), *map(raw, tables.values()), raw(json.dumps(manifest).encode())]
+    waiting = build_reply(JOB | {"kind": "publish", "stage": "writing"}, 202)
+    return [
+        waiting,
+        build_reply(ABOUT),
+        build_reply(job),
+        *map(build_raw_reply, tables.values()),
+        build_raw_reply(json.dumps(manifest).encode()),
+    ]
 
 
-def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+def test_a_release_is_brought_here(service: ScriptedService, tmp_path: Path) -> None:
+    service.then(*released({"registry.csv": TABLE}, report="report.html"), build_raw_reply(b"<html>"))
     stages: list[str] = []
     out, report = tmp_path / "mine.csv", tmp_path / "page.html"
-    made = client(service).publish(
+    made = build_client(service).publish(
         "private-columns", out, epsilon=0.5, report=report, columns=("age",), progress=stages.append
     )
     assert isinstance(made, discreet.Release)
@@ -429,17 +456,17 @@ def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
     assert names == ["registry.csv", "registry.csv.manifest.json", "report.html"]
 
 
-def test_a_second_table_keeps_the_name_that_its_manifest_has(service: Scripted, tmp_path: Path) -> None:
+def test_a_second_table_keeps_the_name_that_its_manifest_has(service: ScriptedService, tmp_path: Path) -> None:
     service.then(*released({"registry.csv": TABLE, "registry-values.csv": b"group\n1\n"}))
-    made = client(service).publish("anatomy", tmp_path / "mine.csv", 3)
+    made = build_client(service).publish("anatomy", tmp_path / "mine.csv", 3)
     assert made.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
     assert made.files[1].read_bytes() == b"group\n1\n"
 
 
-def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> None:
+def test_columns_apart_come_in_a_folder(service: ScriptedService, tmp_path: Path) -> None:
     columns = {"columns/age.parquet": b"30", "columns/sex.parquet": b"F"}
     service.then(*released(columns, manifest_file="columns/manifest.json"))
-    made = client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
+    made = build_client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
     assert made.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
     assert [path.read_bytes() for path in made.files] == [b"30", b"F"]
     assert made.manifest_file == tmp_path / "mine" / "manifest.json"
@@ -448,18 +475,27 @@ def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> No
     assert service.seen[0].document == sent
     assert service.seen[3].path.endswith("/files/columns%2Fage.parquet")
     service.steps[:] = released({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
-    client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
+    build_client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["age.parquet", "manifest.json"]
     service.steps[:] = released({"columns/../..": b""}, manifest_file="columns/manifest.json")
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
-        client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
+        build_client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path: Path) -> None:
+def test_what_is_lost_of_a_release_is_brought_again(service: ScriptedService, tmp_path: Path) -> None:
     made, about, done, table, manifest = released({"registry.csv": TABLE})
-    service.then(drop, made, about, done, raw(TABLE[:2], announced=len(TABLE)), drop, table, manifest)
-    client(service).publish("mdav", tmp_path / "mine.csv", 3)
+    service.then(
+        drop_connection,
+        made,
+        about,
+        done,
+        build_raw_reply(TABLE[:2], announced=len(TABLE)),
+        drop_connection,
+        table,
+        manifest,
+    )
+    build_client(service).publish("mdav", tmp_path / "mine.csv", 3)
     assert (tmp_path / "mine.csv").read_bytes() == TABLE
     assert service.seen[0].key == service.seen[1].key
 
@@ -467,16 +503,16 @@ def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path:
 @pytest.mark.parametrize(
     ("steps", "error"),
     [
-        ([problem(404)], InvalidInput),
-        ([raw(TABLE), problem(500, "Internal")], Internal),
-        ([raw(b"age\n31\n"), None], ClaimFailed),
-        ([raw(TABLE), raw(b'{"format": "another"}')], ClaimFailed),
-        ([raw(TABLE), raw(b"no manifest")], ClaimFailed),
-        ([drop], Unavailable),
+        ([build_problem(404)], InvalidInput),
+        ([build_raw_reply(TABLE), build_problem(500, "Internal")], Internal),
+        ([build_raw_reply(b"age\n31\n"), None], ClaimFailed),
+        ([build_raw_reply(TABLE), build_raw_reply(b'{"format": "another"}')], ClaimFailed),
+        ([build_raw_reply(TABLE), build_raw_reply(b"no manifest")], ClaimFailed),
+        ([drop_connection], Unavailable),
     ],
 )
 def test_a_release_comes_whole_or_not_at_all(
-    service: Scripted, tmp_path: Path, steps: list[Any], error: type[DiscreetError]
+    service: ScriptedService, tmp_path: Path, steps: list[Any], error: type[DiscreetError]
 ) -> None:
     """Nothing is left here, and it is said that the release is made and where it is."""
     all_well = released({"registry.csv": TABLE})
@@ -484,15 +520,15 @@ def test_a_release_comes_whole_or_not_at_all(
     with pytest.raises(
         error, match="the release is made and entered, and its files are those of job j1 at the service"
     ):
-        client(service, retries=1).publish("mdav", tmp_path / "mine.csv", 3)
+        build_client(service, retries=1).publish("mdav", tmp_path / "mine.csv", 3)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: ScriptedService, tmp_path: Path) -> None:
     """It is not taken for a lost connection."""
     from discreet.client.transport import HttpRequest
 
-    full, service.steps[:] = Path("/dev/full"), [raw(TABLE)]
+    full, service.steps[:] = Path("/dev/full"), [build_raw_reply(TABLE)]
     wire = Transport(parse_service_address(service.address), TOKEN)
     with pytest.raises(Unavailable, match="'full' cannot be written; check the folder and that the disk has room"):
         wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), full)
@@ -502,17 +538,17 @@ def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_
 
 
 @pytest.mark.parametrize("name", ["../evil.csv", "/etc/evil.csv", "", "..", "a/b.csv", None, 3])
-def test_a_name_of_the_service_leads_nowhere_else(service: Scripted, tmp_path: Path, name: Any) -> None:
+def test_a_name_of_the_service_leads_nowhere_else(service: ScriptedService, tmp_path: Path, name: Any) -> None:
     (tmp_path / "in").mkdir()
     service.then(*released({"registry.csv": TABLE}, files=["registry.csv", name])[:3])
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
-        client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
+        build_client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
     assert [path.name for path in tmp_path.rglob("*")] == ["in"]
 
 
-def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scripted, tmp_path: Path) -> None:
+def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: ScriptedService, tmp_path: Path) -> None:
     (tmp_path / "there.csv").write_text("mine")
-    ours = client(service)
+    ours = build_client(service)
     for out, report, words in (
         ("there.csv", None, "is there already"),
         ("a.txt", None, "the released table is named .csv or .parquet"),
@@ -533,42 +569,42 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scrip
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
-def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scripted, tmp_path: Path) -> None:
+def test_force_overwrites_what_was_brought_before_and_nothing_else(service: ScriptedService, tmp_path: Path) -> None:
     """By its hash: the service has another name for it."""
     out, page = tmp_path / "mine.csv", tmp_path / "page.html"
     service.then(*released({"registry.csv": TABLE}))
-    client(service).publish("mdav", out, 3)
+    build_client(service).publish("mdav", out, 3)
     service.steps[:] = released({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
     with pytest.raises(InvalidInput, match="is there already"):
-        client(service).publish("anatomy", out, 3)
-    client(service).publish("anatomy", out, 3, force=True)
+        build_client(service).publish("anatomy", out, 3)
+    build_client(service).publish("anatomy", out, 3, force=True)
     assert out.read_bytes() == b"age\n31\n"
     seen = len(service.seen)
     page.write_text("a page of mine")
     with pytest.raises(InvalidInput, match=r"'page\.html' is there and is no release or report of ours"):
-        client(service).publish("mdav", tmp_path / "other.csv", 3, report=page, force=True)
+        build_client(service).publish("mdav", tmp_path / "other.csv", 3, report=page, force=True)
     out.write_text("a table of mine")
     with pytest.raises(InvalidInput, match=r"'mine\.csv' is there and is no release"):
-        client(service).publish("mdav", out, 3, force=True)
+        build_client(service).publish("mdav", out, 3, force=True)
     assert (len(service.seen), out.read_text(), page.read_text()) == (seen, "a table of mine", "a page of mine")
 
 
-def test_a_report_is_for_its_custodian_alone(service: Scripted, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
-    made = client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
+def test_a_report_is_for_its_custodian_alone(service: ScriptedService, tmp_path: Path) -> None:
+    service.then(*released({"registry.csv": TABLE}, report="report.html"), build_raw_reply(b"<html>"))
+    made = build_client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
     assert made.report is not None
     assert made.report.stat().st_mode & 0o077 == 0
 
 
-def test_a_lost_release_tells_the_key_to_go_on_with(service: Scripted, tmp_path: Path) -> None:
-    service.then(drop)
+def test_a_lost_release_tells_the_key_to_go_on_with(service: ScriptedService, tmp_path: Path) -> None:
+    service.then(drop_connection)
     with pytest.raises(Unavailable, match="key='april' is not charged twice"):
-        client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
+        build_client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
     assert {one.key for one in service.seen} == {"april"}
 
 
-def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> None:
-    service.then(problem(400, "InvalidInput"))
+def test_what_is_said_of_a_file_is_sent(service: ScriptedService, tmp_path: Path) -> None:
+    service.then(build_problem(400, "InvalidInput"))
     more = {
         "diversity": discreet.sdc.Distinct(3),
         "suppress": 0.05,
@@ -577,7 +613,7 @@ def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> No
         "t": 1.5,
     }
     with pytest.raises(InvalidInput):
-        client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **more)
+        build_client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **more)
     sent = {"method": "mdav-swap", "k": 10, "t": "3/2", "keep": ["sex"], "informed": True, "format": "parquet"}
     sent |= {
         "diversity": "distinct 3",

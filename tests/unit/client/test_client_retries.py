@@ -33,14 +33,23 @@ from discreet.client.transport import (
     Transport,
     parse_service_address,
 )
-from support.scripted_service import Scripted, broken_chunk, drop, huge, problem, raw, reply, scripted
-from support.service_documents import ANSWER, GUARANTEE, QUESTION, TOKEN, client
+from support.scripted_service import (
+    ScriptedService,
+    build_problem,
+    build_raw_reply,
+    build_reply,
+    drop_connection,
+    run_scripted_service,
+    send_broken_chunk,
+    send_huge_reply,
+)
+from support.service_documents import ANSWER, GUARANTEE, QUESTION, TOKEN, build_client
 from support.tls_certificates import Certificate, write_certificate
 
 
 @pytest.fixture
-def service() -> Iterator[Scripted]:
-    with scripted() as script:
+def service() -> Iterator[ScriptedService]:
+    with run_scripted_service() as script:
         yield script
 
 
@@ -49,44 +58,44 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return write_certificate(tmp_path_factory.mktemp("certificate"))
 
 
-def asked(service: Scripted) -> list[tuple[str, str, str | None, bytes]]:
+def asked(service: ScriptedService) -> list[tuple[str, str, str | None, bytes]]:
     return [(one.method, one.path, one.key, one.body) for one in service.seen]
 
 
 # The same request again, and never a second price.
 
 LOSSES = {
-    "dropped": drop,
-    "cut short": raw(b'{"question":', announced=100),
-    "cut in a chunk": broken_chunk,
-    "429": problem(429, Retry_After="0"),
-    "502": raw(b"<html>", 502),
-    "503": problem(503, "Unavailable"),
-    "504": raw(b"", 504),
+    "dropped": drop_connection,
+    "cut short": build_raw_reply(b'{"question":', announced=100),
+    "cut in a chunk": send_broken_chunk,
+    "429": build_problem(429, Retry_After="0"),
+    "502": build_raw_reply(b"<html>", 502),
+    "503": build_problem(503, "Unavailable"),
+    "504": build_raw_reply(b"", 504),
 }
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=list(LOSSES))
-def test_what_is_lost_is_asked_again_with_the_same_key(service: Scripted, loss: Any) -> None:
-    service.then(loss, loss, reply(ANSWER, 201))
-    assert client(service).answer(QUESTION, epsilon=0.1).value == 1234
+def test_what_is_lost_is_asked_again_with_the_same_key(service: ScriptedService, loss: Any) -> None:
+    service.then(loss, loss, build_reply(ANSWER, 201))
+    assert build_client(service).answer(QUESTION, epsilon=0.1).value == 1234
     first, *others = asked(service)
     assert others == [first, first]
     assert first[:2] == ("POST", "/v1/datasets/registry/answers")
     assert first[2]
 
 
-def test_a_reply_that_does_not_come_is_asked_for_again_with_the_same_key(service: Scripted) -> None:
+def test_a_reply_that_does_not_come_is_asked_for_again_with_the_same_key(service: ScriptedService) -> None:
     """A service that is silent for longer than the timeout counts as lost."""
-    service.then(lambda _: service.over.wait(30), reply(ANSWER, 201))
-    assert client(service, timeout=0.2).answer(QUESTION, epsilon=0.1).value == 1234
+    service.then(lambda _: service.over.wait(30), build_reply(ANSWER, 201))
+    assert build_client(service, timeout=0.2).answer(QUESTION, epsilon=0.1).value == 1234
     first, second = asked(service)
     assert first == second
 
 
-def test_each_call_has_a_key_of_its_own_or_the_caller_s(service: Scripted) -> None:
-    service.then(reply(ANSWER, 201))
-    ours = client(service)
+def test_each_call_has_a_key_of_its_own_or_the_caller_s(service: ScriptedService) -> None:
+    service.then(build_reply(ANSWER, 201))
+    ours = build_client(service)
     for key in (None, None, "monday's question"):
         ours.answer(QUESTION, epsilon=0.1, key=key)
     keys = [one.key for one in service.seen]
@@ -95,23 +104,23 @@ def test_each_call_has_a_key_of_its_own_or_the_caller_s(service: Scripted) -> No
 
 
 @pytest.mark.parametrize("key", ["", "a" * 201, "two\nlines", "nul\0", "ключ", " a", "a "])
-def test_a_key_that_cannot_be_sent_is_refused(service: Scripted, key: str) -> None:
+def test_a_key_that_cannot_be_sent_is_refused(service: ScriptedService, key: str) -> None:
     with pytest.raises(InvalidInput, match="key"):
-        client(service).answer(QUESTION, epsilon=0.1, key=key)
+        build_client(service).answer(QUESTION, epsilon=0.1, key=key)
     assert service.seen == []
 
 
-def test_it_gives_up_plainly_and_says_how_to_go_on(service: Scripted) -> None:
-    service.then(drop)
+def test_it_gives_up_plainly_and_says_how_to_go_on(service: ScriptedService) -> None:
+    service.then(drop_connection)
     with pytest.raises(Unavailable, match=r"broke off before its reply was whole.*key='mine' is not charged twice"):
-        client(service, retries=3).answer(QUESTION, epsilon=0.1, key="mine")
+        build_client(service, retries=3).answer(QUESTION, epsilon=0.1, key="mine")
     assert len(service.seen) == 4
 
 
-def test_without_retries_a_request_is_sent_once(service: Scripted) -> None:
-    service.then(problem(503, "Unavailable", "the ledger does not answer now"))
+def test_without_retries_a_request_is_sent_once(service: ScriptedService) -> None:
+    service.then(build_problem(503, "Unavailable", "the ledger does not answer now"))
     with pytest.raises(Unavailable, match=r"the ledger does not answer now.*key='"):
-        client(service, retries=0).answer(QUESTION, epsilon=0.1)
+        build_client(service, retries=0).answer(QUESTION, epsilon=0.1)
     assert len(service.seen) == 1
 
 
@@ -127,8 +136,8 @@ def test_waits_double_and_follow_the_service() -> None:
     assert waits([HttpReply(429, b"", one) for one in said]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
 
 
-def test_the_wire_sleeps_between_two_requests(service: Scripted) -> None:
-    service.then(problem(429, Retry_After="7"), drop, reply({}))
+def test_the_wire_sleeps_between_two_requests(service: ScriptedService) -> None:
+    service.then(build_problem(429, Retry_After="7"), drop_connection, build_reply({}))
     slept: list[float] = []
     wire = Transport(parse_service_address(service.address), TOKEN, sleep=slept.append)
     assert wire.send(HttpRequest.get("/health")) == {}
@@ -158,11 +167,11 @@ STATUSES = [
 
 @pytest.mark.parametrize(("status", "kind", "error"), STATUSES)
 def test_a_refusal_is_the_library_s_error_and_is_not_repeated(
-    service: Scripted, status: int, kind: str | None, error: type[DiscreetError]
+    service: ScriptedService, status: int, kind: str | None, error: type[DiscreetError]
 ) -> None:
-    service.then(problem(status, kind))
+    service.then(build_problem(status, kind))
     with pytest.raises(error, match=r"^one sentence") as raised:
-        client(service).answer(QUESTION, epsilon=0.1)
+        build_client(service).answer(QUESTION, epsilon=0.1)
     assert type(raised.value) is error
     assert len(service.seen) == 1
 
@@ -172,55 +181,55 @@ def test_a_refusal_is_the_library_s_error_and_is_not_repeated(
 )
 @pytest.mark.parametrize("body", [b"", b"<html>not ours</html>", b"[]", b'{"detail": 3}', b'{"detail": ""}', b"\xff"])
 def test_a_refusal_of_somebody_else_is_told_in_our_words(
-    service: Scripted, status: int, error: type[DiscreetError], body: bytes
+    service: ScriptedService, status: int, error: type[DiscreetError], body: bytes
 ) -> None:
-    service.then(raw(body, status))
+    service.then(build_raw_reply(body, status))
     with pytest.raises(error, match=r"127\.0\.0\.1") as raised:
-        client(service, retries=1).budget()
+        build_client(service, retries=1).budget()
     assert "html" not in str(raised.value)
 
 
-def test_a_sentence_is_one_line_and_not_huge(service: Scripted) -> None:
-    service.then(problem(400, "InvalidInput", "a\nb\x1b[31mc" + "d" * 10_000))
+def test_a_sentence_is_one_line_and_not_huge(service: ScriptedService) -> None:
+    service.then(build_problem(400, "InvalidInput", "a\nb\x1b[31mc" + "d" * 10_000))
     with pytest.raises(InvalidInput) as raised:
-        client(service).budget()
+        build_client(service).budget()
     assert str(raised.value).startswith("a b [31mcddd")
     assert len(str(raised.value)) <= 2000
 
 
-def test_redirects_are_not_followed(service: Scripted) -> None:
+def test_redirects_are_not_followed(service: ScriptedService) -> None:
     """The token would go along to wherever they lead."""
-    with scripted() as elsewhere:
-        elsewhere.then(reply(ANSWER, 201))
-        service.then(raw(b"", 307, Location=elsewhere.address + "/v1/datasets/registry/answers"))
+    with run_scripted_service() as elsewhere:
+        elsewhere.then(build_reply(ANSWER, 201))
+        service.then(build_raw_reply(b"", 307, Location=elsewhere.address + "/v1/datasets/registry/answers"))
         with pytest.raises(InvalidInput, match="redirect, which is not followed"):
-            client(service).answer(QUESTION, epsilon=0.1)
+            build_client(service).answer(QUESTION, epsilon=0.1)
         assert elsewhere.seen == []
     assert len(service.seen) == 1
 
 
-def test_the_advice_is_for_who_speaks_python(service: Scripted) -> None:
+def test_the_advice_is_for_who_speaks_python(service: ScriptedService) -> None:
     """The service tells how to send a token and where to look over HTTP."""
     for kind, said in (
         ("unauthenticated", "the token is not valid: ask the custodian for a new one"),
         ("not-found", "there is no data set 'registry' that this token may ask, .*; client.datasets lists"),
     ):
-        service.steps = [reply({"type": f"/problems/{kind}", "detail": "GET /v1/datasets", "kind": None}, 404)]
+        service.steps = [build_reply({"type": f"/problems/{kind}", "detail": "GET /v1/datasets", "kind": None}, 404)]
         with pytest.raises(InvalidInput, match=said) as raised:
-            client(service).budget()
+            build_client(service).budget()
         assert "GET" not in str(raised.value)
 
 
 @pytest.mark.parametrize("call", ["answer", "preview"])
-def test_a_question_without_a_word_of_noise_is_refused_here(service: Scripted, call: str) -> None:
+def test_a_question_without_a_word_of_noise_is_refused_here(service: ScriptedService, call: str) -> None:
     with pytest.raises(InvalidInput, match=r"epsilon=0\.1 or accuracy='±50 at 95%'"):
-        getattr(client(service), call)(QUESTION)
+        getattr(build_client(service), call)(QUESTION)
     assert service.seen == []
 
 
-def test_the_data_sets_of_a_token_are_listed(service: Scripted) -> None:
-    service.then(reply({"name": "ann", "datasets": ["registry", "survey"]}))
-    assert client(service).datasets == ("registry", "survey")
+def test_the_data_sets_of_a_token_are_listed(service: ScriptedService) -> None:
+    service.then(build_reply({"name": "ann", "datasets": ["registry", "survey"]}))
+    assert build_client(service).datasets == ("registry", "survey")
     assert [one.path for one in service.seen] == ["/v1/me"]
 
 
@@ -238,9 +247,9 @@ def test_where_nobody_listens_it_is_unavailable_and_nothing_was_sent() -> None:
         assert type(raised.value) is Unavailable
 
 
-def test_what_was_sent_once_may_have_been_charged_whoever_listens_later(service: Scripted) -> None:
+def test_what_was_sent_once_may_have_been_charged_whoever_listens_later(service: ScriptedService) -> None:
     """The first request breaks off, and at the second nobody is there."""
-    service.then(drop)
+    service.then(drop_connection)
     wire = Transport(parse_service_address(service.address), TOKEN, retries=2)
     outcomes = iter(
         [wire._send_once(HttpRequest.post("/", {}, "mine"), None), *[LostReply("is away", was_sent=False)] * 2]
@@ -299,28 +308,28 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("body", GARBAGE.values(), ids=list(GARBAGE))
-def test_garbage_is_told_as_such(service: Scripted, body: bytes) -> None:
+def test_garbage_is_told_as_such(service: ScriptedService, body: bytes) -> None:
     """Whatever comes, it is one sentence, and the key to go on with."""
-    service.then(raw(body))
+    service.then(build_raw_reply(body))
     with pytest.raises(Unavailable, match=r"did not answer as a discreet service does.*key='"):
-        client(service).answer(QUESTION, epsilon=0.1)
+        build_client(service).answer(QUESTION, epsilon=0.1)
     assert len(service.seen) == 1
 
 
-def test_a_reply_beyond_measure_is_not_read(service: Scripted) -> None:
-    service.then(huge)
+def test_a_reply_beyond_measure_is_not_read(service: ScriptedService) -> None:
+    service.then(send_huge_reply)
     with pytest.raises(Unavailable, match=f"more than {MAX_REPLY_BYTES:,} bytes"):
-        client(service).history()
+        build_client(service).history()
     assert len(service.seen) == 1
 
 
 # The token.
 
 
-def test_the_token_is_sent_and_told_nowhere(service: Scripted, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_token_is_sent_and_told_nowhere(service: ScriptedService, capfd: pytest.CaptureFixture[str]) -> None:
     """Not in a repr, not in an error even if the service echoes it, not on a screen."""
-    service.then(problem(400, "InvalidInput", f"you sent Bearer {TOKEN}"))
-    ours = client(service)
+    service.then(build_problem(400, "InvalidInput", f"you sent Bearer {TOKEN}"))
+    ours = build_client(service)
     with pytest.raises(InvalidInput) as raised:
         ours.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].headers["authorization"] == f"Bearer {TOKEN}"
@@ -380,26 +389,26 @@ def test_an_address_that_is_none_is_refused(address: Any) -> None:
         Client(address, TOKEN, "registry")
 
 
-def test_a_service_may_be_below_a_path(service: Scripted) -> None:
-    service.then(reply({"budget": []}))
+def test_a_service_may_be_below_a_path(service: ScriptedService) -> None:
+    service.then(build_reply({"budget": []}))
     Client(f"{service.address}/privacy/", TOKEN, "a/b ü").budget()
     assert service.seen[0].path == "/privacy/v1/datasets/a%2Fb%20%C3%BC/budget"
 
 
 def test_under_tls_the_certificate_is_checked(certificate: Certificate) -> None:
-    with scripted(certificate) as service:
-        service.then(reply({"budget": []}))
-        assert client(service, ca=certificate.certificate).budget() == ()
+    with run_scripted_service(certificate) as service:
+        service.then(build_reply({"budget": []}))
+        assert build_client(service, ca=certificate.certificate).budget() == ()
         seen = len(service.seen)
         with pytest.raises(Unavailable, match="shows a certificate that is not believed here"):
-            client(service).budget()
+            build_client(service).budget()
         elsewhere = service.address.replace("127.0.0.1", "127.0.0.2")
         with pytest.raises(Unavailable, match=r"certificate|reached"):
             Client(elsewhere, TOKEN, "registry", ca=certificate.certificate, retries=0).budget()
         assert len(service.seen) == seen
 
 
-def test_without_tls_there_is_no_https(service: Scripted) -> None:
+def test_without_tls_there_is_no_https(service: ScriptedService) -> None:
     with pytest.raises(Unavailable, match="does not speak TLS as it should"):
         Client(service.address.replace("http:", "https:"), TOKEN, "registry").budget()
     assert service.seen == []
@@ -426,8 +435,8 @@ def test_a_data_set_has_a_name(name: Any) -> None:
         Client("http://127.0.0.1:1", TOKEN, name)
 
 
-def test_a_closed_client_asks_no_more(service: Scripted) -> None:
-    with client(service) as ours:
+def test_a_closed_client_asks_no_more(service: ScriptedService) -> None:
+    with build_client(service) as ours:
         pass
     with pytest.raises(InvalidInput, match="the client is closed"):
         ours.answer(QUESTION, epsilon=0.1)

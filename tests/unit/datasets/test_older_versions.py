@@ -14,11 +14,11 @@ import httpx2
 import pytest
 
 from discreet import Client, Custodian, InvalidInput
-from support.command_line import discreet, done
-from support.older_datasets import ask, recorded, told, unpack
-from support.served_processes import Supervised, supervised
+from support.command_line import run_discreet, run_successfully
+from support.older_datasets import ask_again, describe_answer, read_record, unpack
+from support.served_processes import SupervisedService, start_service
 
-MADE = recorded()
+MADE = read_record()
 DATASETS: dict[str, Any] = MADE["datasets"]
 SERVICE: dict[str, Any] = MADE["service"]
 ASKED = [(name, one) for name, made in DATASETS.items() for one in made["asked"]]
@@ -55,7 +55,7 @@ def folder(unpacked: Path, tmp_path: Path) -> Path:
 
 def budget(schema: Path, analyst: str = "") -> Any:
     """What is spent and left, without the words."""
-    found = done("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
+    found = run_successfully("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
     return wordless(found)
 
 
@@ -90,9 +90,9 @@ def test_the_fixture_has_every_kind_of_answer_and_entry() -> None:
 @pytest.mark.parametrize("name", DATASETS)
 def test_ledger_budgets_and_history_are_as_they_were(unpacked: Path, name: str) -> None:
     made, schema = DATASETS[name], unpacked / f"{name}.yaml"
-    verified = done("ledger", "verify", unpacked / f"{name}.discreet" / "ledger.db", "--json").document
+    verified = run_successfully("ledger", "verify", unpacked / f"{name}.discreet" / "ledger.db", "--json").document
     assert (verified["entries"], verified["heads"][name]) == (made["verified"]["entries"], made["verified"]["head"])
-    assert done("history", schema, "--limit", 1000, "--json").document == made["history"]
+    assert run_successfully("history", schema, "--limit", 1000, "--json").document == made["history"]
     assert len(made["budget"]) > 1
     for analyst, balances in made["budget"].items():
         assert budget(schema, analyst) == wordless(balances)
@@ -104,8 +104,8 @@ def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
 ) -> None:
     custodian = opened(name)
     before = epsilons(custodian), epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry
-    answer = ask(custodian, one)
-    found = told(answer)
+    answer = ask_again(custodian, one)
+    found = describe_answer(answer)
     assert found == exactly(one["told"])
     assert (answer.cost.epsilon, found["stored"]) == (0, one["told"]["entry"] is not None)
     assert (epsilons(custodian), epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry) == before
@@ -114,9 +114,9 @@ def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
 def test_what_follows_from_a_stored_answer_is_as_it_was(opened: Callable[[str], Custodian]) -> None:
     custodian, made = opened("registry"), DATASETS["registry"]
     named = {one["name"]: one for one in made["asked"]}
-    assert ask(custodian, named["histogram"]).range(20, 50).to_json() == exactly(made["range"])
-    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == exactly(made["reconciled"])
-    rows = ask(custodian, named["count"]).population()
+    assert ask_again(custodian, named["histogram"]).range(20, 50).to_json() == exactly(made["range"])
+    assert ask_again(custodian, named["groups with constraints"]).to_json()["reconciled"] == exactly(made["reconciled"])
+    rows = ask_again(custodian, named["count"]).population()
     assert [{name: one.to_json() for name, one in row.items()} for row in rows] == exactly(made["population"])
 
 
@@ -130,9 +130,9 @@ def test_another_analyst_is_told_the_same_and_charged_what_it_cost(folder: Path,
             if one["charge"]["kind"] != "charge" or question in paid:
                 continue
             paid.add(question)
-            answer = ask(custodian, one, analyst="zoe", key=None)
+            answer = ask_again(custodian, one, analyst="zoe", key=None)
             again = {"entry": one["told"]["entry"], "stored": True, "cost": "0"}
-            assert told(answer) | again == exactly(one["told"])
+            assert describe_answer(answer) | again == exactly(one["told"])
             assert answer.cost == answer.guarantee
             last = custodian.history("zoe", limit=1)[0]
             assert (last.kind, last.model) == ("reuse", one["charge"]["model"])
@@ -162,7 +162,7 @@ def test_a_dearer_answer_of_another_is_degraded(folder: Path) -> None:
     with Custodian.open(folder / "registry.yaml") as custodian:
         count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
         before = epsilons(custodian)
-        answer = ask(custodian, count, analyst="zoe", epsilon=Fraction(1, 2))
+        answer = ask_again(custodian, count, analyst="zoe", epsilon=Fraction(1, 2))
         assert (answer.cost.epsilon, custodian.history("zoe", limit=1)[0].kind) == (Fraction(1, 2), "degrade")
         assert epsilons(custodian) == before
 
@@ -171,15 +171,15 @@ def test_a_charge_without_an_answer_is_answered_under_its_key(folder: Path) -> N
     waiting = DATASETS["registry"]["waiting"]
     with Custodian.open(folder / "registry.yaml") as custodian:
         before = epsilons(custodian)
-        first = ask(custodian, waiting)
-        assert ask(custodian, waiting).value == first.value
+        first = ask_again(custodian, waiting)
+        assert ask_again(custodian, waiting).value == first.value
         assert epsilons(custodian) == before
 
 
 @pytest.mark.parametrize("name", ["visits", "staff"])
 def test_a_void_charge_is_refused_under_its_key(folder: Path, name: str) -> None:
     with Custodian.open(folder / f"{name}.yaml") as custodian, pytest.raises(InvalidInput, match="key"):
-        ask(custodian, DATASETS[name]["void"])
+        ask_again(custodian, DATASETS[name]["void"])
 
 
 def test_a_session_that_was_paid_and_answered_is_not_opened_again(folder: Path) -> None:
@@ -195,10 +195,10 @@ def test_a_session_that_was_paid_and_answered_is_not_opened_again(folder: Path) 
 def test_a_new_snapshot_and_raised_caps_follow(folder: Path) -> None:
     schema = folder / "registry.yaml"
     schema.write_text(schema.read_text().replace("epsilon: 450", "epsilon: 460"))
-    done("check", schema, "--refresh", "--name", "later")
+    run_successfully("check", schema, "--refresh", "--name", "later")
     with Custodian.open(schema) as custodian:
         count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
-        assert not ask(custodian, count).stored
+        assert not ask_again(custodian, count).stored
         kinds = [entry.kind for entry in custodian.history(limit=3)]
         assert set(kinds) == {"register", "cap", "charge"}
         custodian.verify()
@@ -213,7 +213,7 @@ def test_a_released_file_is_what_its_manifest_says(unpacked: Path, one: dict[str
         assert digest == file["sha256"]
     private = one["method"].startswith("private-")
     original = () if private else ("--original", unpacked / "registry.yaml")
-    verified = discreet("verify", table, *original, "--json")
+    verified = run_discreet("verify", table, *original, "--json")
     assert verified.code == (4 if private else 0), verified
     entries = {entry["entry"]: entry for entry in DATASETS["registry"]["history"]}
     assert entries[one["entry"]]["kind"] == ("charge" if private else "release")
@@ -228,12 +228,12 @@ def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(folder: Pa
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedService]:
     """The service as it was, started again in another folder."""
     folder = unpack(tmp_path_factory.mktemp("service"))
     config = folder / "service.yaml"
     config.write_text(config.read_text().replace("deadline: 0.5", "deadline: 0.05"))  # who asks again need not wait
-    with supervised(folder, "--config", config) as found:
+    with start_service(folder, "--config", config) as found:
         yield found
 
 
@@ -241,7 +241,7 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture
-def call(running: Supervised) -> Call:
+def call(running: SupervisedService) -> Call:
     """Send a request by somebody's token of then."""
 
     def send(who: str, path: str, body: object = None, key: str = "") -> Any:
@@ -295,7 +295,7 @@ def test_jobs_of_a_service_and_their_files_are_kept(call: Call) -> None:
             assert call("cus", f"/v1/jobs/{job['id']}/files/{name}").status_code == 200
 
 
-def test_a_question_by_a_job_is_told_again_under_its_key(running: Supervised) -> None:
+def test_a_question_by_a_job_is_told_again_under_its_key(running: SupervisedService) -> None:
     with Client(running.address, SERVICE["tokens"]["fay"]["token"], "visits") as client:
         asked = SERVICE["by_job"]
         again = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=asked["key"])

@@ -24,94 +24,104 @@ from discreet.privacy.cost import MIN_EPSILON as LEAST
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.privacy.guarantee import Guarantee, compute_epsilon_at_order
 from discreet.schema import Budget
-from support.ledger_stores import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
+from support.ledger_stores import (
+    DATASET,
+    EVERY_MODEL,
+    build_caps,
+    build_charge,
+    build_pure_cost,
+    charge_and_store,
+    ledger,
+    ledger_address,
+    list_spent,
+)
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "ledger_address"]  # fixtures
 
 # Paying
 
 
 def test_a_new_answer_is_paid_by_the_data_set_and_the_analyst(ledger: Ledger) -> None:
-    receipt = ledger.charge(ask(epsilon="0.3"), caps(1))
-    assert receipt == Receipt(2, None, pure("0.3"), charged=True)
-    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": Fraction(3, 10)}
-    assert spent_of(ledger, caps(1), "bob") == {"dp": 0}
+    receipt = ledger.charge(build_charge(epsilon="0.3"), build_caps(1))
+    assert receipt == Receipt(2, None, build_pure_cost("0.3"), charged=True)
+    assert list_spent(ledger, build_caps(1)) == list_spent(ledger, build_caps(1), "ann") == {"dp": Fraction(3, 10)}
+    assert list_spent(ledger, build_caps(1), "bob") == {"dp": 0}
 
 
 def test_a_cap_is_reached_exactly_and_never_passed(ledger: Ledger) -> None:
     """Ten tenths are one, not 0.9999 or 1.0001."""
     for number in range(10):
-        ledger.charge(ask(number), caps(1))
+        ledger.charge(build_charge(number), build_caps(1))
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask("more", "0.0000000001"), caps(1))
-    assert spent_of(ledger, caps(1)) == {"dp": 1}
+        ledger.charge(build_charge("more", "0.0000000001"), build_caps(1))
+    assert list_spent(ledger, build_caps(1)) == {"dp": 1}
 
 
 def test_costs_that_are_no_decimals_are_rounded_up(ledger: Ledger) -> None:
     """Three thirds do not fit one."""
     third = Fraction(1, 3)
     for number in range(2):
-        ledger.charge(ask(number, third), caps(1))
+        ledger.charge(build_charge(number, third), build_caps(1))
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask("more", third), caps(1))
-    assert 2 * third < (spent_of(ledger, caps(1))["dp"] or 0) < 2 * third + Fraction(1, 10**39)
+        ledger.charge(build_charge("more", third), build_caps(1))
+    assert 2 * third < (list_spent(ledger, build_caps(1))["dp"] or 0) < 2 * third + Fraction(1, 10**39)
 
 
 def test_each_analyst_has_a_cap_and_all_together_have_one(ledger: Ledger) -> None:
-    limits = caps(1, analyst="0.6")
-    ledger.charge(ask(1, "0.6"), limits)
+    limits = build_caps(1, analyst="0.6")
+    ledger.charge(build_charge(1, "0.6"), limits)
     with pytest.raises(BudgetExceeded, match=r"data set's budget has 0.4 left and the analyst's 0;"):
-        ledger.charge(ask(2, "0.1"), limits)
+        ledger.charge(build_charge(2, "0.1"), limits)
     with pytest.raises(BudgetExceeded, match=r"data set's budget has 0.4 left and the analyst's 0.6;"):
-        ledger.charge(ask(2, "0.5", analyst="bob"), limits)
+        ledger.charge(build_charge(2, "0.5", analyst="bob"), limits)
 
 
 def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
-    limits = caps(1, analyst="0.7")
-    ledger.charge(ask(1, "0.5"), limits)
+    limits = build_caps(1, analyst="0.7")
+    ledger.charge(build_charge(1, "0.5"), limits)
     before = ledger.verify()
     with pytest.raises(BudgetExceeded) as refused:
-        ledger.charge(ask(2, "0.21"), limits)
+        ledger.charge(build_charge(2, "0.21"), limits)
     said = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
     assert str(refused.value) == said + "ask with epsilon at most 0.2"
     assert ledger.verify() == before
-    ledger.charge(ask(2, "0.2"), limits)
+    ledger.charge(build_charge(2, "0.2"), limits)
     with pytest.raises(BudgetExceeded, match="analyst's 0; nothing new like it can be drawn; a smaller epsilon is"):
-        ledger.charge(ask(3, "0.1"), limits)
+        ledger.charge(build_charge(3, "0.1"), limits)
     with pytest.raises(BudgetExceeded, match=r"analyst's 0; nothing more like it can be answered$"):
-        ledger.charge(ask(3, "0.1", fresh=True), limits)
+        ledger.charge(build_charge(3, "0.1", fresh=True), limits)
 
 
 def test_a_refusal_advises_no_epsilon_below_the_least(ledger: Ledger) -> None:
     """What cannot be asked for is not left."""
-    ledger.charge(ask(1, 1 - 2 * LEAST), caps(1))
+    ledger.charge(build_charge(1, 1 - 2 * LEAST), build_caps(1))
     with pytest.raises(BudgetExceeded, match=r"has 2e-9 left and the analyst's 2e-9; ask with epsilon at most 2e-9$"):
-        ledger.charge(ask(2, "0.1"), caps(1))
-    ledger.charge(ask(3, Fraction(3, 2) * LEAST), caps(1))
+        ledger.charge(build_charge(2, "0.1"), build_caps(1))
+    ledger.charge(build_charge(3, Fraction(3, 2) * LEAST), build_caps(1))
     with pytest.raises(BudgetExceeded, match="has 0 left and the analyst's 0; nothing new like it can be drawn"):
-        ledger.charge(ask(2, "0.1"), caps(1))
+        ledger.charge(build_charge(2, "0.1"), build_caps(1))
 
 
 def test_a_refusal_does_not_deny_what_a_stored_answer_serves(ledger: Ledger) -> None:
     """Nor does it tell the epsilon of another analyst's answer."""
-    limits = caps(1)
-    answered(ledger, ask(1, "0.53"), limits, "stored")
-    ledger.charge(ask(2, "0.47"), limits)
+    limits = build_caps(1)
+    charge_and_store(ledger, build_charge(1, "0.53"), limits, "stored")
+    ledger.charge(build_charge(2, "0.47"), limits)
     with pytest.raises(BudgetExceeded) as refused:
-        ledger.charge(ask(1, "0.6", analyst="bob", degradable=True), limits)
+        ledger.charge(build_charge(1, "0.6", analyst="bob", degradable=True), limits)
     assert str(refused.value) == (
         "epsilon 0.6 was asked; for this question the data set's budget has 0 left and the analyst's 1; nothing new "
         "like it can be drawn; a smaller epsilon is answered only if a stored answer serves it"
     )
-    assert ledger.charge(ask(1, "0.4", analyst="bob", degradable=True), limits).answer_to_degrade == "stored"
+    assert ledger.charge(build_charge(1, "0.4", analyst="bob", degradable=True), limits).answer_to_degrade == "stored"
 
 
 def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
     """It is nobody's question, and no analyst pays for it."""
-    file = replace(ask(1, "0.6", analyst="custodian"), query="file t-1 by private-columns: x", fresh=True)
-    ledger.charge(file, caps(1))
+    file = replace(build_charge(1, "0.6", analyst="custodian"), query="file t-1 by private-columns: x", fresh=True)
+    ledger.charge(file, build_caps(1))
     with pytest.raises(BudgetExceeded) as refused:
-        ledger.charge(file, caps(1))
+        ledger.charge(file, build_caps(1))
     said = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
     assert str(refused.value) == said
 
@@ -120,171 +130,180 @@ def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
 def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger, model: Model, instead: str) -> None:
     """With what to do about it."""
     with pytest.raises(InvalidInput) as refused:
-        ledger.charge(ask(model=model), caps(models=("dp",)))
+        ledger.charge(build_charge(model=model), build_caps(models=("dp",)))
     said = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
     assert str(refused.value) == said + "the schema"
 
 
 def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: Ledger) -> None:
-    limits = caps(5, delta="1e-6", models=EVERY)
+    limits = build_caps(5, delta="1e-6", models=EVERY_MODEL)
     assert ledger.balance(DATASET, limits)[0].flags == ()
-    ledger.charge(ask(1, 1), limits)
-    assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 1}
-    ledger.charge(ask(2, 2, model="individual-dp"), limits)
-    assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 3}
+    ledger.charge(build_charge(1, 1), limits)
+    assert list_spent(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 1}
+    ledger.charge(build_charge(2, 2, model="individual-dp"), limits)
+    assert list_spent(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 3}
     assert [balance.flags for balance in ledger.balance(DATASET, limits)] == [(WEAKER_FLAG,), (WEAKER_FLAG,), ()]
-    ledger.charge(ask(3, 2, model="approx-dp"), limits)
-    assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 3, "individual-dp": 3}
+    ledger.charge(build_charge(3, 2, model="approx-dp"), limits)
+    assert list_spent(ledger, limits) == {"dp": 1, "approx-dp": 3, "individual-dp": 3}
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    ledger.charge(ask(4, 1, snapshot="s2"), limits)
+    ledger.charge(build_charge(4, 1, snapshot="s2"), limits)
     assert ledger.balance(DATASET, limits)[0].flags == (WEAKER_FLAG,)
 
 
 def test_a_model_allowed_later_remembers_what_was_spent_before(ledger: Ledger) -> None:
     """Or else opening a second model would open a second budget."""
-    ledger.charge(ask(1, 1), caps(1))
+    ledger.charge(build_charge(1, 1), build_caps(1))
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask(2, 1, model="individual-dp"), caps(1, models=EVERY))
+        ledger.charge(build_charge(2, 1, model="individual-dp"), build_caps(1, models=EVERY_MODEL))
 
 
 def test_a_lowered_cap_refuses_and_leaves_nothing(ledger: Ledger) -> None:
-    ledger.charge(ask(1, 1), caps(1))
+    ledger.charge(build_charge(1, 1), build_caps(1))
     with pytest.raises(BudgetExceeded, match="has 0 left"):
-        ledger.charge(ask(2, "0.1"), caps("0.5"))
-    assert ledger.balance(DATASET, caps("0.5"))[0].left == 0
+        ledger.charge(build_charge(2, "0.1"), build_caps("0.5"))
+    assert ledger.balance(DATASET, build_caps("0.5"))[0].left == 0
 
 
 # Stored answers
 
 
 def test_the_same_question_again_is_free_to_whom_paid(ledger: Ledger) -> None:
-    first = answered(ledger, ask(), caps(1), '{"value": 7}')
-    again = ledger.charge(ask(), caps(1))
+    first = charge_and_store(ledger, build_charge(), build_caps(1), '{"value": 7}')
+    again = ledger.charge(build_charge(), build_caps(1))
     assert again == Receipt(first.entry, '{"value": 7}', first.paid, charged=False)
-    assert spent_of(ledger, caps(1), "ann") == {"dp": Fraction(1, 10)}
+    assert list_spent(ledger, build_caps(1), "ann") == {"dp": Fraction(1, 10)}
 
 
 def test_another_analyst_pays_a_stored_answer_alone(ledger: Ledger) -> None:
-    answered(ledger, ask(), caps(1), "7")
-    read = ledger.charge(ask(analyst="bob"), caps(1))
-    assert (read.answer, read.charged, read.paid) == ("7", True, pure("0.1"))
-    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "bob") == {"dp": Fraction(1, 10)}
-    again = ledger.charge(ask(analyst="bob"), caps(1))
+    charge_and_store(ledger, build_charge(), build_caps(1), "7")
+    read = ledger.charge(build_charge(analyst="bob"), build_caps(1))
+    assert (read.answer, read.charged, read.paid) == ("7", True, build_pure_cost("0.1"))
+    assert list_spent(ledger, build_caps(1)) == list_spent(ledger, build_caps(1), "bob") == {"dp": Fraction(1, 10)}
+    again = ledger.charge(build_charge(analyst="bob"), build_caps(1))
     assert again == Receipt(read.entry, "7", read.paid, charged=False)
 
 
 def test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices(ledger: Ledger) -> None:
-    limits = caps(10)
+    limits = build_caps(10)
     for epsilon in ("0.1", "0.3", "0.5"):
-        answered(ledger, ask(epsilon=epsilon, fresh=True), limits, epsilon)
-    assert ledger.charge(ask(epsilon="0.1"), limits).answer == "0.5"
-    assert ledger.charge(ask(epsilon="0.2", analyst="bob", any_price=True), limits).answer == "0.3"
-    assert ledger.charge(ask(epsilon="0.1", analyst="bob"), limits).answer == "0.3"
-    assert ledger.charge(ask(epsilon="0.6"), limits).answer is None
-    assert spent_of(ledger, limits, "bob") == {"dp": Fraction(3, 10)}
+        charge_and_store(ledger, build_charge(epsilon=epsilon, fresh=True), limits, epsilon)
+    assert ledger.charge(build_charge(epsilon="0.1"), limits).answer == "0.5"
+    assert ledger.charge(build_charge(epsilon="0.2", analyst="bob", any_price=True), limits).answer == "0.3"
+    assert ledger.charge(build_charge(epsilon="0.1", analyst="bob"), limits).answer == "0.3"
+    assert ledger.charge(build_charge(epsilon="0.6"), limits).answer is None
+    assert list_spent(ledger, limits, "bob") == {"dp": Fraction(3, 10)}
 
 
 def test_a_stored_answer_that_is_too_dear_is_refused_with_the_way_out(ledger: Ledger) -> None:
-    limits = caps(10, analyst=1)
-    answered(ledger, ask(epsilon=1), limits, "7")
-    ledger.charge(ask("other", "0.5", analyst="bob"), limits)
+    limits = build_caps(10, analyst=1)
+    charge_and_store(ledger, build_charge(epsilon=1), limits, "7")
+    ledger.charge(build_charge("other", "0.5", analyst="bob"), limits)
     with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* without reuse=.* epsilon at most 0\.5"):
-        ledger.charge(ask(epsilon="0.2", analyst="bob", any_price=True), limits)
-    assert ledger.charge(ask(epsilon="0.2", analyst="bob"), limits).charged
+        ledger.charge(build_charge(epsilon="0.2", analyst="bob", any_price=True), limits)
+    assert ledger.charge(build_charge(epsilon="0.2", analyst="bob"), limits).charged
 
 
 def test_a_stored_answer_that_does_not_fit_is_refused_with_what_would(ledger: Ledger) -> None:
     """Without consent the price is the offer, and so is the advice."""
-    limits = caps(10, analyst=6)
-    answered(ledger, ask(epsilon=5), limits, "7")
-    ledger.charge(ask("other", 4, analyst="bob"), limits)
+    limits = build_caps(10, analyst=6)
+    charge_and_store(ledger, build_charge(epsilon=5), limits, "7")
+    ledger.charge(build_charge("other", 4, analyst="bob"), limits)
     with pytest.raises(BudgetExceeded, match=r"^epsilon 5 was asked; .* the analyst's budget has 2 left; .* most 2$"):
-        ledger.charge(ask(epsilon=5, analyst="bob", degradable=True), limits)
+        ledger.charge(build_charge(epsilon=5, analyst="bob", degradable=True), limits)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2$"):
-        ledger.charge(ask(epsilon=4, analyst="bob", any_price=True, degradable=True), limits)
-    assert ledger.charge(ask(epsilon=2, analyst="bob", degradable=True), limits).answer_to_degrade == "7"
+        ledger.charge(build_charge(epsilon=4, analyst="bob", any_price=True, degradable=True), limits)
+    assert ledger.charge(build_charge(epsilon=2, analyst="bob", degradable=True), limits).answer_to_degrade == "7"
 
 
 def test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has(ledger: Ledger) -> None:
     """A smaller epsilon is a new draw then, and the data set pays for it as well."""
-    limits = caps(10, analyst=6)
-    answered(ledger, ask(epsilon=5), limits, "7")
-    ledger.charge(ask("other", 4, analyst="bob"), limits)
+    limits = build_caps(10, analyst=6)
+    charge_and_store(ledger, build_charge(epsilon=5), limits, "7")
+    ledger.charge(build_charge("other", 4, analyst="bob"), limits)
     with pytest.raises(BudgetExceeded, match=r"data set's budget has 1 left and the analyst's 2; .* at most 1$"):
-        ledger.charge(ask(epsilon=5, analyst="bob"), limits)
+        ledger.charge(build_charge(epsilon=5, analyst="bob"), limits)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 1$"):
-        ledger.charge(ask(epsilon=4, analyst="bob", any_price=True), limits)
-    ledger.charge(ask("third", 1, analyst="cat"), limits)
+        ledger.charge(build_charge(epsilon=4, analyst="bob", any_price=True), limits)
+    ledger.charge(build_charge("third", 1, analyst="cat"), limits)
     with pytest.raises(BudgetExceeded, match=r"costs more than the analyst has left; nothing new like it can be drawn"):
-        ledger.charge(ask(epsilon=4, analyst="bob", any_price=True), limits)
+        ledger.charge(build_charge(epsilon=4, analyst="bob", any_price=True), limits)
 
 
 def test_a_draw_that_was_degraded_before_is_refused_with_what_the_data_set_has(ledger: Ledger) -> None:
     """The analyst gets no second degraded answer of it, so that a larger epsilon is a new draw."""
-    limits = caps(6, analyst=4)
-    answered(ledger, ask(epsilon="3.5"), limits, "7")
-    answered(ledger, ask(epsilon=1, analyst="bob", degradable=True), limits, "degraded")
-    again = ask(epsilon=2, analyst="bob", any_price=True, degradable=True)
+    limits = build_caps(6, analyst=4)
+    charge_and_store(ledger, build_charge(epsilon="3.5"), limits, "7")
+    charge_and_store(ledger, build_charge(epsilon=1, analyst="bob", degradable=True), limits, "degraded")
+    again = build_charge(epsilon=2, analyst="bob", any_price=True, degradable=True)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2\.5$"):
         ledger.charge(again, limits)
-    assert ledger.charge(replace(again, any_price=False, epsilon=Fraction(5, 2), spend=pure("2.5")), limits).charged
+    assert ledger.charge(
+        replace(again, any_price=False, epsilon=Fraction(5, 2), spend=build_pure_cost("2.5")), limits
+    ).charged
 
 
 def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
     """A dearer stored answer whose noise can be added to is degraded, and costs the data set nothing more."""
-    limits = caps(10)
-    answered(ledger, ask(epsilon="0.5"), limits, "dear")
-    degraded = ledger.charge(ask(epsilon="0.01", analyst="bob", degradable=True), limits)
-    assert (degraded.answer, degraded.answer_to_degrade, degraded.paid) == (None, "dear", pure("0.01"))
+    limits = build_caps(10)
+    charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "dear")
+    degraded = ledger.charge(build_charge(epsilon="0.01", analyst="bob", degradable=True), limits)
+    assert (degraded.answer, degraded.answer_to_degrade, degraded.paid) == (None, "dear", build_pure_cost("0.01"))
     ledger.store(DATASET, degraded.entry, "degraded")
-    other = ledger.charge(ask(epsilon="0.02", analyst="cat"), limits)
-    assert (other.answer, other.answer_to_degrade, other.paid) == (None, None, pure("0.02"))
-    assert spent_of(ledger, limits) == {"dp": Fraction(52, 100)}
-    assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
-    assert ledger.charge(ask(epsilon="0.01", analyst="bob", degradable=True), limits).answer == "degraded"
+    other = ledger.charge(build_charge(epsilon="0.02", analyst="cat"), limits)
+    assert (other.answer, other.answer_to_degrade, other.paid) == (None, None, build_pure_cost("0.02"))
+    assert list_spent(ledger, limits) == {"dp": Fraction(52, 100)}
+    assert list_spent(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
+    assert ledger.charge(build_charge(epsilon="0.01", analyst="bob", degradable=True), limits).answer == "degraded"
     ledger.verify()
 
 
 def test_nobody_is_told_two_degraded_answers_of_one_draw(ledger: Ledger) -> None:
     """They share the noise of that draw: together they tell more than both cost."""
-    limits = caps(10)
-    answered(ledger, ask(epsilon="0.5"), limits, "first")
-    answered(ledger, ask(epsilon="0.6", fresh=True), limits, "second")
+    limits = build_caps(10)
+    charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "first")
+    charge_and_store(ledger, build_charge(epsilon="0.6", fresh=True), limits, "second")
     found = []
     for epsilon in ("0.01", "0.02", "0.03"):
-        receipt = answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
+        receipt = charge_and_store(
+            ledger, build_charge(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon
+        )
         found.append(receipt.answer_to_degrade)
     assert found == ["first", "second", None]
-    assert spent_of(ledger, limits) == {"dp": Fraction(113, 100)}
+    assert list_spent(ledger, limits) == {"dp": Fraction(113, 100)}
 
 
-def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, where: str, tmp_path: Path) -> None:
+def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, ledger_address: str, tmp_path: Path) -> None:
     """What an analyst was told of it may be forgotten, and two degraded answers of it tell more than they cost."""
-    limits = caps(10)
-    answered(ledger, ask(epsilon="2"), limits, "before")
-    Ledger.backup(where, tmp_path / "backup.db")
-    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "before"
+    limits = build_caps(10)
+    charge_and_store(ledger, build_charge(epsilon="2"), limits, "before")
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
+    assert (
+        ledger.charge(build_charge(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "before"
+    )
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 2))
     with Ledger.existing(tmp_path / "restored.db") as restored:
-        again = restored.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits)
+        again = restored.charge(build_charge(epsilon="0.5", analyst="bob", degradable=True), limits)
         assert (again.answer_to_degrade, again.answer) == (None, None)
-        answered(restored, ask(epsilon="3", fresh=True), limits, "after")
-        assert restored.charge(ask(epsilon="0.6", analyst="cat", degradable=True), limits).answer_to_degrade == "after"
+        charge_and_store(restored, build_charge(epsilon="3", fresh=True), limits, "after")
+        assert (
+            restored.charge(build_charge(epsilon="0.6", analyst="cat", degradable=True), limits).answer_to_degrade
+            == "after"
+        )
         restored.verify()
 
 
 @pytest.mark.parametrize("degraded", [False, True])
 def test_a_charge_from_before_a_restore_is_answered_no_more(
-    ledger: Ledger, where: str, tmp_path: Path, degraded: bool
+    ledger: Ledger, ledger_address: str, tmp_path: Path, degraded: bool
 ) -> None:
     """It was answered after the back-up, perhaps: under its key it would be answered twice, for one charge."""
-    limits = caps(10)
-    answered(ledger, ask(epsilon="2", analyst="bob"), limits, "another's")
-    request = ask(epsilon="0.5", key="k", fresh=not degraded, degradable=degraded)
+    limits = build_caps(10)
+    charge_and_store(ledger, build_charge(epsilon="2", analyst="bob"), limits, "another's")
+    request = build_charge(epsilon="0.5", key="k", fresh=not degraded, degradable=degraded)
     receipt = ledger.charge(request, limits)
     assert (receipt.answer_to_degrade is not None) is degraded
-    Ledger.backup(where, tmp_path / "backup.db")
-    answered(ledger, request, limits, "the first")
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
+    charge_and_store(ledger, request, limits, "the first")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
     with Ledger.existing(tmp_path / "restored.db") as restored:
         for again in (
@@ -299,11 +318,11 @@ def test_a_charge_from_before_a_restore_is_answered_no_more(
 
 
 def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
-    ledger: Ledger, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, ledger_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever enters one, by other means than these, is found out."""
-    receipt = ledger.charge(ask(key="k", fresh=True), caps(10))
-    Ledger.backup(where, tmp_path / "backup.db")
+    receipt = ledger.charge(build_charge(key="k", fresh=True), build_caps(10))
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=1)
     with Ledger.existing(tmp_path / "restored.db") as restored:
         restored.verify()
@@ -314,16 +333,16 @@ def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
 
 
 def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
-    ledger: Ledger, where: str, tmp_path: Path
+    ledger: Ledger, ledger_address: str, tmp_path: Path
 ) -> None:
     """It may have been answered after the back-up, although nothing was asked since. That costs no account anything."""
-    limits = caps(10)
-    ledger.charge(ask(1, fresh=True), limits)  # without a key nobody can ask for it again
-    Ledger.backup(where, tmp_path / "without.db")
+    limits = build_caps(10)
+    ledger.charge(build_charge(1, fresh=True), limits)  # without a key nobody can ask for it again
+    Ledger.backup(ledger_address, tmp_path / "without.db")
     moved = Ledger.restore(tmp_path / "without.db", tmp_path / "moved.db", forgotten=0)
     assert moved.backup == moved.ledger
-    entry = ledger.charge(ask(2, key="k"), limits).entry
-    Ledger.backup(where, tmp_path / "with.db")
+    entry = ledger.charge(build_charge(2, key="k"), limits).entry
+    Ledger.backup(ledger_address, tmp_path / "with.db")
     promised = ledger.balance(DATASET, limits)
     ledger.store(DATASET, entry, "the first")
     restored_at = tmp_path / "restored.db"
@@ -331,7 +350,7 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
     with Ledger.existing(restored_at) as restored:
         assert restored.balance(DATASET, limits) == promised
         with pytest.raises(InvalidInput, match="charged before the ledger was restored"):
-            restored.charge(ask(2, key="k"), limits)
+            restored.charge(build_charge(2, key="k"), limits)
         with pytest.raises(InvalidInput, match="charged before the ledger was restored"):
             restored.store(DATASET, entry, "the second")
         assert restored.history(DATASET)[0].kind == "void"
@@ -350,12 +369,12 @@ def test_what_is_void_is_found_by_an_index(tmp_path: Path) -> None:
 
 
 def test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known(
-    ledger: Ledger, where: str, tmp_path: Path
+    ledger: Ledger, ledger_address: str, tmp_path: Path
 ) -> None:
     """A kept answer of the service names a charge; what a restore puts in its place is none."""
-    ledger.charge(ask(1, key="k"), caps(10))
-    Ledger.backup(where, tmp_path / "backup.db")
-    lost = ledger.charge(ask(2, analyst="bob"), caps(10)).entry
+    ledger.charge(build_charge(1, key="k"), build_caps(10))
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
+    lost = ledger.charge(build_charge(2, analyst="bob"), build_caps(10)).entry
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=0)
     record = Mock(read=Mock(return_value=RecordedHead(None, lost, None)))
     ledger.compare(DATASET, record)
@@ -366,11 +385,11 @@ def test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known(
 
 
 def test_a_void_entry_of_another_shape_does_not_verify(
-    ledger: Ledger, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, ledger_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One with a key would stand in the way of its analyst."""
-    ledger.charge(ask(1, key="k"), caps(10))
-    Ledger.backup(where, tmp_path / "backup.db")
+    ledger.charge(build_charge(1, key="k"), build_caps(10))
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
     voided = chain.build_void
     monkeypatch.setattr(chain, "build_void", lambda head: voided(head) | {"analyst": "ann", "key": "other"})
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=0)
@@ -379,10 +398,10 @@ def test_a_void_entry_of_another_shape_does_not_verify(
         restored.verify()
 
 
-def test_two_restores_of_one_back_up_differ(ledger: Ledger, where: str, tmp_path: Path) -> None:
+def test_two_restores_of_one_back_up_differ(ledger: Ledger, ledger_address: str, tmp_path: Path) -> None:
     """Else the second, within a second and with the same epsilon, is taken for an older copy of the first."""
-    answered(ledger, ask(epsilon="2"), caps(10), "before")
-    Ledger.backup(where, tmp_path / "backup.db")
+    charge_and_store(ledger, build_charge(epsilon="2"), build_caps(10), "before")
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
     heads = set()
     for name in ("one.db", "two.db"):
         Ledger.restore(tmp_path / "backup.db", tmp_path / name, forgotten=1)
@@ -392,60 +411,62 @@ def test_two_restores_of_one_back_up_differ(ledger: Ledger, where: str, tmp_path
 
 
 def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:
-    limits = caps(10)
-    answered(ledger, ask(epsilon="0.5"), limits, "dear")
-    answered(ledger, ask(epsilon="0.01", analyst="bob", degradable=True), limits, "degraded")
-    other = ledger.charge(ask(epsilon="0.01", analyst="cat", degradable=True), limits)
+    limits = build_caps(10)
+    charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "dear")
+    charge_and_store(ledger, build_charge(epsilon="0.01", analyst="bob", degradable=True), limits, "degraded")
+    other = ledger.charge(build_charge(epsilon="0.01", analyst="cat", degradable=True), limits)
     assert (other.answer, other.answer_to_degrade) == (None, "dear")
 
 
 def test_a_retry_of_a_degraded_answer_pays_nothing(ledger: Ledger) -> None:
-    limits, again = caps(10), ask(epsilon="0.01", analyst="bob", key="k", degradable=True)
-    answered(ledger, ask(epsilon="0.5"), limits, "dear")
+    limits, again = build_caps(10), build_charge(epsilon="0.01", analyst="bob", key="k", degradable=True)
+    charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "dear")
     first, second = (ledger.charge(again, limits) for _ in range(2))
     assert (second.entry, second.answer, second.answer_to_degrade, second.charged) == (first.entry, None, "dear", False)
     ledger.store(DATASET, first.entry, "degraded")
     assert ledger.charge(again, limits).answer == "degraded"
-    assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
+    assert list_spent(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
 
 
 def test_a_degraded_answer_that_does_not_fit_is_refused_with_what_would(ledger: Ledger) -> None:
     """The data set's own budget does not matter: it pays nothing."""
-    answered(ledger, ask(epsilon="0.8"), caps("0.8"), "dear")
-    limits = caps("0.8", analyst="0.5")
+    charge_and_store(ledger, build_charge(epsilon="0.8"), build_caps("0.8"), "dear")
+    limits = build_caps("0.8", analyst="0.5")
     with pytest.raises(BudgetExceeded, match=r"the analyst's budget has 0\.5 left; ask with epsilon at most 0\.5"):
-        ledger.charge(ask(epsilon="0.6", analyst="bob", degradable=True), limits)
-    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "dear"
+        ledger.charge(build_charge(epsilon="0.6", analyst="bob", degradable=True), limits)
+    assert (
+        ledger.charge(build_charge(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "dear"
+    )
 
 
 def test_an_answer_of_another_question_model_or_snapshot_is_not_shared(ledger: Ledger) -> None:
-    limits = caps(10, models=EVERY)
-    answered(ledger, ask(), limits, "7")
-    assert ledger.charge(ask("r"), limits).answer is None
-    assert ledger.charge(ask(model="individual-dp"), limits).answer is None
+    limits = build_caps(10, models=EVERY_MODEL)
+    charge_and_store(ledger, build_charge(), limits, "7")
+    assert ledger.charge(build_charge("r"), limits).answer is None
+    assert ledger.charge(build_charge(model="individual-dp"), limits).answer is None
     ledger.register(DATASET, "0f", "s2", disjoint=False)
-    assert ledger.charge(ask(snapshot="s2"), limits).answer is None
+    assert ledger.charge(build_charge(snapshot="s2"), limits).answer is None
 
 
 def test_a_charge_without_an_answer_is_not_shared(ledger: Ledger) -> None:
     """Whoever died between charge and answer has paid; there is nothing to share."""
-    ledger.charge(ask(), caps(1))
-    assert ledger.charge(ask(), caps(1)).answer is None
-    assert spent_of(ledger, caps(1)) == {"dp": Fraction(2, 10)}
+    ledger.charge(build_charge(), build_caps(1))
+    assert ledger.charge(build_charge(), build_caps(1)).answer is None
+    assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(2, 10)}
 
 
 def test_a_charge_releases_one_draw(ledger: Ledger) -> None:
     """The first answer stored is the answer."""
-    entry = ledger.charge(ask(), caps(1)).entry
+    entry = ledger.charge(build_charge(), build_caps(1)).entry
     assert [ledger.store(DATASET, entry, text) for text in ("7", "8")] == ["7", "7"]
-    assert ledger.charge(ask(), caps(1)).answer == "7"
+    assert ledger.charge(build_charge(), build_caps(1)).answer == "7"
 
 
 @pytest.mark.parametrize("entry", [1, 3, 4, 99])
 def test_an_answer_is_stored_for_a_charge_only(ledger: Ledger, entry: int) -> None:
     """Not for a registration, an answer, a reuse, or nothing."""
-    answered(ledger, ask(), caps(1), "7")
-    ledger.charge(ask(analyst="bob"), caps(1))
+    charge_and_store(ledger, build_charge(), build_caps(1), "7")
+    ledger.charge(build_charge(analyst="bob"), build_caps(1))
     with pytest.raises(InvalidInput, match="for the entry of a charge"):
         ledger.store(DATASET, entry, "8")
 
@@ -454,61 +475,61 @@ def test_an_answer_is_stored_for_a_charge_only(ledger: Ledger, entry: int) -> No
 
 
 def test_a_retry_under_its_key_gets_the_same_receipt_and_pays_nothing(ledger: Ledger) -> None:
-    first = ledger.charge(ask(key="k", fresh=True), caps(1))
-    again = ledger.charge(ask(key="k", fresh=True), caps(1))
+    first = ledger.charge(build_charge(key="k", fresh=True), build_caps(1))
+    again = ledger.charge(build_charge(key="k", fresh=True), build_caps(1))
     assert (again.entry, again.answer, again.paid, again.charged) == (first.entry, None, first.paid, False)
     ledger.store(DATASET, again.entry, "7")
-    assert ledger.charge(ask(key="k", fresh=True), caps(1)).answer == "7"
-    assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 10)}
+    assert ledger.charge(build_charge(key="k", fresh=True), build_caps(1)).answer == "7"
+    assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(1, 10)}
 
 
 def test_a_retry_of_a_reuse_pays_nothing(ledger: Ledger) -> None:
-    answered(ledger, ask(), caps(1), "7")
-    first, again = (ledger.charge(ask(analyst="bob", key="k"), caps(1)) for _ in range(2))
+    charge_and_store(ledger, build_charge(), build_caps(1), "7")
+    first, again = (ledger.charge(build_charge(analyst="bob", key="k"), build_caps(1)) for _ in range(2))
     assert (first.entry, first.answer, first.charged) == (again.entry, again.answer, not again.charged)
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        ask("r", key="k"),
-        ask(epsilon="0.2", key="k"),
-        ask(key="k", fresh=True),
-        ask(key="k", model="individual-dp"),
-        ask(key="k", part=SubAccount("partition", "north", 1)),
-        ask(key="k", spend=PrivacyCost(Fraction(1, 10), Fraction(1, 800))),
+        build_charge("r", key="k"),
+        build_charge(epsilon="0.2", key="k"),
+        build_charge(key="k", fresh=True),
+        build_charge(key="k", model="individual-dp"),
+        build_charge(key="k", part=SubAccount("partition", "north", 1)),
+        build_charge(key="k", spend=PrivacyCost(Fraction(1, 10), Fraction(1, 800))),
     ],
 )
 def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
-    limits = caps(1, models=EVERY)
-    ledger.charge(ask(key="k"), limits)
+    limits = build_caps(1, models=EVERY_MODEL)
+    ledger.charge(build_charge(key="k"), limits)
     with pytest.raises(InvalidInput, match="'k' was used for another request"):
         ledger.charge(other, limits)
 
 
 def test_a_key_of_an_earlier_snapshot_is_told_as_that(ledger: Ledger) -> None:
-    ledger.charge(ask(key="k"), caps(1))
+    ledger.charge(build_charge(key="k"), build_caps(1))
     ledger.register(DATASET, "0f", "s2", disjoint=False)
     said = "'k' was used on an earlier snapshot of the data set; what was charged then stays charged, and a new key"
     with pytest.raises(InvalidInput, match=said):
-        ledger.charge(ask(key="k", snapshot="s2"), caps(1))
-    assert ledger.charge(ask(key="new", snapshot="s2"), caps(1)).charged
+        ledger.charge(build_charge(key="k", snapshot="s2"), build_caps(1))
+    assert ledger.charge(build_charge(key="new", snapshot="s2"), build_caps(1)).charged
 
 
 def test_keys_belong_to_their_analyst(ledger: Ledger) -> None:
-    one, two = (ledger.charge(ask(key="k", analyst=analyst), caps(1)) for analyst in ("ann", "bob"))
+    one, two = (ledger.charge(build_charge(key="k", analyst=analyst), build_caps(1)) for analyst in ("ann", "bob"))
     assert one.entry != two.entry
 
 
 # Registration
 
 
-def test_a_data_set_is_registered_before_it_is_charged(where: str) -> None:
-    with Ledger.open(where) as empty:
+def test_a_data_set_is_registered_before_it_is_charged(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as empty:
         for attempt in (
-            lambda: empty.charge(ask(), caps(1)),
+            lambda: empty.charge(build_charge(), build_caps(1)),
             lambda: empty.store(DATASET, 1, "7"),
-            lambda: empty.balance(DATASET, caps(1)),
+            lambda: empty.balance(DATASET, build_caps(1)),
             lambda: empty.history(DATASET),
             lambda: empty.verify(DATASET),
         ):
@@ -529,25 +550,25 @@ def test_to_register_a_snapshot_again_changes_nothing(ledger: Ledger) -> None:
         ledger.register(DATASET, "0f", snapshot, disjoint=True)
     assert ledger.verify() == before
     with pytest.raises(Unavailable, match="another snapshot by now"):
-        ledger.charge(ask(snapshot="s1"), caps(1))
+        ledger.charge(build_charge(snapshot="s1"), build_caps(1))
 
 
 def test_spend_carries_over_to_a_new_snapshot_unless_no_unit_is_in_both(ledger: Ledger) -> None:
-    ledger.charge(ask(part=SubAccount("partition", "north", 1)), caps(1))
-    ledger.charge(ask(1), caps(1))
+    ledger.charge(build_charge(part=SubAccount("partition", "north", 1)), build_caps(1))
+    ledger.charge(build_charge(1), build_caps(1))
     ledger.register(DATASET, "0f", "s2", disjoint=False)
-    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": Fraction(2, 10)}
+    assert list_spent(ledger, build_caps(1)) == list_spent(ledger, build_caps(1), "ann") == {"dp": Fraction(2, 10)}
     ledger.register(DATASET, "0f", "s3", disjoint=True)
-    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": 0}
-    ledger.charge(ask(snapshot="s3"), caps(1))
-    assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 10)}
+    assert list_spent(ledger, build_caps(1)) == list_spent(ledger, build_caps(1), "ann") == {"dp": 0}
+    ledger.charge(build_charge(snapshot="s3"), build_caps(1))
+    assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(1, 10)}
     ledger.verify()
 
 
 def test_data_sets_do_not_pay_for_each_other(ledger: Ledger) -> None:
     ledger.register("other", "1e", "s1", disjoint=False)
-    ledger.charge(ask(), caps(1))
-    assert ledger.balance("other", caps(1))[0].epsilon == 0
+    ledger.charge(build_charge(), build_caps(1))
+    assert ledger.balance("other", build_caps(1))[0].epsilon == 0
     assert ledger.verify().entries == 3
 
 
@@ -555,38 +576,40 @@ def test_data_sets_do_not_pay_for_each_other(ledger: Ledger) -> None:
 
 
 def test_parts_count_as_often_as_one_unit_reaches_them(ledger: Ledger) -> None:
-    limits = caps(1)
+    limits = build_caps(1)
     for name, epsilon in (("north", "0.5"), ("south", "0.3"), ("west", "0.2")):
-        ledger.charge(ask(name, epsilon, part=SubAccount("partition", name, 2)), limits)
-    assert spent_of(ledger, limits) == {"dp": Fraction(8, 10)}
-    ledger.charge(ask("all", "0.1"), limits)
-    ledger.charge(ask("p1", "0.1", part=SubAccount("individual", "p1", 1)), limits)
-    assert spent_of(ledger, limits) == {"dp": 1}
-    ledger.charge(ask("p2", "0.1", part=SubAccount("individual", "p2", 1)), limits)
-    ledger.charge(ask("west more", "0.1", part=SubAccount("partition", "west", 2)), limits)
-    assert spent_of(ledger, limits) == {"dp": 1}
+        ledger.charge(build_charge(name, epsilon, part=SubAccount("partition", name, 2)), limits)
+    assert list_spent(ledger, limits) == {"dp": Fraction(8, 10)}
+    ledger.charge(build_charge("all", "0.1"), limits)
+    ledger.charge(build_charge("p1", "0.1", part=SubAccount("individual", "p1", 1)), limits)
+    assert list_spent(ledger, limits) == {"dp": 1}
+    ledger.charge(build_charge("p2", "0.1", part=SubAccount("individual", "p2", 1)), limits)
+    ledger.charge(build_charge("west more", "0.1", part=SubAccount("partition", "west", 2)), limits)
+    assert list_spent(ledger, limits) == {"dp": 1}
     with pytest.raises(BudgetExceeded, match=r"ask with epsilon at most 0.3"):
-        ledger.charge(ask("east", "0.31", part=SubAccount("partition", "east", 2)), limits)
-    ledger.charge(ask("east", "0.3", part=SubAccount("partition", "east", 2)), limits)
+        ledger.charge(build_charge("east", "0.31", part=SubAccount("partition", "east", 2)), limits)
+    ledger.charge(build_charge("east", "0.3", part=SubAccount("partition", "east", 2)), limits)
 
 
 def test_the_largest_reach_ever_named_counts(ledger: Ledger) -> None:
     for name in ("north", "south"):
-        ledger.charge(ask(name, "0.5", part=SubAccount("partition", name, 1)), caps(1))
-    assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 2)}
-    ledger.charge(ask("west", "0.1", part=SubAccount("partition", "west", 2)), caps(1))
-    ledger.charge(ask("east", "0.1", part=SubAccount("partition", "east", 1)), caps(1))
-    assert spent_of(ledger, caps(1)) == {"dp": 1}
+        ledger.charge(build_charge(name, "0.5", part=SubAccount("partition", name, 1)), build_caps(1))
+    assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(1, 2)}
+    ledger.charge(build_charge("west", "0.1", part=SubAccount("partition", "west", 2)), build_caps(1))
+    ledger.charge(build_charge("east", "0.1", part=SubAccount("partition", "east", 1)), build_caps(1))
+    assert list_spent(ledger, build_caps(1)) == {"dp": 1}
 
 
 def test_components_are_summed_apart(ledger: Ledger) -> None:
     """The part of the largest epsilon need not be that of the largest delta."""
-    limits = caps(2, delta="1e-6", models=("approx-dp",))
+    limits = build_caps(2, delta="1e-6", models=("approx-dp",))
     for name, spend in (
         ("north", PrivacyCost(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10**9))),
         ("south", PrivacyCost(Fraction(1, 2), Fraction(1, 8), delta=Fraction(1, 10**7))),
     ):
-        ledger.charge(ask(name, 1, model="approx-dp", spend=spend, part=SubAccount("partition", name, 1)), limits)
+        ledger.charge(
+            build_charge(name, 1, model="approx-dp", spend=spend, part=SubAccount("partition", name, 1)), limits
+        )
     balance = ledger.balance(DATASET, limits)[0]
     assert (balance.epsilon, balance.delta) == (1, Fraction(1, 10**7))
 
@@ -600,33 +623,35 @@ def gaussian(rho: object) -> PrivacyCost:
 
 def test_gaussian_answers_add_up_better_than_their_epsilons(ledger: Ledger) -> None:
     """16 answers of rho 0.001 cost about 4 times one, and no charge passes the cap."""
-    limits = caps(1, delta="1e-6", models=("approx-dp",))
+    limits = build_caps(1, delta="1e-6", models=("approx-dp",))
     fitted = 0
-    while spent_of(ledger, limits)["approx-dp"] < Fraction(97, 100):
-        ledger.charge(ask(fitted, "0.2", model="approx-dp", spend=gaussian("0.001")), limits)
+    while list_spent(ledger, limits)["approx-dp"] < Fraction(97, 100):
+        ledger.charge(build_charge(fitted, "0.2", model="approx-dp", spend=gaussian("0.001")), limits)
         fitted += 1
     with pytest.raises(BudgetExceeded, match="at most about"):
-        ledger.charge(ask("more", "0.2", model="approx-dp", spend=gaussian("0.002")), limits)
+        ledger.charge(build_charge("more", "0.2", model="approx-dp", spend=gaussian("0.002")), limits)
     best = Guarantee.zcdp(Fraction(fitted, 1000)).approximate(Fraction(1, 2 * 10**6)).epsilon or 0
     assert Fraction(9, 10) < best <= 1
     assert ledger.balance(DATASET, limits)[0].delta == Fraction(1, 2 * 10**6)
 
 
 def test_pure_answers_need_no_delta_in_an_approximate_account(ledger: Ledger) -> None:
-    limits = caps(1, models=("approx-dp",))
-    ledger.charge(ask(1, 1, model="approx-dp"), limits)
+    limits = build_caps(1, models=("approx-dp",))
+    ledger.charge(build_charge(1, 1, model="approx-dp"), limits)
     assert ledger.balance(DATASET, limits)[0].epsilon == 1
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask(2, 1, model="approx-dp", spend=gaussian("1e-9")), caps(5, models=("approx-dp",)))
+        ledger.charge(
+            build_charge(2, 1, model="approx-dp", spend=gaussian("1e-9")), build_caps(5, models=("approx-dp",))
+        )
 
 
 def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:
-    limits = caps(10, delta="1e-6", models=("approx-dp",))
+    limits = build_caps(10, delta="1e-6", models=("approx-dp",))
     spend = PrivacyCost(Fraction(1, 10), Fraction(1, 200), delta=Fraction(1, 10**7))
     for number in range(5):
-        ledger.charge(ask(number, model="approx-dp", spend=spend), limits)
+        ledger.charge(build_charge(number, model="approx-dp", spend=spend), limits)
     with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing new like it"):
-        ledger.charge(ask(6, model="approx-dp", spend=spend), limits)
+        ledger.charge(build_charge(6, model="approx-dp", spend=spend), limits)
 
 
 @pytest.mark.parametrize("cap", [Budget(Fraction(1), Fraction(1, 10**6)), Budget(Fraction(8), Fraction(1, 10**9))])
@@ -692,23 +717,23 @@ def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
     "make",
     [
         lambda: PrivacyCost(delta=Fraction(1)),
-        lambda: ask(epsilon=0),
-        lambda: ask(analyst=""),
-        lambda: ask(analyst="a\0b"),
-        lambda: ask(analyst="\ud800"),
-        lambda: ask(analyst="a" * 201),
-        lambda: ask(key=""),
-        lambda: ask(model="zcdp"),  # type: ignore[arg-type]
-        lambda: ask(spend=PrivacyCost(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10))),
-        lambda: ask(spend=PrivacyCost(gaussian_rho=Fraction(1))),
-        lambda: ask(spend=PrivacyCost(epsilon=Fraction(1))),
-        lambda: ask(spend=PrivacyCost(rho=Fraction(1))),
+        lambda: build_charge(epsilon=0),
+        lambda: build_charge(analyst=""),
+        lambda: build_charge(analyst="a\0b"),
+        lambda: build_charge(analyst="\ud800"),
+        lambda: build_charge(analyst="a" * 201),
+        lambda: build_charge(key=""),
+        lambda: build_charge(model="zcdp"),  # type: ignore[arg-type]
+        lambda: build_charge(spend=PrivacyCost(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10))),
+        lambda: build_charge(spend=PrivacyCost(gaussian_rho=Fraction(1))),
+        lambda: build_charge(spend=PrivacyCost(epsilon=Fraction(1))),
+        lambda: build_charge(spend=PrivacyCost(rho=Fraction(1))),
         lambda: SubAccount("row", "north", 1),  # type: ignore[arg-type]
         lambda: SubAccount("partition", "north", 0),
         lambda: SubAccount("partition", "north", True),
         lambda: SubAccount("partition", "", 1),
-        lambda: caps(models=()),
-        lambda: caps(models=("dp", "zcdp")),
+        lambda: build_caps(models=()),
+        lambda: build_caps(models=("dp", "zcdp")),
     ],
 )
 def test_what_is_not_valid_does_not_exist(make: object) -> None:
@@ -735,15 +760,19 @@ def test_amounts_keep_their_order_as_text_and_never_lose() -> None:
 
 
 def test_history_is_newest_first_and_leaves_answers_out(ledger: Ledger) -> None:
-    answered(ledger, ask(1, part=SubAccount("individual", "p1", 2)), caps(1), "7")
-    ledger.charge(ask(1, analyst="bob"), caps(1))
+    charge_and_store(ledger, build_charge(1, part=SubAccount("individual", "p1", 2)), build_caps(1), "7")
+    ledger.charge(build_charge(1, analyst="bob"), build_caps(1))
     told = ledger.history(DATASET)
     assert [(line.entry, line.kind, line.analyst) for line in told] == [
         (4, "reuse", "bob"),
         (2, "charge", "ann"),
         (1, "register", None),
     ]
-    assert (told[1].query, told[1].spend, told[1].part) == ("SELECT 1", pure("0.1"), SubAccount("individual", "p1", 2))
+    assert (told[1].query, told[1].spend, told[1].part) == (
+        "SELECT 1",
+        build_pure_cost("0.1"),
+        SubAccount("individual", "p1", 2),
+    )
     assert [line.entry for line in ledger.history(DATASET, "ann")] == [2]
     assert [line.entry for line in ledger.history(DATASET, limit=2)] == [4, 2]
     assert told[0].at.endswith("+00:00")

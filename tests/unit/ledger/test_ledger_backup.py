@@ -24,26 +24,26 @@ from discreet.ledger.charge import LedgerRestore, LedgerVerification
 from discreet.ledger.connect import open_database
 from discreet.ledger.storage import FORMAT_VERSION
 from discreet.privacy.cost import SubAccount
-from support.command_line import discreet, done, write_registry
+from support.command_line import run_discreet, run_successfully, write_registry
 from support.ledger_stores import (
     DATASET,
-    EVERY,
-    ask,
-    caps,
-    fill,
-    make_old,
+    EVERY_MODEL,
+    build_caps,
+    build_charge,
+    build_pure_cost,
+    create_postgres_schema,
+    fill_ledger,
+    ledger_address,
+    list_rows,
+    list_spent,
+    make_format_1,
     processes,
-    pure,
-    rows_of,
-    schema_of,
-    spent_of,
     unrecorded,
-    where,
 )
 
-__all__ = ["unrecorded", "where"]  # fixtures
+__all__ = ["ledger_address", "unrecorded"]  # fixtures
 
-LIMITS = caps(10, delta="1e-6", models=EVERY)
+LIMITS = build_caps(10, delta="1e-6", models=EVERY_MODEL)
 
 
 @pytest.fixture(scope="module")
@@ -51,21 +51,21 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger with every kind of entry, and a back-up of it beside it."""
     path = tmp_path_factory.mktemp("full") / "ledger.db"
     with Ledger.open(path) as ledger:
-        fill(ledger)
+        fill_ledger(ledger)
     Ledger.backup(path, path.with_name("ledger.backup"))
     return path
 
 
 @pytest.fixture
-def filled(where: str, full: Path) -> str:
+def filled(ledger_address: str, full: Path) -> str:
     """The address of a ledger of one's own with every kind of entry."""
-    if not where.startswith("postgresql:"):
+    if not ledger_address.startswith("postgresql:"):
         for file in full.parent.glob("ledger.db*"):
-            shutil.copy2(file, Path(where).with_name(file.name))
-        return where
-    with Ledger.open(where) as ledger:
-        fill(ledger)
-    return where
+            shutil.copy2(file, Path(ledger_address).with_name(file.name))
+        return ledger_address
+    with Ledger.open(ledger_address) as ledger:
+        fill_ledger(ledger)
+    return ledger_address
 
 
 @pytest.fixture
@@ -86,18 +86,18 @@ def backed(file: Path, full: Path, tmp_path: Path) -> Path:
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An address where there is no ledger yet, and no file."""
     if request.param == "postgres":
-        return schema_of(request.getfixturevalue("postgres"))
+        return create_postgres_schema(request.getfixturevalue("postgres"))
     (tmp_path / "new").mkdir()
     return str(tmp_path / "new" / "ledger.db")
 
 
-def verified(where: str | Path) -> LedgerVerification:
-    with Ledger.existing(where) as ledger:
+def verified(ledger_address: str | Path) -> LedgerVerification:
+    with Ledger.existing(ledger_address) as ledger:
         return ledger.verify()
 
 
-def id_of(where: str | Path) -> str:
-    with Ledger.existing(where) as ledger:
+def id_of(ledger_address: str | Path) -> str:
+    with Ledger.existing(ledger_address) as ledger:
         return ledger.id
 
 
@@ -129,37 +129,37 @@ def test_a_backup_is_the_ledger_in_one_file_for_its_owner(filled: str, file: Pat
     assert (
         file.read_bytes()[18:20] == b"\1\1"
     )  # no write-ahead log, so that it can be read where nothing can be written
-    assert rows_of(str(file)) == rows_of(filled)
+    assert list_rows(str(file)) == list_rows(filled)
     assert told == verified(filled) == verified(file)
     assert id_of(file) == id_of(filled)
 
 
 @pytest.mark.usefixtures("unrecorded")
-def test_a_backup_of_an_older_ledger_has_its_format(where: str, file: Path) -> None:
+def test_a_backup_of_an_older_ledger_has_its_format(ledger_address: str, file: Path) -> None:
     """So that one can go back to the discreet that made it."""
-    with Ledger.open(where) as ledger:
-        fill(ledger)
-    head = verified(where)
-    make_old(where)
-    before = rows_of(where)
-    assert Ledger.backup(where, file) == head
+    with Ledger.open(ledger_address) as ledger:
+        fill_ledger(ledger)
+    head = verified(ledger_address)
+    make_format_1(ledger_address)
+    before = list_rows(ledger_address)
+    assert Ledger.backup(ledger_address, file) == head
     with pytest.raises(InvalidInput, match="has format 1"):
         Ledger.existing(file)
     with closing(sqlite3.connect(file)) as engine:
         assert engine.execute("SELECT version FROM ledger_about").fetchone() == (1,)
         assert engine.execute("SELECT name FROM sqlite_master WHERE name = 'ledger_log'").fetchone() is None
-    assert rows_of(str(file)) == before
+    assert list_rows(str(file)) == before
     assert Ledger.upgrade(file) == 1
     assert verified(file) == head
 
 
-def charge_on(where: str, start: Any, stop: Any) -> None:
-    with Ledger.open(where, timeout=60) as ledger:
+def charge_on(ledger_address: str, start: Any, stop: Any) -> None:
+    with Ledger.open(ledger_address, timeout=60) as ledger:
         start.set()
         for number in range(100_000):
             if stop.is_set():
                 return
-            receipt = ledger.charge(ask(f"new {number}", "0.00001", snapshot="s2"), LIMITS)
+            receipt = ledger.charge(build_charge(f"new {number}", "0.00001", snapshot="s2"), LIMITS)
             ledger.store(DATASET, receipt.entry, "7")
 
 
@@ -176,9 +176,9 @@ def test_a_backup_is_of_one_moment_while_others_charge(filled: str, tmp_path: Pa
         charging.join()
     assert charging.exitcode == 0
     assert counts == sorted(counts)
-    final = rows_of(filled)["ledger_entries"]
+    final = list_rows(filled)["ledger_entries"]
     for number, count in enumerate(counts):
-        entries = rows_of(str(tmp_path / f"{number}.db"))["ledger_entries"]
+        entries = list_rows(str(tmp_path / f"{number}.db"))["ledger_entries"]
         assert len(entries) == count <= len(final)
         assert set(entries) <= set(final)
     assert counts[0] < len(final)
@@ -196,31 +196,31 @@ def test_a_backup_is_of_one_moment_while_others_charge(filled: str, tmp_path: Pa
 )
 def test_a_backup_goes_to_a_new_file_only(tmp_path: Path, name: str, says: str) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        fill(ledger)
+        fill_ledger(ledger)
     folder = tmp_path / "backups"
     (folder / "folder").mkdir(parents=True)
     (folder / "there").write_text("notes")
     (folder / "open-wal").write_text("")
     (folder / "dangling").symlink_to(tmp_path / "nowhere")
     before = names(folder)
-    refused = discreet("ledger", "backup", tmp_path / "ledger.db", folder / name)
+    refused = run_discreet("ledger", "backup", tmp_path / "ledger.db", folder / name)
     assert refused.code == 2
     assert says in refused.err
     assert names(folder) == before
     assert (folder / "there").read_text() == "notes"
 
 
-def test_what_is_no_ledger_is_not_copied(where: str, tmp_path: Path) -> None:
+def test_what_is_no_ledger_is_not_copied(ledger_address: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no ledger 'none' there"):
         Ledger.backup(tmp_path / "none", tmp_path / "backup")
-    open_database(where, 10).close()
+    open_database(ledger_address, 10).close()
     with pytest.raises(InvalidInput, match="there is no ledger in that database"):
-        Ledger.backup(where, tmp_path / "backup")
+        Ledger.backup(ledger_address, tmp_path / "backup")
     (tmp_path / "text").write_text("no database, but long enough to be taken for one" * 100)
     with pytest.raises(Unavailable, match="damaged, or is not a ledger"):
         Ledger.backup(tmp_path / "text", tmp_path / "backup")
     with pytest.raises(InvalidInput, match="a back-up goes to a file"):
-        Ledger.backup(where, "postgresql://somewhere")
+        Ledger.backup(ledger_address, "postgresql://somewhere")
     assert not (tmp_path / "backup").exists()
 
 
@@ -237,7 +237,7 @@ def test_a_ledger_that_does_not_hold_is_not_copied(filled: str, file: Path) -> N
 
 def test_damaged_text_is_told_plainly(tmp_path: Path, file: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        fill(ledger)
+        fill_ledger(ledger)
     run_sql(tmp_path / "ledger.db", "UPDATE ledger_answers SET answer = CAST(x'ff41' AS TEXT)")
     with pytest.raises(ClaimFailed, match="the ledger holds damaged text"):
         Ledger.backup(tmp_path / "ledger.db", file)
@@ -250,7 +250,7 @@ def test_damaged_text_is_told_plainly(tmp_path: Path, file: Path) -> None:
 def test_force_replaces_an_earlier_backup_of_the_same_ledger(filled: str, file: Path) -> None:
     first = Ledger.backup(filled, file)
     with Ledger.open(filled) as ledger:
-        ledger.charge(ask("later", snapshot="s2"), LIMITS)
+        ledger.charge(build_charge("later", snapshot="s2"), LIMITS)
     second = Ledger.backup(filled, file, force=True)
     assert second.entries == first.entries + 1
     assert verified(file) == second
@@ -261,7 +261,7 @@ def test_force_replaces_nothing_else(tmp_path: Path) -> None:
     places = [tmp_path / name for name in ("ledger.db", "other.db", "notes", "data.db")]
     for place in places[:2]:
         with Ledger.open(place) as ledger:
-            fill(ledger)
+            fill_ledger(ledger)
     places[2].write_text("notes")
     with closing(sqlite3.connect(places[3])) as engine:
         engine.execute("CREATE TABLE mine (a)")
@@ -282,11 +282,11 @@ def test_a_backup_with_entries_that_the_ledger_lacks_is_kept(filled: str, file: 
     older = tmp_path / "older.db"
     Ledger.backup(filled, older)
     with Ledger.open(filled) as ledger:
-        ledger.charge(ask("later", snapshot="s2"), LIMITS)
+        ledger.charge(build_charge("later", snapshot="s2"), LIMITS)
     Ledger.backup(filled, file)
     with Ledger.open(older) as ledger:
-        ledger.charge(ask("another", snapshot="s2"), LIMITS)
-        ledger.charge(ask("and more", snapshot="s2"), LIMITS)
+        ledger.charge(build_charge("another", snapshot="s2"), LIMITS)
+        ledger.charge(build_charge("and more", snapshot="s2"), LIMITS)
     before = file.read_bytes()
     with pytest.raises(ClaimFailed, match="has entries that the ledger lacks"):
         Ledger.backup(older, file, force=True)
@@ -300,10 +300,10 @@ def test_a_restored_ledger_goes_on(filled: str, file: Path, place: str) -> None:
     """From either engine to either: this is also how a ledger moves."""
     told = Ledger.backup(filled, file)
     assert Ledger.restore(file, place, forgotten=0) == LedgerRestore(told, told)
-    assert rows_of(place) == rows_of(filled)
+    assert list_rows(place) == list_rows(filled)
     assert id_of(place) == id_of(filled)
     with Ledger.existing(place) as ledger:
-        assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
+        assert ledger.charge(build_charge(2, snapshot="s2"), LIMITS).charged
         assert ledger.verify().entries == told.entries + 1
     assert Ledger.upgrade(place) == FORMAT_VERSION
 
@@ -320,7 +320,7 @@ def test_nobody_is_told_to_move_the_newest_part_of_a_ledger_away(backed: Path, t
     """Its charges are in the log beside it while a service has it open; a back-up onto it is no better."""
     place = tmp_path / "lost.db"
     with Ledger.open(place) as ledger:
-        ledger.charge(ask(fresh=True, snapshot="s2"), LIMITS)
+        ledger.charge(build_charge(fresh=True, snapshot="s2"), LIMITS)
         assert (tmp_path / "lost.db-wal").stat().st_size
         with pytest.raises(InvalidInput, match=r"is there already; .* stop the service that has it open, then") as told:
             Ledger.restore(backed, place, forgotten=0)
@@ -330,7 +330,7 @@ def test_nobody_is_told_to_move_the_newest_part_of_a_ledger_away(backed: Path, t
         other = tmp_path / "other.db"
         Ledger.backup(place, other)
         with Ledger.open(other) as held:
-            held.charge(ask(fresh=True, snapshot="s2"), LIMITS)
+            held.charge(build_charge(fresh=True, snapshot="s2"), LIMITS)
             with pytest.raises(InvalidInput, match="which may have its newest entries; stop what has it open") as told:
                 Ledger.backup(place, other, force=True)
         assert "move" not in str(told.value)
@@ -347,7 +347,7 @@ def test_where_there_is_a_ledger_none_is_restored(backed: Path, place: str) -> N
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize("left", ["ledger_parts", "ledger_version"])
 def test_where_tables_of_a_ledger_are_left_none_is_restored(backed: Path, postgres: str, left: str) -> None:
-    place = schema_of(postgres)
+    place = create_postgres_schema(postgres)
     run_sql(place, f"CREATE TABLE {left} (a TEXT)", "CREATE TABLE ledger_of_mine (a TEXT)")
     with pytest.raises(InvalidInput, match="or tables of one"):
         Ledger.restore(backed, place, forgotten=0)
@@ -402,7 +402,7 @@ def test_what_is_no_backup_is_left_as_it_is(tmp_path: Path) -> None:
 def test_a_backup_that_is_open_is_not_restored(backed: Path, tmp_path: Path) -> None:
     """What is in its log would be forgotten."""
     with Ledger.existing(backed) as ledger:
-        ledger.charge(ask("later", snapshot="s2"), LIMITS)
+        ledger.charge(build_charge("later", snapshot="s2"), LIMITS)
         with pytest.raises(InvalidInput, match="copy both by discreet ledger backup first"):
             Ledger.restore(backed, tmp_path / "ledger.db", forgotten=0)
     assert Ledger.restore(backed, tmp_path / "ledger.db", forgotten=0).ledger == verified(backed)
@@ -479,18 +479,18 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killed_backup(where: str, file: Path, at: int) -> None:
-    Ledger.backup(where, file, force=True, progress=Stop(at, kill))
+def killed_backup(ledger_address: str, file: Path, at: int) -> None:
+    Ledger.backup(ledger_address, file, force=True, progress=Stop(at, kill))
 
 
-def killed_restore(file: Path, where: str, at: int) -> None:
-    Ledger.restore(file, where, forgotten=1, progress=Stop(at, kill))
+def killed_restore(file: Path, ledger_address: str, at: int) -> None:
+    Ledger.restore(file, ledger_address, forgotten=1, progress=Stop(at, kill))
 
 
 def test_a_backup_that_is_killed_leaves_the_one_before(filled: str, file: Path) -> None:
     before = Ledger.backup(filled, file)
     with Ledger.open(filled) as ledger:
-        ledger.charge(ask("later", snapshot="s2"), LIMITS)
+        ledger.charge(build_charge("later", snapshot="s2"), LIMITS)
     for at in (1, 4, 8):
         process = processes.Process(target=killed_backup, args=(filled, file, at))
         process.start()
@@ -511,11 +511,11 @@ def test_a_restore_that_is_killed_leaves_nothing(backed: Path, place: str) -> No
     assert Ledger.restore(backed, place, forgotten=0).ledger == verified(place)
 
 
-def backup_with(where: str, file: Path, most_bytes: int, told: Any) -> None:
+def backup_with(ledger_address: str, file: Path, most_bytes: int, told: Any) -> None:
     die_beyond(most_bytes)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a disk that is full
     try:
-        Ledger.backup(where, file)
+        Ledger.backup(ledger_address, file)
     except Unavailable as failure:
         told.put(str(failure))
     else:
@@ -541,7 +541,7 @@ def test_what_was_forgotten_is_spent_by_the_data_set_and_by_every_analyst(filled
     restored = Ledger.restore(file, place, forgotten=Fraction(1, 2))
     assert restored.backup == told
     assert restored.ledger == verified(place) != told
-    half = compute_debit("dp", pure("0.5"))
+    half = compute_debit("dp", build_pure_cost("0.5"))
     with Ledger.existing(filled) as before, Ledger.existing(place) as after:
         for owner in ("", "ann", "bob", "custodian"):
             assert account_of(after, owner) == account_of(before, owner).plus(half)
@@ -559,7 +559,7 @@ def test_what_was_forgotten_is_entered_beyond_the_cap_too(backed: Path, place: s
         for analyst in ("ann", "bob", "eve"):
             for part in (None, SubAccount("partition", "south", 2)):
                 with pytest.raises(BudgetExceeded):
-                    ledger.charge(ask("more", "0.0001", analyst, snapshot="s2", part=part), LIMITS)
+                    ledger.charge(build_charge("more", "0.0001", analyst, snapshot="s2", part=part), LIMITS)
         assert ledger.verify().entries == before.entries + 5 + 2
 
 
@@ -572,8 +572,8 @@ def test_a_forgotten_delta_is_spent_too(backed: Path, place: str) -> None:
     assert told.ledger.entries == told.backup.entries + 2 * (5 + 2)
 
 
-def _balances(where: str | Path) -> tuple[Any, ...]:
-    with Ledger.existing(where) as ledger:
+def _balances(ledger_address: str | Path) -> tuple[Any, ...]:
+    with Ledger.existing(ledger_address) as ledger:
         return ledger.balance(DATASET, LIMITS)
 
 
@@ -586,9 +586,9 @@ def test_what_was_forgotten_again_is_spent_again(backed: Path, tmp_path: Path) -
         backed = place
 
 
-def _spent(where: Path, analyst: str | None) -> Fraction:
-    with Ledger.existing(where) as ledger:
-        return spent_of(ledger, LIMITS, analyst)["dp"] or Fraction(0)
+def _spent(ledger_address: Path, analyst: str | None) -> Fraction:
+    with Ledger.existing(ledger_address) as ledger:
+        return list_spent(ledger, LIMITS, analyst)["dp"] or Fraction(0)
 
 
 @pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "1", None, 10**10, Fraction(1, 10**50), True])
@@ -611,7 +611,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
 def schema(tmp_path: Path) -> Path:
     """The sample registry, asked once."""
     made = write_registry(tmp_path)
-    done("ask", made, COUNT.format(age=50), "--epsilon", "0.25")
+    run_successfully("ask", made, COUNT.format(age=50), "--epsilon", "0.25")
     return made
 
 
@@ -622,34 +622,34 @@ def lose(ledger: Path) -> None:
 
 def test_a_data_set_goes_on_with_its_restored_ledger(schema: Path, tmp_path: Path) -> None:
     ledger, copy = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
-    first = done("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
-    told = done("ledger", "backup", ledger, copy, "--json").document
-    assert told | {"at": ""} == done("ledger", "verify", copy, "--json").document | {"at": ""}
-    said = done("ledger", "backup", ledger, copy, "--force").out
+    first = run_successfully("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
+    told = run_successfully("ledger", "backup", ledger, copy, "--json").document
+    assert told | {"at": ""} == run_successfully("ledger", "verify", copy, "--json").document | {"at": ""}
+    said = run_successfully("ledger", "backup", ledger, copy, "--force").out
     assert f"head of registry          {told['heads']['registry']}" in said
     assert f"head of the whole ledger  {told['head']}" in said
-    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.5")
-    done("check", schema, "--refresh")
+    run_successfully("ask", schema, COUNT.format(age=60), "--epsilon", "0.5")
+    run_successfully("check", schema, "--refresh")
     lose(ledger)
-    assert discreet("ask", schema, COUNT.format(age=60), "--epsilon", "0.5").code == 2
-    said = done("ledger", "restore", copy, ledger, "--forgotten", "0.5").out
+    assert run_discreet("ask", schema, COUNT.format(age=60), "--epsilon", "0.5").code == 2
+    said = run_successfully("ledger", "restore", copy, ledger, "--forgotten", "0.5").out
     assert all(head in said for head in (told["head"], told["heads"]["registry"]))
     assert "what was charged after this back-up is not in it" in said
     assert "Epsilon 0.5 was entered as spent since" in said
-    spent = [line["spent"]["epsilon"] for line in done("budget", schema, "--json").document]
+    spent = [line["spent"]["epsilon"] for line in run_successfully("budget", schema, "--json").document]
     assert spent[0] == "3/4"
-    again = done("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
+    again = run_successfully("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
     assert again["entry"] > first["entry"]  # of another snapshot, which the ledger was told of again
-    assert done("ledger", "verify", ledger, "--json").document["entries"] == 3 + 3 + 1 + 2
+    assert run_successfully("ledger", "verify", ledger, "--json").document["entries"] == 3 + 3 + 1 + 2
 
 
 def test_all_that_was_forgotten_is_confirmed(schema: Path, tmp_path: Path) -> None:
     """Epsilon and delta, and which head is of what."""
     ledger, copy, new = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db", tmp_path / "new.db"
-    told = done("ledger", "backup", ledger, copy, "--json").document
-    said = done("ledger", "restore", copy, new, "--forgotten", "0.5", "--forgotten-delta", "1e-6").out
+    told = run_successfully("ledger", "backup", ledger, copy, "--json").document
+    said = run_successfully("ledger", "restore", copy, new, "--forgotten", "0.5", "--forgotten-delta", "1e-6").out
     assert "Epsilon 0.5 and delta 1e-6 were entered as spent since" in said
-    now = done("ledger", "verify", new, "--json").document
+    now = run_successfully("ledger", "verify", new, "--json").document
     for when, heads in (("in the back-up", told), ("now", now)):
         lines = [" ".join(line.split()) for line in said.splitlines()]
         assert f"head of registry {when} {heads['heads']['registry']}" in lines
@@ -658,7 +658,7 @@ def test_all_that_was_forgotten_is_confirmed(schema: Path, tmp_path: Path) -> No
 
 def test_the_commands_refuse_in_plain_words(schema: Path, tmp_path: Path) -> None:
     ledger, copy = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
-    done("ledger", "backup", ledger, copy)
+    run_successfully("ledger", "backup", ledger, copy)
     new = tmp_path / "new.db"
     refusals = [
         (("backup", ledger, copy), 2, "is there already"),
@@ -672,22 +672,22 @@ def test_the_commands_refuse_in_plain_words(schema: Path, tmp_path: Path) -> Non
         (("restore", schema, new, "--forgotten", "0"), 5, "is not a ledger"),
     ]
     for words, code, says in refusals:
-        refused = discreet("ledger", *words)
+        refused = run_discreet("ledger", *words)
         assert (refused.code, refused.out, says in refused.err) == (code, "", True), refused
     assert not new.exists()
     run_sql(copy, "UPDATE ledger_accounts SET dp = replace(dp, '25', '15')")
-    broken = discreet("ledger", "restore", copy, new, "--forgotten", "0", "--json")
+    broken = run_discreet("ledger", "restore", copy, new, "--forgotten", "0", "--json")
     assert (broken.code, broken.document["error"]["kind"]) == (6, "ClaimFailed")
     assert not new.exists()
 
 
 def test_a_ledger_moves_to_postgresql_and_back(schema: Path, tmp_path: Path, postgres: str) -> None:
-    ledger, there = schema.parent / "registry.discreet" / "ledger.db", schema_of(postgres)
-    told = done("ledger", "backup", ledger, tmp_path / "copy.db", "--json").document
-    moved = done("ledger", "restore", tmp_path / "copy.db", there, "--forgotten", "0", "--json").document
+    ledger, there = schema.parent / "registry.discreet" / "ledger.db", create_postgres_schema(postgres)
+    told = run_successfully("ledger", "backup", ledger, tmp_path / "copy.db", "--json").document
+    moved = run_successfully("ledger", "restore", tmp_path / "copy.db", there, "--forgotten", "0", "--json").document
     del told["at"]
     assert moved == {"backup": told, "ledger": told}
     lose(ledger)
-    done("ask", schema, COUNT.format(age=70), "--epsilon", "0.25", "--ledger", there)
-    done("ledger", "backup", there, ledger)
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+    run_successfully("ask", schema, COUNT.format(age=70), "--epsilon", "0.25", "--ledger", there)
+    run_successfully("ledger", "backup", there, ledger)
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"

@@ -17,21 +17,21 @@ from typing import TextIO
 import pytest
 
 from discreet.ledger import Ledger, storage
-from support.ledger_stores import DATASET, ask, caps, processes, spent_of, where
+from support.ledger_stores import DATASET, build_caps, build_charge, ledger_address, list_spent, processes
 
-__all__ = ["where"]  # a fixture
+__all__ = ["ledger_address"]  # a fixture
 
-CAP = caps(3)
+CAP = build_caps(3)
 EPSILON = Fraction(1, 1000)
 
 
-def release(where: str, first: int, told: Connection, most_bytes: int | None = None) -> None:
+def release(ledger_address: str, first: int, told: Connection, most_bytes: int | None = None) -> None:
     """Charge, store and only then release, one request after another, each under its own key."""
     if most_bytes is not None:
         die_beyond(most_bytes)
-    with Ledger.open(where) as ledger:
+    with Ledger.open(ledger_address) as ledger:
         for number in range(first, first + 1000):
-            receipt = ledger.charge(ask(number, EPSILON, key=str(number)), CAP)
+            receipt = ledger.charge(build_charge(number, EPSILON, key=str(number)), CAP)
             answer = receipt.answer or ledger.store(DATASET, receipt.entry, f'"drawn by {os.getpid()}"')
             os.write(told.fileno(), f"{number} {receipt.entry} {answer}\n".encode())
 
@@ -46,11 +46,11 @@ def die_beyond(size: int) -> None:
 class Crashes:
     """Clients that are killed, what they had released by then, and what must be true of it."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
+    def __init__(self, ledger_address: str) -> None:
+        self.where = ledger_address
         self.released: dict[int, tuple[int, str]] = {}
         self.kills = 0
-        with Ledger.open(where) as ledger:
+        with Ledger.open(ledger_address) as ledger:
             ledger.register(DATASET, "0f", "s1", disjoint=False)
 
     def kill_two(self, releases: int, seconds: float) -> None:
@@ -77,7 +77,7 @@ class Crashes:
             ledger.verify()
             charges = [line for line in ledger.history(DATASET, limit=10**6) if line.kind == "charge"]
             assert len(charges) == len({line.query for line in charges}) >= len(self.released)
-            assert spent_of(ledger, CAP) == {"dp": EPSILON * len(charges)}
+            assert list_spent(ledger, CAP) == {"dp": EPSILON * len(charges)}
             assert EPSILON * len(charges) <= CAP.dataset.epsilon
             with ledger._database.begin_read() as connection:
                 for entry, answer in self.released.values():
@@ -102,8 +102,8 @@ class Crashes:
         return client.exitcode
 
 
-def test_a_client_may_be_killed_at_any_time(where: str) -> None:
-    crashes, moment = Crashes(where), random.Random(1)
+def test_a_client_may_be_killed_at_any_time(ledger_address: str) -> None:
+    crashes, moment = Crashes(ledger_address), random.Random(1)
     for _ in range(6):
         crashes.kill_two(moment.randint(1, 20), moment.uniform(0, 0.05))
     crashes.check()
@@ -133,15 +133,15 @@ def test_a_client_may_be_killed_inside_a_checkpoint(tmp_path: Path) -> None:
         crashes.check()
 
 
-def close_with(where: str, most_bytes: int) -> None:
+def close_with(ledger_address: str, most_bytes: int) -> None:
     """Whoever closes last copies the log into the database."""
     die_beyond(most_bytes)
-    Ledger.open(where).close()
+    Ledger.open(ledger_address).close()
 
 
 @pytest.mark.soak
-def test_hundreds_of_kills(where: str) -> None:
-    crashes, moment = Crashes(where), random.Random(2)
+def test_hundreds_of_kills(ledger_address: str) -> None:
+    crashes, moment = Crashes(ledger_address), random.Random(2)
     for round_number in range(150):
         crashes.kill_two(moment.randint(0, 10), moment.uniform(0, 0.05))
         if round_number % 10 == 0:

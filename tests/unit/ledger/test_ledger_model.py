@@ -16,12 +16,12 @@ from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger.accounts import Terms
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.schema import Budget
-from support.ledger_stores import DATASET, EVERY, ask, caps, schema_of
+from support.ledger_stores import DATASET, EVERY_MODEL, build_caps, build_charge, create_postgres_schema
 
 LIMITS = [
-    caps(1, analyst="0.8", models=("dp",)),
-    caps(2, analyst="1.2", delta="1e-6", models=("dp", "approx-dp")),
-    caps("1.5", analyst=1, delta="1e-5", models=EVERY),
+    build_caps(1, analyst="0.8", models=("dp",)),
+    build_caps(2, analyst="1.2", delta="1e-6", models=("dp", "approx-dp")),
+    build_caps("1.5", analyst=1, delta="1e-5", models=EVERY_MODEL),
 ]
 PARTS = [
     None,
@@ -143,7 +143,7 @@ def requests(draw: some.DrawFn, models: tuple[str, ...]) -> Charge:
                 [PrivacyCost(gaussian_rho=epsilon**2 / 50), PrivacyCost(epsilon, epsilon**2 / 8, delta=delta)]
             )
         )
-    return ask(
+    return build_charge(
         number,
         epsilon,
         analyst=draw(some.sampled_from(["ann", "bob"])),
@@ -202,7 +202,7 @@ def test_the_ledger_does_what_the_model_does(life: tuple[Caps, list[tuple[Charge
 @given(life=lives())
 @settings(max_examples=8)
 def test_it_does_so_on_postgresql(postgres: str, life: tuple[Caps, list[tuple[Charge, bool]]]) -> None:
-    live(*life, schema_of(postgres))
+    live(*life, create_postgres_schema(postgres))
 
 
 @pytest.mark.soak

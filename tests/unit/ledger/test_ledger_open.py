@@ -20,20 +20,29 @@ from discreet import InvalidInput, Unavailable
 from discreet.ledger import Ledger
 from discreet.ledger.sqlite import wait_by_flock, wait_by_ticket
 from discreet.ledger.storage import FORMAT_VERSION, about
-from support.ledger_stores import DATASET, ask, caps, ledger, processes, schema_of, spent_of, where
+from support.ledger_stores import (
+    DATASET,
+    build_caps,
+    build_charge,
+    create_postgres_schema,
+    ledger,
+    ledger_address,
+    list_spent,
+    processes,
+)
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "ledger_address"]  # fixtures
 
 # Opening
 
 
-def test_a_ledger_keeps_its_id_and_its_accounts(where: str) -> None:
-    with Ledger.open(where) as first:
+def test_a_ledger_keeps_its_id_and_its_accounts(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as first:
         first.register(DATASET, "0f", "s1", disjoint=False)
-        first.charge(ask(), caps(1))
-    with Ledger.open(where) as second:
+        first.charge(build_charge(), build_caps(1))
+    with Ledger.open(ledger_address) as second:
         assert second.id == first.id
-        assert spent_of(second, caps(1)) == {"dp": Fraction(1, 10)}
+        assert list_spent(second, build_caps(1)) == {"dp": Fraction(1, 10)}
 
 
 def test_the_forms_of_an_address(tmp_path: Path) -> None:
@@ -57,12 +66,12 @@ def test_every_commit_is_on_the_disk_before_it_returns(tmp_path: Path) -> None:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
-def test_a_ledger_from_the_future_is_not_touched(where: str) -> None:
-    with Ledger.open(where) as ledger:
+def test_a_ledger_from_the_future_is_not_touched(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as ledger:
         with ledger._database.begin_write() as connection:
             connection.exec_driver_sql(f"UPDATE ledger_about SET version = {FORMAT_VERSION + 1}")
         with pytest.raises(InvalidInput, match="newer discreet"):
-            Ledger.open(where)
+            Ledger.open(ledger_address)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_a_damaged_file_is_told_plainly(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     with pytest.raises(Unavailable, match="damaged, or is not a ledger"):
-        Ledger.open(path).charge(ask(), caps(1))
+        Ledger.open(path).charge(build_charge(), build_caps(1))
 
 
 @pytest.mark.parametrize("place", ["missing/ledger.db", "file/ledger.db", "folder"])
@@ -127,14 +136,14 @@ def test_a_ledger_that_stays_locked_is_unavailable_after_a_while(tmp_path: Path)
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="stays locked"):
-                ledger.charge(ask(), caps(1))
+                ledger.charge(build_charge(), build_caps(1))
             other.execute("ROLLBACK")
         with (
             wait_by_ticket(tmp_path / "ledger.db.queue", time.monotonic() + 1),
             pytest.raises(Unavailable, match="locked"),
         ):
-            ledger.charge(ask(), caps(1))
-        assert ledger.charge(ask(), caps(1)).charged
+            ledger.charge(build_charge(), build_caps(1))
+        assert ledger.charge(build_charge(), build_caps(1)).charged
 
 
 def test_who_writes_has_the_database_alone_from_the_start(tmp_path: Path) -> None:
@@ -151,31 +160,31 @@ def test_who_writes_has_the_database_alone_from_the_start(tmp_path: Path) -> Non
 
 @pytest.mark.xdist_group("postgres")
 def test_a_postgresql_that_stays_locked_is_unavailable_after_a_while(postgres: str) -> None:
-    with Ledger.open(schema_of(postgres), timeout=0.2) as ledger:
+    with Ledger.open(create_postgres_schema(postgres), timeout=0.2) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         with ledger._database.begin_write() as other:
             other.exec_driver_sql("SELECT * FROM ledger_heads FOR UPDATE")
             with pytest.raises(Unavailable, match="stays locked"):
-                ledger.charge(ask(), caps(1))
-        assert ledger.charge(ask(), caps(1)).charged
+                ledger.charge(build_charge(), build_caps(1))
+        assert ledger.charge(build_charge(), build_caps(1)).charged
 
 
 def test_a_fork_goes_on_with_a_connection_of_its_own(ledger: Ledger) -> None:
     """Parent and child charge in turn on the ledger that was open before the fork; the chain holds."""
-    ledger.charge(ask("before"), caps(1))
+    ledger.charge(build_charge("before"), build_caps(1))
     child = os.fork()
     if not child:
         code = 1
         try:
-            ledger.charge(ask("child"), caps(1))
+            ledger.charge(build_charge("child"), build_caps(1))
             ledger.store(DATASET, 3, "7")
             code = 0
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
-    ledger.charge(ask("after"), caps(1))
+    ledger.charge(build_charge("after"), build_caps(1))
     assert ledger.verify().entries == 5
-    assert spent_of(ledger, caps(1)) == {"dp": Fraction(3, 10)}
+    assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(3, 10)}
 
 
 # The queue

@@ -11,25 +11,34 @@ from discreet.ledger import Charge, budget_check, chain
 from discreet.ledger.accounts import SPENT_ABOVE_CAP, WEAKER_ANSWERS
 from discreet.ledger.ledger import WEAKER_FLAG
 from discreet.privacy.cost import PrivacyCost, SubAccount
-from support.ledger_stores import DATASET, EVERY, ask, caps, ledger, pure, spent_of, where
+from support.ledger_stores import (
+    DATASET,
+    EVERY_MODEL,
+    build_caps,
+    build_charge,
+    build_pure_cost,
+    ledger,
+    ledger_address,
+    list_spent,
+)
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "ledger_address"]  # fixtures
 
-LIMITS = caps(1, delta="1e-6", models=EVERY)
+LIMITS = build_caps(1, delta="1e-6", models=EVERY_MODEL)
 MOST = PrivacyCost(gaussian_rho=Fraction(21, 1000))
 """21 Gaussian answers: 0.985 of a cap of 1; two times as much is 1.481."""
 
 
 def gaussian(name: str, part: str | None = None, analyst: str = "ann", spend: PrivacyCost = MOST) -> Charge:
     on = None if part is None else SubAccount("partition", part, 1)
-    return ask(name, "0.1", model="approx-dp", spend=spend, part=on, analyst=analyst)
+    return build_charge(name, "0.1", model="approx-dp", spend=spend, part=on, analyst=analyst)
 
 
 def raising(model: str = "individual-dp", analyst: str = "ann", reach: int = 2) -> Charge:
     """A charge on a part of its own that says how many parts one unit touches."""
-    spend = PrivacyCost(gaussian_rho=Fraction(1, 10**6)) if model == "approx-dp" else pure("0.1")
+    spend = PrivacyCost(gaussian_rho=Fraction(1, 10**6)) if model == "approx-dp" else build_pure_cost("0.1")
     part = SubAccount("partition", "c", reach)
-    return ask(model, "0.1", model=model, spend=spend, part=part, analyst=analyst)  # type: ignore[arg-type]
+    return build_charge(model, "0.1", model=model, spend=spend, part=part, analyst=analyst)  # type: ignore[arg-type]
 
 
 def promised(ledger: Ledger, analyst: str | None = None) -> dict[str, bool]:
@@ -62,7 +71,7 @@ def test_a_raise_under_a_higher_cap_or_within_it_is_admitted(ledger: Ledger) -> 
     ledger.charge(gaussian("d", "d", spend=PrivacyCost(gaussian_rho=Fraction(14, 1000))), LIMITS)
     with pytest.raises(BudgetExceeded):
         ledger.charge(raising(reach=3), LIMITS)
-    ledger.charge(raising(reach=3), caps(2, delta="1e-6", models=EVERY))
+    ledger.charge(raising(reach=3), build_caps(2, delta="1e-6", models=EVERY_MODEL))
     ledger.verify()
 
 
@@ -77,13 +86,13 @@ def test_a_reach_is_raised_only_if_the_deltas_stay_within_half(ledger: Ledger) -
 
 def test_a_reach_is_raised_only_if_the_accounts_of_others_stay_under_their_caps(ledger: Ledger) -> None:
     """Bob has all that an analyst may have on two parts; Ann has nothing, and the data set has room."""
-    limits = caps(4, analyst=1, delta="1e-6", models=EVERY)
+    limits = build_caps(4, analyst=1, delta="1e-6", models=EVERY_MODEL)
     for part in "ab":
         ledger.charge(gaussian(part, part, "bob"), limits)
-    for model in EVERY:
+    for model in EVERY_MODEL:
         with pytest.raises(BudgetExceeded):
             ledger.charge(raising(model, "ann"), limits)
-    ledger.charge(ask("whole", analyst="ann"), limits)
+    ledger.charge(build_charge("whole", analyst="ann"), limits)
 
 
 def test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten(
@@ -108,16 +117,16 @@ def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
     """Some have lost Gaussian answers, others a pure one: 1.985 is counted together, and nobody has lost above 1."""
     ledger.charge(gaussian("first"), LIMITS)
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    ledger.charge(ask("second", 1, snapshot="s2", part=SubAccount("partition", "north", 2)), LIMITS)
+    ledger.charge(build_charge("second", 1, snapshot="s2", part=SubAccount("partition", "north", 2)), LIMITS)
     for snapshot in ("s3", "s4"):
         ledger.register(DATASET, "0f", snapshot, disjoint=False)
-        spent = spent_of(ledger, LIMITS)["approx-dp"]
+        spent = list_spent(ledger, LIMITS)["approx-dp"]
         assert spent is not None
         assert Fraction(198, 100) < spent < 2
         assert all(promised(ledger).values())
         assert all(promised(ledger, "ann").values())
         with pytest.raises(BudgetExceeded):
-            ledger.charge(ask("more", "0.001", snapshot=snapshot), LIMITS)
+            ledger.charge(build_charge("more", "0.001", snapshot=snapshot), LIMITS)
     ledger.verify()
 
 
@@ -131,10 +140,10 @@ def test_every_account_says_where_answers_were_given_that_it_does_not_count(
         assert all((WEAKER_FLAG in one.flags) == (WEAKER_ANSWERS in one.promise) for one in told)
         return {one.model: WEAKER_FLAG in one.flags for one in told}
 
-    ledger.charge(ask("pure", "0.5", part=SubAccount("individual", "p2", 1)), LIMITS)
+    ledger.charge(build_charge("pure", "0.5", part=SubAccount("individual", "p2", 1)), LIMITS)
     assert not any(said().values())
-    spend = PrivacyCost(gaussian_rho=Fraction(1, 1000)) if model == "approx-dp" else pure("0.1")
-    ledger.charge(ask("q", "0.1", model=model, spend=spend, part=part), LIMITS)  # type: ignore[arg-type]
+    spend = PrivacyCost(gaussian_rho=Fraction(1, 1000)) if model == "approx-dp" else build_pure_cost("0.1")
+    ledger.charge(build_charge("q", "0.1", model=model, spend=spend, part=part), LIMITS)  # type: ignore[arg-type]
     for snapshot in ("s1", "s2", "s3"):  # for good
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")
         assert said() == {"dp": True, model: False, beside: True}
@@ -145,4 +154,4 @@ def test_every_account_says_where_answers_were_given_that_it_does_not_count(
 def test_nobody_asks_in_the_words_of_what_was_forgotten(ledger: Ledger) -> None:
     """Else an answer would look like spend that a restored ledger has no record of."""
     with pytest.raises(InvalidInput, match="name the question otherwise"):
-        ledger.charge(ask(chain.FORGOTTEN_QUERY, analyst=chain.RESTORER), LIMITS)
+        ledger.charge(build_charge(chain.FORGOTTEN_QUERY, analyst=chain.RESTORER), LIMITS)

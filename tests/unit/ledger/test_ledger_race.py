@@ -14,9 +14,9 @@ from discreet.ledger import Caps, Charge, Ledger
 from discreet.ledger.accounts import Account, Terms, is_under_cap
 from discreet.ledger.charge import round_up_to_units
 from discreet.privacy.cost import PrivacyCost
-from support.ledger_stores import DATASET, ask, caps, processes, spent_of, where
+from support.ledger_stores import DATASET, build_caps, build_charge, ledger_address, list_spent, processes
 
-__all__ = ["where"]  # a fixture
+__all__ = ["ledger_address"]  # a fixture
 
 PROCESSES, THREADS, ROOM = 8, 25, 10
 
@@ -39,33 +39,33 @@ def _run(work: Callable[..., object], number: int, start: Any, results: Any, *ar
     results.put(work(number, start, *arguments))
 
 
-def contend(number: int, start: Any, where: str, limits: Caps, pattern: Charge) -> int:
+def contend(number: int, start: Any, ledger_address: str, limits: Caps, pattern: Charge) -> int:
     """How many of this process's requests were paid; each from a thread of its own."""
 
     def request(thread: int) -> bool:
         question = f"{number} {thread}"
-        charge = ask(question, pattern.epsilon, f"analyst {thread % 3}", pattern.model, pattern.spend)
+        charge = build_charge(question, pattern.epsilon, f"analyst {thread % 3}", pattern.model, pattern.spend)
         try:
             return ledger.charge(charge, limits).charged
         except BudgetExceeded:
             return False
 
-    with Ledger.open(where, timeout=60) as ledger, ThreadPoolExecutor(THREADS) as threads:
+    with Ledger.open(ledger_address, timeout=60) as ledger, ThreadPoolExecutor(THREADS) as threads:
         start.wait()
         return sum(threads.map(request, range(THREADS)))
 
 
-def test_two_hundred_requests_with_room_for_ten(where: str) -> None:
-    limits = caps(1)
-    with Ledger.open(where) as ledger:
+def test_two_hundred_requests_with_room_for_ten(ledger_address: str) -> None:
+    limits = build_caps(1)
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        assert sum(in_processes(contend, where, limits, ask(epsilon="0.1"))) == ROOM
-        assert spent_of(ledger, limits) == {"dp": 1}
+        assert sum(in_processes(contend, ledger_address, limits, build_charge(epsilon="0.1"))) == ROOM
+        assert list_spent(ledger, limits) == {"dp": 1}
         assert ledger.verify().entries == 1 + ROOM
 
 
-def test_two_hundred_gaussian_requests_with_room_for_ten(where: str) -> None:
-    limits = caps(1, delta="1e-6", models=("dp", "approx-dp"))
+def test_two_hundred_gaussian_requests_with_room_for_ten(ledger_address: str) -> None:
+    limits = build_caps(1, delta="1e-6", models=("dp", "approx-dp"))
     rho = Fraction(1, 500)
     for count, fine in ((ROOM, True), (ROOM + 1, False)):
         assert (
@@ -74,49 +74,49 @@ def test_two_hundred_gaussian_requests_with_room_for_ten(where: str) -> None:
             )
             == fine
         )
-    with Ledger.open(where) as ledger:
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        pattern = ask(epsilon="0.3", model="approx-dp", spend=PrivacyCost(gaussian_rho=rho))
-        assert sum(in_processes(contend, where, limits, pattern)) == ROOM
+        pattern = build_charge(epsilon="0.3", model="approx-dp", spend=PrivacyCost(gaussian_rho=rho))
+        assert sum(in_processes(contend, ledger_address, limits, pattern)) == ROOM
         assert ledger.verify().entries == 1 + ROOM
 
 
-def answer_once(number: int, start: Any, where: str) -> tuple[int, str]:
+def answer_once(number: int, start: Any, ledger_address: str) -> tuple[int, str]:
     """Charge under the common key, draw, store; the entry and what would be released."""
-    with Ledger.open(where, timeout=60) as ledger:
+    with Ledger.open(ledger_address, timeout=60) as ledger:
         start.wait()
-        receipt = ledger.charge(ask(key="the same"), caps(1))
+        receipt = ledger.charge(build_charge(key="the same"), build_caps(1))
         return receipt.entry, receipt.answer or ledger.store(DATASET, receipt.entry, f"drawn by {number}")
 
 
-def test_the_same_key_from_many_processes_is_one_charge_and_one_answer(where: str) -> None:
-    with Ledger.open(where) as ledger:
+def test_the_same_key_from_many_processes_is_one_charge_and_one_answer(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        assert len(set(in_processes(answer_once, where))) == 1
-        assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 10)}
+        assert len(set(in_processes(answer_once, ledger_address))) == 1
+        assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(1, 10)}
         assert ledger.verify().entries == 3
 
 
-def register(number: int, start: Any, where: str) -> str:
+def register(number: int, start: Any, ledger_address: str) -> str:
     start.wait()
-    with Ledger.open(where, timeout=60) as ledger:
+    with Ledger.open(ledger_address, timeout=60) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        ledger.charge(ask(number), caps(1))
+        ledger.charge(build_charge(number), build_caps(1))
         return ledger.id
 
 
-def test_many_may_open_a_new_ledger_at_once(where: str) -> None:
+def test_many_may_open_a_new_ledger_at_once(ledger_address: str) -> None:
     """It is made once, and its data set registered once."""
-    assert len(set(in_processes(register, where))) == 1
-    with Ledger.open(where) as ledger:
+    assert len(set(in_processes(register, ledger_address))) == 1
+    with Ledger.open(ledger_address) as ledger:
         assert ledger.verify().entries == 1 + PROCESSES
 
 
 @pytest.mark.soak
-def test_the_race_again_and_again(where: str) -> None:
+def test_the_race_again_and_again(ledger_address: str) -> None:
     """With room for ten more every time."""
-    with Ledger.open(where) as ledger:
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         for cap in range(1, 21):
-            assert sum(in_processes(contend, where, caps(cap), ask(epsilon="0.1"))) == ROOM
+            assert sum(in_processes(contend, ledger_address, build_caps(cap), build_charge(epsilon="0.1"))) == ROOM
         ledger.verify()

@@ -30,13 +30,21 @@ from discreet.service.store import Store
 from discreet.service.store.store import StoreHeads
 from discreet.service.store.store import heads as service_heads
 from discreet.service.store.stored_answers import StoredAnswer, keep_answer
-from support.command_line import discreet, done, write_registry
-from support.ledger_stores import DATASET, ask, caps, ledger, processes, schema_of, where
-from support.served_processes import eventually
+from support.command_line import run_discreet, run_successfully, write_registry
+from support.ledger_stores import (
+    DATASET,
+    build_caps,
+    build_charge,
+    create_postgres_schema,
+    ledger,
+    ledger_address,
+    processes,
+)
+from support.served_processes import wait_for
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "ledger_address"]  # fixtures
 
-LIMITS = caps(1000)
+LIMITS = build_caps(1000)
 COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
 
 
@@ -54,7 +62,7 @@ def opened(tmp_path: Path) -> Iterator[Ledger]:
     with Ledger.open(tmp_path / "ledger.db") as made:
         made.register(DATASET, "0f", "s1", disjoint=False)
         Ledger.backup(tmp_path / "ledger.db", tmp_path / "copy.db")
-        made.charge(ask(1), LIMITS)
+        made.charge(build_charge(1), LIMITS)
         yield made
 
 
@@ -64,10 +72,10 @@ def test_a_file_that_takes_the_place_of_the_open_one_is_refused(opened: Ledger, 
     before = content(tmp_path / "copy.db")
     path.rename(tmp_path / "away.db")
     with pytest.raises(Unavailable, match="the ledger's file is gone from its path"):
-        opened.charge(ask(2), LIMITS)
+        opened.charge(build_charge(2), LIMITS)
     (tmp_path / "copy.db").rename(path)
     for use in (
-        lambda: opened.charge(ask(2), LIMITS),
+        lambda: opened.charge(build_charge(2), LIMITS),
         lambda: opened.store(DATASET, 2, "{}"),
         lambda: opened.release(DATASET, "s1", "a file", "{}"),
         lambda: opened.balance(DATASET, LIMITS),
@@ -76,7 +84,7 @@ def test_a_file_that_takes_the_place_of_the_open_one_is_refused(opened: Ledger, 
             use()
     assert content(path) == before
     (tmp_path / "away.db").replace(path)
-    assert opened.charge(ask(2), LIMITS).entry == 3
+    assert opened.charge(build_charge(2), LIMITS).entry == 3
 
 
 def test_a_file_that_is_replaced_during_a_charge_is_noticed_before_anything_is_told(
@@ -88,7 +96,7 @@ def test_a_file_that_is_replaced_during_a_charge_is_noticed_before_anything_is_t
 
     real = budget_check.pay_charge
     with patch.object(budget_check, "pay_charge", pay), pytest.raises(Unavailable, match="moved or replaced"):
-        opened.charge(ask(2), LIMITS)
+        opened.charge(build_charge(2), LIMITS)
 
 
 def test_a_process_opens_no_other_file_later(opened: Ledger, tmp_path: Path) -> None:
@@ -96,7 +104,7 @@ def test_a_process_opens_no_other_file_later(opened: Ledger, tmp_path: Path) -> 
     opened.close()
     (tmp_path / "copy.db").replace(tmp_path / "ledger.db")
     with pytest.raises(Unavailable, match="moved or replaced"):
-        opened.charge(ask(2), LIMITS)
+        opened.charge(build_charge(2), LIMITS)
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
@@ -105,11 +113,11 @@ def test_a_log_that_is_removed_under_an_open_ledger_is_refused_and_loses_nothing
 ) -> None:
     (tmp_path / f"ledger.db{suffix}").unlink()
     with pytest.raises(Unavailable, match="-wal or -shm file beside the ledger was removed"):
-        opened.charge(ask(2), LIMITS)
+        opened.charge(build_charge(2), LIMITS)
     opened.close()
     with Ledger.existing(tmp_path / "ledger.db") as again:
         assert again.verify(DATASET).entries == 2
-        assert again.charge(ask(2), LIMITS).entry == 3
+        assert again.charge(build_charge(2), LIMITS).entry == 3
 
 
 def test_what_sqlite_itself_does_to_the_file_is_no_alarm(opened: Ledger, tmp_path: Path) -> None:
@@ -117,7 +125,7 @@ def test_what_sqlite_itself_does_to_the_file_is_no_alarm(opened: Ledger, tmp_pat
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute(statement)
         Ledger.backup(tmp_path / "ledger.db", tmp_path / f"{number}.db")
-        assert opened.charge(ask(2 + number), LIMITS).entry == 3 + number
+        assert opened.charge(build_charge(2 + number), LIMITS).entry == 3 + number
 
 
 def test_no_file_is_made_where_a_ledger_was(tmp_path: Path) -> None:
@@ -129,38 +137,38 @@ def test_no_file_is_made_where_a_ledger_was(tmp_path: Path) -> None:
 # --- the same file or database with an older content
 
 
-def rows_in(where: str) -> dict[str, list[dict[str, Any]]]:
-    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+def rows_in(ledger_address: str) -> dict[str, list[dict[str, Any]]]:
+    with closing(open_database(ledger_address, 10)) as database, database.begin_read() as connection:
         return {
             table.name: [dict(row) for row in connection.execute(select(table)).mappings()]
             for table in METADATA.sorted_tables
         }
 
 
-def set_back(where: str, before: dict[str, list[dict[str, Any]]]) -> None:
+def set_back(ledger_address: str, before: dict[str, list[dict[str, Any]]]) -> None:
     """Give a ledger the rows it had, in place: what a database's own means of going back do."""
-    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
+    with closing(open_database(ledger_address, 10)) as database, database.begin_write() as connection:
         for table in METADATA.sorted_tables:
             connection.execute(delete(table))
             if before[table.name]:
                 connection.execute(insert(table), before[table.name])
 
 
-def test_a_ledger_that_is_set_back_in_place_is_refused(where: str, ledger: Ledger) -> None:
+def test_a_ledger_that_is_set_back_in_place_is_refused(ledger_address: str, ledger: Ledger) -> None:
     """No file and no table changes its name: the last head that the process has seen is missing."""
-    ledger.charge(ask(1), LIMITS)
-    before = rows_in(where)
-    ledger.charge(ask(2), LIMITS)
-    after = rows_in(where)
-    set_back(where, before)
+    ledger.charge(build_charge(1), LIMITS)
+    before = rows_in(ledger_address)
+    ledger.charge(build_charge(2), LIMITS)
+    after = rows_in(ledger_address)
+    set_back(ledger_address, before)
     with pytest.raises(Unavailable, match=f"the ledger lacks entry 3 of '{DATASET}'"):
-        ledger.charge(ask(3), LIMITS)
-    with Ledger.existing(where) as other:  # another one, of as many entries
-        other.charge(ask(4), LIMITS)
+        ledger.charge(build_charge(3), LIMITS)
+    with Ledger.existing(ledger_address) as other:  # another one, of as many entries
+        other.charge(build_charge(4), LIMITS)
     with pytest.raises(Unavailable, match=f"the ledger lacks entry 3 of '{DATASET}'"):
-        ledger.charge(ask(3), LIMITS)
-    set_back(where, after)
-    assert ledger.charge(ask(3), LIMITS).entry == 4
+        ledger.charge(build_charge(3), LIMITS)
+    set_back(ledger_address, after)
+    assert ledger.charge(build_charge(3), LIMITS).entry == 4
 
 
 @pytest.mark.xdist_group("postgres")
@@ -170,32 +178,32 @@ def test_tables_or_a_database_made_anew_are_refused(postgres: str, tmp_path: Pat
 
     name = f"replaced_{os.getpid()}"
     host = dict(word.split("=", 1) for word in postgres.split())["host"]
-    where = f"postgresql://postgres@/{name}?host={host}"
+    ledger_address = f"postgresql://postgres@/{name}?host={host}"
     with psycopg.connect(postgres, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")
         try:
-            with Ledger.open(where) as opened:
+            with Ledger.open(ledger_address) as opened:
                 opened.register(DATASET, "0f", "s1", disjoint=False)
-                Ledger.backup(where, tmp_path / "copy.db")
+                Ledger.backup(ledger_address, tmp_path / "copy.db")
                 with psycopg.connect(f"{postgres} dbname={name}", autocommit=True) as other:
                     other.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-                Ledger.restore(tmp_path / "copy.db", where, forgotten=0)
+                Ledger.restore(tmp_path / "copy.db", ledger_address, forgotten=0)
                 with pytest.raises(Unavailable, match="database at the ledger's address is not the one"):
-                    opened.charge(ask(1), LIMITS)
-            with Ledger.existing(where) as opened:
-                opened.charge(ask(1), LIMITS)
+                    opened.charge(build_charge(1), LIMITS)
+            with Ledger.existing(ledger_address) as opened:
+                opened.charge(build_charge(1), LIMITS)
                 server.execute(f"DROP DATABASE {name} WITH (FORCE)")
                 server.execute(f"CREATE DATABASE {name}")
-                Ledger.restore(tmp_path / "copy.db", where, forgotten=0)
+                Ledger.restore(tmp_path / "copy.db", ledger_address, forgotten=0)
                 with pytest.raises(Unavailable, match="database at the ledger's address is not the one"):
-                    opened.charge(ask(2), LIMITS)
+                    opened.charge(build_charge(2), LIMITS)
             server.execute(f"CREATE DATABASE {name}_copy TEMPLATE {name}")  # its tables have the same numbers
-            with Ledger.existing(where) as opened:
-                opened.charge(ask(1), LIMITS)
+            with Ledger.existing(ledger_address) as opened:
+                opened.charge(build_charge(1), LIMITS)
                 server.execute(f"DROP DATABASE {name} WITH (FORCE)")
                 server.execute(f"ALTER DATABASE {name}_copy RENAME TO {name}")
                 with pytest.raises(Unavailable, match="database at the ledger's address is not the one"):
-                    opened.charge(ask(2), LIMITS)
+                    opened.charge(build_charge(2), LIMITS)
         finally:
             for made in (name, f"{name}_copy"):
                 server.execute(f"DROP DATABASE IF EXISTS {made} WITH (FORCE)")
@@ -205,7 +213,7 @@ def test_tables_or_a_database_made_anew_are_refused(postgres: str, tmp_path: Pat
 def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgres: str) -> None:
     import psycopg
 
-    address = schema_of(postgres)
+    address = create_postgres_schema(postgres)
     with psycopg.connect(postgres, autocommit=True) as server:
         server.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         server.execute("CREATE ROLE plain_user LOGIN")
@@ -213,7 +221,7 @@ def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgr
         server.execute(f"GRANT ALL ON SCHEMA {schema} TO plain_user")
     with Ledger.open(address.replace("postgres@", "plain_user@", 1)) as opened:
         opened.register(DATASET, "0f", "s1", disjoint=False)
-        assert opened.charge(ask(1), LIMITS).entry == 2
+        assert opened.charge(build_charge(1), LIMITS).entry == 2
         assert opened.get_identity().startswith("database (None, ")
 
 
@@ -224,7 +232,7 @@ def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgr
 def schema(tmp_path: Path) -> Path:
     """The sample registry, asked once."""
     made = write_registry(tmp_path)
-    done("ask", made, COUNT.format(age=50), "--epsilon", "0.25")
+    run_successfully("ask", made, COUNT.format(age=50), "--epsilon", "0.25")
     return made
 
 
@@ -234,7 +242,7 @@ def lose(ledger: Path) -> None:
 
 
 def refused(*words: object) -> None:
-    outcome = discreet(*words)
+    outcome = run_discreet(*words)
     assert (outcome.code, outcome.out) == (5, ""), outcome
     assert "the ledger lacks entry" in outcome.err
     assert "discreet ledger restore FILE LEDGER --forgotten E" in " ".join(outcome.err.split())
@@ -244,21 +252,21 @@ def test_an_older_copy_is_refused_by_every_command_until_it_is_restored_with_wha
     schema: Path, tmp_path: Path
 ) -> None:
     ledger, copy = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
-    done("ledger", "backup", ledger, copy)
-    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.5")
+    run_successfully("ledger", "backup", ledger, copy)
+    run_successfully("ask", schema, COUNT.format(age=60), "--epsilon", "0.5")
     lose(ledger)
-    done("ledger", "restore", copy, ledger, "--forgotten", "0")  # which is not true, and the folder knows
-    before = done("ledger", "verify", ledger, "--json").document["heads"]
+    run_successfully("ledger", "restore", copy, ledger, "--forgotten", "0")  # which is not true, and the folder knows
+    before = run_successfully("ledger", "verify", ledger, "--json").document["heads"]
     refused("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
     refused("budget", schema)
     refused("history", schema)
     refused("preview", schema, COUNT.format(age=70), "--epsilon", "0.125")
-    assert done("ledger", "verify", ledger, "--json").document["heads"] == before
+    assert run_successfully("ledger", "verify", ledger, "--json").document["heads"] == before
     lose(ledger)
-    done("ledger", "restore", copy, ledger, "--forgotten", "0.5")
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "3/4"
-    done("ledger", "backup", ledger, tmp_path / "restored.db")
-    done("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
+    run_successfully("ledger", "restore", copy, ledger, "--forgotten", "0.5")
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "3/4"
+    run_successfully("ledger", "backup", ledger, tmp_path / "restored.db")
+    run_successfully("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
     lose(ledger)
     shutil.copy(tmp_path / "restored.db", ledger)  # its restore was seen before: it is an older copy by now
     refused("ask", schema, COUNT.format(age=80), "--epsilon", "0.125")
@@ -267,11 +275,11 @@ def test_an_older_copy_is_refused_by_every_command_until_it_is_restored_with_wha
 def test_a_restore_that_was_never_needed_is_remembered_too(schema: Path, tmp_path: Path) -> None:
     """The back-up had every entry: a later copy with the same entry about forgotten spend is no second way out."""
     ledger, copy = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
-    done("ledger", "backup", ledger, copy)
+    run_successfully("ledger", "backup", ledger, copy)
     lose(ledger)
-    done("ledger", "restore", copy, ledger, "--forgotten", "0.5")
+    run_successfully("ledger", "restore", copy, ledger, "--forgotten", "0.5")
     shutil.copy(ledger, tmp_path / "restored.db")
-    done("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
+    run_successfully("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
     lose(ledger)
     shutil.copy(tmp_path / "restored.db", ledger)
     refused("ask", schema, COUNT.format(age=80), "--epsilon", "0.125")
@@ -280,12 +288,12 @@ def test_a_restore_that_was_never_needed_is_remembered_too(schema: Path, tmp_pat
 def test_a_record_that_is_lost_under_an_open_data_set_remembers_restores(schema: Path, tmp_path: Path) -> None:
     """Or a copy from just after an earlier restore would be taken for a new one."""
     ledger, record = schema.parent / "registry.discreet/ledger.db", schema.parent / "registry.discreet/ledger-head.json"
-    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.1")
-    done("ledger", "backup", ledger, tmp_path / "backup.db")
+    run_successfully("ask", schema, COUNT.format(age=60), "--epsilon", "0.1")
+    run_successfully("ledger", "backup", ledger, tmp_path / "backup.db")
     lose(ledger)
-    done("ledger", "restore", tmp_path / "backup.db", ledger, "--forgotten", "0.1")
-    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.1")
-    done("ledger", "backup", ledger, tmp_path / "older.db")
+    run_successfully("ledger", "restore", tmp_path / "backup.db", ledger, "--forgotten", "0.1")
+    run_successfully("ask", schema, COUNT.format(age=60), "--epsilon", "0.1")
+    run_successfully("ledger", "backup", ledger, tmp_path / "older.db")
     with Custodian.open(schema) as custodian:
         record.unlink()
         custodian.answer(COUNT.format(age=60), epsilon=0.1, fresh=True)
@@ -309,12 +317,12 @@ def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path)
         record = StoreHeads(store)
         with Ledger.existing(place) as restored:
             restored.record_heads(DATASET, record)
-            entry = restored.charge(ask(1), LIMITS).entry
+            entry = restored.charge(build_charge(1), LIMITS).entry
             keep_answer(store, StoredAnswer("id", DATASET, False, "ann", "k", "{}", entry, 0.0, "{}", None))
             with store.database.begin_write() as connection:
                 connection.execute(delete(service_heads))
             assert record.read(DATASET) == RecordedHead(None, entry, None)
-            restored.charge(ask(2), LIMITS)
+            restored.charge(build_charge(2), LIMITS)
             known = record.read(DATASET)
         assert known is not None
         assert len(known.restores) == 1
@@ -333,22 +341,24 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
         schemas.append(write_registry(tmp_path / name))
         schemas[-1].write_text(schemas[-1].read_text().replace("name: registry", f"name: {name}"))
     asked = "SELECT COUNT(*) FROM {name} WHERE age > 50"
-    done("ask", schemas[0], asked.format(name="one"), "--epsilon", "0.25", "--ledger", ledger)
-    done("ledger", "backup", ledger, copy)
-    done("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
+    run_successfully("ask", schemas[0], asked.format(name="one"), "--epsilon", "0.25", "--ledger", ledger)
+    run_successfully("ledger", "backup", ledger, copy)
+    run_successfully("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
     for path in tmp_path.glob("shared.db*"):
         path.unlink()
-    said = discreet("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[0])
+    said = run_discreet("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[0])
     assert (said.code, "is in the back-up and is charged anyway" in " ".join(said.err.split())) == (2, True)
-    said = discreet("ledger", "restore", copy, ledger, "--forgotten", "0", "--dataset", schemas[1])
+    said = run_discreet("ledger", "restore", copy, ledger, "--forgotten", "0", "--dataset", schemas[1])
     assert (said.code, "--forgotten must be above 0" in " ".join(said.err.split())) == (2, True)
-    done("ledger", "restore", copy, tmp_path / "without.db", "--forgotten", "0.25")
+    run_successfully("ledger", "restore", copy, tmp_path / "without.db", "--forgotten", "0.25")
     refused("budget", schemas[1], "--ledger", tmp_path / "without.db")
-    done("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[1])
-    spent = [done("budget", one, "--ledger", ledger, "--json").document[0]["spent"]["epsilon"] for one in schemas]
+    run_successfully("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[1])
+    spent = [
+        run_successfully("budget", one, "--ledger", ledger, "--json").document[0]["spent"]["epsilon"] for one in schemas
+    ]
     assert spent == ["1/2", "1/4"]
-    done("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
-    done("ledger", "verify", ledger)
+    run_successfully("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
+    run_successfully("ledger", "verify", ledger)
 
 
 def test_a_record_that_cannot_be_read_or_written_is_only_behind(schema: Path) -> None:
@@ -357,11 +367,11 @@ def test_a_record_that_cannot_be_read_or_written_is_only_behind(schema: Path) ->
     known = json.loads(record.read_text())
     assert (known["dataset"], known["entry"]) == ("registry", 3)
     record.write_text("{")
-    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.125")
+    run_successfully("ask", schema, COUNT.format(age=60), "--epsilon", "0.125")
     assert json.loads(record.read_text())["entry"] == 5
     record.unlink()
     record.mkdir()  # nothing can be put in its place
-    done("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
+    run_successfully("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(f".{HEAD_FILE}")) == []
 
 
@@ -406,7 +416,7 @@ def kill_while_they_ask(tmp_path: Path, times: int) -> None:
     record = tmp_path / "t.discreet" / HEAD_FILE
     for number in range(times):
         before = json.loads(record.read_text())["entry"]
-        eventually(lambda before=before: json.loads(record.read_text())["entry"] > before + 2)
+        wait_for(lambda before=before: json.loads(record.read_text())["entry"] > before + 2)
         time.sleep(moment.uniform(0, 0.1))
         which = moment.randrange(2)
         os.kill(clients[which].pid, signal.SIGKILL)

@@ -15,20 +15,28 @@ from discreet import ClaimFailed, Unavailable
 from discreet.ledger import Ledger, chain, storage
 from discreet.ledger.storage import accounts, answers, entries, heads, parts
 from discreet.privacy.cost import SubAccount
-from support.ledger_stores import DATASET, EVERY, answered, ask, caps, ledger, where
+from support.ledger_stores import (
+    DATASET,
+    EVERY_MODEL,
+    build_caps,
+    build_charge,
+    charge_and_store,
+    ledger,
+    ledger_address,
+)
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "ledger_address"]  # fixtures
 
 
 @pytest.fixture
 def written(ledger: Ledger) -> Ledger:
     """A ledger with every kind of entry, account and answer."""
-    limits = caps(10, delta="1e-6", models=EVERY)
-    answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
-    ledger.charge(ask(1, analyst="bob"), limits)
-    answered(ledger, ask(2, part=SubAccount("partition", "north", 2)), limits, '{"value": 8}')
+    limits = build_caps(10, delta="1e-6", models=EVERY_MODEL)
+    charge_and_store(ledger, build_charge(1, key="k"), limits, '{"value": 7}')
+    ledger.charge(build_charge(1, analyst="bob"), limits)
+    charge_and_store(ledger, build_charge(2, part=SubAccount("partition", "north", 2)), limits, '{"value": 8}')
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
+    ledger.charge(build_charge(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
     assert ledger.verify().entries == 8
     return ledger
 
@@ -158,11 +166,11 @@ def test_a_chain_written_anew_must_still_make_sense(written: Ledger, seq: int, c
 
 def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
     """Together they would tell more than they cost."""
-    limits = caps(10)
-    answered(ledger, ask(epsilon="0.5"), limits, "first")
-    answered(ledger, ask(epsilon="0.6", fresh=True), limits, "second")
+    limits = build_caps(10)
+    charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "first")
+    charge_and_store(ledger, build_charge(epsilon="0.6", fresh=True), limits, "second")
     for epsilon in ("0.01", "0.02"):
-        answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
+        charge_and_store(ledger, build_charge(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
     assert ledger.verify().entries == 9
     with ledger._database.begin_write() as connection:
         _write_anew(connection, 8, {"source": 2})
@@ -183,10 +191,10 @@ def test_a_charge_has_one_answer(written: Ledger) -> None:
 @pytest.mark.parametrize("kind", ["charge", "reuse"])
 def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> None:
     """With every hash recomputed, and the terms as if nothing had been admitted under caps that nobody recorded."""
-    limits = caps(1, delta="1e-6", models=EVERY)
+    limits = build_caps(1, delta="1e-6", models=EVERY_MODEL)
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        ledger.charge(ask(1), limits)
+        ledger.charge(build_charge(1), limits)
     Ledger.backup(tmp_path / "ledger.db", tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=0.5)
     with Ledger.existing(tmp_path / "again.db") as again:
@@ -230,14 +238,14 @@ def test_damage_stops_a_charge(written: Ledger) -> None:
         connection.execute(update(accounts).where(accounts.c.owner == "").values(dp="x"))
         connection.execute(update(heads).values(epoch=row["epoch"]))
     with pytest.raises(Unavailable, match="damaged"):
-        written.charge(ask("new", snapshot="s2"), caps(10))
+        written.charge(build_charge("new", snapshot="s2"), build_caps(10))
 
 
 def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Path) -> None:
     """SQLite keeps any bytes as text."""
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        ledger.charge(ask(), caps(1))
+        ledger.charge(build_charge(), build_caps(1))
         with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = CAST(x'ff' || body AS TEXT) WHERE seq = 2")
         with pytest.raises(ClaimFailed, match=at_entry(2)):

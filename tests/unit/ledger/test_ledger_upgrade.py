@@ -20,32 +20,42 @@ from discreet.ledger import connect
 from discreet.ledger.connect import open_database
 from discreet.ledger.database import Database
 from discreet.ledger.storage import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE
-from support.command_line import discreet, done
-from support.ledger_stores import DATASET, ask, caps, fill, make_old, processes, rows_of, unrecorded, where
+from support.command_line import run_discreet, run_successfully
+from support.ledger_stores import (
+    DATASET,
+    build_caps,
+    build_charge,
+    fill_ledger,
+    ledger_address,
+    list_rows,
+    make_format_1,
+    processes,
+    unrecorded,
+)
 
-__all__ = ["unrecorded", "where"]  # fixtures
+__all__ = ["ledger_address", "unrecorded"]  # fixtures
 pytestmark = pytest.mark.usefixtures("unrecorded")
 
 
 @pytest.fixture
-def database(where: str) -> Iterator[Database]:
+def database(ledger_address: str) -> Iterator[Database]:
     """A database without tables."""
-    with closing(open_database(where, 10)) as opened:
+    with closing(open_database(ledger_address, 10)) as opened:
         yield opened
 
 
 @pytest.fixture
-def old(where: str) -> str:
+def old(ledger_address: str) -> str:
     """The address of a ledger that an older discreet made."""
-    with Ledger.open(where) as ledger:
-        fill(ledger)
-    make_old(where)
-    return where
+    with Ledger.open(ledger_address) as ledger:
+        fill_ledger(ledger)
+    make_format_1(ledger_address)
+    return ledger_address
 
 
-def shape(where: str) -> list[tuple[Any, ...]]:
+def shape(ledger_address: str) -> list[tuple[Any, ...]]:
     """Every table, column and index, as the engine tells them."""
-    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+    with closing(open_database(ledger_address, 10)) as database, database.begin_read() as connection:
         return sorted(_shape(connection))
 
 
@@ -70,29 +80,29 @@ def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
         yield tuple(map(str, row))
 
 
-def format_of(where: str) -> int:
+def format_of(ledger_address: str) -> int:
     """The format that a ledger says it has."""
-    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
+    with closing(open_database(ledger_address, 10)) as database, database.begin_read() as connection:
         return int(connection.exec_driver_sql("SELECT version FROM ledger_about").scalar_one())
 
 
 # The versions
 
 
-def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: str) -> None:
-    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
+def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(ledger_address: str) -> None:
+    with closing(open_database(ledger_address, 10)) as database, database.begin_write() as connection:
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
-    made = shape(where)
-    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
+    made = shape(ledger_address)
+    with closing(open_database(ledger_address, 10)) as database, database.begin_write() as connection:
         for name in (*METADATA.tables, VERSION_TABLE):
             connection.exec_driver_sql(f"DROP TABLE {name}")
-    Ledger.open(where).close()
-    assert made == shape(where)
+    Ledger.open(ledger_address).close()
+    assert made == shape(ledger_address)
     assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in made for part in row[:2]}
 
 
-def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
-    with Ledger.open(where) as ledger, ledger._database.begin_read() as connection:
+def test_a_new_ledger_says_that_it_has_the_last_version(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as ledger, ledger._database.begin_read() as connection:
         assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
     assert {path.stem for path in MIGRATIONS_DIR.glob("format_*.py")} == {
         f"format_{n}" for n in range(1, FORMAT_VERSION + 1)
@@ -124,32 +134,32 @@ def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
     assert shape(old) == before
 
 
-def test_an_upgrade_changes_no_row_and_no_hash(where: str) -> None:
-    with Ledger.open(where) as ledger:
-        fill(ledger)
+def test_an_upgrade_changes_no_row_and_no_hash(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as ledger:
+        fill_ledger(ledger)
         head = ledger.verify()
-    new = shape(where)
-    make_old(where)
-    before = rows_of(where)
-    assert Ledger.upgrade(where) == 1
-    assert (rows_of(where), shape(where)) == (before | {"ledger_caps": []}, new)
-    with Ledger.existing(where) as ledger:
+    new = shape(ledger_address)
+    make_format_1(ledger_address)
+    before = list_rows(ledger_address)
+    assert Ledger.upgrade(ledger_address) == 1
+    assert (list_rows(ledger_address), shape(ledger_address)) == (before | {"ledger_caps": []}, new)
+    with Ledger.existing(ledger_address) as ledger:
         assert ledger.verify() == head
-        assert ledger.charge(ask(9, snapshot="s2"), caps(10)).charged
-    assert Ledger.upgrade(where) == FORMAT_VERSION
+        assert ledger.charge(build_charge(9, snapshot="s2"), build_caps(10)).charged
+    assert Ledger.upgrade(ledger_address) == FORMAT_VERSION
 
 
-def test_a_newer_ledger_is_left_alone(where: str) -> None:
-    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+def test_a_newer_ledger_is_left_alone(ledger_address: str) -> None:
+    with Ledger.open(ledger_address) as ledger, ledger._database.begin_write() as connection:
         connection.exec_driver_sql(f"UPDATE ledger_about SET version = {FORMAT_VERSION + 1}")
     with pytest.raises(InvalidInput, match="newer discreet"):
-        Ledger.upgrade(where)
+        Ledger.upgrade(ledger_address)
 
 
-def test_where_there_is_no_ledger_none_is_made(where: str, database: Database) -> None:
+def test_where_there_is_no_ledger_none_is_made(ledger_address: str, database: Database) -> None:
     for opened in (Ledger.upgrade, Ledger.existing):
         with pytest.raises(InvalidInput, match="there is no ledger in that database"):
-            opened(where)
+            opened(ledger_address)
     with database.begin_read() as connection:
         assert inspect(connection).get_table_names() == []
 
@@ -164,26 +174,31 @@ def test_no_file_is_made_for_a_ledger_that_is_not_there(tmp_path: Path) -> None:
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     place = tmp_path / "ledger.db"
     with Ledger.open(place) as ledger:
-        fill(ledger)
-    heads = done("ledger", "verify", place, "--json").document["heads"]
-    make_old(str(place))
-    refused = discreet("ledger", "verify", place)
+        fill_ledger(ledger)
+    heads = run_successfully("ledger", "verify", place, "--json").document["heads"]
+    make_format_1(str(place))
+    refused = run_discreet("ledger", "verify", place)
     assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
-    assert done("ledger", "upgrade", place).out == f"The ledger has format {FORMAT_VERSION} now; it had 1.\n"
     assert (
-        done("ledger", "upgrade", place).out
+        run_successfully("ledger", "upgrade", place).out == f"The ledger has format {FORMAT_VERSION} now; it had 1.\n"
+    )
+    assert (
+        run_successfully("ledger", "upgrade", place).out
         == f"The ledger has format {FORMAT_VERSION} already; nothing was changed.\n"
     )
-    assert done("ledger", "upgrade", place, "--json").document == {"before": FORMAT_VERSION, "format": FORMAT_VERSION}
-    assert done("ledger", "verify", place, "--json").document["heads"] == heads
-    assert discreet("ledger", "upgrade", tmp_path / "none.db").code == 2
+    assert run_successfully("ledger", "upgrade", place, "--json").document == {
+        "before": FORMAT_VERSION,
+        "format": FORMAT_VERSION,
+    }
+    assert run_successfully("ledger", "verify", place, "--json").document["heads"] == heads
+    assert run_discreet("ledger", "upgrade", tmp_path / "none.db").code == 2
 
 
 def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
     """A plan that is made once for all parameters could not: the condition has none."""
     asked: list[tuple[str, Any]] = []
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        fill(ledger)
+        fill_ledger(ledger)
         with ledger._database.begin_read() as connection:
             engine = connection.engine
         event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
@@ -197,9 +212,9 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
 # Two at once, and one that is killed
 
 
-def upgrade_at(where: str, start: Any, results: Any) -> None:
+def upgrade_at(ledger_address: str, start: Any, results: Any) -> None:
     start.wait()
-    results.put(Ledger.upgrade(where, timeout=60))
+    results.put(Ledger.upgrade(ledger_address, timeout=60))
 
 
 def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old: str) -> None:
@@ -219,28 +234,28 @@ def test_threads_upgrade_several_ledgers_at_once(tmp_path: Path) -> None:
     places = [str(tmp_path / f"{number}.db") for number in range(6)]
     for place in places:
         with Ledger.open(place) as ledger:
-            fill(ledger)
-        make_old(place)
+            fill_ledger(ledger)
+        make_format_1(place)
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(Ledger.upgrade, places)) == [1] * 6
     assert {str(shape(place)) for place in places} == {str(shape(places[0]))}
     assert [format_of(place) for place in places] == [FORMAT_VERSION] * 6
 
 
-def upgrade_until(where: str, most_bytes: int) -> None:
+def upgrade_until(ledger_address: str, most_bytes: int) -> None:
     die_beyond(most_bytes)
-    Ledger.upgrade(where)
+    Ledger.upgrade(ledger_address)
 
 
 def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
     """In the middle of any page that it writes: the ledger has its old form or its new one, and all its entries."""
     place = tmp_path / "ledger.db"
     with Ledger.open(place) as ledger:
-        fill(ledger)
+        fill_ledger(ledger)
         for number in range(200):
-            ledger.charge(ask(f"more {number}", "0.0001", snapshot="s2"), caps(10))
+            ledger.charge(build_charge(f"more {number}", "0.0001", snapshot="s2"), build_caps(10))
         head = ledger.verify()
-    make_old(str(place))
+    make_format_1(str(place))
     whole, old = place.read_bytes(), shape(str(place))
     ends = set()
     for most in (*range(0, 48_000, 2999), 10**7):
@@ -293,9 +308,9 @@ def test_a_step_that_fails_takes_the_steps_before_it_with_it(database: Database,
     assert tables(database) == {"one", "two", "own_version"}
 
 
-def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(where: str, tmp_path: Path) -> None:
+def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(ledger_address: str, tmp_path: Path) -> None:
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+    with Ledger.open(ledger_address) as ledger, ledger._database.begin_write() as connection:
         assert connect.find_revision(connection, "own_version") is None
         connect.run_migrations(connection, tmp_path, "own_version")
         assert connect.find_revision(connection, "own_version") == "1"

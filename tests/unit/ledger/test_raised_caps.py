@@ -42,19 +42,19 @@ from discreet.privacy.cost import PrivacyCost
 from discreet.schema import Budget
 from support.ledger_stores import (
     DATASET,
-    EVERY,
-    ask,
-    caps,
-    fill,
+    EVERY_MODEL,
+    build_caps,
+    build_charge,
+    fill_ledger,
     ledger,
+    ledger_address,
+    list_rows,
+    make_format_1,
     make_format_3,
-    make_old,
-    rows_of,
-    where,
     without_models,
 )
 
-__all__ = ["ledger", "where", "without_models"]  # fixtures
+__all__ = ["ledger", "ledger_address", "without_models"]  # fixtures
 
 Stage = tuple[float, float]
 """The cap in force, and all the rho that was admitted until then."""
@@ -62,22 +62,22 @@ NODES, WEIGHTS = hermegauss(61)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
-def admitted(where: Path, caps: list[Budget]) -> list[Stage]:
+def admitted(ledger_address: Path, caps: list[Budget]) -> list[Stage]:
     """Raise the cap of a new ledger step by step, and spend what it admits, to a hundredth of what the cap is worth."""
     stages: list[Stage] = []
     spent = Fraction(0)
-    with Ledger.open(where) as ledger:
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         for number, cap in enumerate(caps):
             limits = Caps(cap, cap, ("approx-dp",))
             worth = float(cap.epsilon) ** 2 / (4 * (float(cap.epsilon) - math.log(cap.delta)))
             step = Fraction(worth / 100)
             count = ledger.count_affordable(
-                ask(number, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=step)), limits
+                build_charge(number, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=step)), limits
             )
             if count:
                 more = PrivacyCost(gaussian_rho=step * count)
-                ledger.charge(ask(number, "0.1", model="approx-dp", spend=more), limits)
+                ledger.charge(build_charge(number, "0.1", model="approx-dp", spend=more), limits)
                 spent += more.gaussian_rho
                 stages.append((float(cap.epsilon), float(spent)))
         ledger.verify()
@@ -175,11 +175,11 @@ def bodies(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def gaussian(question: object, rho: object = "0.001") -> Charge:
-    return ask(question, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=Fraction(str(rho))))
+    return build_charge(question, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=Fraction(str(rho))))
 
 
 def limits(epsilon: object, delta: object = "1e-6", analyst: object = None) -> Caps:
-    return caps(epsilon, analyst, delta, models=EVERY)
+    return build_caps(epsilon, analyst, delta, models=EVERY_MODEL)
 
 
 AMOUNTS = some.fractions(Fraction(1, 1000), Fraction(1000))
@@ -246,7 +246,7 @@ def test_a_cap_that_admits_nothing_is_not_recorded(ledger: Ledger) -> None:
     """Neither a refusal nor a charge of nothing fixes anything."""
     with pytest.raises(BudgetExceeded):
         ledger.charge(gaussian(1, 10), limits(1))
-    ledger.charge(ask(2, model="approx-dp", spend=PrivacyCost()), limits(7))
+    ledger.charge(build_charge(2, model="approx-dp", spend=PrivacyCost()), limits(7))
     assert not any("opens" in body for body in bodies(ledger))
     ledger.charge(gaussian(3), limits(1))
     with pytest.raises(BudgetExceeded):
@@ -255,16 +255,16 @@ def test_a_cap_that_admits_nothing_is_not_recorded(ledger: Ledger) -> None:
     ledger.verify()
 
 
-def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, where: str) -> None:
+def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, ledger_address: str) -> None:
     ledger.charge(gaussian(1), limits(1))
-    before = rows_of(where)
+    before = list_rows(ledger_address)
     for act in (ledger.charge, ledger.count_affordable):
         with pytest.raises(
             InvalidInput,
             match=r"delta of budget cannot be raised: the account of the data set was opened with 1e-6.* to 1e-6 or",
         ):
             act(gaussian(2), limits(1, "1e-5"))
-    assert rows_of(where) == before
+    assert list_rows(ledger_address) == before
     shown = ledger.balance(DATASET, limits(1, "1e-5"))
     assert all("cannot be raised" in one.flags[-1] for one in shown)
     assert [one.epsilon for one in shown] == [one.epsilon for one in ledger.balance(DATASET, limits(1))]
@@ -273,7 +273,7 @@ def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, wh
 
 
 def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(ledger: Ledger) -> None:
-    ledger.charge(ask(1), caps(1))
+    ledger.charge(build_charge(1), build_caps(1))
     orders = terms_of(ledger).orders
     ledger.charge(gaussian(2), limits(1))
     assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
@@ -324,24 +324,24 @@ def test_an_entry_that_no_change_of_a_cap_leads_to_is_found(ledger: Ledger, forg
         ledger.verify()
 
 
-def first_charge(where: str, number: int) -> None:
-    with Ledger.existing(where, timeout=60) as ledger:
+def first_charge(ledger_address: str, number: int) -> None:
+    with Ledger.existing(ledger_address, timeout=60) as ledger:
         ledger.charge(gaussian(number), limits(1))
 
 
-def test_first_charges_at_once_fix_the_terms_once(ledger: Ledger, where: str) -> None:
+def test_first_charges_at_once_fix_the_terms_once(ledger: Ledger, ledger_address: str) -> None:
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(first_charge, 8 * [where], range(8)))
+        list(threads.map(first_charge, 8 * [ledger_address], range(8)))
     assert [body["opens"].keys() for body in bodies(ledger) if "opens" in body] == [{"", "ann"}]
     assert not [body for body in bodies(ledger) if body["kind"] == "cap"]
     ledger.verify()
 
 
-def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, where: str, tmp_path: Path) -> None:
+def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, ledger_address: str, tmp_path: Path) -> None:
     ledger.charge(gaussian(1), limits(1))
     ledger.charge(gaussian(2), limits(2))
-    Ledger.backup(where, tmp_path / "backup.db")
-    assert rows_of(str(tmp_path / "backup.db")) == rows_of(where)
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
+    assert list_rows(str(tmp_path / "backup.db")) == list_rows(ledger_address)
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1)
     with Ledger.existing(tmp_path / "again.db") as again:
         assert terms_of(again) == replace(terms_of(ledger), has_unrecorded_caps=True)
@@ -349,16 +349,16 @@ def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, where: str, tmp_path: P
 
 
 def test_an_older_ledger_gets_its_terms_with_the_first_charge_after_the_upgrade(
-    where: str, monkeypatch: pytest.MonkeyPatch
+    ledger_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they presume is said: nobody knows which caps were in force before."""
-    with monkeypatch.context() as before, Ledger.open(where) as ledger:
+    with monkeypatch.context() as before, Ledger.open(ledger_address) as ledger:
         before.setattr(budget_check, "_record_terms", lambda _, head, *__: (head, {}))
-        fill(ledger)
+        fill_ledger(ledger)
         head = ledger.verify()
-    make_old(where)
-    assert Ledger.upgrade(where) == 1
-    with Ledger.existing(where) as ledger:
+    make_format_1(ledger_address)
+    assert Ledger.upgrade(ledger_address) == 1
+    with Ledger.existing(ledger_address) as ledger:
         assert ledger.verify() == head
         assert ledger.charge(replace(gaussian(9), snapshot="s2"), limits(10)).charged
         assert ledger.charge(replace(gaussian(10), snapshot="s2", analyst="new"), limits(10)).charged
@@ -386,7 +386,7 @@ def promises(ledger: Ledger, limited: Caps) -> dict[str, str]:
 
 def declared(epsilon: object, most: object) -> Caps:
     budget = Budget(Fraction(str(epsilon)), Fraction(1, 10**6), Fraction(str(most)))
-    return Caps(budget, budget, EVERY)
+    return Caps(budget, budget, EVERY_MODEL)
 
 
 def test_without_a_ceiling_the_promise_is_of_the_first_cap(ledger: Ledger) -> None:
@@ -438,16 +438,16 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
 # What is promised where caps were in force that nobody recorded
 
 
-def old_ledger(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def old_ledger(ledger_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger of format 1: a cap of 1, raised to 10, of which 9 were spent; then the upgrade and other units."""
-    with monkeypatch.context() as before, Ledger.open(where) as ledger:
+    with monkeypatch.context() as before, Ledger.open(ledger_address) as ledger:
         before.setattr(budget_check, "_record_terms", lambda _, head, *__: (head, {}))
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        ledger.charge(ask(1, 1), limits(1))
-        ledger.charge(ask(2, 8), limits(10))
-    make_old(where)
-    Ledger.upgrade(where)
-    with Ledger.existing(where) as ledger:
+        ledger.charge(build_charge(1, 1), limits(1))
+        ledger.charge(build_charge(2, 8), limits(10))
+    make_format_1(ledger_address)
+    Ledger.upgrade(ledger_address)
+    with Ledger.existing(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s2", disjoint=True)
 
 
@@ -458,11 +458,11 @@ AT_MOST = (
 
 
 def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
-    where: str, monkeypatch: pytest.MonkeyPatch
+    ledger_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Units of the snapshot before have lost 9, whatever the cap is now; before the first new charge and after it."""
-    old_ledger(where, monkeypatch)
-    with Ledger.existing(where) as ledger:
+    old_ledger(ledger_address, monkeypatch)
+    with Ledger.existing(ledger_address) as ledger:
         for charged in (False, True):
             if charged:
                 ledger.charge(replace(gaussian(3), snapshot="s2"), limits(5))
@@ -477,20 +477,20 @@ def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
             own = ledger.balance(DATASET, limits(5), "ann")[0].promise
             assert own == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}; {PRESUMES_NO_SHARING}"
         assert not terms_of(ledger).has_late_delta
-        ledger.charge(replace(ask(4, 1), snapshot="s2"), limits(20))
+        ledger.charge(replace(build_charge(4, 1), snapshot="s2"), limits(20))
         assert "at most e^20 times" in promises(ledger, limits(5))["dp"]
         ledger.verify()
 
 
 def test_after_an_upgrade_the_epsilon_of_approx_dp_is_that_of_the_orders_recorded(
-    where: str, monkeypatch: pytest.MonkeyPatch
+    ledger_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spent under 10 and another delta, then a cap of 1: what the recorded orders give for it, and no less."""
-    with monkeypatch.context() as before, Ledger.open(where) as ledger:
+    with monkeypatch.context() as before, Ledger.open(ledger_address) as ledger:
         before.setattr(budget_check, "_record_terms", lambda _, head, *__: (head, {}))
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         more = PrivacyCost(gaussian_rho=Fraction(1), delta=Fraction(1, 10**4))
-        ledger.charge(ask(1, 1, model="approx-dp", spend=more), limits(10, "1e-3"))
+        ledger.charge(build_charge(1, 1, model="approx-dp", spend=more), limits(10, "1e-3"))
         ledger.register(DATASET, "0f", "s2", disjoint=True)
         terms = Terms.from_first_cap(limits(1).dataset)
         least = min(order + epsilon for order, epsilon in terms.compute_order_costs())
@@ -503,28 +503,28 @@ def test_after_an_upgrade_the_epsilon_of_approx_dp_is_that_of_the_orders_recorde
 
 
 def test_what_a_restored_ledger_had_forgotten_was_under_caps_that_nobody_recorded(
-    ledger: Ledger, where: str, tmp_path: Path
+    ledger: Ledger, ledger_address: str, tmp_path: Path
 ) -> None:
-    ledger.charge(ask(1, 1), limits(1))
-    Ledger.backup(where, tmp_path / "backup.db")
+    ledger.charge(build_charge(1, 1), limits(1))
+    Ledger.backup(ledger_address, tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=2)
     with Ledger.existing(tmp_path / "again.db") as again:
         assert promises(again, limits(1))["dp"] == f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^3')}"
-        again.charge(ask(2, 1), limits(5))
+        again.charge(build_charge(2, 1), limits(5))
         assert terms_of(again).has_unrecorded_caps
         again.verify()
 
 
 def test_a_charge_of_nothing_before_the_first_cap_is_no_loss(ledger: Ledger) -> None:
-    ledger.charge(ask(1, model="approx-dp", spend=PrivacyCost()), limits(7))
-    ledger.charge(ask(2, 1), limits(1))
+    ledger.charge(build_charge(1, model="approx-dp", spend=PrivacyCost()), limits(7))
+    ledger.charge(build_charge(2, 1), limits(1))
     assert not terms_of(ledger).has_unrecorded_caps
     assert "satisfy differential privacy with epsilon 1, as long as" in promises(ledger, limits(1))["dp"]
     ledger.verify()
 
 
 def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(ledger: Ledger) -> None:
-    ledger.charge(ask(1, 9), limits(10))
+    ledger.charge(build_charge(1, 9), limits(10))
     ledger.register(DATASET, "0f", "s2", disjoint=True)
     for _ in range(2):
         told = promises(ledger, limits(5))
@@ -534,7 +534,7 @@ def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(le
 
 
 def test_a_delta_that_comes_later_takes_nothing_from_the_pure_promise(ledger: Ledger) -> None:
-    ledger.charge(ask(1), caps(1))
+    ledger.charge(build_charge(1), build_caps(1))
     ledger.charge(gaussian(2), limits(1))
     assert "satisfy differential privacy with epsilon 1, as long as" in promises(ledger, limits(1))["dp"]
     ledger.verify()
@@ -544,7 +544,7 @@ def test_a_model_that_no_cap_held_for_promises_no_less_than_was_spent(ledger: Le
     """Pure answers at a low rho fit under approx-dp, and add up to more than the cap in dp."""
     cheap = PrivacyCost(Fraction(1, 2), Fraction(1, 10**4))
     for number in range(6):
-        ledger.charge(ask(number, spend=cheap), replace(limits(1), models=("approx-dp",)))
+        ledger.charge(build_charge(number, spend=cheap), replace(limits(1), models=("approx-dp",)))
     told = promises(ledger, limits(1))
     assert told["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^3')}"
     assert holds_in_advance(told["approx-dp"])
@@ -564,10 +564,10 @@ def test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwh
     The delta of both at epsilon 1 is 0.06. At the epsilon that is told it is within the delta that is told.
     """
     ledger.charge(gaussian(1, "0.021"), limits(1))
-    ledger.charge(ask(2, 1), replace(limits(1), models=("dp",)))
+    ledger.charge(build_charge(2, 1), replace(limits(1), models=("dp",)))
     for charged in (False, True):
         if charged:
-            ledger.charge(ask(3, model="individual-dp", spend=PrivacyCost()), limits(1))
+            ledger.charge(build_charge(3, model="individual-dp", spend=PrivacyCost()), limits(1))
         told = ledger.balance(DATASET, limits(1))[1]
         assert told.epsilon is not None
         assert Fraction(198, 100) < told.epsilon < 2
@@ -586,12 +586,12 @@ def test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwh
 def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledger: Ledger) -> None:
     """Eight pure answers of 0.1 are below the cap; 400 of 0.01 would have been admitted as well, and are above it."""
     alone = replace(limits(1), models=("approx-dp",))
-    assert ledger.count_affordable(ask("small", "0.01"), alone) >= 400
+    assert ledger.count_affordable(build_charge("small", "0.01"), alone) >= 400
     for number in range(8):
-        ledger.charge(ask(number), alone)
+        ledger.charge(build_charge(number), alone)
     for charged in (False, True):
         if charged:
-            ledger.charge(ask("later"), limits(1))
+            ledger.charge(build_charge("later"), limits(1))
         told = promises(ledger, limits(1))
         assert told["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^1')}"
         assert told["individual-dp"].startswith(not_held("individual-dp"))
@@ -601,23 +601,23 @@ def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledg
 
 def test_a_model_that_dp_stood_for_keeps_its_promise(ledger: Ledger) -> None:
     """Where only dp was allowed only dp answers were given, and what they add up to is the same in every model."""
-    ledger.charge(ask(1), caps(1, delta="1e-6"))
-    assert terms_of(ledger).enforced_models == EVERY
-    ledger.charge(gaussian(2), caps(1, delta="1e-6", models=("approx-dp", "dp")))
-    assert (terms_of(ledger).models, terms_of(ledger).enforced_models) == (("dp", "approx-dp"), EVERY)
+    ledger.charge(build_charge(1), build_caps(1, delta="1e-6"))
+    assert terms_of(ledger).enforced_models == EVERY_MODEL
+    ledger.charge(gaussian(2), build_caps(1, delta="1e-6", models=("approx-dp", "dp")))
+    assert (terms_of(ledger).models, terms_of(ledger).enforced_models) == (("dp", "approx-dp"), EVERY_MODEL)
     assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
-    ledger.charge(ask(3), caps(1, delta="1e-6", models=("dp",)))
+    ledger.charge(build_charge(3), build_caps(1, delta="1e-6", models=("dp",)))
     assert terms_of(ledger).enforced_models == ("dp", "individual-dp")
     told = promises(ledger, limits(1))
-    assert [holds_in_advance(told[model]) for model in EVERY] == [True, False, True]
+    assert [holds_in_advance(told[model]) for model in EVERY_MODEL] == [True, False, True]
     ledger.verify()
 
 
 def test_models_that_admit_nothing_or_are_written_in_another_order_are_no_change(ledger: Ledger) -> None:
-    ledger.charge(ask(1), limits(1))
+    ledger.charge(build_charge(1), limits(1))
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask(2, 5), caps(1, delta="1e-6"))
-    ledger.charge(ask(3), replace(limits(1), models=EVERY[::-1]))
+        ledger.charge(build_charge(2, 5), build_caps(1, delta="1e-6"))
+    ledger.charge(build_charge(3), replace(limits(1), models=EVERY_MODEL[::-1]))
     assert not [body for body in bodies(ledger) if body["kind"] == "cap"]
     assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
 
@@ -625,7 +625,7 @@ def test_models_that_admit_nothing_or_are_written_in_another_order_are_no_change
 def test_models_that_were_not_held_cannot_be_entered_as_held(ledger: Ledger) -> None:
     ledger.charge(gaussian(1), limits(1))
     before = terms_of(ledger)
-    forged = replace(before.with_cap(before.cap, models=("dp",)), enforced_models=EVERY)
+    forged = replace(before.with_cap(before.cap, models=("dp",)), enforced_models=EVERY_MODEL)
     with ledger._database.begin_write() as connection:
         head = storage.require_head(storage.lock_head(connection, DATASET), DATASET)
         storage.append_entry(connection, head, chain.build_cap_change(head, "", before, forged))
@@ -638,7 +638,7 @@ def test_disjoint_snapshots_within_their_caps_keep_the_promise(ledger: Ledger) -
     """Units of the first have lost Gaussian answers, those of the second pure ones: nobody has lost both."""
     ledger.charge(gaussian(1, "0.021"), limits(1))
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    ledger.charge(ask(2, 1, snapshot="s2"), limits(1))
+    ledger.charge(build_charge(2, 1, snapshot="s2"), limits(1))
     assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
 
 
@@ -646,24 +646,24 @@ def test_disjoint_snapshots_within_their_caps_keep_the_promise(ledger: Ledger) -
 
 
 def test_a_ledger_of_format_3_promises_in_advance_only_what_its_entries_show(
-    where: str, without_models: pytest.MonkeyPatch
+    ledger_address: str, without_models: pytest.MonkeyPatch
 ) -> None:
     """Gaussian answers show that approx-dp was allowed; which models a pure answer was held against is not shown."""
-    with Ledger.open(where) as ledger:
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         ledger.charge(replace(gaussian(1), analyst="rho"), limits(1))
         ledger.register("other", "0e", "s1", disjoint=False)
-        for question in (ask(2), gaussian(3)):
+        for question in (build_charge(2), gaussian(3)):
             ledger.charge(replace(question, dataset="other"), limits(1))
         ledger.charge(replace(gaussian(4), analyst="rho"), limits(2))
         head = ledger.verify()
         assert not any("models" in body["terms"] for body in bodies(ledger) if body["kind"] == "cap")
-    make_format_3(where)
+    make_format_3(ledger_address)
     without_models.undo()
-    before = rows_of(where)
-    assert Ledger.upgrade(where) == 3
-    assert rows_of(where) == before
-    with Ledger.existing(where) as ledger:
+    before = list_rows(ledger_address)
+    assert Ledger.upgrade(ledger_address) == 3
+    assert list_rows(ledger_address) == before
+    with Ledger.existing(ledger_address) as ledger:
         assert ledger.verify() == head
         for charged in (False, True):
             if charged:
@@ -684,47 +684,51 @@ def test_a_ledger_of_format_3_promises_in_advance_only_what_its_entries_show(
 # Accounts that a restored ledger may have forgotten something of
 
 
-def restored(where: str, tmp_path: Path) -> Path:
+def restored(ledger_address: str, tmp_path: Path) -> Path:
     """A back-up, then a charge of 1 by zoe that it does not have, then the restore that says so."""
-    with Ledger.open(where) as ledger:
+    with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        ledger.charge(ask(1), limits(10, analyst=1))
-        Ledger.backup(where, tmp_path / "backup.db")
-        ledger.charge(ask(2, 1, analyst="zoe"), limits(10, analyst=1))
+        ledger.charge(build_charge(1), limits(10, analyst=1))
+        Ledger.backup(ledger_address, tmp_path / "backup.db")
+        ledger.charge(build_charge(2, 1, analyst="zoe"), limits(10, analyst=1))
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1, forgotten_delta=1e-7)
     return tmp_path / "again.db"
 
 
-def test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before(where: str, tmp_path: Path) -> None:
+def test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before(
+    ledger_address: str, tmp_path: Path
+) -> None:
     """Zoe spent 1 that nobody recorded, and may spend 1 again: in all 2, and no epsilon was fixed in advance."""
-    with Ledger.existing(restored(where, tmp_path)) as ledger:
+    with Ledger.existing(restored(ledger_address, tmp_path)) as ledger:
         for spent in (1, 2):
             told = {one.model: one.promise for one in ledger.balance(DATASET, limits(10, analyst=1), "zoe")}
             assert told["dp"].startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', f'e^{spent}')}")
             assert told["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
             if spent == 1:
-                ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
+                ledger.charge(build_charge(3, 1, analyst="zoe"), limits(10, analyst=1))
         zoe, ann = terms_of(ledger, "zoe"), terms_of(ledger, "ann")
         assert (zoe.has_unrecorded_caps, zoe.forgotten, zoe.forgotten_delta) == (True, 1, Fraction(1, 10**7))
         assert (ann.has_unrecorded_caps, ann.forgotten) == (True, 0)  # it was charged to her account
         ledger.verify()
 
 
-def test_what_may_have_been_forgotten_of_an_account_cannot_be_left_out_unseen(where: str, tmp_path: Path) -> None:
-    with Ledger.existing(restored(where, tmp_path)) as ledger:
+def test_what_may_have_been_forgotten_of_an_account_cannot_be_left_out_unseen(
+    ledger_address: str, tmp_path: Path
+) -> None:
+    with Ledger.existing(restored(ledger_address, tmp_path)) as ledger:
         with pytest.MonkeyPatch.context() as unseen:
             unseen.setattr(storage, "find_forgotten", lambda *_: PrivacyCost())
-            ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
+            ledger.charge(build_charge(3, 1, analyst="zoe"), limits(10, analyst=1))
         with pytest.raises(ClaimFailed, match="is not what was written: it does not follow"):
             ledger.verify()
 
 
 def test_an_account_that_format_3_opened_after_a_restore_is_told_of_it_with_the_next_charge(
-    where: str, tmp_path: Path, without_models: pytest.MonkeyPatch
+    ledger_address: str, tmp_path: Path, without_models: pytest.MonkeyPatch
 ) -> None:
-    place = restored(where, tmp_path)
+    place = restored(ledger_address, tmp_path)
     with Ledger.existing(place) as ledger:
-        ledger.charge(ask(3, "0.5", analyst="zoe"), limits(10, analyst=1))
+        ledger.charge(build_charge(3, "0.5", analyst="zoe"), limits(10, analyst=1))
         assert not terms_of(ledger, "zoe").has_unrecorded_caps
         ledger.verify()
     without_models.undo()
@@ -733,26 +737,28 @@ def test_an_account_that_format_3_opened_after_a_restore_is_told_of_it_with_the_
         for _ in range(2):
             own = ledger.balance(DATASET, limits(10, analyst=1), "zoe")[0].promise
             assert own.startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^1.5')}")
-            ledger.charge(ask(4, "0.1", analyst="zoe", spend=PrivacyCost(), model="approx-dp"), limits(10, analyst=1))
-        ledger.charge(ask(5, "0.5", analyst="zoe"), limits(10, analyst=1))
+            ledger.charge(
+                build_charge(4, "0.1", analyst="zoe", spend=PrivacyCost(), model="approx-dp"), limits(10, analyst=1)
+            )
+        ledger.charge(build_charge(5, "0.5", analyst="zoe"), limits(10, analyst=1))
         assert (terms_of(ledger, "zoe").has_unrecorded_caps, terms_of(ledger, "zoe").forgotten) == (True, 1)
         ledger.verify()
 
 
 def test_forgotten_spend_that_the_first_ledgers_of_format_3_did_not_mark_is_no_reason_to_doubt_them(
-    where: str, tmp_path: Path, without_models: pytest.MonkeyPatch
+    ledger_address: str, tmp_path: Path, without_models: pytest.MonkeyPatch
 ) -> None:
     """And none to promise an epsilon in advance: it is pure, and shows no model that was held."""
     without_models.setattr(chain, "UNRECORDED_MARK", {})
     unrecorded = "has_unrecorded_caps"
     without_models.setattr(backup, "replace", lambda one, **new: one if unrecorded in new else replace(one, **new))
-    with Ledger.existing(restored(where, tmp_path)) as ledger:
+    with Ledger.existing(restored(ledger_address, tmp_path)) as ledger:
         without_models.undo()
         ledger.verify()
         assert not terms_of(ledger).has_unrecorded_caps
         for _ in range(2):
             assert not any(map(holds_in_advance, promises(ledger, limits(10)).values()))
-            ledger.charge(ask("more", "0.5"), limits(10))
+            ledger.charge(build_charge("more", "0.5"), limits(10))
             ledger.verify()
 
 
@@ -767,7 +773,7 @@ def test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown(ledger: Ledger)
 
 
 def test_the_promise_of_one_analyst_says_what_it_presumes_of_others(ledger: Ledger) -> None:
-    ledger.charge(ask(1), limits(1))
+    ledger.charge(build_charge(1), limits(1))
     for one in ledger.balance(DATASET, limits(1), "ann"):
         assert one.promise.endswith(f"; {PRESUMES_NO_SHARING}")
     assert not any(PRESUMES_NO_SHARING in told for told in promises(ledger, limits(1)).values())

@@ -49,7 +49,7 @@ from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.ingest import register_duckdb, register_memory
 from discreet.sources.memory import MemorySource
 from discreet.verification import all_neighbors, all_tables, assert_fits
-from support.command_line import done
+from support.command_line import run_successfully
 from support.small_tables import schema
 
 ONE, HALF, TENTH = Fraction(1), Fraction(1, 2), Fraction(1, 10)
@@ -625,13 +625,17 @@ def test_the_custodian_answers_near_the_truth(tmp_path: Path) -> None:
 def test_preview_and_ask_show_the_ranks(tmp_path: Path) -> None:
     """On the command line, before and after it is paid for."""
     path = write_people(tmp_path, 200)
-    done("check", path)
-    seen = " ".join(done("preview", path, "SELECT MEDIAN(age) FROM people", "--epsilon", "1").out.split())
+    run_successfully("check", path)
+    seen = " ".join(run_successfully("preview", path, "SELECT MEDIAN(age) FROM people", "--epsilon", "1").out.split())
     assert "mean of ranks" in seen
     assert "if the rows are spread evenly" in seen
-    asked_for = " ".join(done("ask", path, "SELECT TRIMMED_MEAN(age, 0.1) FROM people", "--epsilon", "1").out.split())
+    asked_for = " ".join(
+        run_successfully("ask", path, "SELECT TRIMMED_MEAN(age, 0.1) FROM people", "--epsilon", "1").out.split()
+    )
     assert "mean of ranks 21..180" in asked_for
-    document = done("ask", path, "SELECT TRIMMED_MEAN(age, 0.1) FROM people", "--epsilon", "1", "--json").document
+    document = run_successfully(
+        "ask", path, "SELECT TRIMMED_MEAN(age, 0.1) FROM people", "--epsilon", "1", "--json"
+    ).document
     assert document["mechanism"] == "mean of ranks 21..180 by staircase"
 
 

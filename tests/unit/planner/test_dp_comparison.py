@@ -24,8 +24,8 @@ from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
 from discreet.service.config import Config, DatasetConfig, Limits
-from support.command_line import done
-from support.inprocess_service import HOME, served
+from support.command_line import run_successfully
+from support.inprocess_service import HOME, run_service
 from support.small_tables import schema
 
 INCOME = Column("income", "integer", lower=0, upper=30_000, missing=0)
@@ -179,10 +179,10 @@ def test_library_and_commands_show_both(tmp_path: Path) -> None:
     with Custodian.open(path) as custodian:
         assert shown(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
     asked = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
-    said = " ".join(done("preview", *asked).out.split())
+    said = " ".join(run_successfully("preview", *asked).out.split())
     assert f"which model {words}" in said
     assert "plain dp permute-and-flip on ranks: it has a rank that is off by less than" in said
-    assert done("preview", *asked, "--json").document["compared_with_dp"]["words"] == words
+    assert run_successfully("preview", *asked, "--json").document["compared_with_dp"]["words"] == words
 
 
 def test_service_client_and_console_show_both(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_service_client_and_console_show_both(tmp_path: Path) -> None:
     Custodian.open(path).close()
     limits = Limits(rate=100_000, burst=100_000, together=100_000)
     places = tmp_path / "service", str(tmp_path / "service.db")
-    with served(Config((DatasetConfig(path, 0.05),), *places, padding=False, limits=limits)) as service:
+    with run_service(Config((DatasetConfig(path, 0.05),), *places, padding=False, limits=limits)) as service:
         asked = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
         reply = service.post("ann", f"{HOME}/previews", asked)
         assert reply.status_code == 200, reply.text

@@ -22,7 +22,7 @@ from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from support.command_line import discreet, done
+from support.command_line import run_discreet, run_successfully
 from support.small_tables import Units, neighbours_of, random_unit, rows_of, schema
 
 QUESTIONS = [
@@ -350,12 +350,12 @@ def test_the_command_counts_ranges(registry: Custodian, tmp_path: Path) -> None:
     """Beside the histogram, on the screen and in JSON; a bad range is refused before anything is charged."""
     registry.close()
     words = ["ask", tmp_path / "t.yaml", "SELECT HISTOGRAM(age, 16) FROM t", "--epsilon", "2"]
-    outcome = discreet(*words, "--range", "9..3")
+    outcome = run_discreet(*words, "--range", "9..3")
     assert outcome.code == 2
     assert "the other way round" in outcome.err
-    assert discreet(*words, "--range", "9").code == 2
-    assert discreet("ask", tmp_path / "t.yaml", ROLLUP, "--epsilon", "2", "--range", "1..2").code == 2
-    assert "registered" not in done("budget", tmp_path / "t.yaml").out
-    found = done(*words, "--range", "0..31", "--range", "32..63", "--json").document
+    assert run_discreet(*words, "--range", "9").code == 2
+    assert run_discreet("ask", tmp_path / "t.yaml", ROLLUP, "--epsilon", "2", "--range", "1..2").code == 2
+    assert "registered" not in run_successfully("budget", tmp_path / "t.yaml").out
+    found = run_successfully(*words, "--range", "0..31", "--range", "32..63", "--json").document
     assert [(one["low"], one["high"]) for one in found["ranges"]] == [(0, 31), (32, 63)]
-    assert done(*words, "--range", "0..31").out.count("0 to 31:") == 1
+    assert run_successfully(*words, "--range", "0..31").out.count("0 to 31:") == 1

@@ -11,14 +11,14 @@ from discreet import InvalidInput, Unsupported
 from discreet.privacy.cost import PrivacyCost, compute_pld_epsilon
 from discreet.privacy.guarantee import Guarantee
 from support import external_services
-from support.ledger_stores import pure
+from support.ledger_stores import build_pure_cost
 
 DELTA = Fraction(1, 10**6)
 
 
 @pytest.fixture(autouse=True)
 def _accounting() -> None:
-    external_services.require("accounting", *external_services.absent_modules("dp_accounting"))
+    external_services.require("accounting", *external_services.list_absent_modules("dp_accounting"))
 
 
 def worst_delta(epsilon: Fraction, count: int, total: float) -> float:
@@ -35,13 +35,13 @@ def worst_delta(epsilon: Fraction, count: int, total: float) -> float:
 @pytest.mark.parametrize(("epsilon", "count"), [("0.1", 100), ("0.5", 20), ("1", 3), ("0.01", 500)])
 def test_pure_answers_compose_nearly_as_randomised_response_does(epsilon: str, count: int) -> None:
     """No pure mechanism is worse, so this is what is true: the total holds, and a little less would not."""
-    total = compute_pld_epsilon([pure(epsilon)] * count, DELTA)
+    total = compute_pld_epsilon([build_pure_cost(epsilon)] * count, DELTA)
     assert worst_delta(Fraction(epsilon), count, total) <= DELTA
     assert worst_delta(Fraction(epsilon), count, total * 0.99) > DELTA
 
 
 def test_it_is_tighter_than_the_sum_and_than_zcdp() -> None:
-    total = compute_pld_epsilon([pure("0.1")] * 100, DELTA)
+    total = compute_pld_epsilon([build_pure_cost("0.1")] * 100, DELTA)
     assert total < (Guarantee.zcdp(Fraction(1, 2)).approximate(DELTA).epsilon or 0) < 10
 
 
@@ -53,8 +53,8 @@ def test_what_is_not_pure_is_added_as_zcdp_at_half_of_the_delta() -> None:
     assert alone is not None
     assert halved is not None
     assert compute_pld_epsilon([gaussian] * 3, DELTA) == pytest.approx(float(alone))
-    both = compute_pld_epsilon([gaussian] * 3 + [pure("0.1")] * 10, DELTA)
-    assert both == pytest.approx(float(halved) + compute_pld_epsilon([pure("0.1")] * 10, DELTA / 2))
+    both = compute_pld_epsilon([gaussian] * 3 + [build_pure_cost("0.1")] * 10, DELTA)
+    assert both == pytest.approx(float(halved) + compute_pld_epsilon([build_pure_cost("0.1")] * 10, DELTA / 2))
 
 
 def test_deltas_of_answers_come_off_first() -> None:
@@ -72,4 +72,4 @@ def test_nothing_costs_nothing() -> None:
 @pytest.mark.parametrize("delta", [0, 1, float("nan"), "1e-6"])
 def test_a_delta_is_between_0_and_1(delta: object) -> None:
     with pytest.raises(InvalidInput):
-        compute_pld_epsilon([pure(1)], delta)
+        compute_pld_epsilon([build_pure_cost(1)], delta)

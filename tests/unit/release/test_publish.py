@@ -28,7 +28,7 @@ from discreet.release.manifest import ManifestColumn, read_released_table, read_
 from discreet.release.original_records import align_original
 from discreet.sample import write_registry
 from discreet.sdc.table import read_table
-from support.command_line import discreet, done, files
+from support.command_line import digest_files, run_discreet, run_successfully
 
 PATIENTS = 500
 QUASI = ["age", "sex", "education", "occupation"]
@@ -64,7 +64,7 @@ def released(registered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """A folder with the same data set and a release of it."""
     folder = tmp_path_factory.mktemp("released")
     schema = shutil.copytree(registered, folder / "own") / "registry.yaml"
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", folder / "out.csv")
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", folder / "out.csv")
     return folder
 
 
@@ -112,7 +112,7 @@ def test_a_release_is_what_it_says(schema: Path, tmp_path: Path, method: str, su
 
 def test_k_anonymous_rows_share_their_quasi_identifiers(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    done("publish", schema, "--method", "mdav", "-k", 7, "--out", out)
+    run_successfully("publish", schema, "--method", "mdav", "-k", 7, "--out", out)
     with duckdb.connect() as engine:
         least = engine.execute(
             f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{out}' GROUP BY {', '.join(QUASI)})"
@@ -125,7 +125,7 @@ def test_swapping_leaves_each_column_as_it_was(schema: Path, tmp_path: Path) -> 
     """The values of a swapped column are those of the original, as a bag; the quasi-identifiers stay together."""
     outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
     for method, out in outs.items():
-        done("publish", schema, "--method", method, "-k", 10, "--out", out)
+        run_successfully("publish", schema, "--method", method, "-k", 10, "--out", out)
     one, two = (rows_of(out) for out in outs.values())
     for place in range(len(QUASI) + len(CONFIDENTIAL)):
         assert sorted(str(row[place]) for row in one) == sorted(str(row[place]) for row in two)
@@ -137,7 +137,7 @@ def test_the_order_of_rows_tells_nothing(schema: Path, tmp_path: Path) -> None:
     """Rows leave in an order drawn anew for each release, not in that of the source or of the units."""
     outs = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for out in outs:
-        done("publish", schema, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
+        run_successfully("publish", schema, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
     incomes = [[row[4] for row in rows_of(out)] for out in outs]
     assert incomes[0] != incomes[1]
     assert sorted(map(str, incomes[0])) == sorted(map(str, incomes[1]))
@@ -145,7 +145,7 @@ def test_the_order_of_rows_tells_nothing(schema: Path, tmp_path: Path) -> None:
 
 def test_a_column_is_kept_only_where_it_is_named(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
+    run_successfully("publish", schema, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
     assert columns_of(out) == [*QUASI, "group", "hospital"]
     assert columns_of(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
 
@@ -154,7 +154,7 @@ def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
     """Where groups stay inside a hospital, each hospital's ages keep their mean, row for row beside the records."""
     out = tmp_path / "out.csv"
     words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
-    done("publish", schema, *words, "--out", out)
+    run_successfully("publish", schema, *words, "--out", out)
     before = align_original(schema, out, ignore_stage).original
     after = read_table_file(out)
     assert before["hospital"].to_array().tolist() == after["hospital"].to_array().tolist()
@@ -166,7 +166,7 @@ def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
 
 def test_a_k_of_its_own(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    told = done(
+    told = run_successfully(
         "publish", schema, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
     ).document
     assert told["guarantee"]["k"] == 5
@@ -178,7 +178,7 @@ def test_levels_can_be_given(schema: Path, tmp_path: Path) -> None:
     levels, out = tmp_path / "levels.json", tmp_path / "out.csv"
     levels.write_text(json.dumps(LEVELS))
     words = ("--method", "generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
-    told = done("publish", schema, *words, "--out", out, "--json").document
+    told = run_successfully("publish", schema, *words, "--out", out, "--json").document
     assert told["rows"] >= 0.95 * PATIENTS
     assert told["manifest"]["recipe"]["suppress"] == "1/20"
 
@@ -188,22 +188,24 @@ def test_levels_can_be_given(schema: Path, tmp_path: Path) -> None:
 
 def test_a_release_flags_every_total_for_good(schema: Path, tmp_path: Path) -> None:
     """It is in the chain, which still verifies; no account is touched."""
-    assert done("budget", schema, "--json").document[0]["flags"] == []
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
-    account = done("budget", schema, "--json").document[0]
+    assert run_successfully("budget", schema, "--json").document[0]["flags"] == []
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
+    account = run_successfully("budget", schema, "--json").document[0]
     assert account["flags"] == ["the DP total no longer describes all disclosure"]
     assert account["spent"]["epsilon"] == "0"
-    line = done("history", schema, "--json").document[0]
+    line = run_successfully("history", schema, "--json").document[0]
     assert (line["kind"], line["epsilon"]) == ("release", None)
     assert "10-anonymity" in line["query"]
-    done("check", schema, "--refresh")
-    done("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db")
-    assert done("budget", schema, "--json").document[0]["flags"] == account["flags"]
+    run_successfully("check", schema, "--refresh")
+    run_successfully("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db")
+    assert run_successfully("budget", schema, "--json").document[0]["flags"] == account["flags"]
 
 
 def test_the_report_and_the_record_are_for_the_custodian_alone(schema: Path, tmp_path: Path) -> None:
     """Nobody else can read the files that tell whose row is whose."""
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", tmp_path / "r.html")
+    run_successfully(
+        "publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", tmp_path / "r.html"
+    )
     kept = [*(schema.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
     assert len(kept) == 3
     assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in kept)
@@ -215,7 +217,7 @@ def test_the_report_and_the_record_are_for_the_custodian_alone(schema: Path, tmp
 
 def test_a_report_in_json(schema: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
     told = json.loads(report.read_text())
     assert told["verdict"]["risk"]
     assert told["measures"]
@@ -235,35 +237,35 @@ def test_the_second_release_is_laid_over_the_first(schema: Path, tmp_path: Path)
 
 
 def test_a_changed_file_is_found_out(out: Path) -> None:
-    done("verify", out)
+    run_successfully("verify", out)
     header, *lines = out.read_text().splitlines()
     at = [header.split(",").index(name) for name in QUASI]
     classes = [tuple(line.split(",")[place] for place in at) for line in lines]
     alone = next(number for number, found in enumerate(classes) if classes.count(found) == 10)
     out.write_text("\n".join([header, *lines[:alone], *lines[alone + 1 :]]) + "\n")
-    outcome = discreet("verify", out)
+    outcome = run_discreet("verify", out)
     assert outcome.code == 6
     assert "manifest" in outcome.err
     out.with_name("out.csv.manifest.json").unlink()
     words = [word for name in QUASI for word in ("--quasi", name)]
-    assert discreet("verify", out, *words, "-k", 10).code == 6
-    assert discreet("verify", out, *words, "-k", 9).code == 0
+    assert run_discreet("verify", out, *words, "-k", 10).code == 6
+    assert run_discreet("verify", out, *words, "-k", 9).code == 0
 
 
 def test_what_a_file_alone_cannot_show_is_said(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", out)
-    outcome = discreet("verify", out)
+    run_successfully("publish", schema, "--method", "ir-swap", "-k", 10, "--out", out)
+    outcome = run_discreet("verify", out)
     assert outcome.code == 4
     assert "--original" in outcome.err
-    done("verify", out, "--original", schema)
+    run_successfully("verify", out, "--original", schema)
 
 
 def test_another_data_sets_file_is_refused(out: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     new = write_registry(other, PATIENTS)
-    done("check", new)
+    run_successfully("check", new)
     with pytest.raises(InvalidInput, match="no release of registry"):
         verify_release(out, new)
 
@@ -275,23 +277,23 @@ def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) 
     assert both.linkage is not None
     assert 0 < both.linkage <= 10
     assert both.sse is not None
-    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "swapped.csv")
+    run_successfully("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "swapped.csv")
     alone = assess_release(tmp_path / "swapped.csv", out)
     assert alone.linkage is None
     assert alone.means["age"] == pytest.approx(both.means["age"])
-    assert "risk" in done("assess", schema, out).out
-    assert done("assess", schema, out, "--json").document["linkage"] == pytest.approx(both.linkage)
+    assert "risk" in run_successfully("assess", schema, out).out
+    assert run_successfully("assess", schema, out, "--json").document["linkage"] == pytest.approx(both.linkage)
 
 
 def test_a_sweep_recommends_and_releases_nothing(schema: Path, tmp_path: Path) -> None:
-    before = files(schema.parent)
+    before = digest_files(schema.parent)
     words = ("--sweep", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
-    told = done("publish", schema, *words, "--json").document
+    told = run_successfully("publish", schema, *words, "--json").document
     assert [point["k"] for point in told["points"]] == [5, 20]
     assert told["recommended"] in told["points"]
     assert "<svg" in (tmp_path / "sweep.html").read_text()
-    assert files(schema.parent) == before
-    assert done("budget", schema, "--json").document[0]["flags"] == []
+    assert digest_files(schema.parent) == before
+    assert run_successfully("budget", schema, "--json").document[0]["flags"] == []
 
 
 # --- what is refused: one sentence, nothing written, nothing entered
@@ -324,15 +326,15 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_recipes_are_refused(schema: Path, tmp_path: Path, case: str) -> None:
     words, code, says = REFUSED[case]
-    before = files(schema.parent)
-    outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
+    before = digest_files(schema.parent)
+    outcome = run_discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert outcome.out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
-    assert files(schema.parent) == before
-    assert done("budget", schema, "--json").document[0]["flags"] == []
+    assert digest_files(schema.parent) == before
+    assert run_successfully("budget", schema, "--json").document[0]["flags"] == []
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.manifest.json", "r.html"])
@@ -341,16 +343,16 @@ def test_a_file_that_is_there_is_not_overwritten(schema: Path, tmp_path: Path, n
     report = name if name.startswith("r.") else "r.json"
     words = ("--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / report)
     (tmp_path / name).write_text("mine")
-    plain, forced = discreet("publish", schema, *words), discreet("publish", schema, *words, "--force")
+    plain, forced = run_discreet("publish", schema, *words), run_discreet("publish", schema, *words, "--force")
     assert (plain.code, forced.code) == (2, 2)
     assert "--force" in plain.err
     assert "of ours" in forced.err
     assert (tmp_path / name).read_text() == "mine"
     (tmp_path / name).unlink()
-    done("publish", schema, *words)
+    run_successfully("publish", schema, *words)
     before = (tmp_path / name).read_text()
-    assert discreet("publish", schema, *words).code == 2
-    done("publish", schema, *words, "--force")
+    assert run_discreet("publish", schema, *words).code == 2
+    run_successfully("publish", schema, *words, "--force")
     assert (tmp_path / name).read_text() != before
 
 
@@ -359,14 +361,14 @@ def test_force_never_overwrites_what_the_data_set_is_made_of(schema: Path, tmp_p
     own = schema.parent / name
     place = ("--out", own) if own.suffix == ".csv" else ("--out", tmp_path / "o.csv", "--report", own)
     before = own.read_text()
-    outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, *place, "--force")
+    outcome = run_discreet("publish", schema, "--method", "mdav", "-k", 10, *place, "--force")
     assert outcome.code == 2
     assert own.read_text() == before
 
 
 @pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
 def test_a_place_that_cannot_be_written_is_refused(schema: Path, tmp_path: Path, out: str) -> None:
-    outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
+    outcome = run_discreet("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
     assert outcome.code == 2
     assert len(outcome.err.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
@@ -402,7 +404,7 @@ def edited(schema: Path, old: str, new: str) -> Path:
 
 def test_a_table_without_roles_is_refused(schema: Path, tmp_path: Path) -> None:
     edited(schema, "role: confidential", "role: other")
-    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    outcome = run_discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2
     assert "role: confidential" in outcome.err
 
@@ -428,7 +430,7 @@ def test_columns_that_say_nothing_are_refused(schema: Path, tmp_path: Path, valu
     ]
     source.write_text("\n".join([head, *changed]) + "\n")
     shutil.rmtree(schema.parent / "registry.discreet")
-    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    outcome = run_discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2, outcome.err
     assert says in outcome.err
     assert not (tmp_path / "out.csv").exists()
@@ -458,52 +460,54 @@ def test_assess_refuses_names_that_are_not_there(out: Path) -> None:
     """A misspelt column must not quietly make the risk small."""
     schema = out.parent / "own" / "registry.yaml"
     for option in ("--quasi", "--confidential"):
-        outcome = discreet("assess", schema, out, option, "Incom")
+        outcome = run_discreet("assess", schema, out, option, "Incom")
         assert outcome.code == 2
         assert "no column 'Incom'" in outcome.err
 
 
 def test_assess_tells_of_earlier_releases(out: Path, tmp_path: Path) -> None:
     schema = out.parent / "own" / "registry.yaml"
-    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "ir-swap.csv")
-    assert "registry-1" in done("assess", schema, tmp_path / "ir-swap.csv").out
-    assert "registry-2" not in done("assess", schema, out).out
+    run_successfully("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "ir-swap.csv")
+    assert "registry-1" in run_successfully("assess", schema, tmp_path / "ir-swap.csv").out
+    assert "registry-2" not in run_successfully("assess", schema, out).out
 
 
 @pytest.mark.parametrize("words", [["--out", "x.csv"], ["-k", 4], ["--strata", "sex"], ["--keep", "hospital"]])
 def test_a_sweep_has_no_other_options(schema: Path, words: list[object]) -> None:
-    outcome = discreet("publish", schema, "--sweep", "k=5,9", *words)
+    outcome = run_discreet("publish", schema, "--sweep", "k=5,9", *words)
     assert outcome.code == 2
     assert "a sweep tries methods" in outcome.err
 
 
 def test_a_sweep_says_what_it_left_out(schema: Path) -> None:
-    assert "Not tried" in done("publish", schema, "--sweep", "k=20,9999", "--method", "mdav").out
+    assert "Not tried" in run_successfully("publish", schema, "--sweep", "k=20,9999", "--method", "mdav").out
 
 
 def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
-    said = done("verify", out, "--quasi", "sex", "-k", 3).out
+    said = run_successfully("verify", out, "--quasi", "sex", "-k", 3).out
     assert "3-anonymity holds" in said
     assert "10-anonymity holds" in said
-    assert discreet("verify", out, "-t", "0.5").code == 2
+    assert run_discreet("verify", out, "-t", "0.5").code == 2
 
 
 def test_a_manifest_tells_what_the_file_holds(schema: Path, tmp_path: Path) -> None:
     """Means of whole numbers are no whole numbers."""
-    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json").document
+    told = run_successfully(
+        "publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json"
+    ).document
     assert {column["name"]: column["holds"] for column in told["manifest"]["columns"]}["age"] == "number"
 
 
 def test_a_kept_column_that_names_people_is_warned_of(schema: Path, tmp_path: Path) -> None:
     words = ("--method", "mdav", "-k", 10, "--keep", "admitted", "--out", tmp_path / "o.csv", "--json")
-    assert any("admitted" in warning for warning in done("publish", schema, *words).document["warnings"])
+    assert any("admitted" in warning for warning in run_successfully("publish", schema, *words).document["warnings"])
 
 
 def test_a_release_of_an_earlier_schema_says_so(out: Path) -> None:
     schema = out.parent / "own" / "registry.yaml"
     schema.write_text(schema.read_text().replace("upper: 90", "upper: 95"))
-    done("check", schema, "--refresh")
-    outcome = discreet("verify", out, "--original", schema)
+    run_successfully("check", schema, "--refresh")
+    outcome = run_discreet("verify", out, "--original", schema)
     assert outcome.code == 2
     assert "earlier schema" in outcome.err
 
@@ -513,7 +517,7 @@ def test_a_release_of_an_earlier_schema_says_so(out: Path) -> None:
 
 def test_what_follows_from_a_protected_column_is_not_kept(schema: Path, tmp_path: Path) -> None:
     """A diagnosis moves and its chapter does not: kept, it would tell the diagnosis."""
-    outcome = discreet(
+    outcome = run_discreet(
         "publish", schema, "--method", "mdav-swap", "-k", 5, "--out", tmp_path / "o.csv", "--keep", "chapters.chapter"
     )
     assert outcome.code == 2
@@ -523,7 +527,7 @@ def test_what_follows_from_a_protected_column_is_not_kept(schema: Path, tmp_path
 @pytest.mark.parametrize("method", ["mdav", "mdav-swap", "ir-swap", "anatomy"])
 def test_groups_do_not_follow_a_confidential_column(schema: Path, tmp_path: Path, method: str) -> None:
     words = ("--method", method, "-k", 5, "--strata", "diagnosis", "--out", tmp_path / "o.csv")
-    outcome = discreet("publish", schema, *words)
+    outcome = run_discreet("publish", schema, *words)
     assert outcome.code == 2
     assert "groups would give it away" in outcome.err
 
@@ -564,8 +568,8 @@ def test_text_that_looks_like_numbers_stays_text(
     """What a CSV file holds is told by its manifest, not by how it looks."""
     schema, out = shutil.copytree(numerals[kind], tmp_path / "own") / "t.yaml", tmp_path / "out.csv"
     words = [] if method != "t-closeness" else ["-t", 2]
-    done("publish", schema, "--method", method, "-k", 7, "--out", out, *words)
-    done("verify", out, "--original", schema)
+    run_successfully("publish", schema, "--method", method, "-k", 7, "--out", out, *words)
+    run_successfully("verify", out, "--original", schema)
 
 
 def test_a_column_named_group(tmp_path: Path) -> None:
@@ -575,9 +579,9 @@ def test_a_column_named_group(tmp_path: Path) -> None:
         [f"p{i},{20 + i % 40},x,{i % 17}" for i in range(80)],
         "{kind: integer, lower: 0, upper: 99, role: confidential}",
     )
-    done("publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "one.csv")
-    done("verify", tmp_path / "one.csv", "--original", schema)
-    outcome = discreet(
+    run_successfully("publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "one.csv")
+    run_successfully("verify", tmp_path / "one.csv", "--original", schema)
+    outcome = run_discreet(
         "publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "two.csv", "--keep", "group"
     )
     assert outcome.code == 2
@@ -588,23 +592,25 @@ def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
     """Where all of every group have the same value, 1/k says nothing."""
     rows = [f"p{i},{20 + i % 40},{'x' if i < 40 else 'y'},{i // 40}" for i in range(80)]
     schema = small(tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}")
-    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
+    outcome = run_discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
     assert outcome.code == 2
     assert "would hide nothing" in outcome.err
-    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv", "--diversity", "distinct 2")
+    run_successfully(
+        "publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv", "--diversity", "distinct 2"
+    )
 
 
 def test_a_name_with_a_pattern_is_read_as_it_stands(schema: Path, tmp_path: Path) -> None:
     """rel[1].csv is not rel1.csv."""
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
     (tmp_path / "rel1.csv").write_text("age\n1\n")
-    done("verify", tmp_path / "rel[1].csv")
+    run_successfully("verify", tmp_path / "rel[1].csv")
 
 
 def test_a_copy_under_another_name_verifies(out: Path, tmp_path: Path) -> None:
     shutil.copy(out, tmp_path / "two.csv")
     shutil.copy(tmp_path / "out.csv.manifest.json", tmp_path / "two.csv.manifest.json")
-    done("verify", tmp_path / "two.csv")
+    run_successfully("verify", tmp_path / "two.csv")
 
 
 def manifest_with(path: Path, change: Any) -> None:
@@ -618,29 +624,29 @@ def test_a_manifest_that_was_changed_is_found_out(out: Path) -> None:
     schema, manifest = out.parent / "own" / "registry.yaml", out.with_name("out.csv.manifest.json")
     manifest_with(manifest, lambda told: told["recipe"].update(quasi_identifiers=["sex"]))
     manifest_with(manifest, lambda told: told["guarantee"].update(k=20))
-    assert "sex" in done("verify", out).out
-    assert discreet("verify", out, "--original", schema).code == 6
+    assert "sex" in run_successfully("verify", out).out
+    assert run_discreet("verify", out, "--original", schema).code == 6
     manifest_with(manifest, lambda told: told.update(files=[]))
-    assert discreet("verify", out).code == 2
+    assert run_discreet("verify", out).code == 2
     manifest_with(manifest, lambda told: told.update(files=[{"name": "../out.csv", "sha256": ""}]))
-    assert discreet("verify", out).code == 2
+    assert run_discreet("verify", out).code == 2
 
 
 def test_force_leaves_nothing_of_the_release_before(schema: Path, tmp_path: Path) -> None:
     """The other table of an Anatomy goes with it; a file of one's own with that name does not."""
     out, second = tmp_path / "o.csv", tmp_path / "o-values.csv"
-    done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out)
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    run_successfully("publish", schema, "--method", "anatomy", "-k", 10, "--out", out)
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
     assert not second.exists()
     second.write_text("mine")
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
     assert second.read_text() == "mine"
 
 
 def test_what_force_overwrites_comes_back_where_it_fails(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = files(tmp_path)
+    before = digest_files(tmp_path)
 
     def broken(written: Path, target: Path) -> None:
         if target == out:
@@ -650,7 +656,7 @@ def test_what_force_overwrites_comes_back_where_it_fails(
     monkeypatch.setattr("discreet.release.files._put_file", broken)
     with Custodian.open(tmp_path / "own" / "registry.yaml") as custodian, pytest.raises(KeyboardInterrupt):
         custodian.publish("anatomy", out, 10, force=True)
-    now = files(tmp_path)
+    now = digest_files(tmp_path)
     assert {name: now[name] for name in before if not name.startswith("own")} == {
         name: text for name, text in before.items() if not name.startswith("own")
     }
@@ -678,15 +684,17 @@ def test_a_file_that_comes_meanwhile_is_not_overwritten(
 
 def test_a_report_in_json_is_for_the_custodian_alone_too(schema: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    run_successfully("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
     assert stat.S_IMODE(os.stat(report).st_mode) == 0o600
 
 
 def test_releases_of_an_earlier_snapshot_are_named(out: Path, tmp_path: Path) -> None:
     """They cannot be laid over the new one, and that is said."""
     schema = out.parent / "own" / "registry.yaml"
-    done("check", schema, "--refresh")
-    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    run_successfully("check", schema, "--refresh")
+    told = run_successfully(
+        "publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json"
+    ).document
     assert any("registry-1" in warning for warning in told["warnings"])
 
 
@@ -694,7 +702,9 @@ def test_a_lost_record_is_not_written_over(out: Path, tmp_path: Path) -> None:
     schema = out.parent / "own" / "registry.yaml"
     records = schema.parent / "registry.discreet" / "releases"
     (records / "1.json").unlink()
-    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    told = run_successfully(
+        "publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json"
+    ).document
     assert told["name"] == "registry-2"
 
 

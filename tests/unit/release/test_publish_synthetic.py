@@ -20,8 +20,8 @@ from discreet.release.assess import assess_release, verify_release
 from discreet.sample import EDUCATION, write_registry
 from discreet.service.jobs import run_next_job
 from discreet.service.store.tokens import create_token
-from support.command_line import discreet, done, files
-from support.inprocess_service import HOME, config_in, served
+from support.command_line import digest_files, run_discreet, run_successfully
+from support.inprocess_service import HOME, build_config, run_service
 
 PATIENTS = 500
 METHODS = ("private-columns", "private-records", "private-linked")
@@ -177,7 +177,7 @@ def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
 def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
     """It looks at the records, and says that it is itself not private."""
     report = tmp_path / "report.json"
-    told = done(
+    told = run_successfully(
         *("publish", schema, "--method", "private-columns", "--epsilon", 1, "--column", "age", "--column", "bmi"),
         *("--out", tmp_path / "out.csv", "--report", report, "--json"),
     ).document
@@ -244,14 +244,14 @@ REFUSED: dict[str, tuple[list[object], int, str]] = {
 def test_bad_recipes_are_refused_in_one_sentence(schema: Path, tmp_path: Path, case: str) -> None:
     """Nothing is charged, nothing written."""
     words, code, says = REFUSED[case]
-    before = files(schema.parent)
-    outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
+    before = digest_files(schema.parent)
+    outcome = run_discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert not list(tmp_path.glob("out*"))
     if code != BudgetExceeded.exit_code:
-        assert files(schema.parent) == before
+        assert digest_files(schema.parent) == before
 
 
 def written(folder: Path, **changed: str) -> Path:
@@ -321,10 +321,10 @@ def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, m
 
 def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: Path) -> None:
     """The ledger knows the key; another custodian's is another."""
-    asked, config = {"method": "private-columns", "epsilon": "0.5", "columns": ["age"]}, config_in(tmp_path)
+    asked, config = {"method": "private-columns", "epsilon": "0.5", "columns": ["age"]}, build_config(tmp_path)
     for who, times, state in (("cus", 1, "done"), ("cus", 1, "failed"), ("dan", 2, "done")):
         Path(config.store).unlink(missing_ok=True)
-        with served(config) as service:
+        with run_service(config) as service:
             service.tokens["dan"] = create_token(service.app.service.store, "dan", "custodian", 30)[1]
             job = service.post(who, f"{HOME}/releases", asked, Idempotency_Key="k").json()
             assert run_next_job(service.app.service, "runner")
@@ -339,9 +339,13 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
     schema = written(tmp_path, neighbors="add-remove", units="")
-    refused = discreet("publish", schema, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    refused = run_discreet(
+        "publish", schema, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
+    )
     assert refused.code == Unsupported.exit_code
-    done("publish", written(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    run_successfully(
+        "publish", written(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
+    )
 
 
 def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path: Path) -> None:
@@ -482,19 +486,19 @@ def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> 
 def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) -> None:
     """The same figures that the manifest has afterwards; of every method where none is named, with one to choose."""
     words = ["publish", schema, "--epsilon", 4, *[word for name in FEW for word in ("--column", name)]]
-    told = done(*words, "--preview", "--json").document
+    told = run_successfully(*words, "--preview", "--json").document
     assert [plan["method"] for plan in told["plans"]] == list(METHODS)
     assert told["recommended"].startswith("Choose private-linked")
     for plan in told["plans"]:
         out = tmp_path / f"{plan['method']}.csv"
-        made = done(*words, "--method", plan["method"], "--out", out, "--json").document
+        made = run_successfully(*words, "--method", plan["method"], "--out", out, "--json").document
         rounded = {name: float(round_up(error, 3)) for name, error in plan["expected_error"].items()}
         assert made["manifest"]["expected_error"] == rounded
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "12"
-    said = done(*words, "--preview").out
+    assert run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"] == "12"
+    said = run_successfully(*words, "--preview").out
     assert "Nothing was charged" in said
     assert "private-records" in said
-    little = done(*words[:2], "--epsilon", "0.0001", "--preview", "--json").document
+    little = run_successfully(*words[:2], "--epsilon", "0.0001", "--preview", "--json").document
     assert little["recommended"].startswith("Choose private-columns")
 
 

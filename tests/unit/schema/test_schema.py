@@ -18,7 +18,7 @@ from discreet import InvalidInput
 from discreet.schema import Budget, Column, Schema, SourceAddress, load_schema, schema_from_text, schema_to_public_json
 from discreet.schema.column import MAX_CODE
 from discreet.schema.yaml import read_document
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 WHOLE = """\
 name: registry
@@ -552,7 +552,7 @@ def test_mapped_values_are_leaves_under_their_concepts(tmp_path: Path) -> None:
     ("name", "leaves"), [("occupation", 14), ("native_country", 41), ("occupation_uant_labels", 14)]
 )
 def test_wordnet_extracts_are_read(name: str, leaves: int) -> None:
-    taxonomies = shared_data("taxonomies")
+    taxonomies = find_shared_data("taxonomies")
     mapping = json.loads((taxonomies / f"{name}.json").read_text())["mapping"]
     read = column(f"{{kind: nominal, taxonomy: {name}.json}}", taxonomies)
     assert read.categories == tuple(sorted(mapping))

@@ -25,7 +25,7 @@ from discreet.sdc.compare import (
 )
 from discreet.sdc.methods.swap import mdav_id
 from discreet.sdc.table import Table, read_table
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 QUASI, CONFIDENTIAL = ("age", "height", "sex"), ("income", "debt")
 
@@ -239,7 +239,7 @@ def test_what_its_own_verdict_calls_worst_is_not_recommended_where_other_points_
 
 def test_larger_groups_of_the_census_tell_less_and_no_k_is_both_safe_and_useful() -> None:
     """Thesis 3.4 and 7.1.3: by rank, loss grows and risk falls with k, and small k disclose attributes."""
-    table = read_table(duckdb.read_csv(str(shared_data("census.csv"))))
+    table = read_table(duckdb.read_csv(str(find_shared_data("census.csv"))))
     quasi, entropy = list(table)[:6], KeyedEntropy(b"key", "census")
     found = sweep_parameters(table, quasi, ("TAXINC", "ERNVAL"), (3, 30, 300), ("mdav", "ir-swap"), entropy=entropy)
     ranked = [point for point in found.points if point.method == "ir-swap"]

@@ -26,7 +26,7 @@ from discreet.sdc.methods.generalize import (
 )
 from discreet.sdc.methods.hierarchies import build_hierarchy, find_parent
 from discreet.sdc.table import ABSENT, Attribute, read_table
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 from support.sized_properties import tried
 
 PLACES = Taxonomy.of(
@@ -402,7 +402,7 @@ def test_least_loss_of_a_real_file() -> None:
     """Eight columns of the Adult file: 10-anonymity with at most 2 % of the rows left out, in seconds."""
     import duckdb
 
-    path = shared_data("adult.csv")
+    path = find_shared_data("adult.csv")
     relation = duckdb.sql(f"select * from read_csv('{path}')")
     names = ["age", "sex", "race", "marital-status", "education", "workclass", "occupation", "hours-per-week"]
     steps = {"age": [5, 10, 20, 40], "hours-per-week": [10, 20, 40]}

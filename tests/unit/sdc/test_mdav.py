@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.microdata.naive import naive_mdav
+from benchmarks.microdata.naive_mdav import naive_mdav
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit

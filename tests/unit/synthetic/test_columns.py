@@ -40,7 +40,7 @@ from discreet.synthetic.column_methods import (
 from discreet.synthetic.columns import ColumnGrid, PrivacyBudget, add_noise_to_totals
 from discreet.synthetic.file_plan import list_column_plans, select_column_plan, split_budget
 from discreet.verification import all_neighbors, all_tables, assert_fits, worst_ratio
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 ONE = PrivacyBudget(epsilon=Fraction(1))
 RHO = PrivacyBudget(rho=Fraction(1, 8))
@@ -688,7 +688,7 @@ def test_a_million_rows_of_a_million_cells():
 
 @cache
 def numbers(file):
-    with shared_data(file).open() as lines:
+    with find_shared_data(file).open() as lines:
         return list(csv.DictReader(lines))
 
 

@@ -55,7 +55,7 @@ from discreet.synthetic.sample_rows import (
     sample_marginal_rows,
 )
 from discreet.verification import all_neighbors, all_tables, assert_fits, chi_square_excess, worst_ratio
-from support.published_data import shared_data
+from support.published_data import find_shared_data
 
 Record = tuple[int, ...]
 PURE, CONCENTRATED = PrivacyBudget(epsilon=Fraction(1)), PrivacyBudget(rho=Fraction(1, 10))
@@ -625,7 +625,7 @@ BOUNDS = {"age": (17, 90), "hours-per-week": (1, 99)}
 
 
 def adult() -> tuple[list[Column], dict[str, Counts]]:
-    with shared_data("adult.csv").open(encoding="utf-8", newline="") as file:
+    with find_shared_data("adult.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     columns, codes = [], {}
     for name in ADULT:

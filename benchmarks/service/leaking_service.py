@@ -1,4 +1,4 @@
-"""A service that gives a person away by its work: `python -m benchmarks.service.planted CONFIG SECONDS`.
+"""A service that gives a person away by its work: `python -m benchmarks.service.leaking_service CONFIG SECONDS`.
 
 Reading rows takes so many seconds longer where the person is present. It shows that the timing test can see, and what
 padding hides.
@@ -12,25 +12,25 @@ from typing import Any
 
 import uvicorn
 
-from benchmarks.service.two import PRESENT
+from benchmarks.service.neighboring_datasets import PRESENT
 from discreet.custodian import measure
 from discreet.service.app import make_app
 from discreet.service.config import read_config
 
 
-def plant(seconds: float) -> None:
+def slow_down_for_present(seconds: float) -> None:
     """From now on, the first look at the rows of `present` takes longer."""
-    units = measure.count_key_units
+    count_units = measure.count_key_units
 
-    def slower(plan: Any, source: Any) -> Any:
+    def count_slowly(plan: Any, source: Any) -> Any:
         if plan.schema.name == PRESENT:
             time.sleep(seconds)
-        return units(plan, source)
+        return count_units(plan, source)
 
-    measure.count_key_units = slower
+    measure.count_key_units = count_slowly
 
 
 if __name__ == "__main__":
     config = read_config(sys.argv[1])
-    plant(float(sys.argv[2]))
+    slow_down_for_present(float(sys.argv[2]))
     uvicorn.run(make_app(config), port=config.port, http="h11", log_config=None, access_log=False)

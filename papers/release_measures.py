@@ -19,7 +19,7 @@ THEIR_RUNS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ReleaseMeasures:
     """SSE and the percentage of record linkages (6.4.2), and by how much means and variances change (6.4.4)."""
 
     sse: float
@@ -28,28 +28,34 @@ class Measured:
     variances: dict[str, float]
 
     @staticmethod
-    def of(before: Table, after: Table) -> Measured:
+    def of(before: Table, after: Table) -> ReleaseMeasures:
         """Of a release whose rows stand as those of the original."""
         one, two = build_spaces([before, after], "domain")
         numeric = [name for name in before if before[name].kind == "numeric"]
         values = {name: (before[name].values, after[name].values) for name in numeric}
-        return Measured(
+        return ReleaseMeasures(
             math.fsum(compute_squared_errors(match_tables(before, after, True)).values()),
             measure_distance_linkage(one, two),
-            {name: _variation(own.mean(), new.mean()) for name, (own, new) in values.items()},
-            {name: _variation(own.var(), new.var()) for name, (own, new) in values.items()},
+            {
+                name: _compute_variation(before_values.mean(), after_values.mean())
+                for name, (before_values, after_values) in values.items()
+            },
+            {
+                name: _compute_variation(before_values.var(), after_values.var())
+                for name, (before_values, after_values) in values.items()
+            },
         )
 
 
-def _variation(before: float, after: float) -> float:
+def _compute_variation(before: float, after: float) -> float:
     return float(abs(after - before) / abs(before))
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RunMeasures:
     """Several releases of the same kind."""
 
-    each: tuple[Measured, ...]
+    each: tuple[ReleaseMeasures, ...]
 
     @property
     def sse(self) -> float:
@@ -76,7 +82,7 @@ class Runs:
         return float(np.std(values) * math.sqrt(both) / np.mean(values))
 
 
-def microaggregated(table: Table, k: int, method: str = "mdav") -> Measured:
+def measure_microaggregated(table: Table, k: int, method: str = "mdav") -> ReleaseMeasures:
     """MDAV, or insensitive microaggregation, without any noise."""
     groups = microaggregate(table, k, method, "domain")
-    return Measured.of(table, table.put(*(compute_centroids(table[name], groups) for name in table)))
+    return ReleaseMeasures.of(table, table.put(*(compute_centroids(table[name], groups) for name in table)))

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.private_microdata.release_methods import DELTA
 from benchmarks.private_microdata.tables import Codes, Table
-from benchmarks.private_microdata.ways import DELTA
-from benchmarks.query.environments import ROOT, interpreter
+from benchmarks.query.environments import ROOT, prepare_interpreter
 
 PEER = "smartnoise-synth"
 MST = "MST"
 
 
 @dataclass(frozen=True)
-class Started:
+class MstProcess:
     """One process, and the file it will leave."""
 
     table: Table
@@ -42,18 +42,18 @@ class Started:
 
 
 @contextmanager
-def started(table: Table, epsilons: Sequence[Fraction], runs: int, folder: Path) -> Iterator[Started]:
+def start_mst(table: Table, epsilons: Sequence[Fraction], runs: int, folder: Path) -> Iterator[MstProcess]:
     """It is given the codes of the bins in which its tables are compared; it ends with the one who asked."""
     folder.mkdir(parents=True)
     sizes = [field.bins for field in table.fields]
-    np.savez(folder / "table.npz", codes=table.binned(table.codes), sizes=sizes)
-    asked = json.dumps({"epsilons": [float(epsilon) for epsilon in epsilons], "runs": runs, "delta": float(DELTA)})
+    np.savez(folder / "table.npz", codes=table.to_bins(table.codes), sizes=sizes)
+    settings = json.dumps({"epsilons": [float(epsilon) for epsilon in epsilons], "runs": runs, "delta": float(DELTA)})
     module = "benchmarks.private_microdata.by_smartnoise_synth"
-    command = [interpreter(PEER), "-m", module, folder / "table.npz", folder / "out.npz", asked]
+    command = [prepare_interpreter(PEER), "-m", module, folder / "table.npz", folder / "out.npz", settings]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
-        yield Started(table, process, folder / "out.npz")
+        yield MstProcess(table, process, folder / "out.npz")
     finally:
         process.kill()
         process.wait()

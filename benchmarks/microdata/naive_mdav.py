@@ -15,19 +15,19 @@ from discreet.sdc.methods.kd_search import add_to_sum, create_sums, round_sum
 
 
 @njit(cache=True)
-def _distances(points, left, place):
-    found = np.empty(len(left))
+def _compute_distances(points, left, place):
+    distances = np.empty(len(left))
     for i in range(len(left)):
         total = 0.0
         for j in range(points.shape[1]):
             step = place[j] - points[left[i], j]
             total += step * step
-        found[i] = total
-    return found
+        distances[i] = total
+    return distances
 
 
 @njit(cache=True)
-def _nearest(distances, k, by_sorting):
+def _find_nearest(distances, k, by_sorting):
     """Where the k nearest are; ties to the first."""
     if by_sorting:
         return np.argsort(distances, kind="mergesort")[:k]
@@ -56,12 +56,12 @@ def naive_mdav(points, k, by_sorting):
         if not second:
             for j in range(width):
                 place[j] = round_sum(sums, j) / len(left)
-        start = np.argmax(_distances(points, left, place))
+        start = np.argmax(_compute_distances(points, left, place))
         place = points[left[start]].copy()
-        distances = _distances(points, left, place)
+        distances = _compute_distances(points, left, place)
         distances[start] = -1.0  # it is in its own group, however many are no distance away
         stays = np.ones(len(left), np.bool_)
-        for i in _nearest(distances, k, by_sorting):
+        for i in _find_nearest(distances, k, by_sorting):
             stays[i] = False
             groups[left[i]] = label
             for j in range(width):

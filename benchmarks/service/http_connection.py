@@ -11,43 +11,43 @@ QUESTION = "SELECT town, COUNT(*) FROM {name} WHERE age = 99 GROUP BY town"
 """Of those that were tried, the one whose work differs most: blocks of rows are read, and a key is found, or not."""
 
 
-def question(name: str, token: str) -> bytes:
+def build_question_request(name: str, token: str) -> bytes:
     """A question about a data set, drawn anew every time."""
-    asked = {"question": QUESTION.format(name=name), "epsilon": "0.01", "delta": "1e-9", "fresh": True}
-    body = json.dumps(asked)
-    more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return HEAD.format(start=f"POST /v1/datasets/{name}/answers", token=token, more=more, body=body).encode()
+    payload = {"question": QUESTION.format(name=name), "epsilon": "0.01", "delta": "1e-9", "fresh": True}
+    body = json.dumps(payload)
+    headers = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return HEAD.format(start=f"POST /v1/datasets/{name}/answers", token=token, more=headers, body=body).encode()
 
 
-def budget(name: str, token: str) -> bytes:
+def build_budget_request(name: str, token: str) -> bytes:
     """A request that reads no row."""
     return HEAD.format(start=f"GET /v1/datasets/{name}/budget", token=token, more="", body="").encode()
 
 
-def connected(port: int) -> socket.socket:
+def connect(port: int) -> socket.socket:
     """A connection that sends at once."""
     line = socket.create_connection(("127.0.0.1", port))
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return line
 
 
-def came(line: socket.socket) -> float:
+def read_reply(line: socket.socket) -> float:
     """Read a reply that is no refusal; when its first byte was here."""
-    reply = _more(line)
+    reply = _receive(line)
     when = time.perf_counter()
     while b"\r\n\r\n" not in reply:
-        reply += _more(line)
+        reply += _receive(line)
     head, _, body = reply.partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 20"):
         raise RuntimeError(reply[:500].decode())
     length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
     while len(body) < length:
-        body += _more(line)
+        body += _receive(line)
     return when
 
 
-def _more(line: socket.socket) -> bytes:
-    read = line.recv(65_536)
-    if not read:
+def _receive(line: socket.socket) -> bytes:
+    received = line.recv(65_536)
+    if not received:
         raise RuntimeError("the service hung up")
-    return read
+    return received

@@ -37,14 +37,14 @@ from discreet.query import parse_sql
 from discreet.sources.protocol import Source
 
 
-def schema(neighbors: str, more: str = "budget: {epsilon: 1000000}") -> str:
+def format_schema(neighbors: str, budget: str = "budget: {epsilon: 1000000}") -> str:
     """The text of a schema under one relation; where a row is replaced, the number of rows is public."""
     units = f"units: {ROWS}\n" if neighbors == REPLACE else ""
     return f"""\
 name: {TABLE}
 source: {TABLE}.parquet
 neighbours: {neighbors}
-{units}{more}
+{units}{budget}
 columns:
   age: {{kind: integer, lower: {LEAST_AGE}, upper: {GREATEST_AGE}, missing: {LEAST_AGE}}}
   income: {{kind: number, lower: 0, upper: {GREATEST_INCOME}, step: {STEP}, missing: 0}}
@@ -52,7 +52,7 @@ columns:
 """
 
 
-def registered(people: People, folder: Path, text: str) -> Custodian:
+def register_people(people: People, folder: Path, text: str) -> Custodian:
     """The table in a folder of its own, opened."""
     folder.mkdir(parents=True)
     regions = pa.array(REGIONS).take(pa.array(people.region))
@@ -63,28 +63,30 @@ def registered(people: People, folder: Path, text: str) -> Custodian:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedQuestion:
     """One question, planned, with the rows it needs read: only the noise is left to draw."""
 
     plan: Plan
     question: str
-    secret: ExactInputs
+    exact_inputs: ExactInputs
 
-    def of(self, source: Source) -> Asked:
+    def over_source(self, source: Source) -> PlannedQuestion:
         """The same question of other rows."""
-        return replace(self, secret=read_exact_inputs(self.plan, source, self.plan.list_cells(), self.plan.query.where))
+        return replace(
+            self, exact_inputs=read_exact_inputs(self.plan, source, self.plan.list_cells(), self.plan.query.where)
+        )
 
-    def released(self) -> NoisyResult:
+    def sample_outputs(self) -> NoisyResult:
         """New draws."""
-        return sample_noisy_outputs(self.plan, self.secret, [0] * len(self.secret.cells))
+        return sample_noisy_outputs(self.plan, self.exact_inputs, [0] * len(self.exact_inputs.cells))
 
-    def answer(self) -> Answer:
+    def draw_answer(self) -> Answer:
         """A new answer, as the custodian would reply."""
-        return build_answer(self.plan, self.released(), self.question, self.plan.epsilon, None, {})
+        return build_answer(self.plan, self.sample_outputs(), self.question, self.plan.epsilon, None, {})
 
-    def numbers(self) -> list[float]:
+    def answer_numbers(self) -> list[float]:
         """The numbers of a new answer."""
-        new = self.answer()
+        new = self.draw_answer()
         return [float(row[name]) for row in new.rows for name in new.numbers]
 
 
@@ -92,19 +94,23 @@ class Tables:
     """The same table under either relation."""
 
     def __init__(self, people: People, folder: Path) -> None:
-        self.custodians = {name: registered(people, folder / name, schema(name)) for name in NEIGHBOURS}
+        self.custodians = {name: register_people(people, folder / name, format_schema(name)) for name in NEIGHBOURS}
 
-    def asked(self, sql: str, neighbors: str, epsilon: float, prior: str | Prior | None = None) -> Asked:
+    def plan_question(
+        self, sql: str, neighbors: str, epsilon: float, prior: str | Prior | None = None
+    ) -> PlannedQuestion:
         """A question, ready to be drawn."""
         custodian = self.custodians[neighbors]
-        planned = plan(custodian.schema, parse_sql(sql, custodian.schema), epsilon, prior=prior)
-        return Asked(
-            planned, sql, read_exact_inputs(planned, custodian._source, planned.list_cells(), planned.query.where)
+        query_plan = plan(custodian.schema, parse_sql(sql, custodian.schema), epsilon, prior=prior)
+        return PlannedQuestion(
+            query_plan,
+            sql,
+            read_exact_inputs(query_plan, custodian._source, query_plan.list_cells(), query_plan.query.where),
         )
 
-    def make(self, sql: str, neighbors: str) -> Callable[[float], Callable[[], list[float]]]:
+    def build_draw(self, sql: str, neighbors: str) -> Callable[[float], Callable[[], list[float]]]:
         """As a contestant's job: from epsilon to a draw."""
-        return lambda epsilon: self.asked(sql, neighbors, epsilon).numbers
+        return lambda epsilon: self.plan_question(sql, neighbors, epsilon).answer_numbers
 
     def __enter__(self) -> Self:
         return self

@@ -25,27 +25,27 @@ DELTA = Fraction(1, 10**9)
 FINEST = 4096
 """Cells of a tree."""
 RECORDS, TREES = "noise on every record", "a tree of every column"
-Way = Callable[[Fraction], Codes]
+ReleaseMethod = Callable[[Fraction], Codes]
 
 
 @contextmanager
-def ways(table: Table) -> Iterator[dict[str, Way]]:
+def open_release_methods(table: Table) -> Iterator[dict[str, ReleaseMethod]]:
     """Every way that is made here, by its name; discreet's from a table registered once."""
-    draw = np.random.Generator(np.random.PCG64(3))
-    with _opened(table) as custodian:
-        made = {method: partial(published, custodian, table, method) for method in METHODS}
-        yield made | {RECORDS: partial(noisy_records, table, draw), TREES: partial(trees, table, draw)}
+    generator = np.random.Generator(np.random.PCG64(3))
+    with _open_custodian(table) as custodian:
+        methods = {method: partial(publish_and_read, custodian, table, method) for method in METHODS}
+        yield methods | {RECORDS: partial(noisy_records, table, generator), TREES: partial(trees, table, generator)}
 
 
 @contextmanager
-def _opened(table: Table) -> Iterator[Custodian]:
+def _open_custodian(table: Table) -> Iterator[Custodian]:
     with tempfile.TemporaryDirectory(prefix="discreet-") as name:
         custodian = Custodian.open(table.write(Path(name) / "table"))
         with custodian:
             yield custodian
 
 
-def published(custodian: Custodian, table: Table, method: str, epsilon: Fraction) -> Codes:
+def publish_and_read(custodian: Custodian, table: Table, method: str, epsilon: Fraction) -> Codes:
     """What one of discreet's methods releases, read back from its file."""
     with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
         out = Path(folder) / "release.parquet"
@@ -55,31 +55,36 @@ def published(custodian: Custodian, table: Table, method: str, epsilon: Fraction
 
 def noisy_records(table: Table, draw: np.random.Generator, epsilon: Fraction) -> Codes:
     """Every value of every record by itself, k = 1: numbers with noise and clipped, names by randomised response."""
-    own = epsilon / len(table.fields)
+    column_epsilon = epsilon / len(table.fields)
     pairs = zip(table.fields, table.codes, strict=True)
-    return np.stack([(_response if field.labels else _noisy)(field, codes, own, draw) for field, codes in pairs])
+    return np.stack(
+        [
+            (_randomize_response if field.labels else _add_laplace)(field, codes, column_epsilon, draw)
+            for field, codes in pairs
+        ]
+    )
 
 
-def _noisy(field: Field, codes: Codes, epsilon: Fraction, _: np.random.Generator) -> Codes:
+def _add_laplace(field: Field, codes: Codes, epsilon: Fraction, _: np.random.Generator) -> Codes:
     noise = np.asarray(DiscreteLaplace(epsilon, field.width).sample_many(len(codes)), dtype=np.float64)
     return np.clip(codes + noise, field.lower, field.upper).astype(np.int64)
 
 
-def _response(field: Field, codes: Codes, epsilon: Fraction, draw: np.random.Generator) -> Codes:
+def _randomize_response(field: Field, codes: Codes, epsilon: Fraction, draw: np.random.Generator) -> Codes:
     others = len(field.labels) - 1
-    kept = draw.random(len(codes)) < math.exp(epsilon) / (math.exp(epsilon) + others)
+    is_kept = draw.random(len(codes)) < math.exp(epsilon) / (math.exp(epsilon) + others)
     changed = (codes + draw.integers(1, others + 1, len(codes))) % (others + 1)
-    return np.where(kept, codes, changed)
+    return np.where(is_kept, codes, changed)
 
 
 def trees(table: Table, draw: np.random.Generator, epsilon: Fraction) -> Codes:
     """Every column from noisy counts of its own, and nothing of how columns go together."""
-    own = epsilon / len(table.fields)
+    column_epsilon = epsilon / len(table.fields)
     pairs = zip(table.fields, table.codes, strict=True)
-    return np.stack([draw.permutation(_tree(field, codes, own)) for field, codes in pairs])
+    return np.stack([draw.permutation(_sample_tree(field, codes, column_epsilon)) for field, codes in pairs])
 
 
-def _tree(field: Field, codes: Codes, epsilon: Fraction) -> Codes:
+def _sample_tree(field: Field, codes: Codes, epsilon: Fraction) -> Codes:
     """As many values as there were, in order; a record that is replaced moves two counts of every level."""
     width = -(-(field.width + 1) // FINEST)
     cells = -(-(field.width + 1) // width)
@@ -88,14 +93,16 @@ def _tree(field: Field, codes: Codes, epsilon: Fraction) -> Codes:
     noises = [DiscreteLaplace(epsilon * Fraction(weight), 2) for weight in strategy.weights]
     nest = BlockHierarchy.regular(cells, (cells, *strategy.sizes), [0.0, *(noise.variance() for noise in noises)])
     sums = [np.add.reduceat(counts, starts) for starts in nest.starts]
-    noisy = [own + noise.sample_many(len(own)) for own, noise in zip(sums[1:], noises, strict=True)]
+    noisy = [
+        level_sums + noise.sample_many(len(level_sums)) for level_sums, noise in zip(sums[1:], noises, strict=True)
+    ]
     estimate = nest.estimate([np.asarray(level, dtype=np.float64) for level in (sums[0], *noisy)])[-1]
     middles = np.minimum(field.lower + width * np.arange(cells) + (width - 1) // 2, field.upper)
-    return np.repeat(middles, whole(estimate, len(codes)))
+    return np.repeat(middles, round_to_total(estimate, len(codes)))
 
 
-def whole(weights: NDArray[np.float64], total: int) -> Codes:
+def round_to_total(weights: NDArray[np.float64], total: int) -> Codes:
     """Whole counts, none below 0, that add up to the total: of the rising sums nearest to those of the weights."""
-    risen = np.rint(np.clip(isotonic_regression(np.cumsum(weights)).x, 0, total)).astype(np.int64)
-    risen[-1] = total
-    return np.diff(risen, prepend=0)
+    cumulative = np.rint(np.clip(isotonic_regression(np.cumsum(weights)).x, 0, total)).astype(np.int64)
+    cumulative[-1] = total
+    return np.diff(cumulative, prepend=0)

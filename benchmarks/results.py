@@ -45,7 +45,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Seen:
+class BenchmarkResult:
     """All that one benchmark has to tell: tables, figures with their bars, and what else a page needs."""
 
     tables: Sequence[Table] = ()
@@ -54,14 +54,14 @@ class Seen:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def keep(seen: Seen, name: str = "") -> None:
+def write_result(result: BenchmarkResult, name: str = "") -> None:
     """Keep it under the name of the program that runs."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(asdict(seen), indent=1, default=list)
-    (FOLDER / f"{name or running()}.json").write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(asdict(result), indent=1, default=list)
+    (FOLDER / f"{name or get_program_name()}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def running() -> str:
+def get_program_name() -> str:
     """The benchmark that was started, as in `python -m benchmarks.query`: query."""
     spec = sys.modules["__main__"].__spec__
     words = spec.name.split(".") if spec else ["", Path(sys.argv[0]).stem]

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from benchmarks.measure import Line
-from benchmarks.microdata.processor import processor_time
+from benchmarks.microdata.cpu_time import measure_processor_time
 from discreet.sdc.methods.microaggregate import microaggregate
 
 ROWS = 10_000_000
@@ -18,8 +18,8 @@ ROWS = 10_000_000
 def run() -> list[Line]:
     values = np.random.default_rng(1).normal(size=ROWS)
     microaggregate(values[:1_000_000], 10, "ranking")  # compiled
-    ours = processor_time(lambda: microaggregate(values, 10, "ranking"), 3)
-    theirs = _duckdb(values)
+    ours = measure_processor_time(lambda: microaggregate(values, 10, "ranking"), 3)
+    theirs = _time_duckdb_sort(values)
     return [
         Line(
             f"ranking of {ROWS:,} values, of DuckDB's sort",
@@ -32,10 +32,10 @@ def run() -> list[Line]:
     ]
 
 
-def _duckdb(values: np.ndarray) -> float:
+def _time_duckdb_sort(values: np.ndarray) -> float:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("given", {"v": values})
         connection.execute("CREATE TABLE unsorted AS SELECT v FROM given")
-        return processor_time(
+        return measure_processor_time(
             lambda: connection.execute("CREATE OR REPLACE TABLE sorted AS SELECT v FROM unsorted ORDER BY v"), 3
         )

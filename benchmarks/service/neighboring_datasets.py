@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from benchmarks.service.serving import PATIENCE, Served, free_port
+from benchmarks.service.running_service import PATIENCE, RunningService, find_free_port
 from discreet.service.health import is_healthy
 
 ROOT = Path(__file__).parents[2]
@@ -50,30 +50,30 @@ PERSON = "UNION ALL SELECT 99, 200000, 'Nowhere'"
 ROWS = 120_000
 
 
-def write_two(folder: Path) -> None:
+def write_datasets(folder: Path) -> None:
     """Both tables and their schemas in a folder."""
-    for name, more in ((PRESENT, PERSON), (ABSENT, "")):
-        duckdb.connect().execute(MAKE.format(rows=ROWS, more=more, path=folder / f"{name}.parquet"))
+    for name, person_row in ((PRESENT, PERSON), (ABSENT, "")):
+        duckdb.connect().execute(MAKE.format(rows=ROWS, more=person_row, path=folder / f"{name}.parquet"))
         (folder / f"{name}.yaml").write_text(SCHEMA.format(name=name), encoding="utf-8")
 
 
 @contextmanager
-def served(folder: Path, deadline: float | None, planted: float | None = None) -> Iterator[Served]:
+def serve_datasets(folder: Path, deadline: float | None, delay: float | None = None) -> Iterator[RunningService]:
     """Serve both with a deadline, or without padding; with `planted`, by a service that gives the person away."""
-    config, port = folder / "service.yaml", free_port()
+    config, port = folder / "service.yaml", find_free_port()
     padding = {"deadline": deadline or 1.0, "padding": "no" if deadline is None else "yes"}
     config.write_text(CONFIG.format(port=port, **padding), encoding="utf-8")
-    who = ["--analyst", "ann", "--dataset", PRESENT, "--dataset", ABSENT]
-    words = ["token", "create", "--config", config, *who, "--json"]
+    token_options = ["--analyst", "ann", "--dataset", PRESENT, "--dataset", ABSENT]
+    words = ["token", "create", "--config", config, *token_options, "--json"]
     token = subprocess.run([sys.executable, "-m", "discreet", *words], check=True, stdout=subprocess.PIPE).stdout
     serve = ["discreet", "serve", "--config", config]
-    module = serve if planted is None else ["benchmarks.service.planted", config, str(planted)]
+    module = serve if delay is None else ["benchmarks.service.leaking_service", config, str(delay)]
     command = [sys.executable, "-m", *module]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=ROOT)
     try:
-        _wait(port, process)
-        yield Served(port, json.loads(token)["token"], config, process)
+        _wait_until_healthy(port, process)
+        yield RunningService(port, json.loads(token)["token"], config, process)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -82,7 +82,7 @@ def served(folder: Path, deadline: float | None, planted: float | None = None) -
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(port: int, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + PATIENCE
     while not is_healthy("127.0.0.1", port, False):
         if time.monotonic() > end or process.poll() is not None:

@@ -26,7 +26,7 @@ FINENESS = 2**30
 WHY = "chapter 6 of the thesis: noise for one centroid on every record and attribute, which one record moves all of"
 
 
-def nominal_release(
+def release_nominally(
     table: Table, k: object, epsilon: object, entropy: Entropy | None = None, groups: Integers | None = None
 ) -> tuple[Table, Guarantee]:
     """Insensitive microaggregation, Laplace noise of scale width / (k epsilon) on every value, clipped to the domain.
@@ -36,19 +36,19 @@ def nominal_release(
     """
     size, loss = as_int(k, "k"), as_positive(epsilon, "epsilon")
     for name in table:
-        _check(table[name])
-    own = nominal_groups(table, size) if groups is None else groups
-    drawn = get_entropy(entropy)
-    noisy = [_noisy(compute_centroids(table[name], own), size, loss, drawn) for name in table]
+        _check_attribute(table[name])
+    record_groups = group_insensitively(table, size) if groups is None else groups
+    source = get_entropy(entropy)
+    noisy = [_add_noise(compute_centroids(table[name], record_groups), size, loss, source) for name in table]
     return table.put(*noisy), Guarantee.nominal(loss, WHY)
 
 
-def nominal_groups(table: Table, k: int) -> Integers:
+def group_insensitively(table: Table, k: int) -> Integers:
     """The group of each record, before any noise."""
     return np.arange(table.rows) if k == 1 else microaggregate(table, k, "insensitive", "domain")
 
 
-def _check(attribute: Attribute) -> None:
+def _check_attribute(attribute: Attribute) -> None:
     if attribute.kind != "numeric" or attribute.missing.any():
         raise InvalidInput(
             f"the thesis's noise is for numbers without missing values; leave out the column {attribute.name[:40]!r}"
@@ -57,7 +57,7 @@ def _check(attribute: Attribute) -> None:
         raise InvalidInput(f"the domain of the column {attribute.name[:40]!r} must be wider than a point")
 
 
-def _noisy(attribute: Attribute, k: int, epsilon: Fraction, entropy: Entropy) -> Attribute:
+def _add_noise(attribute: Attribute, k: int, epsilon: Fraction, entropy: Entropy) -> Attribute:
     width = attribute.upper - attribute.lower
     units = DiscreteLaplace(epsilon * k, FINENESS).sample_units(len(attribute.values), entropy)
     noise: Floats = units.astype(np.float64) * (width / FINENESS)

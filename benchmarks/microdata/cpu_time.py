@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def processor_time(work: Callable[[], object], rounds: int) -> float:
+def measure_processor_time(work: Callable[[], object], rounds: int) -> float:
     """The least of several, in seconds."""
     times = []
     for _ in range(rounds):

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.page import shown
-from benchmarks.seen import ROOT
+from benchmarks.page import format_cell
+from benchmarks.results import ROOT
 
 PAGE, TEMPLATE = ROOT / "docs" / "past-one-machine.md", ROOT / "benchmarks" / "past-one-machine.txt"
 NEEDED = ("growth", "spark", "ledger", "service")
@@ -26,7 +26,7 @@ CORES, FILL = 16, 0.6
 WAIT = 30
 """Seconds that one question may take."""
 EPSILON, DELTA = 1.0, 1e-9
-Told = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Scan:
         return self.shuffled_a_task * self.tasks
 
 
-def step(sizes: Sequence[float], figures: Sequence[float]) -> float:
+def compute_marginal_cost(sizes: Sequence[float], figures: Sequence[float]) -> float:
     """What one row more costs between the last two sizes.
 
     Where that is lost in noise, all that the last size cost over its rows: too much rather than too little.
@@ -67,14 +67,14 @@ def step(sizes: Sequence[float], figures: Sequence[float]) -> float:
     return figures[-1] / sizes[-1]
 
 
-def scans(spark: Told) -> list[Scan]:
+def list_scans(spark: Facts) -> list[Scan]:
     """Two cores were busy, so a row costs one core twice the time."""
     sizes = spark["sizes"]
     return [
         Scan(
             name,
-            step(sizes, spark["read"][name]),
-            2 * step(sizes, seconds),
+            compute_marginal_cost(sizes, spark["read"][name]),
+            2 * compute_marginal_cost(sizes, seconds),
             spark["shuffled"][name][-1] / max(1, spark["shuffles"][name][-1]) / 2,
             spark["shuffles"][name][-1],
         )
@@ -82,93 +82,106 @@ def scans(spark: Told) -> list[Scan]:
     ]
 
 
-def write(results: Told) -> bool:
+def write_page(results: Facts) -> bool:
     """The page, where everything it needs was measured."""
     if any(name not in results for name in NEEDED):
         return False
-    PAGE.write_text(text(results), encoding="utf-8")
+    PAGE.write_text(format_page(results), encoding="utf-8")
     return True
 
 
-def text(results: Told) -> str:
+def format_page(results: Facts) -> str:
     """The page; the same results always give the same text."""
-    told = {name: value for name, value in globals().items() if name.isupper()}
-    told |= _rows(results["spark"]["facts"], results["growth"]["facts"]) | _ledger(
+    values = {name: value for name, value in globals().items() if name.isupper()}
+    values |= _describe_scans(results["spark"]["facts"], results["growth"]["facts"]) | _describe_ledger(
         results["ledger"], results["service"]
     )
-    told |= {name: results["spark"]["machine"][name] for name in ("processor", "cores")}
-    return TEMPLATE.read_text(encoding="utf-8").format_map(told | _budget())
+    values |= {name: results["spark"]["machine"][name] for name in ("processor", "cores")}
+    return TEMPLATE.read_text(encoding="utf-8").format_map(values | _describe_budget())
 
 
-def _rows(spark: Told, growth: Told) -> dict[str, object]:
+def _describe_scans(spark: Facts, growth: Facts) -> dict[str, object]:
     """What scanning takes, and what is made once."""
-    kinds, sizes = scans(spark), spark["sizes"]
+    kinds, sizes = list_scans(spark), spark["sizes"]
     worst = max(kinds, key=lambda each: each.core_seconds)
-    on_spark, on_duckdb = step(sizes, spark["snapshot bytes"]), step(growth["sizes"], growth["snapshot bytes"])
-    count = step(growth["sizes"], growth["milliseconds"]["discreet"]["count"]) / 1e3
+    on_spark, on_duckdb = (
+        compute_marginal_cost(sizes, spark["snapshot bytes"]),
+        compute_marginal_cost(growth["sizes"], growth["snapshot bytes"]),
+    )
+    count = compute_marginal_cost(growth["sizes"], growth["milliseconds"]["discreet"]["count"]) / 1e3
     return {
         "sizes": ", ".join(f"{rows:,}" for rows in sizes),
         "part": f"{PART // 2**20} MB",
-        "scans": "\n".join(_row(each) for each in kinds),
-        "parquet_a_row": shown(on_spark),
-        "parquet": size(on_spark * ROWS),
-        "duckdb_a_row": shown(on_duckdb),
-        "duckdb": size(on_duckdb * ROWS),
-        "registration": shown(2 * step(sizes, spark["registration"]) * ROWS / 3600),
-        "one_count": shown(count * ROWS),
+        "scans": "\n".join(_format_scan(each) for each in kinds),
+        "parquet_a_row": format_cell(on_spark),
+        "parquet": format_bytes(on_spark * ROWS),
+        "duckdb_a_row": format_cell(on_duckdb),
+        "duckdb": format_bytes(on_duckdb * ROWS),
+        "registration": format_cell(2 * compute_marginal_cost(sizes, spark["registration"]) * ROWS / 3600),
+        "one_count": format_cell(count * ROWS),
         "worst": worst.name,
-        "most": executors(worst.core_seconds),
-        "start": shown(min(seconds[0] for seconds in spark["seconds"].values())),
+        "most": count_executors(worst.core_seconds),
+        "start": format_cell(min(seconds[0] for seconds in spark["seconds"].values())),
     }
 
 
-def _row(each: Scan) -> str:
-    scanned = [shown(each.bytes_a_row), size(each.read), f"{each.tasks:,}", str(each.shuffles), size(each.shuffled)]
-    busy = [shown(each.core_seconds), f"{math.ceil(each.core_seconds / WAIT):,}", f"{executors(each.core_seconds):,}"]
-    return f"| {' | '.join([each.name, *scanned, *busy])} |"
+def _format_scan(scan: Scan) -> str:
+    scanned = [
+        format_cell(scan.bytes_a_row),
+        format_bytes(scan.read),
+        f"{scan.tasks:,}",
+        str(scan.shuffles),
+        format_bytes(scan.shuffled),
+    ]
+    busy = [
+        format_cell(scan.core_seconds),
+        f"{math.ceil(scan.core_seconds / WAIT):,}",
+        f"{count_executors(scan.core_seconds):,}",
+    ]
+    return f"| {' | '.join([scan.name, *scanned, *busy])} |"
 
 
-def executors(core_seconds: float) -> int:
+def count_executors(core_seconds: float) -> int:
     """For all questions of the busiest second, each by itself."""
     return math.ceil(core_seconds * QUESTIONS / DAY * PEAK / FILL / CORES)
 
 
-def figure(run: Told, words: str) -> float:
+def find_figure(run: Facts, words: str) -> float:
     """A figure by its words."""
     return float(next(line["figure"] for line in run["lines"] if words in line["name"]))
 
 
-def _ledger(ledger: Told, service: Told) -> dict[str, object]:
+def _describe_ledger(ledger: Facts, service: Facts) -> dict[str, object]:
     """What charging, keeping and serving take."""
-    charges, entry = figure(ledger, "durable charges a second"), figure(ledger, "bytes each")
-    rate, answers, entries = QUESTIONS / DAY, figure(service, "answers a second, flat out"), 2 * QUESTIONS
+    charges, entry = find_figure(ledger, "durable charges a second"), find_figure(ledger, "bytes each")
+    rate, answers, entries = QUESTIONS / DAY, find_figure(service, "answers a second, flat out"), 2 * QUESTIONS
     return {
-        "rate": shown(rate),
-        "busiest": shown(rate * PEAK),
-        "charges": shown(charges),
+        "rate": format_cell(rate),
+        "busiest": format_cell(rate * PEAK),
+        "charges": format_cell(charges),
         "shards": math.ceil(rate * PEAK / charges / FILL),
         "entries": entries,
-        "bytes_a_day": size(entries * entry),
-        "bytes_a_year": size(365 * entries * entry),
-        "verifying": shown(entries / figure(ledger, "verified") / 60),
-        "answers": shown(answers),
+        "bytes_a_day": format_bytes(entries * entry),
+        "bytes_a_year": format_bytes(365 * entries * entry),
+        "verifying": format_cell(entries / find_figure(ledger, "verified") / 60),
+        "answers": format_cell(answers),
         "services": math.ceil(rate * PEAK / answers / FILL),
     }
 
 
-def _budget() -> dict[str, object]:
+def _describe_budget() -> dict[str, object]:
     """The noise of a million counts: by epsilon added up, and by rho, epsilon being rho + 2 sqrt(rho ln(1/delta))."""
     log = math.log(1 / DELTA)
     rho = (math.sqrt(log + EPSILON) - math.sqrt(log)) ** 2
     pure, squares = math.sqrt(2) * QUESTIONS / EPSILON, math.sqrt(QUESTIONS / (2 * rho))
-    told = {"each": EPSILON / QUESTIONS, "pure": shown(pure), "pure_share": pure / ROWS}
-    return told | {"squares": shown(squares), "squares_share": squares / ROWS}
+    values = {"each": EPSILON / QUESTIONS, "pure": format_cell(pure), "pure_share": pure / ROWS}
+    return values | {"squares": format_cell(squares), "squares_share": squares / ROWS}
 
 
-def size(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Bytes in the unit that suits."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
-            return f"{shown(count)} {unit}"
+            return f"{format_cell(count)} {unit}"
         count /= 1000
-    return f"{shown(count)} TB"
+    return f"{format_cell(count)} TB"

@@ -27,34 +27,38 @@ class Loss:
     """Rows alike, for the average row; a row left out is like all."""
 
 
-def read(file: Path) -> Rows:
+def read_rows(file: Path) -> Rows:
     with file.open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 
-def loss(original: Rows, release: Rows) -> Loss:
+def measure_loss(original: Rows, release: Rows) -> Loss:
     """Rows are found by their numbers; ages count by their range, names by how many there are."""
     by_row = {each[ROW]: each for each in original}
     classes: dict[tuple[str, ...], Rows] = {}
     for each in release:
         classes.setdefault(tuple(each[name] for name in QUASI), []).append(by_row[each[ROW]])
-    gone, rows = len(original) - len(release), len(original)
-    whole = {name: _width(original, name) for name in QUASI}
-    spread = sum(len(own) * _width(own, name) / whole[name] for own in classes.values() for name in QUASI) / len(QUASI)
-    alike = sum(len(each) ** 2 for each in classes.values()) + gone * rows
-    kept = [by_row[each[ROW]] for each in release]
-    apart = sum(_squares(each) for each in classes.values()) / (_squares(kept) or 1)
-    return Loss(gone, len(classes), (spread + gone) / rows, apart, alike / rows)
+    missing, rows = len(original) - len(release), len(original)
+    total_widths = {name: _measure_width(original, name) for name in QUASI}
+    spread = sum(
+        len(members) * _measure_width(members, name) / total_widths[name]
+        for members in classes.values()
+        for name in QUASI
+    ) / len(QUASI)
+    alike = sum(len(each) ** 2 for each in classes.values()) + missing * rows
+    kept_rows = [by_row[each[ROW]] for each in release]
+    age_share = sum(_sum_age_squares(each) for each in classes.values()) / (_sum_age_squares(kept_rows) or 1)
+    return Loss(missing, len(classes), (spread + missing) / rows, age_share, alike / rows)
 
 
-def _width(rows: Rows, name: str) -> float:
+def _measure_width(rows: Rows, name: str) -> float:
     if name == "age":
         ages = [int(each[name]) for each in rows]
         return max(ages) - min(ages)
     return len(Counter(each[name] for each in rows)) - 1
 
 
-def _squares(rows: Sequence[dict[str, str]]) -> float:
+def _sum_age_squares(rows: Sequence[dict[str, str]]) -> float:
     ages = [int(each["age"]) for each in rows]
     mean = sum(ages) / len(ages)
     return sum((age - mean) ** 2 for age in ages)

@@ -27,7 +27,7 @@ PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
-class Served:
+class RunningService:
     """Where a service is, a token that may ask, and the process."""
 
     port: int
@@ -37,21 +37,23 @@ class Served:
 
 
 @contextmanager
-def serving(schema: Path, workers: int = 2, padding: bool = False, deadline: float = 1.0) -> Iterator[Served]:
+def run_service(
+    schema: Path, workers: int = 2, padding: bool = False, deadline: float = 1.0
+) -> Iterator[RunningService]:
     """Start `discreet serve`, wait until it is well, and stop it."""
-    config, port = schema.parent / "service.yaml", free_port()
+    config, port = schema.parent / "service.yaml", find_free_port()
     yes = "yes" if padding else "no"
     config.write_text(
         CONFIG.format(port=port, workers=workers, deadline=deadline, padding=yes, schema=schema.name), encoding="utf-8"
     )
     name = schema.stem
-    token = _discreet("token", "create", "--config", str(config), "--analyst", "ann", "--dataset", name, "--json")
+    token = _run_discreet("token", "create", "--config", str(config), "--analyst", "ann", "--dataset", name, "--json")
     command = [sys.executable, "-m", "discreet", "serve", "--config", str(config)]
     with (schema.parent / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     try:
-        _wait(port, process)
-        yield Served(port, json.loads(token)["token"], config, process)
+        _wait_until_healthy(port, process)
+        yield RunningService(port, json.loads(token)["token"], config, process)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -60,20 +62,20 @@ def serving(schema: Path, workers: int = 2, padding: bool = False, deadline: flo
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _discreet(*words: str) -> bytes:
+def _run_discreet(*words: str) -> bytes:
     return subprocess.run([sys.executable, "-m", "discreet", *words], check=True, capture_output=True).stdout
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """A port that nobody listens on now."""
     import socket
 
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
-def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_healthy(port: int, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
