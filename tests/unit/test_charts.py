@@ -238,9 +238,9 @@ def test_a_place_that_cannot_be_written_keeps_what_it_had(tmp_path: Path) -> Non
     """A failed write leaves no part of a picture behind, and no text of the system in the message."""
     place = tmp_path / "picture.svg"
     (place / "kept").mkdir(parents=True)
-    with pytest.raises(Unavailable, match="cannot be written") as told:
+    with pytest.raises(Unavailable, match="cannot be written") as failure:
         save_picture(truth_drawing(), place)
-    assert "Errno" not in str(told.value)
+    assert "Errno" not in str(failure.value)
     assert [path.name for path in tmp_path.rglob("*")] == ["picture.svg", "kept"]
 
 
@@ -249,10 +249,10 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
     """Without the extra packages there is one sentence and no file."""
     real = builtins.__import__
 
-    def absent(name: str, *rest: Any, **more: Any) -> Any:
+    def absent(name: str, *rest: Any, **options: Any) -> Any:
         if name in {"altair", "vl_convert"}:
             raise ImportError(name)
-        return real(name, *rest, **more)
+        return real(name, *rest, **options)
 
     monkeypatch.setattr(
         charts, "load_vega_script", charts.load_vega_script.__wrapped__

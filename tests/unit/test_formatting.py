@@ -119,14 +119,17 @@ def near(printed: Fraction | float, value: Fraction, digits: int) -> bool:
 @example(Decimal("999.99999"), 4)
 def test_bounds_are_printed_on_their_side(value: Number, digits: int) -> None:
     """Upper bounds never below, lower bounds never above, and both near the value."""
-    own = exact(value)
+    exact_value = exact(value)
     upper, lower = number(format_upper(value, digits)), number(format_lower(value, digits))
-    assert lower <= own <= upper
-    assert near(upper, own, digits)
-    assert near(lower, own, digits)
-    assert round_down(value, digits) <= own <= round_up(value, digits)
-    assert float(format_upper(value, digits).replace(",", "")) >= float(own)
-    assert abs(number(format_number(value, digits)) - own) <= min(upper - own, own - lower) or upper == lower
+    assert lower <= exact_value <= upper
+    assert near(upper, exact_value, digits)
+    assert near(lower, exact_value, digits)
+    assert round_down(value, digits) <= exact_value <= round_up(value, digits)
+    assert float(format_upper(value, digits).replace(",", "")) >= float(exact_value)
+    assert (
+        abs(number(format_number(value, digits)) - exact_value) <= min(upper - exact_value, exact_value - lower)
+        or upper == lower
+    )
 
 
 @given(NUMBERS)
@@ -237,15 +240,15 @@ def test_days_beyond_all_dates_have_no_date(days: float, text: str) -> None:
 @example(1)
 def test_percentages_are_printed_on_their_side(share: Number) -> None:
     """A probability that is promised never above what it is, a risk never below; nearly all is not all."""
-    own = exact(share)
-    assert percentage(format_percent_at_least(share)) <= own <= percentage(format_percent_at_most(share))
+    exact_value = exact(share)
+    assert percentage(format_percent_at_least(share)) <= exact_value <= percentage(format_percent_at_most(share))
     about = format_percent(share)
     if about[0] in "<>":
         limit = percentage(about[2:])
-        assert 0 < own < limit if about[0] == "<" else limit < own < 1
+        assert 0 < exact_value < limit if about[0] == "<" else limit < exact_value < 1
     else:
-        assert abs(percentage(about) - own) <= Fraction(1, 10_000)
-        assert (percentage(about) in (0, 1)) == (own in (0, 1))
+        assert abs(percentage(about) - exact_value) <= Fraction(1, 10_000)
+        assert (percentage(about) in (0, 1)) == (exact_value in (0, 1))
 
 
 @given(AMOUNTS)
@@ -282,10 +285,10 @@ def test_the_sentence_of_a_guarantee_promises_no_more_than_it(epsilon: Fraction,
     assert number(found[2]) >= delta
     factor = found[1]
     assert number(factor[2:]) >= epsilon if factor.startswith("e^") else number(factor) >= math.exp(epsilon)
-    told = re.search(r"epsilon (\S+) and delta (\S+) when", promise.words())
-    assert told is not None
-    assert number(told[1]) >= epsilon
-    assert number(told[2]) >= delta
+    numbers_match = re.search(r"epsilon (\S+) and delta (\S+) when", promise.words())
+    assert numbers_match is not None
+    assert number(numbers_match[1]) >= epsilon
+    assert number(numbers_match[2]) >= delta
     assert Fraction(str(promise.to_json()["epsilon"])) == epsilon
 
 
@@ -337,8 +340,8 @@ def test_the_console_prints_amounts_as_the_service_does() -> None:
     listed = ", ".join(f'"{amount}"' for amount in amounts)
     script += f"for (const one of [{listed}]) console.log(`${{costWords(one)}} ${{leftWords(one)}}`);"
     node = Path(playwright.__file__).parent / "driver" / "node"
-    said = subprocess.run([node, "--eval", script], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert said == [f"{format_cost(amount)} {format_budget_left(amount)}" for amount in amounts]
+    lines = subprocess.run([node, "--eval", script], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert lines == [f"{format_cost(amount)} {format_budget_left(amount)}" for amount in amounts]
 
 
 def mean_of(total: int, entropy: KeyedEntropy, planned: Plan) -> Answer:
@@ -359,16 +362,16 @@ def test_the_sentence_of_a_narrow_answer_is_true_whenever_its_interval_is(epsilo
     truth = Fraction(4_996_186, 100)
     computed = printed = 0
     for _ in range(2000):
-        made = mean_of(4_996_186 * 10_000, entropy, planned)
-        low, high = made.interval()  # type: ignore[misc]
-        found = BETWEEN.search(made.meaning)
+        answer = mean_of(4_996_186 * 10_000, entropy, planned)
+        low, high = answer.interval()  # type: ignore[misc]
+        found = BETWEEN.search(answer.meaning)
         assert found is not None
         least, most = number(found[1]), number(found[2])
         assert least <= exact(low) <= exact(high) <= most
         assert most - least <= WIDER * (exact(high) - exact(low))
         computed += exact(low) <= truth <= exact(high)
         printed += least <= truth <= most
-    assert f"{found[1]} to {found[2]}" in str(made)
+    assert f"{found[1]} to {found[2]}" in str(answer)
     assert printed >= computed >= 1870
 
 

@@ -92,18 +92,18 @@ def ward() -> Iterator[Custodian]:
 @pytest.fixture
 def hostile(monkeypatch: pytest.MonkeyPatch) -> Hostile:
     """Its log counts every call from the moment that rows are read on."""
-    made = Hostile()
+    hostile_values = Hostile()
 
-    def armed(own: Callable[..., Any]) -> Callable[..., Any]:
-        def drawing(*given: Any) -> Any:
-            made.log.armed = True
-            return own(*given)
+    def armed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def drawing(*arguments: Any) -> Any:
+            hostile_values.log.armed = True
+            return method(*arguments)
 
         return drawing
 
     for module in (custodian_module, session_module):
         monkeypatch.setattr(module, "measure_plan", armed(module.measure_plan))
-    return made
+    return hostile_values
 
 
 def untold(log: Log) -> bool:
@@ -225,10 +225,10 @@ def taxonomy_by_hand(h: Hostile) -> Taxonomy:
 
 
 def tampered(h: Hostile) -> Distance:
-    made = Distance.semantic(Taxonomy.of(PARENTS))
-    ancestors = made.taxonomy.ancestors  # type: ignore[attr-defined]
-    object.__setattr__(made.taxonomy, "ancestors", h.mapping({name: tuple(ups) for name, ups in ancestors.items()}))  # type: ignore[attr-defined]
-    return made
+    distance = Distance.semantic(Taxonomy.of(PARENTS))
+    ancestors = distance.taxonomy.ancestors  # type: ignore[attr-defined]
+    object.__setattr__(distance.taxonomy, "ancestors", h.mapping({name: tuple(ups) for name, ups in ancestors.items()}))  # type: ignore[attr-defined]
+    return distance
 
 
 def relabelled(h: Hostile) -> Query:
@@ -242,19 +242,23 @@ def ward_schema() -> Schema:
     return schema_from_text(SCHEMA, Path())
 
 
-@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
 def test_no_code_of_a_caller_runs_once_rows_are_read(
-    given: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
+    build_options: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
 ) -> None:
-    answer = ward.answer(**({"fresh": True} | given(hostile)))
+    answer = ward.answer(**({"fresh": True} | build_options(hostile)))
     answer.to_json()
     str(answer)
     assert untold(hostile.log), (hostile.log.armed, hostile.log.late[:3])
 
 
-@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
-def test_previews_take_the_same(given: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile) -> None:
-    asked = {name: value for name, value in given(hostile).items() if name not in ("constraints", "key", "fresh")}
+@pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
+def test_previews_take_the_same(
+    build_options: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
+) -> None:
+    asked = {
+        name: value for name, value in build_options(hostile).items() if name not in ("constraints", "key", "fresh")
+    }
     assert ward.preview(**asked).question
 
 
@@ -268,7 +272,7 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) ->
     """Also one that hides behind another `__class__`."""
     log = Log()
     prior, tree = Prior.weights(WEIGHTS), Taxonomy.of(PARENTS)
-    mine = {kind: remade(subclass(kind, log), own) for kind, own in VALUES(prior, tree).items()}
+    mine = {kind: remade(subclass(kind, log), value) for kind, value in VALUES(prior, tree).items()}
     before = ward.budget()
     doors: list[Callable[[], object]] = [
         lambda: ward.answer(ONE, 1, prior=mine[Prior]),
@@ -314,7 +318,7 @@ DISTANCES = (ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDista
 
 
 def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a table)
-    own: list[Any] = [
+    values: list[Any] = [
         prior,
         Grid(Fraction(0), Fraction(1)),
         tree,
@@ -322,15 +326,15 @@ def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a ta
         NominalDistance(),
         OrdinalDistance(ILLS),
     ]
-    own += [
+    values += [
         SemanticDistance(tree),
         ProductDistance((NominalDistance(),), (Fraction(1),)),
         Accuracy.parse("±50"),
         total(30),
         Distinct(2),
     ]
-    own += [DiscreteLaplace(1, 1), parse_sql(COUNT, ward_schema())]
-    return {type(one): one for one in own}
+    values += [DiscreteLaplace(1, 1), parse_sql(COUNT, ward_schema())]
+    return {type(one): one for one in values}
 
 
 class Liar:
@@ -350,11 +354,11 @@ def test_what_only_says_that_it_is_a_truth_is_refused(ward: Custodian) -> None:
             door(COUNT, epsilon=1, prior="normal(20, 5)", tail=Liar(bool))
 
 
-def remade(kind: type, own: Any) -> Any:
-    made = object.__new__(kind)
-    for field in fields(own):
-        object.__setattr__(made, field.name, getattr(own, field.name))
-    return made
+def remade(kind: type, original: Any) -> Any:
+    copy = object.__new__(kind)
+    for field in fields(original):
+        object.__setattr__(copy, field.name, getattr(original, field.name))
+    return copy
 
 
 def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
@@ -363,7 +367,7 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
     weights, tree = Prior.weights(h.of(WEIGHTS)), Taxonomy.of(h.of(PARENTS))
     pairs = Prior.independent([weights, Prior.uniform(h.of(0), h.of(9))], [h.of(("asthma", 3))])
     both = Distance.product(h.kinds[list]([Distance.semantic(tree), Distance.continuous()]), h.of([1, Fraction(1, 81)]))
-    made: list[tuple[Any, object]] = [
+    mechanisms: list[tuple[Any, object]] = [
         (Refinement.of(weights, h.of(1), distance=Distance.semantic(tree)), SECRET),
         (Refinement.of(weights, h.of(0.5), h.of("individual"), h.of("replace-one"), h.of("nominal")), SECRET),
         (Refinement.of(weights, h.of(Fraction(1)), distance=Distance.ordinal(h.of(list(ILLS)))), SECRET),
@@ -381,7 +385,7 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
         (SmoothOrderStatistic(h.of("median"), h.of(0), h.of(9), h.of(1)), [1, 2, 3]),
     ]
     hostile.log.armed = True
-    for mechanism, truth in made:
+    for mechanism, truth in mechanisms:
         mechanism.answer(truth)
         assert untold(hostile.log), (mechanism, hostile.log.late[:3])
 
@@ -509,9 +513,9 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: copy_taxonomy(grid),
         lambda: copy_constraint("total"),
     ]
-    for at, made in enumerate(wrong):
+    for at, build in enumerate(wrong):
         with pytest.raises(InvalidInput) as refusal:
-            made()
+            build()
         assert "\n" not in str(refusal.value), at
 
 

@@ -45,9 +45,9 @@ def test_every_answer_says_what_it_means(custodian: Custodian) -> None:
 
 def test_a_notebook_shows_the_same_and_no_markup_of_a_value(custodian: Custodian) -> None:
     answer = custodian.answer(GROUPS, epsilon=0.1)
-    shown = answer._repr_html_()
-    assert shown.count("<tr>") == 1 + len(answer.rows)
-    assert f"<p>{answer.meaning}</p>" in shown
+    page = answer._repr_html_()
+    assert page.count("<tr>") == 1 + len(answer.rows)
+    assert f"<p>{answer.meaning}</p>" in page
     marked = replace(answer, rows=tuple(dict(row, sex="<b>&") for row in answer.rows), warning="<i>")
     assert "<b>" not in marked._repr_html_()
     assert "<td>&lt;b&gt;&amp;</td>" in marked._repr_html_()
@@ -56,7 +56,7 @@ def test_a_notebook_shows_the_same_and_no_markup_of_a_value(custodian: Custodian
 
 def test_a_long_answer_is_cut_and_says_so(custodian: Custodian) -> None:
     answer: Answer = custodian.answer("SELECT age, COUNT(*) FROM registry GROUP BY age", epsilon=0.1)
-    more = len(answer.rows) - MAX_TEXT_ROWS
-    assert more > 0
-    assert f"... and {more:,} more; rows has all" in str(answer).splitlines()
+    hidden_rows = len(answer.rows) - MAX_TEXT_ROWS
+    assert hidden_rows > 0
+    assert f"... and {hidden_rows:,} more; rows has all" in str(answer).splitlines()
     assert answer._repr_html_().count("<tr>") == 1 + MAX_TEXT_ROWS

@@ -96,20 +96,20 @@ def _draws(custodian: Custodian, sql: str, count: int = DRAWS) -> Iterator[Answe
 
 def _truth(asked: Asked, row: Mapping[str, object]) -> float:
     """The exact number of a row, by arithmetic of its own."""
-    own = ROWS
+    rows = ROWS
     if "WHERE g < 9" in asked.sql:
-        own = [one for one in own if one["g"] < 9]
+        rows = [one for one in rows if one["g"] < 9]
     if "WHERE sex" in asked.sql:
-        own = [one for one in own if one["sex"] == "F"]
+        rows = [one for one in rows if one["sex"] == "F"]
     for name, key in row.items():
         if name in ("sex", "g") and key != ALL_KEYS:
-            own = [one for one in own if one[name] == key]
+            rows = [one for one in rows if one[name] == key]
         elif name.startswith("BIN") and key is not None:
             low, high = map(int, str(key).split(" to "))
-            own = [one for one in own if low <= one["g"] <= high]
+            rows = [one for one in rows if low <= one["g"] <= high]
         elif key is None:
-            own = []
-    values = [float(one["x"]) for one in own]
+            rows = []
+    values = [float(one["x"]) for one in rows]
     if asked.number == "COUNT":
         return float(len(values))
     return sum(values) if asked.number == "SUM" else fmean(values or [50.0])
@@ -135,8 +135,8 @@ def test_what_is_printed_of_rows_chosen_by_their_numbers_holds(custodian: Custod
         pairs = list(zip(drawn.intervals(0.95), truths, strict=True))
         spans.append(all(_holds(row[drawn.numbers[0]], truth) for row, truth in pairs))
         if drawn.reconciled is not None:
-            own = zip(drawn.reconciled.intervals(0.95), truths, strict=True)
-            fitted.append(all(_holds(row[drawn.numbers[0]], truth) for row, truth in own))
+            paired_intervals = zip(drawn.reconciled.intervals(0.95), truths, strict=True)
+            fitted.append(all(_holds(row[drawn.numbers[0]], truth) for row, truth in paired_intervals))
         if found := re.search(r"within ([0-9.,]+) with a probability of at least 95 %", drawn.accuracy):
             within, numbers = float(found.group(1).replace(",", "")), [row[drawn.numbers[0]] for row in drawn.rows]
             pairs_near = zip(numbers, truths, strict=True)
@@ -151,16 +151,16 @@ def test_every_place_says_that_the_intervals_hold_at_once(custodian: Custodian, 
     """Sentence, sheet, notebook, JSON, terminal and preview."""
     asked = QUESTIONS[name]
     drawn = next(one for one in _draws(custodian, asked.sql, 100) if one.rows)
-    said = ONE_ROW if asked.groups == 1 else AT_ONCE.format(asked.groups)
+    sentence = ONE_ROW if asked.groups == 1 else AT_ONCE.format(asked.groups)
     document = drawn.to_json()
     places = [drawn.meaning, str(drawn), drawn._repr_html_(), str(document["meaning"])]
     places += ["\n".join(str(one) for one in render_answer(drawn, ()) if isinstance(one, str))]
-    assert all(said in place for place in places), places
+    assert all(sentence in place for place in places), places
     assert not any(ALONE in place for place in places)
     assert document["intervals_95"] == [{n: list(s) for n, s in row.items() if s} for row in drawn.intervals(0.95)]
     for accuracy in (drawn.accuracy, custodian.preview(asked.sql, epsilon=1).accuracy):
-        own = "over all draws" if asked.groups == 1 else f"all {asked.groups} groups"
-        assert own in accuracy
+        phrase = "over all draws" if asked.groups == 1 else f"all {asked.groups} groups"
+        assert phrase in accuracy
         assert "shown" in accuracy or "show the row" in accuracy
 
 
@@ -171,10 +171,10 @@ def test_with_a_prior_both_are_said(custodian: Custodian) -> None:
     chosen = custodian.answer(f"{question} ORDER BY n DESC LIMIT 1", epsilon=1, prior="normal(20, 5)")
     assert chosen.meaning.startswith("You believed it to be")
     assert chosen.meaning.endswith(AT_ONCE.format(101) + ".")
-    own = {row["g"]: law["n"] for row, law in zip(plain.rows, plain.posteriors(), strict=True)}[chosen.rows[0]["g"]]
-    assert own is not None
+    laws = {row["g"]: law["n"] for row, law in zip(plain.rows, plain.posteriors(), strict=True)}[chosen.rows[0]["g"]]
+    assert laws is not None
     assert chosen.posterior is not None
-    assert chosen.posterior.interval(0.95) == own.interval(0.95)
+    assert chosen.posterior.interval(0.95) == laws.interval(0.95)
 
 
 def test_what_chooses_no_row_by_its_number_has_intervals_of_its_own(custodian: Custodian) -> None:
@@ -187,9 +187,9 @@ def test_what_chooses_no_row_by_its_number_has_intervals_of_its_own(custodian: C
         assert drawn.meaning == plain.meaning
         assert ALONE in drawn.meaning
     chosen = custodian.answer(f"{groups} ORDER BY n DESC LIMIT 2", epsilon=1)
-    own = {row["sex"]: span["n"] for row, span in zip(plain.rows, plain.intervals(0.95), strict=True)}
+    spans = {row["sex"]: span["n"] for row, span in zip(plain.rows, plain.intervals(0.95), strict=True)}
     for row, span in zip(chosen.rows, chosen.intervals(0.95), strict=True):
-        (low, high), (least, most) = own[row["sex"]], span["n"]  # type: ignore[misc]
+        (low, high), (least, most) = spans[row["sex"]], span["n"]  # type: ignore[misc]
         assert least < low  # type: ignore[operator]
         assert high < most  # type: ignore[operator]
 
@@ -245,9 +245,9 @@ def test_of_rows_chosen_among_private_keys_no_probability_is_stated(custodian: C
         drawn = custodian.answer(question, epsilon=1, delta=1e-6)
         assert drawn.rows
         assert drawn.interval() is None
-        for said in (drawn.accuracy, str(drawn), custodian.preview(question, epsilon=1, delta=1e-6).accuracy):
-            assert NOT_STATED in said or NOT_STATED.capitalize() in said
-            assert "95 %" not in said
+        for text in (drawn.accuracy, str(drawn), custodian.preview(question, epsilon=1, delta=1e-6).accuracy):
+            assert NOT_STATED in text or NOT_STATED.capitalize() in text
+            assert "95 %" not in text
         with pytest.raises(Unsupported, match="leave out HAVING"):
             drawn.population()
 
@@ -265,13 +265,13 @@ def test_the_interval_of_a_private_key_holds_given_that_it_is_shown(custodian: C
     drawn = build_answer(planned, shown, sql, Fraction(1), 1, {})
     spans = {numbers[0][0]: row["n"] for numbers, row in zip(shown.numbers, drawn.intervals(confidence), strict=True)}
     reach = noise.interval(confidence)[1]
-    for told, span in spans.items():
-        assert span == (told - reach if told - reach > least else 1.0, told + reach)
+    for row_key, span in spans.items():
+        assert span == (row_key - reach if row_key - reach > least else 1.0, row_key + reach)
     for units in range(1, 3 * least):
         seen = missed = 0.0
-        for told in range(least, units + 200):
-            chance = noise.probability(told - units)
+        for row_key in range(least, units + 200):
+            chance = noise.probability(row_key - units)
             seen += chance
-            low = told - reach if told - reach > least else 1.0
-            missed += 0.0 if low <= units <= told + reach else chance
+            low = row_key - reach if row_key - reach > least else 1.0
+            missed += 0.0 if low <= units <= row_key + reach else chance
         assert missed <= (1 - confidence) * seen * (1 + 1e-9)

@@ -95,12 +95,12 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "name", ["laplace", "geometric", "gaussian", "staircase", "box-staircase", "polygon-staircase"]
 )
 def test_noise_that_is_right_is_not_accused(name: str) -> None:
-    told = done("audit", name, "--epsilon", "1", "--draws", "20000", "--json").document
-    assert (told["audited"], told["violated"], told["draws"]) == (name, False, 20000)
-    assert told["sentence"].startswith("No violation ")
+    document = done("audit", name, "--epsilon", "1", "--draws", "20000", "--json").document
+    assert (document["audited"], document["violated"], document["draws"]) == (name, False, 20000)
+    assert document["sentence"].startswith("No violation ")
     if name != "gaussian":
-        assert told["lower_bound"] > 0.5  # about 0.9, and seldom as little as 0.7
-    assert (told["delta"] != "0") == (name == "gaussian")
+        assert document["lower_bound"] > 0.5  # about 0.9, and seldom as little as 0.7
+    assert (document["delta"] != "0") == (name == "gaussian")
 
 
 CHOSEN = ["exponential", "permute-and-flip", "refinement", "quantile", "quantiles", "extreme", "bracket"]
@@ -108,8 +108,8 @@ CHOSEN = ["exponential", "permute-and-flip", "refinement", "quantile", "quantile
 
 @pytest.mark.parametrize("name", [*CHOSEN, "smooth-median"])
 def test_what_is_drawn_one_by_one_is_not_accused(name: str) -> None:
-    told = done("audit", name, "--epsilon", "2", "--draws", "1000", "--json").document
-    assert told["violated"] is False
+    document = done("audit", name, "--epsilon", "2", "--draws", "1000", "--json").document
+    assert document["violated"] is False
 
 
 @pytest.mark.parametrize("name", ["individual-median", "truncated-range-count"])
@@ -118,8 +118,8 @@ def test_what_is_not_dp_is_caught(name: str) -> None:
     assert caught.code == 6
     assert caught.err.startswith("discreet: Violated: epsilon is at least ")
     assert "epsilon at least" in caught.out
-    told = discreet("audit", name, "--epsilon", "1", "--draws", "1000", "--json")
-    assert (told.code, told.err, told.document["violated"]) == (6, "", True)
+    outcome = discreet("audit", name, "--epsilon", "1", "--draws", "1000", "--json")
+    assert (outcome.code, outcome.err, outcome.document["violated"]) == (6, "", True)
 
 
 def test_every_name_is_tried_here() -> None:
@@ -131,11 +131,11 @@ def test_every_name_is_tried_here() -> None:
 
 @pytest.mark.parametrize("place", ["theirs_to_audit", "theirs_to_audit.py"])
 def test_a_callable_of_another_library_is_audited(theirs: Path, place: str) -> None:
-    told = ("--epsilon", "1", "--pair", "0", "1", "--draws", "20000")
-    caught = discreet("audit", f"{place}:laplace", *told)
+    options = ("--epsilon", "1", "--pair", "0", "1", "--draws", "20000")
+    caught = discreet("audit", f"{place}:laplace", *options)
     assert caught.code == 6
     assert "the answer is not a multiple of 2^-53" in caught.err
-    assert "No violation above 0." in done("audit", f"{place}:on_a_grid", *told).out
+    assert "No violation above 0." in done("audit", f"{place}:on_a_grid", *options).out
     assert theirs.is_dir()
 
 
@@ -153,17 +153,17 @@ def test_the_draws_of_a_callable_come_from_one_call(theirs: Path) -> None:
     counts: list[int] = []
     shown: list[str] = []
 
-    def counted(_: object, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def count_calls(_: object, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         counts.append(n)
         return np.zeros(n)
 
-    assert len(split_into_parts(counted, shown.append)(0, 1010)) == 1010  # type: ignore[arg-type]
+    assert len(split_into_parts(count_calls, shown.append)(0, 1010)) == 1010  # type: ignore[arg-type]
     assert sum(counts) == 1010
     assert len(counts) == len(shown) == 20
     source = "calls = []\ndef once(D, n):\n    calls.append(n)\n    assert len(calls) <= 2\n    return [0] * n\n"
     (theirs / "theirs_called_once.py").write_text(source)
-    told = discreet("audit", "theirs_called_once.py:once", "--epsilon", "1", "--pair", "0", "1", "--draws", "5000")
-    assert told.code == 0
+    outcome = discreet("audit", "theirs_called_once.py:once", "--epsilon", "1", "--pair", "0", "1", "--draws", "5000")
+    assert outcome.code == 0
 
 
 def test_a_file_may_have_dataclasses(theirs: Path) -> None:
@@ -172,15 +172,15 @@ def test_a_file_may_have_dataclasses(theirs: Path) -> None:
     text += "@dataclass\nclass Coin:\n    heads: bool\n\n\n"
     text += "def tossed(data, n):\n    return [Coin(random.random() < 0.5).heads for _ in range(n)]\n"
     (theirs / "numpy.py").write_text(text)  # and a file named like a library stays beside it
-    told = discreet("audit", "numpy.py:tossed", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000")
-    assert told.code == 0, told.err
+    outcome = discreet("audit", "numpy.py:tossed", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000")
+    assert outcome.code == 0, outcome.err
 
 
 def test_a_pair_of_one_is_refused() -> None:
     """What comes after it is an option, and no neighbour."""
-    told = discreet("audit", "theirs.py:f", "--pair", "[0]", "--epsilon", "1")
-    assert told.code == 2
-    assert told.err.startswith(
+    outcome = discreet("audit", "theirs.py:f", "--pair", "[0]", "--epsilon", "1")
+    assert outcome.code == 2
+    assert outcome.err.startswith(
         "discreet: --pair takes two neighbours, such as --pair '[0]' '[0, 1]'; after [0] comes --eps"
     )
 
@@ -191,20 +191,20 @@ def test_a_pair_of_one_is_refused() -> None:
 def test_a_question_is_audited_without_its_data(registry: Path) -> None:
     """Nothing is opened, made or charged: the data are not there, and the folder is as it was."""
     before, names = files(registry.parent), sorted(registry.parent.rglob("*"))
-    told = done("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--json").document
-    assert told["violated"] is False
-    assert told["lower_bound"] > 0.8
+    document = done("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--json").document
+    assert document["violated"] is False
+    assert document["lower_bound"] > 0.8
     assert (files(registry.parent), sorted(registry.parent.rglob("*"))) == (before, names)
 
 
 def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the path that draws an answer is a fault in what is audited."""
 
-    def halved(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+    def halve_noise(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
         noise = one.noise.sample_units(len(inputs), measure.SYSTEM) // 2
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(measure, "_sample_measurement", halved)
+    monkeypatch.setattr(measure, "_sample_measurement", halve_noise)
     caught = discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
 
@@ -212,11 +212,11 @@ def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatc
 def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise so wide that no single count tells anything: the difference of two counts is exact."""
 
-    def reused(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+    def reuse_draws(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
         noise = np.repeat(one.noise.sample_units(len(inputs) // GROUPS, measure.SYSTEM), GROUPS, axis=0)
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(measure, "_sample_measurement", reused)
+    monkeypatch.setattr(measure, "_sample_measurement", reuse_draws)
     asked = ("audit", registry, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
     caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
@@ -233,7 +233,7 @@ def test_a_picture_is_drawn(registry: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(
-    ("question", "more"),
+    ("question", "options"),
     [
         ("SELECT SUM(age), COUNT(*) FROM t GROUP BY sex", {}),
         ("SELECT AVG(score) FROM t", {}),
@@ -245,10 +245,10 @@ def test_a_picture_is_drawn(registry: Path, tmp_path: Path) -> None:
     ],
 )
 def test_every_form_of_question_is_drawn_as_it_is_answered(
-    relation: str, question: str, more: dict[str, float]
+    relation: str, question: str, options: dict[str, float]
 ) -> None:
     """A row for each answer, with as many numbers on every table; none is accused."""
-    asked = AuditedQuestion.of(made_schema(relation, 1, units=6), question, 1, pairs=8, **more)  # type: ignore[arg-type]
+    asked = AuditedQuestion.of(made_schema(relation, 1, units=6), question, 1, pairs=8, **options)  # type: ignore[arg-type]
     mechanism = asked.build_mechanism()
     drawn = [np.asarray(mechanism(rows, 20)) for pair in asked.pairs for rows in pair]
     assert {each.shape for each in drawn} == {(20, drawn[0].shape[1])}
@@ -284,10 +284,10 @@ def test_keys_that_are_not_shown_have_a_number_too() -> None:
 def test_pairs_that_give_the_same_inputs_are_left_out() -> None:
     """Their answers have one law; of an answer that is public there is one pair all the same."""
     declared = made_schema("replace-one", 1, units=6)
-    counted = AuditedQuestion.of(declared, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
-    assert 0 < len(counted.pairs) < 32
-    assert len({repr(_collect_inputs(counted.plan, pair)) for pair in counted.pairs}) == len(counted.pairs)
-    assert all(_collect_inputs(counted.plan, pair) for pair in counted.pairs)
+    count_calls = AuditedQuestion.of(declared, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
+    assert 0 < len(count_calls.pairs) < 32
+    assert len({repr(_collect_inputs(count_calls.plan, pair)) for pair in count_calls.pairs}) == len(count_calls.pairs)
+    assert all(_collect_inputs(count_calls.plan, pair) for pair in count_calls.pairs)
     public = AuditedQuestion.of(declared, "SELECT COUNT(DISTINCT pid) FROM t", 1)
     assert len(public.pairs) == 1
 
@@ -300,8 +300,8 @@ HARD = "SELECT COUNT(*) FROM t WHERE room = 777 AND age = 37 AND ill AND town = 
 )
 def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms: Path, question: str) -> None:
     """Else its answer would not be moved, and nothing would be audited."""
-    told = done("audit", rooms, question, "--epsilon", "1", "--draws", "4000", "--json").document
-    assert 0.5 < told["lower_bound"] < 1
+    document = done("audit", rooms, question, "--epsilon", "1", "--draws", "4000", "--json").document
+    assert 0.5 < document["lower_bound"] < 1
 
 
 def test_an_answer_that_nothing_moves_is_not_audited(rooms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +321,7 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["laplace"], "which epsilon is claimed"),
         (["laplace", "--epsilon", "x"], "epsilon"),
@@ -351,10 +351,10 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
         ),
     ],
 )
-def test_bad_input_is_told_in_one_sentence(theirs: Path, registry: Path, words: list[str], said: str) -> None:
+def test_bad_input_is_told_in_one_sentence(theirs: Path, registry: Path, words: list[str], message: str) -> None:
     refused = discreet("audit", *words)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("discreet: ")
     assert refused.err.count("\n") == 1
-    assert said in refused.err
+    assert message in refused.err
     assert registry.parent == theirs

@@ -73,7 +73,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["laplace", "--epsilon", "1", "--draws", "100000000000"], f"{LARGE}100000000000"),
         (["laplace", "--epsilon", "1", "--draws", "100000001"], f"{LARGE}100000001"),
@@ -106,10 +106,10 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
         (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MAX_NUMBERS} numbers; ask for fewer groups"),
     ],
 )
-def test_what_is_wrong_is_told(folder: Path, words: list[str], said: str) -> None:
+def test_what_is_wrong_is_told(folder: Path, words: list[str], message: str) -> None:
     refused = discreet("audit", *words)
     assert (refused.code, refused.out) == (2, ""), refused
-    assert said in refused.err
+    assert message in refused.err
     assert refused.err.count("\n") == 1
     assert folder.is_dir()
 
@@ -131,7 +131,7 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "message"),
     [
         ([([1],)], "pair 1 has 1"),
         ([(0, 1), (0, 1, 2)], "pair 2 has 3"),
@@ -141,8 +141,8 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "at least one pair"),
     ],
 )
-def test_pairs_are_checked(pairs: Any, said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_pairs_are_checked(pairs: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         audit_worst(lambda data, n: [data] * n, pairs, 1, draws=1000)
 
 
@@ -165,13 +165,13 @@ def test_an_answer_that_is_public_is_not_audited(folder: Path) -> None:
     ],
 )
 def test_the_inputs_of_a_mechanism_are_told(name: str, one: str, two: str) -> None:
-    told = done("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
-    assert (told["planned"], told["pair"]) == (None, {"D": one, "D2": two})
+    document = done("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
+    assert (document["planned"], document["pair"]) == (None, {"D": one, "D2": two})
 
 
 def test_both_inputs_are_drawn_from() -> None:
-    told = done("audit", "extreme", "--epsilon", "3", "--draws", "2000", "--json").document
-    assert 0.3 < told["lower_bound"] < 3
+    document = done("audit", "extreme", "--epsilon", "3", "--draws", "2000", "--json").document
+    assert 0.3 < document["lower_bound"] < 3
 
 
 def test_the_pair_of_a_callable_is_told(folder: Path) -> None:
@@ -183,13 +183,13 @@ def test_the_pair_of_a_callable_is_told(folder: Path) -> None:
 
 
 def test_the_tables_of_a_question_are_told(folder: Path) -> None:
-    told = done(
+    document = done(
         "audit", folder / "registry.yaml", COUNT, "--epsilon", "1", "--draws", "4000", "--neighbours", "8", "--json"
     ).document
-    assert told["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
+    assert document["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
     counted = []
     for side in ("D", "D2"):
-        found = re.match(r"24 rows, 1 of them not in the other: age (\d+|missing)", told["pair"][side])
+        found = re.match(r"24 rows, 1 of them not in the other: age (\d+|missing)", document["pair"][side])
         assert found
         counted.append(found[1] != "missing" and int(found[1]) >= 40)
     assert sorted(counted) == [False, True]
@@ -203,8 +203,8 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
 
     words = (("a", "b"), ("c", "d"), ("e", "f"))
     target = Target("it", lambda data, n: [data] * n, ((0, 0), (0, 1), (1, 1)), Fraction(1), pair_descriptions=words)
-    found, told = target.audit(1000, Fraction(99, 100), lambda _: None)
-    assert (found.violated, told) == (True, ("c", "d"))
+    found, described = target.audit(1000, Fraction(99, 100), lambda _: None)
+    assert (found.violated, described) == (True, ("c", "d"))
 
 
 def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
@@ -277,8 +277,8 @@ def test_a_caption_says_what_is_shaded() -> None:
     over = _audited(lambda generator, n: generator.geometric(0.9, size=n))
     assert build_audit_picture(over)["description"] == f"{over.sentence()} Shaded is that event."
     right = _audited(lambda generator, n: generator.geometric(0.4, size=n), epsilon=50)
-    said = f"{right.sentence()} Shaded is the event: {right.event.words}."
-    assert build_audit_picture(right)["description"] == said
+    sentence = f"{right.sentence()} Shaded is the event: {right.event.words}."
+    assert build_audit_picture(right)["description"] == sentence
     names = audit_mechanism(lambda data, n: [data] * n, "a", "b", 1, draws=1000)
     assert build_audit_picture(names)["description"] == names.sentence()
 
@@ -313,6 +313,6 @@ def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
 def test_a_result_is_told_even_if_its_picture_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.charts.check_writable", lambda *_: None)
     (folder / "taken.svg").mkdir()
-    told = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
-    assert told.code == 5
-    assert "No violation " in told.out
+    outcome = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
+    assert outcome.code == 5
+    assert "No violation " in outcome.out

@@ -69,21 +69,23 @@ def new(tmp_path: Path) -> Path:
 def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
     """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
     before, spent = files(folder), head(folder)
-    plain, told = discreet(*words), discreet(*words, "--json")
-    assert (plain.code, told.code) == (code, code), plain.err
-    assert is_one_sentence(plain.err), plain.err
-    assert says in plain.err
-    assert plain.out == ""
-    assert told.document["error"]["message"] == plain.err.removeprefix("discreet: ").removesuffix("\n")
+    text_outcome, document_outcome = discreet(*words), discreet(*words, "--json")
+    assert (text_outcome.code, document_outcome.code) == (code, code), text_outcome.err
+    assert is_one_sentence(text_outcome.err), text_outcome.err
+    assert says in text_outcome.err
+    assert text_outcome.out == ""
+    assert document_outcome.document["error"]["message"] == text_outcome.err.removeprefix("discreet: ").removesuffix(
+        "\n"
+    )
     assert (files(folder), head(folder)) == (before, spent)
 
 
-def is_one_sentence(said: str) -> bool:
+def is_one_sentence(message: str) -> bool:
     return (
-        said.startswith("discreet: ")
-        and said.endswith("\n")
-        and said.count("\n") == 1
-        and not re.search(r"(?<!\.)\. ", said)
+        message.startswith("discreet: ")
+        and message.endswith("\n")
+        and message.count("\n") == 1
+        and not re.search(r"(?<!\.)\. ", message)
     )
 
 
@@ -93,7 +95,7 @@ def head(folder: Path) -> object:
     held = tuple(sorted((one.name, one.read_bytes()) for one in file.parent.glob("ledger.db*") if one.is_file()))
     if held not in HEADS:  # a ledger of the same bytes has the same entries
         verified = discreet("ledger", "verify", file, "--json")
-        HEADS[held] = {name: told for name, told in verified.document.items() if name != "at"}
+        HEADS[held] = {name: value for name, value in verified.document.items() if name != "at"}
     return HEADS[held]
 
 
@@ -132,8 +134,8 @@ def changed(file: Path, old: str, new: str) -> None:
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
 def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str], says: str) -> None:
-    told = discreet(*words)
-    assert (told.code, told.out, told.err) == (2, "", f"discreet: {says}\n")
+    outcome = discreet(*words)
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"discreet: {says}\n")
 
 
 @pytest.mark.parametrize(
@@ -166,9 +168,9 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
     """Each kind there is, and those to come."""
     context = dict.fromkeys(("gt", "ge", "lt", "le", "min_length", "max_length", "expected"), 7)
     kinds = [*get_args(ErrorType), "of tomorrow"]
-    told = {kind: _describe_fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
-    assert all(said.startswith(("it ", "there is nothing")) for said in told.values())
-    assert FAULT_MESSAGES.keys() <= {*told, *(kind.partition("_")[0] for kind in told)}
+    sentences = {kind: _describe_fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
+    assert all(sentence.startswith(("it ", "there is nothing")) for sentence in sentences.values())
+    assert FAULT_MESSAGES.keys() <= {*sentences, *(kind.partition("_")[0] for kind in sentences)}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("options", "says"),
     [
         (["--model", "fancy"], "its models are dp"),
         (["--delta", "1e-9"], "leave out delta"),
@@ -228,11 +230,11 @@ def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> Non
         (["--analyst", ""], "analyst"),
         (["--key", "k" * 1000], "key"),
     ],
-    ids=lambda given: " ".join(given)[:30] if isinstance(given, list) else "",
+    ids=lambda words: " ".join(words)[:30] if isinstance(words, list) else "",
 )
-def test_options_that_do_not_fit(schema: Path, more: list[str], says: str) -> None:
+def test_options_that_do_not_fit(schema: Path, options: list[str], says: str) -> None:
     question = "SELECT MEDIAN(age) FROM registry"
-    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *more), 2, says)
+    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *options), 2, says)
 
 
 MEDIAN = "SELECT MEDIAN(age) FROM registry"
@@ -305,7 +307,7 @@ def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "more", "code", "says"),
+    ("question", "options", "code", "says"),
     [
         (MEDIAN, ["--accuracy", "±5 at 95%"], 4, "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV"),
         ("SELECT MODE(sex) FROM registry", ["--accuracy", "±5"], 4, "an accuracy can be asked of COUNT"),
@@ -323,9 +325,9 @@ def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
         (MEAN, ["--epsilon", "0.1", "--rows", "1.5"], 2, "--rows is a whole number"),
     ],
 )
-def test_how_to_answer_that_does_not_fit(schema: Path, question: str, more: list[str], code: int, says: str) -> None:
-    refused(schema.parent, ("ask", schema, question, *more), code, says)
-    refused(schema.parent, ("preview", schema, question, *more), code, says)
+def test_how_to_answer_that_does_not_fit(schema: Path, question: str, options: list[str], code: int, says: str) -> None:
+    refused(schema.parent, ("ask", schema, question, *options), code, says)
+    refused(schema.parent, ("preview", schema, question, *options), code, says)
 
 
 @pytest.mark.parametrize(
@@ -409,16 +411,16 @@ def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) 
 @pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
 def test_a_schema_that_does_not_hold(schema: Path, command: str, old: str, new: str, says: str) -> None:
     changed(schema, old, new)
-    more = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
-    refused(schema.parent, (command, schema, *more), 2, says)
+    options = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
+    refused(schema.parent, (command, schema, *options), 2, says)
 
 
-@pytest.mark.parametrize("made", ["nothing", "folder", "bytes"])
-def test_a_schema_file_that_cannot_be_read(schema: Path, made: str) -> None:
+@pytest.mark.parametrize("way", ["nothing", "folder", "bytes"])
+def test_a_schema_file_that_cannot_be_read(schema: Path, way: str) -> None:
     schema.unlink()
-    if made == "folder":
+    if way == "folder":
         schema.mkdir()
-    elif made == "bytes":
+    elif way == "bytes":
         schema.write_bytes(bytes(range(128, 256)))
     refused(schema.parent, ("ask", schema, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
 
@@ -457,8 +459,8 @@ def age_in_words(row: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("command", ["check", "ask"])
 def test_data_that_cannot_be_registered(new: Path, command: str, spoil: Callable[[Path], object], says: str) -> None:
     spoil(new.with_name("registry.csv"))
-    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
-    refused(new.parent, (command, new, *more), 2, says)
+    options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    refused(new.parent, (command, new, *options), 2, says)
 
 
 def test_a_ledger_that_stays_locked(schema: Path) -> None:
@@ -491,9 +493,9 @@ def test_a_ledger_that_is_damaged(schema: Path, command: str) -> None:
 def test_the_ledger_of_another_data_set(schema: Path, others: Path, tmp_path: Path, command: str) -> None:
     other = shutil.copytree(others, tmp_path / "other") / "registry.yaml"
     theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
-    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
     before = head(other.parent)
-    refused(schema.parent, (command, schema, *more, "--ledger", theirs), 2, "another ledger")
+    refused(schema.parent, (command, schema, *options, "--ledger", theirs), 2, "another ledger")
     assert head(other.parent) == before
 
 
@@ -542,15 +544,15 @@ def test_no_command_shows_a_cell(new: Path) -> None:
         return marked | {"person_id": f"{TOKEN}{number}"}
 
     rewritten(new.with_name("registry.csv"), planted)
-    said = [done(*words) for words in good_commands(new)]
-    said += [discreet(*words) for words in bad_commands(new)]
+    outcomes = [done(*words) for words in good_commands(new)]
+    outcomes += [discreet(*words) for words in bad_commands(new)]
     changed(new, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
-    said += [discreet("check", new, "--refresh"), discreet("ask", new, COUNT, "--epsilon", "0.1")]
+    outcomes += [discreet("check", new, "--refresh"), discreet("ask", new, COUNT, "--epsilon", "0.1")]
     rewritten(new.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
-    said += [discreet("check", new, "--refresh"), discreet("init", new.with_name("registry.csv"))]
+    outcomes += [discreet("check", new, "--refresh"), discreet("init", new.with_name("registry.csv"))]
     assert shows_the_token(Outcome(0, new.with_name("registry.csv").read_text(), ""))
-    assert [outcome for outcome in said if shows_the_token(outcome)] == []
-    assert {outcome.code for outcome in said} >= {0, 2, 3, 5}
+    assert [outcome for outcome in outcomes if shows_the_token(outcome)] == []
+    assert {outcome.code for outcome in outcomes} >= {0, 2, 3, 5}
 
 
 def shows_the_token(outcome: Outcome) -> bool:

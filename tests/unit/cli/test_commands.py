@@ -63,9 +63,9 @@ def process(*words: object, **settings: str) -> subprocess.CompletedProcess[str]
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=lambda words: " ".join(words) or "discreet")
 def test_help_is_quick(words: list[str]) -> None:
     """No library that takes long to load is loaded to show help."""
-    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
-    said += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    script = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
+    script += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith(f"Usage: discreet{''.join(' ' + word for word in words)}")
     assert "typer" in shown.stderr.split()
     assert HEAVY & set(shown.stderr.split()) == set()
@@ -87,11 +87,11 @@ def test_the_version_is_that_of_the_package() -> None:
     [["nothing"], ["ask"], ["ask", "a", "b"], ["budget", "--limit"], ["history", "x", "--limit", "0"], ["ledger"]],
 )
 def test_words_that_are_not_understood_are_told_in_one_sentence(words: list[str]) -> None:
-    refused = discreet(*words)
-    assert (refused.code, refused.out) == (2, "")
-    assert re.fullmatch(r"discreet: [^\n]+; see --help\n", refused.err)
-    told = discreet(*words, "--json")
-    assert told.document["error"]["exit"] == 2
+    outcome = discreet(*words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert re.fullmatch(r"discreet: [^\n]+; see --help\n", outcome.err)
+    document_outcome = discreet(*words, "--json")
+    assert document_outcome.document["error"]["exit"] == 2
 
 
 # --- init
@@ -100,9 +100,9 @@ def test_words_that_are_not_understood_are_told_in_one_sentence(words: list[str]
 def test_init_drafts_what_the_custodian_must_decide(unregistered: Path, tmp_path: Path) -> None:
     """The draft is refused until all is decided, and it names the data wherever it is written."""
     data, draft = unregistered.with_name("registry.csv"), tmp_path / "draft.yaml"
-    said = done("init", data, "--output", draft).out
-    assert "Replace every DECIDE" in said
-    assert "leak" in said
+    output = done("init", data, "--output", draft).out
+    assert "Replace every DECIDE" in output
+    assert "leak" in output
     assert str(data) in draft.read_text()
     refused = discreet("check", draft)
     assert refused.code == 2
@@ -141,28 +141,28 @@ def test_check_registers_once(unregistered: Path) -> None:
     second = done("check", unregistered).out
     assert "registered already, as snapshot 1" in second
     assert first.splitlines()[1:] == second.splitlines()[1:]
-    told = done("check", unregistered, "--refresh", "--name", "june", "--json").document
-    assert told["snapshot"] == "june"
-    assert told["report"]["rows_read"] == PATIENTS
-    assert set(told["report"]["columns"]["age"]) == {"missing", "unreadable", "clipped"}
+    document = done("check", unregistered, "--refresh", "--name", "june", "--json").document
+    assert document["snapshot"] == "june"
+    assert document["report"]["rows_read"] == PATIENTS
+    assert set(document["report"]["columns"]["age"]) == {"missing", "unreadable", "clipped"}
 
 
 def test_another_source_is_sought_from_where_one_is(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(schema.parent.parent)
-    told = done("check", "own/registry.yaml", "--refresh", "--source", "own/registry.csv", "--json").document
-    assert told["snapshot"] == "2"
+    document = done("check", "own/registry.yaml", "--refresh", "--source", "own/registry.csv", "--json").document
+    assert document["snapshot"] == "2"
 
 
 def test_a_wrong_number_of_units_is_pointed_out(unregistered: Path) -> None:
     text = unregistered.read_text()
     unregistered.write_text(text.replace(f"units: {PATIENTS}", "units: 2500"))
-    said = done("check", unregistered).out
-    assert "Warning: 2,000 units were found and 2,500 are declared." in " ".join(said.split())
+    output = done("check", unregistered).out
+    assert "Warning: 2,000 units were found and 2,500 are declared." in " ".join(output.split())
 
 
-@pytest.mark.parametrize("more", [["--name", "june"], ["--source", "other.csv"], ["--disjoint"]])
-def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema: Path, more: list[str]) -> None:
-    refused = discreet("check", schema, *more)
+@pytest.mark.parametrize("options", [["--name", "june"], ["--source", "other.csv"], ["--disjoint"]])
+def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema: Path, options: list[str]) -> None:
+    refused = discreet("check", schema, *options)
     assert refused.code == 2
     assert "--refresh" in refused.err
 
@@ -181,26 +181,26 @@ def test_a_refreshed_data_set_goes_on_answering(schema: Path) -> None:
 
 
 def test_a_value_comes_with_its_interval_promise_and_cost(schema: Path) -> None:
-    said = done("ask", schema, COUNT, "--epsilon", "0.5").out
-    lines = said.splitlines()
+    output = done("ask", schema, COUNT, "--epsilon", "0.5").out
+    lines = output.splitlines()
     assert re.fullmatch(r"1,[0-9]{3}", lines[0])
     assert re.fullmatch(r"95 % interval: 1,[0-9]{3}(\.[0-9]+)? to 1,[0-9]{3}(\.[0-9]+)?", lines[1])
-    flat = " ".join(said.split())
+    flat = " ".join(output.split())
     assert "Differential privacy with epsilon 0.5 when one unit (person_id) is replaced by any other." in flat
     assert "cost epsilon 0.5, as entry" in flat
     assert "left 2.5 of 3 for the data set, 0.5 of 1 for analyst" in flat
-    assert "\x1b" not in said
+    assert "\x1b" not in output
 
 
 def test_groups_are_a_table_with_bars(schema: Path) -> None:
-    said = done("ask", schema, GROUPS, "--epsilon", "1").out
-    assert re.search(r"hospital +COUNT\(\*\) +95 % interval", said)
-    assert re.search(r"Alder +[0-9]+ +[0-9,]+ to [0-9,]+( +[0-9,]+)? +━+", said)
-    told = done("ask", schema, GROUPS, "--epsilon", "1", "--json").document
-    assert told["stored"]
-    assert told["columns"] == ["hospital", "COUNT(*)"]
-    for row in told["rows"]:
-        assert re.search(rf"{row['hospital'] or 'missing'} +{row['COUNT(*)']:,} ", said)
+    output = done("ask", schema, GROUPS, "--epsilon", "1").out
+    assert re.search(r"hospital +COUNT\(\*\) +95 % interval", output)
+    assert re.search(r"Alder +[0-9]+ +[0-9,]+ to [0-9,]+( +[0-9,]+)? +━+", output)
+    document = done("ask", schema, GROUPS, "--epsilon", "1", "--json").document
+    assert document["stored"]
+    assert document["columns"] == ["hospital", "COUNT(*)"]
+    for row in document["rows"]:
+        assert re.search(rf"{row['hospital'] or 'missing'} +{row['COUNT(*)']:,} ", output)
 
 
 def test_the_same_question_again_is_free(schema: Path) -> None:
@@ -221,15 +221,15 @@ def test_epsilon_is_a_ceiling(schema: Path) -> None:
     """A stored answer of another analyst is degraded to the offer, or taken at its price with --reuse any."""
     done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
     offer = ("--epsilon", "0.1", "--analyst", "bob")
-    told = done("preview", schema, COUNT, *offer, "--json").document
-    assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("degraded", None, "1/10")
-    said = " ".join(done("preview", schema, COUNT, *offer).out.split())
-    assert "another analyst's answer is stored, and is told with noise added" in said
+    document = done("preview", schema, COUNT, *offer, "--json").document
+    assert (document["reuse"], document["stored_epsilon"], document["cost"]["epsilon"]) == ("degraded", None, "1/10")
+    output = " ".join(done("preview", schema, COUNT, *offer).out.split())
+    assert "another analyst's answer is stored, and is told with noise added" in output
     assert done("ask", schema, COUNT, *offer, "--json").document["cost"]["epsilon"] == "1/10"
     assert "0.1, a stored answer with noise added" in done("history", schema, "--analyst", "bob").out
     other = ("--epsilon", "0.1", "--analyst", "cat", "--reuse", "any")
-    told = done("preview", schema, COUNT, *other, "--json").document
-    assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("shared", None, "1/4")
+    document = done("preview", schema, COUNT, *other, "--json").document
+    assert (document["reuse"], document["stored_epsilon"], document["cost"]["epsilon"]) == ("shared", None, "1/4")
     assert done("ask", schema, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
     assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
     refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--reuse", "all")
@@ -250,14 +250,14 @@ def test_a_question_may_come_from_standard_input(schema: Path) -> None:
 
 
 def test_what_the_schema_says_costs_nothing(schema: Path) -> None:
-    said = done("ask", schema, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
-    assert said.startswith("2,000\n")
-    assert "nothing: the schema makes it public" in said
+    output = done("ask", schema, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
+    assert output.startswith("2,000\n")
+    assert "nothing: the schema makes it public" in output
 
 
 def test_two_numbers_stand_side_by_side(schema: Path) -> None:
-    said = done("ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1").out
-    assert re.search(r"mean +95 % interval +COUNT\(\*\) +95 % interval", said)
+    output = done("ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1").out
+    assert re.search(r"mean +95 % interval +COUNT\(\*\) +95 % interval", output)
 
 
 def test_the_first_question_registers(unregistered: Path) -> None:
@@ -276,28 +276,30 @@ def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
 def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
     """Raw value, interval, posterior and a plain sentence; in JSON the same numbers."""
     words = ("ask", schema, COUNT, "--epsilon", "0.2", "--prior", "normal(1560, 30)")
-    said, told = done(*words).out.splitlines(), done(*words, "--json").document
-    raw, known = told["value"], told["posteriors"][0]["COUNT(*)"]
-    assert said[0] == f"{raw:,}"
-    assert re.fullmatch(r"95 % interval: 1,[0-9]{3} to 1,[0-9]{3}", said[1])
-    assert re.fullmatch(r"posterior: mean [0-9,.]+, median [0-9,.]+, 95 % [0-9,.]+ to [0-9,.]+", said[2])
-    assert said[3].startswith("You believed it to be about 1,560, between 1,501 and 1,619 with a probability of 95 %; ")
-    assert f"the private answer is {raw:,}; together that makes about {known['mean']:,.0f}, between " in said[3]
-    assert said[3] == told["meaning"]
+    lines, document = done(*words).out.splitlines(), done(*words, "--json").document
+    raw, known = document["value"], document["posteriors"][0]["COUNT(*)"]
+    assert lines[0] == f"{raw:,}"
+    assert re.fullmatch(r"95 % interval: 1,[0-9]{3} to 1,[0-9]{3}", lines[1])
+    assert re.fullmatch(r"posterior: mean [0-9,.]+, median [0-9,.]+, 95 % [0-9,.]+ to [0-9,.]+", lines[2])
+    assert lines[3].startswith(
+        "You believed it to be about 1,560, between 1,501 and 1,619 with a probability of 95 %; "
+    )
+    assert f"the private answer is {raw:,}; together that makes about {known['mean']:,.0f}, between " in lines[3]
+    assert lines[3] == document["meaning"]
     low, high = known["interval_95"]
     assert low < known["mean"] < high
-    assert (told["headline"], told["shaped_by_prior"], told["warning"]) == (raw, False, None)
+    assert (document["headline"], document["shaped_by_prior"], document["warning"]) == (raw, False, None)
 
 
 def test_a_prior_far_off_is_warned_of(schema: Path) -> None:
     """So far off that no noise hides it; what was drawn stays what is told first."""
     words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(100, 5)")
-    said, told = done(*words).out, done(*words, "--json").document
-    assert "Warning: the raw answer lies in the 1 % tails of what your prior predicts" in said
-    assert said.startswith(f"{told['value']:,}\n")
-    assert told["warning"].startswith("the raw answer lies in the 1 % tails")
-    low, high = told["posteriors"][0]["COUNT(*)"]["interval_95"]
-    assert low - 20 < told["value"] < high + 20
+    output, document = done(*words).out, done(*words, "--json").document
+    assert "Warning: the raw answer lies in the 1 % tails of what your prior predicts" in output
+    assert output.startswith(f"{document['value']:,}\n")
+    assert document["warning"].startswith("the raw answer lies in the 1 % tails")
+    low, high = document["posteriors"][0]["COUNT(*)"]["interval_95"]
+    assert low - 20 < document["value"] < high + 20
 
 
 PRIOR = '{"60": 1, "89": 1}'
@@ -306,24 +308,24 @@ PRIOR = '{"60": 1, "89": 1}'
 def test_a_refinement_is_told_by_its_posterior_mean(schema: Path) -> None:
     """The draw is raw, and shaped by the prior: two ages that are far apart, so that the draw says much."""
     words = ("ask", schema, "SELECT MAX(age) FROM registry", "--epsilon", "0.75", "--prior", PRIOR)
-    said, told = done(*words).out.splitlines(), done(*words, "--json").document
-    mean = told["posteriors"][0]["MAX(age)"]["mean"]
-    assert (told["headline"], told["shaped_by_prior"]) == (mean, True)
-    assert float(said[0]) == pytest.approx(mean, abs=1e-3)
-    assert said[1] == f"raw: {told['value']}, a draw shaped by your prior"
-    assert said[2].startswith("posterior: mean ")
-    assert f"the draw, shaped by your prior, is {told['value']}; together that makes about " in said[3]
+    lines, document = done(*words).out.splitlines(), done(*words, "--json").document
+    mean = document["posteriors"][0]["MAX(age)"]["mean"]
+    assert (document["headline"], document["shaped_by_prior"]) == (mean, True)
+    assert float(lines[0]) == pytest.approx(mean, abs=1e-3)
+    assert lines[1] == f"raw: {document['value']}, a draw shaped by your prior"
+    assert lines[2].startswith("posterior: mean ")
+    assert f"the draw, shaped by your prior, is {document['value']}; together that makes about " in lines[3]
 
 
 def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
     """Its law depends on all rows, so there is no posterior; that it was shaped is told."""
     words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
-    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    lines, document = done(*words).out.splitlines(), done(*words, "--json").document
     used = "A tenth of the prior's weight is given to a heavy tail."
-    assert said[:5] == [str(told["value"]), "a draw shaped by your prior", told["meaning"], used, ""]
-    assert (told["prior_tail"], told["prior_use"]) == (True, used)
-    assert told["meaning"].startswith("Fewer than ")
-    assert told["posteriors"] == [{"MEDIAN(age)": None}]
+    assert lines[:5] == [str(document["value"]), "a draw shaped by your prior", document["meaning"], used, ""]
+    assert (document["prior_tail"], document["prior_use"]) == (True, used)
+    assert document["meaning"].startswith("Fewer than ")
+    assert document["posteriors"] == [{"MEDIAN(age)": None}]
 
 
 def test_a_tail_can_be_asked_for_and_declined(schema: Path) -> None:
@@ -335,23 +337,23 @@ def test_a_tail_can_be_asked_for_and_declined(schema: Path) -> None:
 
 
 def test_a_distance_makes_a_count_a_refinement(schema: Path) -> None:
-    more = ("--epsilon", "0.5", "--prior", "normal(1560, 60)", "--distance", "continuous")
-    told = done("ask", schema, COUNT, *more, "--json").document
-    assert told["shaped_by_prior"]
-    assert told["mechanism"].startswith("refinement of your prior")
-    assert told["headline"] == told["posteriors"][0]["COUNT(*)"]["mean"]
+    options = ("--epsilon", "0.5", "--prior", "normal(1560, 60)", "--distance", "continuous")
+    document = done("ask", schema, COUNT, *options, "--json").document
+    assert document["shaped_by_prior"]
+    assert document["mechanism"].startswith("refinement of your prior")
+    assert document["headline"] == document["posteriors"][0]["COUNT(*)"]["mean"]
 
 
 def test_a_date_is_told_as_one(schema: Path) -> None:
     """Also where it is the mean of a posterior."""
     schema.write_text(schema.read_text().replace("individual_queries: no", "individual_queries: yes"))
     words = ("SELECT admitted FROM registry FOR UNIT 'p17'", "--epsilon", "0.5", "--prior", "normal(2020-01-01, 300)")
-    said = done("ask", schema, *words).out.splitlines()
+    lines = done("ask", schema, *words).out.splitlines()
     day = "20[12][0-9]-[01][0-9]-[0-3][0-9]"
-    assert re.fullmatch(day, said[0])
-    assert re.fullmatch(f"raw: {day}, a draw shaped by your prior", said[1])
-    assert re.fullmatch(f"posterior: mean {day}, median {day}, 95 % {day} to {day}", said[2])
-    assert said[3].startswith("You believed it to be about 2020-01-01, between 2018-")
+    assert re.fullmatch(day, lines[0])
+    assert re.fullmatch(f"raw: {day}, a draw shaped by your prior", lines[1])
+    assert re.fullmatch(f"posterior: mean {day}, median {day}, 95 % {day} to {day}", lines[2])
+    assert lines[3].startswith("You believed it to be about 2020-01-01, between 2018-")
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "html"])
@@ -360,8 +362,8 @@ def test_a_picture_is_drawn(schema: Path, suffix: str) -> None:
     words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(1560, 30)")
     value = done(*words, "--json").document["value"]
     out = schema.parent / f"out.{suffix}"
-    said = done(*words, "--plot", out).out
-    assert re.search(rf"picture +{re.escape(str(out))}", said)
+    output = done(*words, "--plot", out).out
+    assert re.search(rf"picture +{re.escape(str(out))}", output)
     drawn = out.read_bytes()
     assert {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix] in drawn[:20]
     assert suffix == "png" or f"the private answer is {value:,}" in drawn.decode()
@@ -372,25 +374,25 @@ def test_an_accuracy_costs_the_smallest_epsilon(schema: Path) -> None:
     """0.05932 for a count within 50 with 95 %; the answer's interval is as asked."""
     words = ("SELECT COUNT(*) FROM registry WHERE age >= 50", "--accuracy", "±50 at 95%")
     planned = done("preview", schema, *words, "--json").document
-    told = done("ask", schema, *words, "--json").document
-    assert planned["cost"]["epsilon"] == told["cost"]["epsilon"] == str(Fraction("0.05932"))
-    assert told["accuracy"] == "within 50 with a probability of at least 95 %"
-    low, high = told["intervals_95"][0]["COUNT(*)"]
+    document = done("ask", schema, *words, "--json").document
+    assert planned["cost"]["epsilon"] == document["cost"]["epsilon"] == str(Fraction("0.05932"))
+    assert document["accuracy"] == "within 50 with a probability of at least 95 %"
+    low, high = document["intervals_95"][0]["COUNT(*)"]
     assert high - low <= 100
     assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
 
 
 def test_a_noise_scale_stands_in_for_epsilon(schema: Path) -> None:
-    told = done("ask", schema, COUNT, "--noise-scale", "20", "--json").document
-    assert told["cost"]["epsilon"] == "1/20"
-    assert told["accuracy"] == "within 60 with a probability of at least 95 %"
+    document = done("ask", schema, COUNT, "--noise-scale", "20", "--json").document
+    assert document["cost"]["epsilon"] == "1/20"
+    assert document["accuracy"] == "within 60 with a probability of at least 95 %"
 
 
-@pytest.mark.parametrize("more", [["--accuracy", "±50 at 95%"], ["--noise-scale", "20"]])
-def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, more: list[str]) -> None:
+@pytest.mark.parametrize("options", [["--accuracy", "±50 at 95%"], ["--noise-scale", "20"]])
+def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, options: list[str]) -> None:
     """It is what it was, with the promise it was drawn with, and free."""
     first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
-    again = done("ask", schema, COUNT, *more, "--json").document
+    again = done("ask", schema, COUNT, *options, "--json").document
     assert (again["stored"], again["cost"]["epsilon"]) == (True, "0")
     same = ("value", "entry", "guarantee", "intervals_95", "accuracy")
     assert [again[name] for name in same] == [first[name] for name in same]
@@ -399,12 +401,12 @@ def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, mor
 def test_an_interval_about_a_median(schema: Path) -> None:
     """Two values that it lies between, for the same epsilon."""
     words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--interval")
-    said, told = done(*words).out, done(*words, "--json").document
-    low, high = told["intervals_95"][0]["MEDIAN(age)"]
-    assert low <= told["value"] <= high
-    assert f"95 % interval: {low:g} to {high:g}\n" in said
-    assert told["cost"]["epsilon"] == "0"
-    assert told["guarantee"]["epsilon"] == "1/2"
+    output, document = done(*words).out, done(*words, "--json").document
+    low, high = document["intervals_95"][0]["MEDIAN(age)"]
+    assert low <= document["value"] <= high
+    assert f"95 % interval: {low:g} to {high:g}\n" in output
+    assert document["cost"]["epsilon"] == "0"
+    assert document["guarantee"]["epsilon"] == "1/2"
 
 
 # --- preview, budget, history
@@ -414,32 +416,34 @@ def test_a_preview_needs_no_data(unregistered: Path) -> None:
     """Nothing is made, and the file with the rows need not even be there."""
     unregistered.with_name("registry.csv").unlink()
     before = sorted(unregistered.parent.rglob("*"))
-    said = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
-    assert "Differential privacy with epsilon 0.5" in said
-    assert re.search(r"accuracy within [0-9]+ with a probability of at least 95 %", said)
-    assert "cost epsilon 0.5 left 3 of 3 for the data set, 1 of 1 for analyst" in said
-    told = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
-    assert told["guarantee"]["epsilon"] == "1/2"
-    assert told["budget"][0]["left"] == "3"
+    output = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
+    assert "Differential privacy with epsilon 0.5" in output
+    assert re.search(r"accuracy within [0-9]+ with a probability of at least 95 %", output)
+    assert "cost epsilon 0.5 left 3 of 3 for the data set, 1 of 1 for analyst" in output
+    document = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
+    assert document["guarantee"]["epsilon"] == "1/2"
+    assert document["budget"][0]["left"] == "3"
     assert sorted(unregistered.parent.rglob("*")) == before
 
 
 def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
     """All candidates with cost and expected error, why the chosen one, and how many more such questions fit."""
     words = ("preview", schema, "SELECT AVG(income) FROM registry WHERE sex = 'F'", "--epsilon", "0.3")
-    told = done(*words, "--prior", "normal(30000, 4000)", "--json").document
-    errors = {one["mechanism"]: one["expected_error"] for one in told["candidates"]}
+    document = done(*words, "--prior", "normal(30000, 4000)", "--json").document
+    errors = {one["mechanism"]: one["expected_error"] for one in document["candidates"]}
     assert len(errors) >= 2
-    assert [one["mechanism"] for one in told["candidates"] if one["chosen"]] == [told["mechanism"]]
-    assert told["expected_error"] == errors[told["mechanism"]] == min(errors.values())
-    assert {one["cost"]["epsilon"] for one in told["candidates"]} == {"3/10"}
-    assert told["times"] == 3
-    said = done(*words, "--prior", "normal(30000, 4000)").out
-    assert re.search(r"aggregate +mechanism +cost +expected error", said)
-    assert re.search(rf"chosen +AVG\(income\) +{told['mechanism']} +epsilon 0.3 +{told['expected_error']:,.4g} ", said)
-    assert f"its expected error is about {format_number(told['expected_error'])}, that of the " in said
-    assert "the budget holds 3 such questions" in said
-    assert "Nothing was charged and no row was read." in said
+    assert [one["mechanism"] for one in document["candidates"] if one["chosen"]] == [document["mechanism"]]
+    assert document["expected_error"] == errors[document["mechanism"]] == min(errors.values())
+    assert {one["cost"]["epsilon"] for one in document["candidates"]} == {"3/10"}
+    assert document["times"] == 3
+    output = done(*words, "--prior", "normal(30000, 4000)").out
+    assert re.search(r"aggregate +mechanism +cost +expected error", output)
+    assert re.search(
+        rf"chosen +AVG\(income\) +{document['mechanism']} +epsilon 0.3 +{document['expected_error']:,.4g} ", output
+    )
+    assert f"its expected error is about {format_number(document['expected_error'])}, that of the " in output
+    assert "the budget holds 3 such questions" in output
+    assert "Nothing was charged and no row was read." in output
 
 
 def test_what_is_known_lessens_the_expected_error(schema: Path) -> None:
@@ -459,8 +463,8 @@ def test_what_is_told_of_rows_depends_on_them(schema: Path) -> None:
 
 def test_a_preview_charges_nothing(schema: Path) -> None:
     done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann")
-    told = done("preview", schema, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
-    assert [balance["left"] for balance in told["budget"]] == ["5/2", "1/2"]
+    document = done("preview", schema, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+    assert [balance["left"] for balance in document["budget"]] == ["5/2", "1/2"]
     assert [balance["left"] for balance in done("budget", schema, "--json").document] == ["5/2"]
 
 
@@ -471,9 +475,9 @@ def test_another_analyst_pays_for_the_stored_answer_herself(schema: Path) -> Non
     assert second["value"] == first["value"]
     balances = done("budget", schema, "--analyst", "bob", "--json").document
     assert [(one["analyst"], one["left"]) for one in balances] == [(None, "5/2"), ("bob", "1/2")]
-    said = done("budget", schema, "--analyst", "bob").out
-    assert re.search(r"the data set +dp +0\.5 +3 +2\.5 +━+", said)
-    assert re.search(r"bob +dp +0\.5 +1 +0\.5 +━+", said)
+    output = done("budget", schema, "--analyst", "bob").out
+    assert re.search(r"the data set +dp +0\.5 +3 +2\.5 +━+", output)
+    assert re.search(r"bob +dp +0\.5 +1 +0\.5 +━+", output)
 
 
 COUNTED = ("age", "sex", "education", "occupation", "income", "diagnosis", "smoker", "bmi", "stay", "admitted")
@@ -494,9 +498,9 @@ def test_a_weaker_model_shows_in_the_budget(schema: Path) -> None:
     assert len(re.findall("approx-dp +[0-9]", plain)) == 2
     assert "the data set, approx-dp: all answers of this account together satisfy approximate" in plain
     assert "tighter" not in plain
-    told = done("budget", schema, "--analyst", "analyst", "--tight", "--json").document
-    assert ["tighter_epsilon" in one for one in told] == [False, True, False, True]
-    assert all(one["tighter_epsilon"] < float(Fraction(one["spent"]["epsilon"])) for one in told[1::2])
+    documents = done("budget", schema, "--analyst", "analyst", "--tight", "--json").document
+    assert ["tighter_epsilon" in one for one in documents] == [False, True, False, True]
+    assert all(one["tighter_epsilon"] < float(Fraction(one["spent"]["epsilon"])) for one in documents[1::2])
     assert "A tighter total in approx-dp, for display alone: " in done("budget", schema, "--tight").out
 
 
@@ -517,22 +521,22 @@ def test_an_untouched_budget_is_whole(unregistered: Path) -> None:
 def test_the_history_shows_the_latest_first(schema: Path) -> None:
     done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
     done("ask", schema, GROUPS, "--epsilon", "0.5", "--analyst", "bob")
-    told = done("history", schema, "--json").document
-    assert [entry["analyst"] for entry in told] == ["bob", "ann", None]
-    assert [entry["epsilon"] for entry in told] == ["1/2", "1/4", None]
+    entries = done("history", schema, "--json").document
+    assert [entry["analyst"] for entry in entries] == ["bob", "ann", None]
+    assert [entry["epsilon"] for entry in entries] == ["1/2", "1/4", None]
     assert [entry["analyst"] for entry in done("history", schema, "--limit", 1, "--json").document] == ["bob"]
     assert [entry["analyst"] for entry in done("history", schema, "--analyst", "ann", "--json").document] == ["ann"]
-    said = done("history", schema).out
-    assert re.search(r"bob +SELECT", said)
-    assert "snapshot 1 registered" in said
+    output = done("history", schema).out
+    assert re.search(r"bob +SELECT", output)
+    assert "snapshot 1 registered" in output
 
 
 def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> None:
     """A name that would clear the screen of whoever reads the history is shown by its codes."""
     done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "\x1b[2Jann[bold]")
-    said = done("history", schema).out
-    assert "\x1b" not in said
-    assert "[bold]" in "".join(said.split())
+    output = done("history", schema).out
+    assert "\x1b" not in output
+    assert "[bold]" in "".join(output.split())
 
 
 # --- ledger verify
@@ -541,15 +545,15 @@ def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> Non
 def test_a_ledger_that_holds_is_verified(schema: Path) -> None:
     done("ask", schema, COUNT, "--epsilon", "0.25")
     ledger = schema.parent / "registry.discreet" / "ledger.db"
-    told = done("ledger", "verify", ledger, "--json").document
-    assert told["entries"] == 3  # the registration, the charge, the answer
+    document = done("ledger", "verify", ledger, "--json").document
+    assert document["entries"] == 3  # the registration, the charge, the answer
     with Custodian.open(schema) as custodian:
-        assert told["heads"] == {"registry": custodian.verify().head}
-    said = done("ledger", "verify", ledger).out
-    assert f"head of registry          {told['heads']['registry']}" in said
-    assert f"head of the whole ledger  {told['head']}" in said
+        assert document["heads"] == {"registry": custodian.verify().head}
+    output = done("ledger", "verify", ledger).out
+    assert f"head of registry          {document['heads']['registry']}" in output
+    assert f"head of the whole ledger  {document['head']}" in output
     again = done("ledger", "verify", f"sqlite:///{ledger}", "--json").document
-    assert again | {"at": ""} == told | {"at": ""}
+    assert again | {"at": ""} == document | {"at": ""}
 
 
 def test_a_log_of_heads_has_one_line_for_each_with_its_time(schema: Path, tmp_path: Path) -> None:
@@ -564,16 +568,18 @@ def test_a_head_that_was_kept_is_found_for_good(schema: Path) -> None:
     """At its entry and in its data set; the head of the whole ledger is found as long as it is that."""
     done("ask", schema, COUNT, "--epsilon", "0.25")
     ledger = schema.parent / "registry.discreet" / "ledger.db"
-    kept = done("ledger", "verify", ledger, "--json").document
-    own, whole = kept["heads"]["registry"], kept["head"]
-    words = ("ledger", "verify", ledger, "--contains", own.upper(), "--contains", whole)
+    verified = done("ledger", "verify", ledger, "--json").document
+    dataset_head, ledger_head = verified["heads"]["registry"], verified["head"]
+    words = ("ledger", "verify", ledger, "--contains", dataset_head.upper(), "--contains", ledger_head)
     assert done(*words, "--json").document["contains"] == [
-        {"head": own, "dataset": "registry", "entry": 3},
-        {"head": whole, "dataset": None, "entry": None},
+        {"head": dataset_head, "dataset": "registry", "entry": 3},
+        {"head": ledger_head, "dataset": None, "entry": None},
     ]
-    assert f"{own} is entry 3 of registry.\n{whole} is the head of the whole ledger.\n" in done(*words).out
+    assert (
+        f"{dataset_head} is entry 3 of registry.\n{ledger_head} is the head of the whole ledger.\n" in done(*words).out
+    )
     done("ask", schema, COUNT, "--epsilon", "0.5")
-    assert f"{own} is entry 3 of registry." in done(*words[:5]).out
+    assert f"{dataset_head} is entry 3 of registry." in done(*words[:5]).out
     assert discreet(*words).code == 6
 
 
@@ -583,12 +589,12 @@ def test_a_ledger_that_was_set_back_lacks_the_head_that_was_kept(schema: Path, t
     done("ask", schema, COUNT, "--epsilon", "0.25")
     done("ledger", "backup", ledger, older)
     done("ask", schema, COUNT, "--epsilon", "0.5")
-    kept = done("ledger", "verify", ledger, "--json").document["heads"]["registry"]
+    head = done("ledger", "verify", ledger, "--json").document["heads"]["registry"]
     done("ledger", "verify", older)
-    lacks = discreet("ledger", "verify", older, "--contains", kept, "--json")
+    lacks = discreet("ledger", "verify", older, "--contains", head, "--json")
     assert (lacks.code, lacks.document["error"]["kind"]) == (6, "ClaimFailed")
-    assert f"no entry has the head {kept[:40]!r}" in lacks.err
-    wrong = discreet("ledger", "verify", older, "--contains", kept[:63])
+    assert f"no entry has the head {head[:40]!r}" in lacks.err
+    wrong = discreet("ledger", "verify", older, "--contains", head[:63])
     assert (wrong.code, "a head is 64 digits and letters a to f" in wrong.err) == (2, True)
 
 
@@ -707,9 +713,9 @@ def test_a_picture_that_cannot_be_written_is_not_paid_for(schema: Path) -> None:
 
 def test_means_by_group_have_no_bars(schema: Path) -> None:
     """A mean that happens to be whole would have one, and the others would look like none."""
-    told = done("ask", schema, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1").out
-    assert "Alder" in told
-    assert "\u2501" not in told
+    output = done("ask", schema, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1").out
+    assert "Alder" in output
+    assert "\u2501" not in output
 
 
 @pytest.mark.parametrize(
@@ -725,12 +731,12 @@ def test_rights_that_are_missing_are_told_as_such(
     """Nothing is to be mended in the file, let alone restored."""
     really = Path.open
 
-    def opened(self: Path, *more: Any, **named: Any) -> Any:
+    def fail_to_open(self: Path, *options: Any, **named: Any) -> Any:
         if self.name == name:
             raise PermissionError
-        return really(self, *more, **named)
+        return really(self, *options, **named)
 
-    monkeypatch.setattr(Path, "open", opened)
+    monkeypatch.setattr(Path, "open", fail_to_open)
     refused = discreet(command[0], schema, *command[1:])
     assert (refused.code, refused.out, refused.err) == (5, "", f"discreet: {says}\n")
 
@@ -751,8 +757,8 @@ def test_what_a_library_makes_of_a_stop_is_still_a_stop(monkeypatch: pytest.Monk
 
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, number))
-        told = discreet("budget", "nowhere.yaml")
-        assert (told.code, told.out, told.err) == (code, "", "")
+        outcome = discreet("budget", "nowhere.yaml")
+        assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
 
 
 def test_a_narrow_encoding_is_no_matter(schema: Path) -> None:

@@ -41,7 +41,7 @@ def service() -> Iterator[Scripted]:
 
 # What is said is sent exactly.
 
-SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
+OPTIONS_AND_BODIES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"epsilon": 0.1}, {"epsilon": "1/10"}),
     ({"epsilon": Fraction(1, 3), "delta": Decimal("1e-9")}, {"epsilon": "1/3", "delta": "1/1000000000"}),
     (
@@ -73,12 +73,12 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "sent"), SAID)
+@pytest.mark.parametrize(("options", "sent"), OPTIONS_AND_BODIES)
 def test_numbers_and_priors_are_sent_by_their_exact_text(
-    service: Scripted, said: dict[str, Any], sent: dict[str, Any]
+    service: Scripted, options: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     service.then(reply(ANSWER, 201))
-    client(service).answer(QUESTION, **said)
+    client(service).answer(QUESTION, **options)
     assert service.seen[0].document == {"question": QUESTION} | sent
     assert service.seen[0].headers["content-type"] == "application/json"
 
@@ -99,10 +99,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "words"), REFUSED)
-def test_what_cannot_be_sent_is_refused_here(service: Scripted, said: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("options", "words"), REFUSED)
+def test_what_cannot_be_sent_is_refused_here(service: Scripted, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        client(service).answer(QUESTION, **said)
+        client(service).answer(QUESTION, **options)
     assert service.seen == []
 
 
@@ -118,16 +118,22 @@ def test_a_question_is_text_or_json(service: Scripted, question: Any) -> None:
 
 def test_an_answer_is_the_library_s_own(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
-    assert isinstance(made, discreet.Answer)
-    assert (made.value, made.headline, made.interval(), made.entry, made.prior) == (1234, 1234, (1200, 1268), 7, True)
-    assert (made.guarantee.epsilon, made.guarantee.assumptions) == (Fraction(1, 10), ("the schema is true",))
-    assert made.spent == {"dp": Fraction(1, 10), "approx-dp": None}
-    assert made.meaning == "the count is about 1234"
-    assert made.reconciled is not None
-    assert made.reconciled.intervals(0.95) == ({"count": (1200, 1268)},)
-    told = {name: value for name, value in ANSWER.items() if name not in {"id", "picture"}}
-    assert json.loads(json.dumps(made.to_json())) == told
+    answer = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
+    assert isinstance(answer, discreet.Answer)
+    assert (answer.value, answer.headline, answer.interval(), answer.entry, answer.prior) == (
+        1234,
+        1234,
+        (1200, 1268),
+        7,
+        True,
+    )
+    assert (answer.guarantee.epsilon, answer.guarantee.assumptions) == (Fraction(1, 10), ("the schema is true",))
+    assert answer.spent == {"dp": Fraction(1, 10), "approx-dp": None}
+    assert answer.meaning == "the count is about 1234"
+    assert answer.reconciled is not None
+    assert answer.reconciled.intervals(0.95) == ({"count": (1200, 1268)},)
+    document = {name: value for name, value in ANSWER.items() if name not in {"id", "picture"}}
+    assert json.loads(json.dumps(answer.to_json())) == document
 
 
 def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted) -> None:
@@ -146,9 +152,9 @@ def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted)
 
 def test_another_confidence_is_refused(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
-    asks: list[Callable[[], object]] = [lambda: made.interval(0.9), lambda: made.reconciled.intervals(0.9)]  # type: ignore[union-attr]
-    asks += [lambda: made.range(1, 2, 0.9), lambda: made.population(0.9)]
+    answer = client(service).answer(QUESTION, epsilon=0.1)
+    asks: list[Callable[[], object]] = [lambda: answer.interval(0.9), lambda: answer.reconciled.intervals(0.9)]  # type: ignore[union-attr]
+    asks += [lambda: answer.range(1, 2, 0.9), lambda: answer.population(0.9)]
     for ask in asks:
         with pytest.raises(InvalidInput, match="at 95 % and at no other"):
             ask()
@@ -165,10 +171,10 @@ def test_dates_names_and_many_rows(service: Scripted) -> None:
     dated |= {"intervals_95": [{"day": ["2020-01-01", "2020-02-01"], "sex": None}] * 2, "dates": ["day"]}
     laws = [{"day": None, "sex": {"probabilities": {"F": 0.25, "M": 0.75}}}] * 2
     service.then(reply(ANSWER | dated | {"posteriors": laws}, 201), reply(ANSWER | {"posteriors": None}, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
-    assert made.rows == ({"day": date(2020, 1, 31), "sex": "F"}, {"day": None, "sex": "2020-01-31"})
-    assert made.intervals(0.95)[0] == {"day": (date(2020, 1, 1), date(2020, 2, 1)), "sex": None}
-    law = made.posteriors()[1]["sex"]
+    answer = client(service).answer(QUESTION, epsilon=0.1)
+    assert answer.rows == ({"day": date(2020, 1, 31), "sex": "F"}, {"day": None, "sex": "2020-01-31"})
+    assert answer.intervals(0.95)[0] == {"day": (date(2020, 1, 1), date(2020, 2, 1)), "sex": None}
+    law = answer.posteriors()[1]["sex"]
     assert law is not None
     assert law.probabilities() == {"F": 0.25, "M": 0.75}
     with pytest.raises(InvalidInput, match="posteriors of at most 512 rows"):
@@ -183,14 +189,19 @@ PEOPLE = {"value": 0.5, "interval": [0.4, 0.6], "confidence": 0.95, "noise": 0.0
 
 def test_ranges_and_population_ask_the_same_question_again(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
+    answer = client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
     service.steps[:] = [reply(ANSWER | {"ranges": [RANGE]}, 201)]
-    found = made.range(20, Fraction(30))
-    assert (found.low, found.high, found.value, found.interval) == (20, 31, 5.5, (1.0, 9.0))
+    counted_range = answer.range(20, Fraction(30))
+    assert (counted_range.low, counted_range.high, counted_range.value, counted_range.interval) == (
+        20,
+        31,
+        5.5,
+        (1.0, 9.0),
+    )
     body = {"question": QUESTION, "epsilon": "1/10", "constraints": ["total = 9"], "stored_only": True}
     assert [one.document for one in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
     service.steps[:] = [reply(ANSWER | {"population": [{"count": PEOPLE}]}, 201)]
-    people = made.population(size=9000)
+    people = answer.population(size=9000)
     assert (people[0]["count"].name, people[0]["count"].sampling) == ("count", 0.1)
     assert service.seen[-1].document["population_size"] == 9000
     assert service.seen[-1].document["population"] is True
@@ -201,44 +212,44 @@ def test_ranges_and_population_ask_the_same_question_again(service: Scripted) ->
 def test_a_range_that_would_be_paid_for_is_refused(service: Scripted) -> None:
     """After a refresh of the data set the answer is stored no longer."""
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+    answer = client(service).answer(QUESTION, epsilon=0.1)
     service.steps[:] = [problem(403, "BudgetExceeded", "costs epsilon 0.1, and 0 is left")]
     with pytest.raises(InvalidInput, match="this would be charged; ask anew"):
-        made.range(20, 30)
+        answer.range(20, 30)
 
 
 def test_a_range_of_another_answer_is_not_told(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+    answer = client(service).answer(QUESTION, epsilon=0.1)
     service.steps[:] = [reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE]}, 201)]
     with pytest.raises(InvalidInput, match="by now the service tells another answer"):
-        made.range(20, 30)
+        answer.range(20, 30)
 
 
 @pytest.mark.parametrize(("low", "high"), [("", 1), ("1..2", 3), (1, " "), ("a" * 101, 1)])
 def test_a_range_has_two_ends(service: Scripted, low: object, high: object) -> None:
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+    answer = client(service).answer(QUESTION, epsilon=0.1)
     with pytest.raises(InvalidInput, match="a range has a low and a high end"):
-        made.range(low, high)
+        answer.range(low, high)
     assert len(service.seen) == 1
 
 
 def test_a_range_of_dates_is_told_in_dates(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
-    told = RANGE | {"low": "2020-01-01", "high": "2020-12-31"}
-    service.steps[:] = [reply(ANSWER | {"ranges": [told]}, 201)]
-    assert made.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
+    answer = client(service).answer(QUESTION, epsilon=0.1)
+    document = RANGE | {"low": "2020-01-01", "high": "2020-12-31"}
+    service.steps[:] = [reply(ANSWER | {"ranges": [document]}, 201)]
+    assert answer.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
     assert service.seen[-1].document["ranges"] == ["2020-01-05..2020-12-30"]
 
 
 def test_without_a_picture_there_is_none(service: Scripted, tmp_path: Path) -> None:
     service.then(reply(ANSWER | {"picture": False}, 201))
-    made = client(service).answer(QUESTION, epsilon=0.1)
+    answer = client(service).answer(QUESTION, epsilon=0.1)
     with pytest.raises(InvalidInput, match="a picture shows"):
-        made.plot(tmp_path / "a.svg")
-    assert made.picture_spec() is None
+        answer.plot(tmp_path / "a.svg")
+    assert answer.picture_spec() is None
 
 
 def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_path: Path) -> None:
@@ -246,15 +257,15 @@ def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_p
 
     spec = build_picture_spec(HistogramChart("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
     service.then(reply(ANSWER, 201), reply({"spec": spec}))
-    made = client(service).answer(QUESTION, epsilon=0.1)
-    assert "a sentence" in made.plot(tmp_path / "a.svg").read_text()
-    assert made.picture_spec() == json.loads(json.dumps(spec))
+    answer = client(service).answer(QUESTION, epsilon=0.1)
+    assert "a sentence" in answer.plot(tmp_path / "a.svg").read_text()
+    assert answer.picture_spec() == json.loads(json.dumps(spec))
     assert service.seen[-1].path == "/v1/datasets/registry/answers/a1/picture"
     with pytest.raises(InvalidInput, match=r"ends in .svg"):
-        made.plot(tmp_path / "a.txt")
+        answer.plot(tmp_path / "a.txt")
     service.steps[:] = [reply({"spec": "no"})]
     with pytest.raises(Unavailable, match="did not answer"):
-        made.plot(tmp_path / "b.svg")
+        answer.plot(tmp_path / "b.svg")
     assert not (tmp_path / "b.svg").exists()
 
 
@@ -279,7 +290,7 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "error", "words"),
+    ("document", "error", "words"),
     [
         ({"status": 403, "detail": "nothing is left", "kind": "BudgetExceeded"}, BudgetExceeded, "nothing is left"),
         ({"status": 503, "detail": "cut short", "kind": "Unavailable"}, Unavailable, "cut short.*key='"),
@@ -288,9 +299,9 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
     ],
 )
 def test_a_job_that_failed_is_its_error(
-    service: Scripted, told: object, error: type[DiscreetError], words: str
+    service: Scripted, document: object, error: type[DiscreetError], words: str
 ) -> None:
-    service.then(reply(JOB, 202), reply(ABOUT), reply(JOB | {"state": "failed", "problem": told}))
+    service.then(reply(JOB, 202), reply(ABOUT), reply(JOB | {"state": "failed", "problem": document}))
     with pytest.raises(error, match=words):
         client(service).answer(QUESTION, epsilon=0.1)
 
@@ -351,15 +362,15 @@ def test_a_session_is_opened_once_and_ended(service: Scripted) -> None:
         assert (first.key, first.body) == (second.key, second.body)
         assert first.document == {"noise_scale": "20", "epsilon": "1/10"}
         assert (session.noise_scale, session.epsilon, session.left) == (20, Fraction(1, 10), Fraction(1, 10))
-        made = session.answer(QUESTION)
-        assert (made.value, session.left) == (1234, Fraction(1, 20))
+        answer = session.answer(QUESTION)
+        assert (answer.value, session.left) == (1234, Fraction(1, 20))
         assert session.answer(QUESTION, noise_scale=50).value == 1234
         assert [one.document for one in service.asked("/answers")] == [
             {"question": QUESTION},
             *[{"question": QUESTION, "noise_scale": "50"}] * 2,
         ]
         with pytest.raises(InvalidInput, match="outside a session"):
-            made.range(1, 2)
+            answer.range(1, 2)
         service.steps[:] = [raw(b"", 204)]
     session.close()
     ends = [one for one in service.seen if one.method == "DELETE"]
@@ -398,28 +409,37 @@ RELEASE: dict[str, Any] = {
 }
 
 
-def released(tables: dict[str, bytes], **more: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
+def release_steps(tables: dict[str, bytes], **changes: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
     """The steps of a release whose tables are these."""
-    told = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in tables.items()]
-    manifest = {"format": "discreet release 1", "files": told}
-    document = RELEASE | {"manifest": manifest, "files": list(tables)} | more
+    entries = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in tables.items()]
+    manifest = {"format": "discreet release 1", "files": entries}
+    document = RELEASE | {"manifest": manifest, "files": list(tables)} | changes
     job = JOB | {"kind": "publish", "state": "done", "release": document}
     waiting = reply(JOB | {"kind": "publish", "stage": "writing"}, 202)
     return [waiting, reply(ABOUT), reply(job), *map(raw, tables.values()), raw(json.dumps(manifest).encode())]
 
 
 def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+    service.then(*release_steps({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
     stages: list[str] = []
     out, report = tmp_path / "mine.csv", tmp_path / "page.html"
-    made = client(service).publish(
+    release = client(service).publish(
         "private-columns", out, epsilon=0.5, report=report, columns=("age",), progress=stages.append
     )
-    assert isinstance(made, discreet.Release)
-    assert (made.files, made.manifest_file, made.report) == ((out,), tmp_path / "mine.csv.manifest.json", report)
+    assert isinstance(release, discreet.Release)
+    assert (release.files, release.manifest_file, release.report) == (
+        (out,),
+        tmp_path / "mine.csv.manifest.json",
+        report,
+    )
     assert (out.read_bytes(), report.read_bytes()) == (TABLE, b"<html>")
-    assert json.loads(made.manifest_file.read_text()) == made.manifest
-    assert (made.guarantee.epsilon, made.rows, made.entry, made.warnings) == (Fraction(1, 10), 1, 9, ("mind this",))
+    assert json.loads(release.manifest_file.read_text()) == release.manifest
+    assert (release.guarantee.epsilon, release.rows, release.entry, release.warnings) == (
+        Fraction(1, 10),
+        1,
+        9,
+        ("mind this",),
+    )
     sent = {"method": "private-columns", "epsilon": "1/2", "columns": ["age"], "format": "csv", "report": True}
     assert service.seen[0].document == sent
     assert service.seen[0].key
@@ -430,35 +450,35 @@ def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
 
 
 def test_a_second_table_keeps_the_name_that_its_manifest_has(service: Scripted, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE, "registry-values.csv": b"group\n1\n"}))
-    made = client(service).publish("anatomy", tmp_path / "mine.csv", 3)
-    assert made.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
-    assert made.files[1].read_bytes() == b"group\n1\n"
+    service.then(*release_steps({"registry.csv": TABLE, "registry-values.csv": b"group\n1\n"}))
+    release = client(service).publish("anatomy", tmp_path / "mine.csv", 3)
+    assert release.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
+    assert release.files[1].read_bytes() == b"group\n1\n"
 
 
 def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> None:
     columns = {"columns/age.parquet": b"30", "columns/sex.parquet": b"F"}
-    service.then(*released(columns, manifest_file="columns/manifest.json"))
-    made = client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
-    assert made.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
-    assert [path.read_bytes() for path in made.files] == [b"30", b"F"]
-    assert made.manifest_file == tmp_path / "mine" / "manifest.json"
-    assert json.loads(made.manifest_file.read_text()) == made.manifest
+    service.then(*release_steps(columns, manifest_file="columns/manifest.json"))
+    release = client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
+    assert release.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
+    assert [path.read_bytes() for path in release.files] == [b"30", b"F"]
+    assert release.manifest_file == tmp_path / "mine" / "manifest.json"
+    assert json.loads(release.manifest_file.read_text()) == release.manifest
     sent = {"method": "private-columns", "epsilon": 1, "apart": True, "report": False}
     assert service.seen[0].document == sent
     assert service.seen[3].path.endswith("/files/columns%2Fage.parquet")
-    service.steps[:] = released({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
+    service.steps[:] = release_steps({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
     client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["age.parquet", "manifest.json"]
-    service.steps[:] = released({"columns/../..": b""}, manifest_file="columns/manifest.json")
+    service.steps[:] = release_steps({"columns/../..": b""}, manifest_file="columns/manifest.json")
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
         client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path: Path) -> None:
-    made, about, done, table, manifest = released({"registry.csv": TABLE})
-    service.then(drop, made, about, done, raw(TABLE[:2], announced=len(TABLE)), drop, table, manifest)
+    accepted, about, done, table, manifest = release_steps({"registry.csv": TABLE})
+    service.then(drop, accepted, about, done, raw(TABLE[:2], announced=len(TABLE)), drop, table, manifest)
     client(service).publish("mdav", tmp_path / "mine.csv", 3)
     assert (tmp_path / "mine.csv").read_bytes() == TABLE
     assert service.seen[0].key == service.seen[1].key
@@ -479,7 +499,7 @@ def test_a_release_comes_whole_or_not_at_all(
     service: Scripted, tmp_path: Path, steps: list[Any], error: type[DiscreetError]
 ) -> None:
     """Nothing is left here, and it is said that the release is made and where it is."""
-    all_well = released({"registry.csv": TABLE})
+    all_well = release_steps({"registry.csv": TABLE})
     service.then(*all_well[:3], *(all_well[-1] if step is None else step for step in steps))
     with pytest.raises(
         error, match="the release is made and entered, and its files are those of job j1 at the service"
@@ -504,7 +524,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_
 @pytest.mark.parametrize("name", ["../evil.csv", "/etc/evil.csv", "", "..", "a/b.csv", None, 3])
 def test_a_name_of_the_service_leads_nowhere_else(service: Scripted, tmp_path: Path, name: Any) -> None:
     (tmp_path / "in").mkdir()
-    service.then(*released({"registry.csv": TABLE}, files=["registry.csv", name])[:3])
+    service.then(*release_steps({"registry.csv": TABLE}, files=["registry.csv", name])[:3])
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
         client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
     assert [path.name for path in tmp_path.rglob("*")] == ["in"]
@@ -536,9 +556,9 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scrip
 def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scripted, tmp_path: Path) -> None:
     """By its hash: the service has another name for it."""
     out, page = tmp_path / "mine.csv", tmp_path / "page.html"
-    service.then(*released({"registry.csv": TABLE}))
+    service.then(*release_steps({"registry.csv": TABLE}))
     client(service).publish("mdav", out, 3)
-    service.steps[:] = released({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
+    service.steps[:] = release_steps({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
     with pytest.raises(InvalidInput, match="is there already"):
         client(service).publish("anatomy", out, 3)
     client(service).publish("anatomy", out, 3, force=True)
@@ -554,10 +574,10 @@ def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scri
 
 
 def test_a_report_is_for_its_custodian_alone(service: Scripted, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
-    made = client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
-    assert made.report is not None
-    assert made.report.stat().st_mode & 0o077 == 0
+    service.then(*release_steps({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+    release = client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
+    assert release.report is not None
+    assert release.report.stat().st_mode & 0o077 == 0
 
 
 def test_a_lost_release_tells_the_key_to_go_on_with(service: Scripted, tmp_path: Path) -> None:
@@ -569,7 +589,7 @@ def test_a_lost_release_tells_the_key_to_go_on_with(service: Scripted, tmp_path:
 
 def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> None:
     service.then(problem(400, "InvalidInput"))
-    more = {
+    options = {
         "diversity": discreet.sdc.Distinct(3),
         "suppress": 0.05,
         "ks": {"income": 20},
@@ -577,7 +597,7 @@ def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> No
         "t": 1.5,
     }
     with pytest.raises(InvalidInput):
-        client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **more)
+        client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **options)
     sent = {"method": "mdav-swap", "k": 10, "t": "3/2", "keep": ["sex"], "informed": True, "format": "parquet"}
     sent |= {
         "diversity": "distinct 3",

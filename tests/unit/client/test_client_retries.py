@@ -49,7 +49,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return write_certificate(tmp_path_factory.mktemp("certificate"))
 
 
-def asked(service: Scripted) -> list[tuple[str, str, str | None, bytes]]:
+def list_requests(service: Scripted) -> list[tuple[str, str, str | None, bytes]]:
     return [(one.method, one.path, one.key, one.body) for one in service.seen]
 
 
@@ -70,7 +70,7 @@ LOSSES = {
 def test_what_is_lost_is_asked_again_with_the_same_key(service: Scripted, loss: Any) -> None:
     service.then(loss, loss, reply(ANSWER, 201))
     assert client(service).answer(QUESTION, epsilon=0.1).value == 1234
-    first, *others = asked(service)
+    first, *others = list_requests(service)
     assert others == [first, first]
     assert first[:2] == ("POST", "/v1/datasets/registry/answers")
     assert first[2]
@@ -80,7 +80,7 @@ def test_a_reply_that_does_not_come_is_asked_for_again_with_the_same_key(service
     """A service that is silent for longer than the timeout counts as lost."""
     service.then(lambda _: service.over.wait(30), reply(ANSWER, 201))
     assert client(service, timeout=0.2).answer(QUESTION, epsilon=0.1).value == 1234
-    first, second = asked(service)
+    first, second = list_requests(service)
     assert first == second
 
 
@@ -115,16 +115,16 @@ def test_without_retries_a_request_is_sent_once(service: Scripted) -> None:
     assert len(service.seen) == 1
 
 
-def waits(outcomes: list[HttpReply | LostReply]) -> list[float]:
+def list_waits(outcomes: list[HttpReply | LostReply]) -> list[float]:
     """How long a wire waits after each outcome, nothing being sent."""
     wire = Transport(parse_service_address("http://127.0.0.1:1"), TOKEN)
     return [wire._compute_wait(outcome, attempt) for attempt, outcome in enumerate(outcomes)]
 
 
 def test_waits_double_and_follow_the_service() -> None:
-    assert waits([LostReply("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
-    said = ["7", "0", "never", "-3", "9" * 6, "9" * 60]
-    assert waits([HttpReply(429, b"", one) for one in said]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
+    assert list_waits([LostReply("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
+    retry_after = ["7", "0", "never", "-3", "9" * 6, "9" * 60]
+    assert list_waits([HttpReply(429, b"", one) for one in retry_after]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
 
 
 def test_the_wire_sleeps_between_two_requests(service: Scripted) -> None:
@@ -201,12 +201,12 @@ def test_redirects_are_not_followed(service: Scripted) -> None:
 
 def test_the_advice_is_for_who_speaks_python(service: Scripted) -> None:
     """The service tells how to send a token and where to look over HTTP."""
-    for kind, said in (
+    for kind, advice in (
         ("unauthenticated", "the token is not valid: ask the custodian for a new one"),
         ("not-found", "there is no data set 'registry' that this token may ask, .*; client.datasets lists"),
     ):
         service.steps = [reply({"type": f"/problems/{kind}", "detail": "GET /v1/datasets", "kind": None}, 404)]
-        with pytest.raises(InvalidInput, match=said) as raised:
+        with pytest.raises(InvalidInput, match=advice) as raised:
             client(service).budget()
         assert "GET" not in str(raised.value)
 
@@ -264,14 +264,14 @@ def test_a_job_that_cannot_be_looked_at_may_have_been_charged() -> None:
 
 def test_a_refusal_that_comes_before_all_was_sent_is_heard() -> None:
     """A service need not read what is too large before it says so."""
-    said = b'{"detail": "a request has at most 65536 bytes", "kind": null}'
+    refusal = b'{"detail": "a request has at most 65536 bytes", "kind": null}'
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def refuse() -> None:
             accepted, _ = listening.accept()
             with accepted:
                 accepted.recv(100)
-                accepted.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+                accepted.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: %d\r\n\r\n%s" % (len(refusal), refusal))
 
         thread = threading.Thread(target=refuse)
         thread.start()
@@ -324,8 +324,8 @@ def test_the_token_is_sent_and_told_nowhere(service: Scripted, capfd: pytest.Cap
     with pytest.raises(InvalidInput) as raised:
         ours.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].headers["authorization"] == f"Bearer {TOKEN}"
-    told = [repr(ours), str(raised.value), repr(raised.value), repr(ours._require_open()), *capfd.readouterr()]
-    assert [text for text in told if TOKEN in text] == []
+    texts = [repr(ours), str(raised.value), repr(raised.value), repr(ours._require_open()), *capfd.readouterr()]
+    assert [text for text in texts if TOKEN in text] == []
     assert "you sent Bearer ..." in str(raised.value)
     assert repr(ours) == f"Client('{service.address}', 'registry')"
 
@@ -414,10 +414,12 @@ def test_an_authority_must_be_readable_and_of_use(tmp_path: Path, certificate: C
         Client("http://127.0.0.1", TOKEN, "registry", ca=certificate.certificate)
 
 
-@pytest.mark.parametrize("more", [{"timeout": 0}, {"timeout": "1"}, {"retries": -1}, {"retries": 1.5}, {"pause": 0}])
-def test_times_and_retries_are_checked(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "settings", [{"timeout": 0}, {"timeout": "1"}, {"retries": -1}, {"retries": 1.5}, {"pause": 0}]
+)
+def test_times_and_retries_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        Client("http://127.0.0.1:1", TOKEN, "registry", **more)
+        Client("http://127.0.0.1:1", TOKEN, "registry", **settings)
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", None])
@@ -443,35 +445,43 @@ NOT_SAID = {"analyst"}
 """Who asks is whom the token was given to."""
 
 
-def calls(kind: type) -> dict[str, inspect.Signature]:
+def list_calls(kind: type) -> dict[str, inspect.Signature]:
     named = inspect.getmembers(kind, inspect.isfunction)
     return {name: inspect.signature(call) for name, call in named if not name.startswith("_")}
 
 
 def test_every_call_of_a_custodian_is_a_client_s() -> None:
     """By the same names, in the same order, with the same defaults."""
-    theirs, ours = calls(Custodian), calls(Client)
+    theirs, ours = list_calls(Custodian), list_calls(Client)
     assert theirs.keys() - ours.keys() == NOT_OVER_HTTP
     assert ours.keys() - theirs.keys() == set()
     for name in ours:
-        wanted = {one: told for one, told in theirs[name].parameters.items() if one not in NOT_SAID}
-        found = ours[name].parameters
-        assert [one for one in found if one in wanted] == list(wanted)
-        assert found.keys() - wanted.keys() <= {"key"}
-        for one, told in wanted.items():
-            plain = {"ignore_stage": "ignore_job_stage"}.get(getattr(told.default, "__name__", ""), told.default)
-            own = {"ignore_job_stage": "ignore_job_stage"}.get(
-                getattr(found[one].default, "__name__", ""), found[one].default
+        wanted = {
+            parameter_name: parameter
+            for parameter_name, parameter in theirs[name].parameters.items()
+            if parameter_name not in NOT_SAID
+        }
+        own_parameters = ours[name].parameters
+        assert [parameter_name for parameter_name in own_parameters if parameter_name in wanted] == list(wanted)
+        assert own_parameters.keys() - wanted.keys() <= {"key"}
+        for parameter_name, parameter in wanted.items():
+            plain = {"ignore_stage": "ignore_job_stage"}.get(
+                getattr(parameter.default, "__name__", ""), parameter.default
             )
-            assert (found[one].kind, own) == (told.kind, plain), (name, one)
+            renamed = {"ignore_job_stage": "ignore_job_stage"}.get(
+                getattr(own_parameters[parameter_name].default, "__name__", ""), own_parameters[parameter_name].default
+            )
+            assert (own_parameters[parameter_name].kind, renamed) == (parameter.kind, plain), (name, parameter_name)
 
 
 def test_every_call_of_a_session_is_a_client_s() -> None:
     from discreet.client.remote_session import RemoteSession as Ours
     from discreet.custodian.session import CountingSession
 
-    assert calls(CountingSession).keys() - calls(Ours).keys() == {"catch_up"}  # with the other processes of a service
-    assert list(calls(Ours)["answer"].parameters) == list(calls(CountingSession)["answer"].parameters)
+    assert list_calls(CountingSession).keys() - list_calls(Ours).keys() == {
+        "catch_up"
+    }  # with the other processes of a service
+    assert list(list_calls(Ours)["answer"].parameters) == list(list_calls(CountingSession)["answer"].parameters)
 
 
 def test_asking_loads_no_engine() -> None:

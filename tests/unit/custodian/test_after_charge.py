@@ -57,9 +57,9 @@ def custodian(registered: Path, tmp_path: Path) -> Iterator[Custodian]:
 )
 def test_counts_that_can_hold_no_row(custodian: Custodian, text: str) -> None:
     """Beside others they are answered too, or the question is refused before it is paid for."""
-    made = custodian.answer(text, epsilon=1)
-    assert made.to_json()["rows"]
-    assert custodian.answer(text, epsilon=1).rows == made.rows
+    answer = custodian.answer(text, epsilon=1)
+    assert answer.to_json()["rows"]
+    assert custodian.answer(text, epsilon=1).rows == answer.rows
 
 
 def test_a_histogram_of_one_bin(custodian: Custodian) -> None:
@@ -81,19 +81,19 @@ def test_totals_at_their_ends_do_not_contradict_each_other(custodian: Custodian,
         "COUNT(*) FILTER (WHERE grade = 'd' AND sex = 'M') AS d FROM t WHERE age < 90 GROUP BY grade"
     )
     for _ in range(times):
-        made = custodian.answer(text, epsilon=Fraction(3, 1000), fresh=True).reconciled
-        assert made is not None
-        assert not any("as drawn" in why for why in made.because)
+        reconciled = custodian.answer(text, epsilon=Fraction(3, 1000), fresh=True).reconciled
+        assert reconciled is not None
+        assert not any("as drawn" in why for why in reconciled.because)
         if custodian.schema.units is not None:
-            assert all(sum(int(row[name]) for row in made.rows) <= 400 for name in "nad")  # type: ignore[arg-type]
+            assert all(sum(int(row[name]) for row in reconciled.rows) <= 400 for name in "nad")  # type: ignore[arg-type]
 
 
 def test_a_stated_most_of_each_cell_bounds_the_total_too(custodian: Custodian) -> None:
     text = "SELECT BIN(age, 5) AS b, COUNT(*) FROM t WHERE sex = 'F' GROUP BY b"
-    made = custodian.answer(text, epsilon=1, constraints=(one for one in ["each <= 3"])).reconciled  # type: ignore[arg-type]
-    assert made is not None
-    assert "you stated, and it is taken to be true of every data set: each <= 3" in made.because
-    assert max(int(row["COUNT(*)"]) for row in made.rows) <= 3  # type: ignore[arg-type]
+    reconciled = custodian.answer(text, epsilon=1, constraints=(one for one in ["each <= 3"])).reconciled  # type: ignore[arg-type]
+    assert reconciled is not None
+    assert "you stated, and it is taken to be true of every data set: each <= 3" in reconciled.because
+    assert max(int(row["COUNT(*)"]) for row in reconciled.rows) <= 3  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 10**6), Fraction(300), Fraction(10**4)])
@@ -108,9 +108,9 @@ def test_a_stated_most_of_each_cell_bounds_the_total_too(custodian: Custodian) -
 )
 def test_at_any_epsilon(custodian: Custodian, text: str, epsilon: Fraction) -> None:
     """Noise as large as numbers get, and hardly any."""
-    told = custodian.answer(text, epsilon=epsilon).to_json()
-    assert told["rows"]
-    assert told["reconciled"]["rows"]  # type: ignore[index]
+    document = custodian.answer(text, epsilon=epsilon).to_json()
+    assert document["rows"]
+    assert document["reconciled"]["rows"]  # type: ignore[index]
 
 
 def test_rows_stay_as_drawn_where_nothing_that_fits_is_found(
@@ -122,10 +122,10 @@ def test_rows_stay_as_drawn_where_nothing_that_fits_is_found(
         raise Unsupported("there is no such number")
 
     monkeypatch.setattr(reconcile, "build_count_rules", refused)
-    made = custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
-    assert made.reconciled is not None
-    assert made.reconciled.rows == made.rows
-    assert made.reconciled.because == ("as drawn, since nothing that fits was found: there is no such number",)
+    answer = custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
+    assert answer.reconciled is not None
+    assert answer.reconciled.rows == answer.rows
+    assert answer.reconciled.because == ("as drawn, since nothing that fits was found: there is no such number",)
 
 
 def test_sessions_refuse_filters_that_no_row_satisfies(custodian: Custodian) -> None:

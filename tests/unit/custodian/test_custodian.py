@@ -383,13 +383,13 @@ def test_tables_in_memory_are_sources(tmp_path: Path, library: str) -> None:
     with Custodian.open(path, source=table) as custodian:
         a = custodian.answer("SELECT COUNT(*) FROM people", epsilon=2)
         assert abs(float(a.value) - 3) < 25  # type: ignore[arg-type]
-    kept = sorted(tmp_path.rglob("*"))
+    paths = sorted(tmp_path.rglob("*"))
     (path.with_suffix(".discreet") / ".again-killed").mkdir()  # what a process left that was killed goes
     with Custodian.open(path, source=table) as custodian:  # a notebook's cell, run again
         assert custodian.answer("SELECT COUNT(*) FROM people", epsilon=2).value == a.value
     with pytest.raises(InvalidInput, match="registered already, of another table"):
         Custodian.open(path, source=table[:2])  # type: ignore[index]
-    assert sorted(tmp_path.rglob("*")) == kept
+    assert sorted(tmp_path.rglob("*")) == paths
 
 
 def test_a_schema_for_a_table_in_memory(tmp_path: Path) -> None:
@@ -454,27 +454,27 @@ def test_neighbours_see_the_same_charges_and_words(tmp_path: Path) -> None:
         ("SELECT SUM(age) FROM people", {"epsilon": 9}),
         (MEAN, {"epsilon": None, "accuracy": "±30"}),
     ]
-    told = []
+    outcomes = []
     for number, rows in enumerate((1, 400)):
         folder = tmp_path / str(number)
         folder.mkdir()
         with Custodian.open(write_people(folder, rows=rows, seed=number)) as custodian:
-            told.append([_outcome(custodian, text, more) for text, more in questions])
-            told[-1].append(custodian.budget("ann"))
-    assert told[0] == told[1]
+            outcomes.append([_outcome(custodian, text, options) for text, options in questions])
+            outcomes[-1].append(custodian.budget("ann"))
+    assert outcomes[0] == outcomes[1]
 
 
-def _outcome(custodian: Custodian, text: str, more: dict[str, Any]) -> object:
+def _outcome(custodian: Custodian, text: str, options: dict[str, Any]) -> object:
     try:
-        a = custodian.answer(text, **({"epsilon": Fraction(1, 10), "analyst": "ann"} | more))
+        a = custodian.answer(text, **({"epsilon": Fraction(1, 10), "analyst": "ann"} | options))
     except (InvalidInput, BudgetExceeded) as refusal:
         return type(refusal), str(refusal)
-    told = a.to_json()
-    rows = [sorted(row) for row in told.pop("rows")]  # type: ignore[attr-defined]
+    document = a.to_json()
+    rows = [sorted(row) for row in document.pop("rows")]  # type: ignore[attr-defined]
     if text == MEAN:
-        told["accuracy"] = re.sub(r"(?<=^within )[0-9,.]+", "#", a.accuracy)
+        document["accuracy"] = re.sub(r"(?<=^within )[0-9,.]+", "#", a.accuracy)
     return rows, {
-        name: told[name] for name in ("columns", "mechanism", "accuracy", "guarantee", "cost", "entry", "stored")
+        name: document[name] for name in ("columns", "mechanism", "accuracy", "guarantee", "cost", "entry", "stored")
     }
 
 
@@ -501,16 +501,16 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
         return drawn.pop(0)
 
     for first in (1, 400):  # fewer rows than were expected, and as many
-        told = []
+        documents = []
         for rows, draw in ((first, record), (401 - first, play)):
             monkeypatch.setattr(Custodian, "_measure_plan", draw)
             folder = tmp_path / f"{first} {rows}"
             folder.mkdir()
             head = HEAD.replace("epsilon: 5", "epsilon: 20").replace("epsilon: 2,", "epsilon: 20,")
             with Custodian.open(write_people(folder, head, rows=rows, seed=rows)) as custodian:
-                answers = [custodian.answer(text, **more) for text, more in questions]
-            told.append([(a.to_json(), str(a)) for a in answers])
-        assert told[0] == told[1]
+                answers = [custodian.answer(text, **options) for text, options in questions]
+            documents.append([(a.to_json(), str(a)) for a in answers])
+        assert documents[0] == documents[1]
         missed.append([bool(a.missed_accuracy) for a in answers])
     assert missed == [[False, True, True, False, False], [False, False, True, False, False]]  # nobody is of no sex
 

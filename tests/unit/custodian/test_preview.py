@@ -62,23 +62,23 @@ def declared(tmp_path: Path) -> Schema:
 )
 def test_a_preview_opens_no_data_and_charges_nothing(people: Custodian, question: str, prior: str) -> None:
     source, people._source = people._source, cast(Source, Sealed())
-    told = people.preview(question, 0.5, prior)
-    assert told.candidates
-    assert sum(one.chosen for one in told.candidates) == 1
-    assert told.cost.epsilon == Fraction(1, 2)
-    assert told.times == 4
-    assert [balance.epsilon for balance in told.balances if balance.model == "dp"] == [0, 0]
+    preview = people.preview(question, 0.5, prior)
+    assert preview.candidates
+    assert sum(one.chosen for one in preview.candidates) == 1
+    assert preview.cost.epsilon == Fraction(1, 2)
+    assert preview.times == 4
+    assert [balance.epsilon for balance in preview.balances if balance.model == "dp"] == [0, 0]
     assert [entry.kind for entry in people.history()] == ["register"]
     people._source = source
 
 
 def test_the_preview_names_what_the_answer_then_does(people: Custodian) -> None:
-    told = people.preview(MEAN, 0.5, "normal(50, 5)")
+    preview = people.preview(MEAN, 0.5, "normal(50, 5)")
     answer = people.answer(MEAN, 0.5, "normal(50, 5)")
-    assert (answer.mechanism, answer.guarantee) == (told.mechanism, told.guarantee)
-    chosen = next(one for one in told.candidates if one.chosen)
-    assert (chosen.mechanism, chosen.expected_error) == (told.mechanism, told.expected_error)
-    assert told.expected_error == min(one.expected_error or 9e9 for one in told.candidates)
+    assert (answer.mechanism, answer.guarantee) == (preview.mechanism, preview.guarantee)
+    chosen = next(one for one in preview.candidates if one.chosen)
+    assert (chosen.mechanism, chosen.expected_error) == (preview.mechanism, preview.expected_error)
+    assert preview.expected_error == min(one.expected_error or 9e9 for one in preview.candidates)
     assert people.preview(MEAN, 0.5).times == 3
 
 
@@ -88,12 +88,12 @@ def test_the_reason_names_a_rival_that_is_told_apart() -> None:
     planned = plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
     mine, other = replace(planned.candidates[0], expected_error=1022.21, chosen=True), planned.candidates[0]
 
-    def told(error: float) -> str:
+    def comparison_of(error: float) -> str:
         rival = replace(other, mechanism="rival", expected_error=error, chosen=False)
         return explain_mechanism(replace(planned, candidates=(mine, rival)))
 
-    assert told(2044.4) == "its expected error is about 1,022, that of the rival is about 2,044"
-    assert told(1022.4) == "the one that fits what was asked"
+    assert comparison_of(2044.4) == "its expected error is about 1,022, that of the rival is about 2,044"
+    assert comparison_of(1022.4) == "the one that fits what was asked"
 
 
 def test_a_prior_changes_what_an_answer_means_and_not_what_it_costs(people: Custodian) -> None:
@@ -135,9 +135,12 @@ HOSTILE = [
 @pytest.mark.parametrize("question", [COUNT, MEAN.replace("AVG", "SUM")])
 def test_hostile_priors_change_no_epsilon(declared: Schema, question: str, prior: str | Prior) -> None:
     """The charge, its label and the mechanism's promise are those of the question without a prior."""
-    plain, told = preview_from_schema(declared, question, 0.5), preview_from_schema(declared, question, 0.5, prior)
-    assert told.cost == plain.cost
-    assert told.guarantee == plain.guarantee
+    without_prior, with_prior = (
+        preview_from_schema(declared, question, 0.5),
+        preview_from_schema(declared, question, 0.5, prior),
+    )
+    assert with_prior.cost == without_prior.cost
+    assert with_prior.guarantee == without_prior.guarantee
 
 
 @pytest.mark.parametrize(
@@ -168,9 +171,9 @@ def _seconds(declared: Schema, question: str, prior: Prior) -> float:
 @pytest.mark.parametrize("accuracy", ["±50 at 95%", "+-50 at 0.95", "within 50", "50"])
 def test_an_accuracy_gives_the_smallest_epsilon(declared: Schema, accuracy: str) -> None:
     """0.05932: an interval of 50 whole steps; a ten-thousandth less and it is 51."""
-    told = preview_from_schema(declared, COUNT, accuracy=accuracy)
-    assert told.cost.epsilon == Fraction("0.05932")
-    assert "within 50 with" in told.accuracy
+    preview = preview_from_schema(declared, COUNT, accuracy=accuracy)
+    assert preview.cost.epsilon == Fraction("0.05932")
+    assert "within 50 with" in preview.accuracy
     assert "within 51 with" in preview_from_schema(declared, COUNT, epsilon=Fraction("0.0592")).accuracy
 
 
@@ -184,12 +187,12 @@ def test_every_total_can_be_asked_by_its_accuracy(aggregate: str, near: object, 
     """The mechanism taken is as near as asked, and with a hundredth less of epsilon none would be."""
     declared = schema(relation, 1, units=400)
     query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
-    own = plan(declared, query, accuracy=f"{near} at 95%", rows=300)
-    assert own.is_free == ((aggregate, relation, tail) == ("COUNT(*)", "replace-one", ""))
-    if own.is_free:
+    query_plan = plan(declared, query, accuracy=f"{near} at 95%", rows=300)
+    assert query_plan.is_free == ((aggregate, relation, tail) == ("COUNT(*)", "replace-one", ""))
+    if query_plan.is_free:
         return
-    assert farthest(own, 0.95) <= float(str(near)) * 1.0001
-    less = plan(declared, query, own.epsilon * Fraction(99, 100), rows=300)
+    assert farthest(query_plan, 0.95) <= float(str(near)) * 1.0001
+    less = plan(declared, query, query_plan.epsilon * Fraction(99, 100), rows=300)
     assert farthest(less, 0.95) > float(str(near)) * 0.97
 
 
@@ -207,12 +210,12 @@ def test_an_accuracy_has_the_same_epsilon_whatever_is_left(aggregate: str, nears
     declared = schema("add-remove", 1, units=400)
     query = parse_sql(f"SELECT {aggregate} FROM t WHERE sex = 'F'", declared)
     for near in nears:
-        given = {"accuracy": f"±{near} at 95%", "rows": 3000}
-        first = plan(declared, query, **given)  # type: ignore[arg-type]
+        options = {"accuracy": f"±{near} at 95%", "rows": 3000}
+        first = plan(declared, query, **options)  # type: ignore[arg-type]
         for left in (1, Fraction(10_001, 10_000), Fraction(17, 3)):
-            assert plan(declared, query, **given, max_epsilon=first.epsilon * left).epsilon == first.epsilon  # type: ignore[arg-type]
+            assert plan(declared, query, **options, max_epsilon=first.epsilon * left).epsilon == first.epsilon  # type: ignore[arg-type]
         with pytest.raises(BudgetExceeded):
-            plan(declared, query, **given, max_epsilon=first.epsilon * Fraction(99_999, 100_000))  # type: ignore[arg-type]
+            plan(declared, query, **options, max_epsilon=first.epsilon * Fraction(99_999, 100_000))  # type: ignore[arg-type]
 
 
 def test_asked_by_accuracy_again_it_is_the_stored_answer(tmp_path: Path) -> None:
@@ -220,8 +223,8 @@ def test_asked_by_accuracy_again_it_is_the_stored_answer(tmp_path: Path) -> None
     smokers = "SELECT COUNT(*) FROM registry WHERE smoker"
     with Custodian.open(write_registry(tmp_path, patients=1000)) as custodian:
         for near in range(76, 60, -2):
-            told = [custodian.answer(smokers, accuracy=f"±{near}") for _ in range(3)]
-            assert len({one.entry for one in told}) == 1
+            answers = [custodian.answer(smokers, accuracy=f"±{near}") for _ in range(3)]
+            assert len({one.entry for one in answers}) == 1
             assert custodian.preview(smokers, accuracy=f"±{near}").cost.epsilon == 0
         assert sum(one.kind == "charge" for one in custodian.history()) == 8
 
@@ -238,8 +241,8 @@ def test_an_accuracy_beyond_the_budget_tells_the_reachable_one(people: Custodian
 
 
 def test_noise_of_a_named_size(people: Custodian) -> None:
-    told = people.preview(COUNT, noise_scale=20)
-    assert told.cost.epsilon == Fraction(1, 20)
+    preview = people.preview(COUNT, noise_scale=20)
+    assert preview.cost.epsilon == Fraction(1, 20)
     assert people.answer(COUNT, noise_scale=20).guarantee.epsilon == Fraction(1, 20)
     assert people.preview("SELECT SUM(age) FROM people", noise_scale=99).cost.epsilon == 1
 
@@ -249,12 +252,12 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
     head = "name: people\nsource: people.csv\nneighbours: add-remove\nbudget: {epsilon: 3, delta: 1e-6}\n"
     head += "analyst_budget: {epsilon: 3, delta: 1e-6}\nmodels: [approx-dp]\n"
     with Custodian.open(write_people(tmp_path, head)) as people:
-        told = people.preview(COUNT, noise_scale=20, model="approx-dp")
-        assert told.guarantee.model == "zcdp"
-        assert told.guarantee.rho == Fraction(1, 800)
-        assert told.times >= 100
+        preview = people.preview(COUNT, noise_scale=20, model="approx-dp")
+        assert preview.guarantee.model == "zcdp"
+        assert preview.guarantee.rho == Fraction(1, 800)
+        assert preview.times >= 100
         answered = 0
-        for age in range(told.times + 1):
+        for age in range(preview.times + 1):
             question = f"SELECT COUNT(*) FROM people WHERE age > {age % 99} OR sex = '{'FM'[age // 99]}'"
             try:
                 answer = people.answer(question, noise_scale=20, model="approx-dp")
@@ -262,11 +265,11 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
                 break
             answered += 1
             assert answer.mechanism == "discrete Gaussian"
-        assert answered == told.times
+        assert answered == preview.times
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("options", "words"),
     [
         ({}, "one way"),
         ({"epsilon": 1, "accuracy": "5"}, "one way"),
@@ -280,9 +283,9 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
         ({"noise_scale": 10**30}, "epsilon must be"),
     ],
 )
-def test_what_cannot_be_asked(declared: Schema, more: dict[str, object], words: str) -> None:
+def test_what_cannot_be_asked(declared: Schema, options: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        preview_from_schema(declared, COUNT, **more)  # type: ignore[arg-type]
+        preview_from_schema(declared, COUNT, **options)  # type: ignore[arg-type]
 
 
 def test_what_has_no_accuracy_in_values(declared: Schema) -> None:
@@ -294,8 +297,8 @@ def test_what_has_no_accuracy_in_values(declared: Schema) -> None:
 
 def test_a_distance_asks_for_refinement(people: Custodian) -> None:
     """Protocol 2's own distance, for totals as for the rest; the draw is one of the prior's values."""
-    told = people.preview(COUNT, 0.5, "normal(200, 10)", distance="continuous")
-    assert told.mechanism == "refinement of your prior"
+    preview = people.preview(COUNT, 0.5, "normal(200, 10)", distance="continuous")
+    assert preview.mechanism == "refinement of your prior"
     answer = people.answer(COUNT, 0.5, Prior.weights({190: 1, 210: 1}), distance="nominal")
     assert answer.value in (190, 210)
     assert answer.shaped
@@ -305,22 +308,22 @@ def test_a_distance_asks_for_refinement(people: Custodian) -> None:
         people.preview("SELECT sex, COUNT(*) FROM people GROUP BY sex", 0.5, "normal(200, 10)", distance="nominal")
 
 
-@pytest.mark.parametrize("more", [{"accuracy": "±60 at 95%"}, {"noise_scale": 30}, {"epsilon": 0.1}])
-def test_a_stored_answer_serves_however_it_is_asked_for(people: Custodian, more: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{"accuracy": "±60 at 95%"}, {"noise_scale": 30}, {"epsilon": 0.1}])
+def test_a_stored_answer_serves_however_it_is_asked_for(people: Custodian, options: dict[str, object]) -> None:
     """Free to who paid for it; another analyst pays for it as it is by consent; the previews say so."""
     first = people.answer(COUNT, 1)
-    told = people.preview(COUNT, prior="normal(200, 9)", **more)  # type: ignore[arg-type]
-    assert (told.stored, told.cost.epsilon) == (1, 0)
-    again = people.answer(COUNT, prior="normal(200, 9)", **more)  # type: ignore[arg-type]
+    preview = people.preview(COUNT, prior="normal(200, 9)", **options)  # type: ignore[arg-type]
+    assert (preview.stored, preview.cost.epsilon) == (1, 0)
+    again = people.answer(COUNT, prior="normal(200, 9)", **options)  # type: ignore[arg-type]
     assert again.stored
     assert (again.value, again.guarantee) == (first.value, first.guarantee)
     assert again.posterior is not None
-    other = people.preview(COUNT, analyst="bob", reuse="any", **more)  # type: ignore[arg-type]
+    other = people.preview(COUNT, analyst="bob", reuse="any", **options)  # type: ignore[arg-type]
     assert (other.stored, other.reuse, other.cost.epsilon) == (None, "shared", 1)
-    assert people.answer(COUNT, analyst="bob", reuse="any", **more).cost.epsilon == 1  # type: ignore[arg-type]
-    least = people.preview(COUNT, analyst="cat", **more)  # type: ignore[arg-type]
+    assert people.answer(COUNT, analyst="bob", reuse="any", **options).cost.epsilon == 1  # type: ignore[arg-type]
+    least = people.preview(COUNT, analyst="cat", **options)  # type: ignore[arg-type]
     assert (least.stored, least.reuse) == (None, "degraded")
-    assert people.answer(COUNT, analyst="cat", **more).cost == least.cost != other.cost  # type: ignore[arg-type]
+    assert people.answer(COUNT, analyst="cat", **options).cost == least.cost != other.cost  # type: ignore[arg-type]
 
 
 def test_an_accuracy_that_is_stored_needs_no_budget(people: Custodian) -> None:
@@ -367,8 +370,8 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
     """With the factor chosen for what was stated: every two truths' laws are within e^epsilon, as fractions."""
     declared = schema(relation, 1, units=4)
     prior = Prior.weights({0: 1, 1: 5, 2: 3, 3: 1})
-    own = plan(declared, parse_sql(f"SELECT {text}", declared), 1, prior=prior, distance="continuous")
-    one = own.measurements[0]
+    query_plan = plan(declared, parse_sql(f"SELECT {text}", declared), 1, prior=prior, distance="continuous")
+    one = query_plan.measurements[0]
     refinement = one.refinement if isinstance(one, RefinedTotal) else one.mechanism.position_refinement.refinement  # type: ignore[union-attr]
     laws = [refinement.distribution(truth) for truth in refinement.prior.support]
     worst = max(worst_ratio(first, second) or 10**9 for first in laws for second in laws)
@@ -376,7 +379,7 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
 
 
 @pytest.mark.parametrize(
-    ("question", "prior", "told"),
+    ("question", "prior", "message"),
     [
         (COUNT, None, "of the raw answer"),
         (COUNT, "normal(200, 10)", "of what you will know: your prior and the answer together"),
@@ -384,8 +387,8 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
         ("SELECT HISTOGRAM(age, 32) FROM people", None, "of a range, on average over all ranges"),
     ],
 )
-def test_a_preview_says_what_its_error_is_of(declared: Schema, question: str, prior: str | None, told: str) -> None:
+def test_a_preview_says_what_its_error_is_of(declared: Schema, question: str, prior: str | None, message: str) -> None:
     """Nothing where no error is known beforehand."""
-    made = preview_from_schema(declared, question, 1, prior)
-    assert made.error_of == told
-    assert bool(made.expected_error) == bool(told)
+    preview = preview_from_schema(declared, question, 1, prior)
+    assert preview.error_of == message
+    assert bool(preview.expected_error) == bool(message)

@@ -93,11 +93,11 @@ def test_it_is_the_law_that_the_planner_weighs_mechanisms_by(schema: Schema) -> 
 
 def test_a_preview_says_where_the_prior_alone_is_as_good(schema: Schema) -> None:
     """With a tail for being wrong, much noise is worse than not to ask, for who is right."""
-    told = {
+    previews = {
         epsilon: preview_from_schema(schema, WOMEN, epsilon, "normal(25000, 900)") for epsilon in (0.0001, 0.0006, 0.1)
     }
-    assert [one.expected_error > one.prior_error for one in told.values()] == [True, False, False]
-    worse, hardly, better = (" ".join(one.warnings) for one in told.values())
+    assert [one.expected_error > one.prior_error for one in previews.values()] == [True, False, False]
+    worse, hardly, better = (" ".join(one.warnings) for one in previews.values())
     assert "it is nearer than the answer, which allows for its being wrong" in worse
     assert "hardly more" in hardly
     assert not better
@@ -152,8 +152,8 @@ def test_names_beyond_what_can_be_shown_stand_together(tmp_path: Path) -> None:
 
 def test_it_is_json(schema: Schema) -> None:
     for question, prior in ((WOMEN, "normal(25000, 900)"), ("SELECT MODE(ward) FROM t", '{"a": 1}')):
-        told = json.loads(json.dumps(build_stated_prior(schema, question, prior).to_json()))
-        assert list(told) == ["numeric", "points", "probabilities", "names", "mean", "interval_95", "text"]
+        document = json.loads(json.dumps(build_stated_prior(schema, question, prior).to_json()))
+        assert list(document) == ["numeric", "points", "probabilities", "names", "mean", "interval_95", "text"]
 
 
 @pytest.mark.parametrize(

@@ -90,17 +90,17 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Any:
     assert not custodian.schema.folder.exists()
 
 
-@pytest.mark.parametrize(("question", "more"), QUESTIONS)
-def test_every_kind_of_question_runs(rehearsal: Custodian, question: str, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("question", "options"), QUESTIONS)
+def test_every_kind_of_question_runs(rehearsal: Custodian, question: str, options: dict[str, Any]) -> None:
     """As the README shows them; the answer says that it is a rehearsal, and so does the preview."""
-    assert rehearsal.preview(question, epsilon=1, **more).warnings[0] == REHEARSAL_NOTE
-    told = rehearsal.answer(question, epsilon=1, **more)
-    assert told.warning is not None
-    assert told.warning.startswith(REHEARSAL_NOTE)
-    document = json.loads(json.dumps(told.to_json()))
+    assert rehearsal.preview(question, epsilon=1, **options).warnings[0] == REHEARSAL_NOTE
+    answer = rehearsal.answer(question, epsilon=1, **options)
+    assert answer.warning is not None
+    assert answer.warning.startswith(REHEARSAL_NOTE)
+    document = json.loads(json.dumps(answer.to_json()))
     assert document["rows"]
-    spec = told.picture_spec()
-    assert (spec is None) == (told.picture is None)
+    spec = answer.picture_spec()
+    assert (spec is None) == (answer.picture is None)
     assert "nan" not in json.dumps(spec).lower()
     assert json.loads(json.dumps(spec)) is not None or spec is None
 
@@ -121,13 +121,14 @@ def test_the_other_calls_run_too(rehearsal: Custodian) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "more"), [("private-columns", {"epsilon": 1}), ("private-linked", {"epsilon": 1}), ("ir-swap", {"k": 5})]
+    ("method", "options"),
+    [("private-columns", {"epsilon": 1}), ("private-linked", {"epsilon": 1}), ("ir-swap", {"k": 5})],
 )
 def test_a_file_says_that_it_is_a_rehearsal(
-    rehearsal: Custodian, tmp_path: Path, method: str, more: dict[str, Any]
+    rehearsal: Custodian, tmp_path: Path, method: str, options: dict[str, Any]
 ) -> None:
     columns = {"columns": ["age", "stay"]} if method.startswith("private") else {}
-    release = rehearsal.publish(method, tmp_path / "file.csv", **more, **columns)
+    release = rehearsal.publish(method, tmp_path / "file.csv", **options, **columns)
     assert release.warnings[0] == REHEARSAL_NOTE
     assert not any("mend the schema" in one for one in release.warnings)
     assert json.loads(release.manifest_file.read_text())["note"] == REHEARSAL_NOTE
@@ -155,9 +156,9 @@ def test_what_would_be_refused_is_refused(rehearsal: Custodian) -> None:
 
 def test_a_prior_for_the_real_number_of_people_fits(rehearsal: Custodian) -> None:
     """Although fewer rows are made up than are declared."""
-    told = rehearsal.answer(f"SELECT COUNT(*) {R} WHERE sex = 'M'", epsilon=1, prior="normal(24500, 300)")
-    assert told.posterior is not None
-    assert told.posterior.mean() == pytest.approx(24_500, abs=900)
+    answer = rehearsal.answer(f"SELECT COUNT(*) {R} WHERE sex = 'M'", epsilon=1, prior="normal(24500, 300)")
+    assert answer.posterior is not None
+    assert answer.posterior.mean() == pytest.approx(24_500, abs=900)
 
 
 def test_the_budget_does_not_end(rehearsal: Custodian) -> None:
@@ -172,8 +173,8 @@ def test_the_real_ledger_and_the_real_rows_stay_untouched(tmp_path: Path) -> Non
     with Custodian.open(schema) as real, Custodian.rehearse(schema, tmp_path / "rehearsal") as rehearsal:
         real.answer(f"SELECT COUNT(*) {R} WHERE sex = 'F'", epsilon=1)
         before = real.history(), real.budget("analyst"), _bytes(tmp_path / "registry.discreet" / "snapshot-1.duckdb")
-        for question, more in QUESTIONS[:5]:
-            rehearsal.answer(question, epsilon=1, **more | {"prior": None})
+        for question, options in QUESTIONS[:5]:
+            rehearsal.answer(question, epsilon=1, **options | {"prior": None})
         rehearsal.session(noise_scale=20, epsilon=1)
         rehearsal.publish("private-columns", tmp_path / "file.csv", epsilon=1, columns=["age", "stay"])
         after = real.history(), real.budget("analyst"), _bytes(tmp_path / "registry.discreet" / "snapshot-1.duckdb")
@@ -191,14 +192,14 @@ def test_no_source_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     opened: list[str] = []
     watching = True
 
-    def watch(event: str, told: tuple[Any, ...]) -> None:
-        if watching and event == "open" and isinstance(told[0], str | Path):
-            opened.append(str(told[0]))
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event == "open" and isinstance(arguments[0], str | Path):
+            opened.append(str(arguments[0]))
 
     sys.addaudithook(watch)
     connect = duckdb.connect
     monkeypatch.setattr(
-        duckdb, "connect", lambda *place, **more: opened.extend(map(str, place)) or connect(*place, **more)
+        duckdb, "connect", lambda *place, **options: opened.extend(map(str, place)) or connect(*place, **options)
     )
     with Custodian.rehearse(schema, tmp_path / "rehearsal") as rehearsal:
         rehearsal.answer(f"SELECT COUNT(*) {R} WHERE sex = 'F'", epsilon=1)
@@ -209,7 +210,7 @@ def test_no_source_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("source", "neighbours", "rows"),
+    ("source", "neighbors", "rows"),
     [
         ("nowhere.csv", "add-remove", 1),
         ("nowhere.parquet", "replace-one", 9),
@@ -257,14 +258,14 @@ def test_one_person(tmp_path: Path) -> None:
         assert custodian._source.individual("age", "1000") is not None
         assert custodian._source.individual("age", "1001") is None
         for unit in ("1", "1001"):
-            told = custodian.answer(f"SELECT old FROM visits FOR UNIT '{unit}'", epsilon=1)
-            assert told.value in {True, False}
+            answer = custodian.answer(f"SELECT old FROM visits FOR UNIT '{unit}'", epsilon=1)
+            assert answer.value in {True, False}
 
 
 def test_ranks_of_a_public_number_of_rows_are_rehearsed(tmp_path: Path) -> None:
     schema = every_kind(tmp_path, neighbors="replace-one")
-    told = schema.read_text().replace("[dp, approx-dp]", "[dp, individual-dp]\nindividual_dp_reason: a test")
-    schema.write_text(told.replace("units: 777777", "units: 77777"))
+    text = schema.read_text().replace("[dp, approx-dp]", "[dp, individual-dp]\nindividual_dp_reason: a test")
+    schema.write_text(text.replace("units: 777777", "units: 77777"))
     with Custodian.rehearse(schema) as custodian:
         trimmed = custodian.answer("SELECT TRIMMED_MEAN(age, 0.1) FROM visits", epsilon=1)
         assert trimmed.value == pytest.approx(47, abs=5)
@@ -286,9 +287,9 @@ def test_no_made_up_row_is_impossible(tmp_path: Path) -> None:
     assert len(read_structural_zeros(schema).predicates) == 2
     with Custodian.rehearse(tmp_path / "visits.yaml") as custodian:
         for condition in schema.impossible:
-            told = custodian.answer(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=9999)
+            answer = custodian.answer(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=9999)
             assert parse_sql(f"SELECT COUNT(*) FROM visits WHERE {condition}", schema)
-            assert told.value == 0
+            assert answer.value == 0
 
 
 def test_a_schema_that_leaves_nothing_possible_is_made_up_all_the_same(tmp_path: Path) -> None:
@@ -323,14 +324,14 @@ def test_several_processes_at_once_share_one(tmp_path: Path, processes: int) -> 
     schema = write_registry(tmp_path, patients=300)
     command = [sys.executable, "-c", RUN, str(schema), str(tmp_path / "rehearsal")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    told = [process.communicate()[0] for process in running]
+    outputs = [process.communicate()[0] for process in running]
     assert [process.returncode for process in running] == [0] * processes
     assert len(list((tmp_path / "rehearsal").rglob("*.duckdb"))) == 1
     with Custodian.rehearse(schema, tmp_path / "rehearsal") as custodian:
         again = custodian.answer("SELECT COUNT(*) FROM registry WHERE sex = 'F'", epsilon=1)
         paid = sum(entry.kind == "charge" for entry in custodian.history())
-    assert f"{again.value}\n" in told
-    assert len(set(told)) <= paid <= processes
+    assert f"{again.value}\n" in outputs
+    assert len(set(outputs)) <= paid <= processes
 
 
 def test_a_schema_that_changed_gets_another_table(tmp_path: Path) -> None:

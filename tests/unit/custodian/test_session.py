@@ -69,14 +69,16 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def session(
     ledger: Ledger,
-    own: Schema = ADD,
+    declared_schema: Schema = ADD,
     noise_scale: object = 20,
     epsilon: object = 1,
     key: str | None = None,
     kind: type[MemorySource] = MemorySource,
 ) -> CountingSession:
-    caps = Caps(own.budget, own.analyst_budget, own.models)
-    return start_counting_session(own, kind(own, ROWS), ledger, caps, "s", noise_scale, epsilon, "ann", key)
+    caps = Caps(declared_schema.budget, declared_schema.analyst_budget, declared_schema.models)
+    return start_counting_session(
+        declared_schema, kind(declared_schema, ROWS), ledger, caps, "s", noise_scale, epsilon, "ann", key
+    )
 
 
 def spent(ledger: Ledger) -> Fraction | None:
@@ -147,12 +149,12 @@ def test_the_mean_of_many_sessions_is_the_count(ledger: Ledger) -> None:
     assert round(sum(float(cells[None]) for _, cells in drawn) / 30) == 0  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("own", "together"), [(ADD, Fraction(1, 20)), (REPLACE, Fraction(1, 10))])
+@pytest.mark.parametrize(("declared_schema", "together"), [(ADD, Fraction(1, 20)), (REPLACE, Fraction(1, 10))])
 def test_disjoint_questions_cost_together_what_the_relation_says(
-    ledger: Ledger, own: Schema, together: Fraction
+    ledger: Ledger, declared_schema: Schema, together: Fraction
 ) -> None:
     """Once under add-remove; twice where a row may move from one to the other."""
-    with session(ledger, own) as s:
+    with session(ledger, declared_schema) as s:
         s.answer(WOMEN)
         assert s.left == 1 - Fraction(1, 20)
         s.answer(MEN)

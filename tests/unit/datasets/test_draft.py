@@ -119,8 +119,8 @@ def test_parquet_gives_kinds_by_types(tmp_path: Path) -> None:
 
     path = tmp_path / "2024.parquet"
     typed = "1::TINYINT a, 1::UBIGINT b, 1::DECIMAL(9, 0) c, 1::DECIMAL(9, 2) d, 1::DOUBLE e, 1::FLOAT f, true g"
-    more = "DATE '2020-01-01' h, now() i, 'x' j, [1] k, '1' l"
-    duckdb.sql(f"SELECT {typed}, {more}").write_parquet(str(path))
+    further_columns = "DATE '2020-01-01' h, now() i, 'x' j, [1] k, '1' l"
+    duckdb.sql(f"SELECT {typed}, {further_columns}").write_parquet(str(path))
     kinds = [INTEGER, INTEGER, INTEGER, NUMBER, NUMBER, NUMBER, BOOLEAN, DATE, DATE, NOMINAL, NOMINAL, NOMINAL]
     assert columns(path) == dict(zip("abcdefghijkl", kinds, strict=True))
     assert "name: table_2024" in draft_schema(str(path))

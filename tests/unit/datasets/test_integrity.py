@@ -129,10 +129,10 @@ def test_another_file_is_not_opened_and_the_right_one_is_found_again(
 ) -> None:
     """Also in a process in which the data set is still open, and with another time than it had."""
     happen(held)
-    said = "the snapshot '1' of people is gone; register a new one" if happen is take_away else OTHER
+    message = "the snapshot '1' of people is gone; register a new one" if happen is take_away else OTHER
     with pytest.raises(Unavailable) as refused:
         Custodian.open(held.schema)
-    assert str(refused.value).endswith(said)
+    assert str(refused.value).endswith(message)
     assert held.spent() == [1]  # the registration
     held.file.unlink(missing_ok=True)
     shutil.copyfile(held.copy, held.file)
@@ -228,8 +228,8 @@ def test_what_was_read_while_the_file_changed_is_not_told(held: Held) -> None:
     held.custodian._source = watched
     with Custodian.open(held.schema) as again:
         before = again.budget()
-        told = again.answer(WOMEN, epsilon=SURE, key="mine")
-        assert (told.value, told.stored) == (200, True)
+        answer = again.answer(WOMEN, epsilon=SURE, key="mine")
+        assert (answer.value, answer.stored) == (200, True)
         assert again.budget() == before
 
 
@@ -244,11 +244,11 @@ def test_rows_that_were_read_while_the_file_changed_are_not_told(held: Held) -> 
 
 def test_a_manifest_from_before_digests_were_kept_is_read(held: Held) -> None:
     manifest = held.file.with_name("manifest.json")
-    told = json.loads(manifest.read_text())
-    for snapshot in told["snapshots"]:
+    document = json.loads(manifest.read_text())
+    for snapshot in document["snapshots"]:
         assert snapshot.pop("sha256") == hash_contents(held.copy)
         assert snapshot.pop("stamp")
-    manifest.write_text(json.dumps(told))
+    manifest.write_text(json.dumps(document))
     with Custodian.open(held.schema) as again:
         assert again.answer(WOMEN, epsilon=SURE).value == 200
         take_away(held)
@@ -277,11 +277,11 @@ def test_no_file_is_read_again_as_long_as_it_looks_the_same(held: Held, monkeypa
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A snapshot in several files."""
-    made = tmp_path / "snapshot-1.parquet"
-    (made / "sex=F").mkdir(parents=True)
+    snapshot_file = tmp_path / "snapshot-1.parquet"
+    (snapshot_file / "sex=F").mkdir(parents=True)
     for name in ("part-0.parquet", "part-1.parquet", "sex=F/part-2.parquet", "_SUCCESS", ".part-0.parquet.crc"):
-        (made / name).write_text(name)
-    return made
+        (snapshot_file / name).write_text(name)
+    return snapshot_file
 
 
 def test_a_folder_is_all_its_files_of_rows(folder: Path) -> None:
@@ -324,12 +324,12 @@ def test_a_snapshot_of_spark_is_watched_too(tmp_path: Path, spark: SparkSession)
         assert not custodian.is_stale()
         folder = DatasetDir(load_schema(schema)).folder / "snapshot-1.parquet"
         part = max(folder.glob("part-*"), key=lambda file: file.stat().st_size)
-        kept = shutil.copyfile(part, tmp_path / "aside")
+        backup_file = shutil.copyfile(part, tmp_path / "aside")
         os.truncate(part, 10)
         with pytest.raises(Unavailable, match=CHANGED):
             custodian.answer(WOMEN, epsilon=1)
         with pytest.raises(Unavailable, match=OTHER):
             Custodian.open(schema)
-        shutil.copyfile(kept, part)
+        shutil.copyfile(backup_file, part)
         with Custodian.open(schema) as again:
             assert again.answer(WOMEN, epsilon=SURE).value == 200

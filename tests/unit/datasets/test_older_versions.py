@@ -18,11 +18,11 @@ from support.command_line import discreet, done
 from support.older_datasets import ask, recorded, told, unpack
 from support.served_processes import Supervised, supervised
 
-MADE = recorded()
-DATASETS: dict[str, Any] = MADE["datasets"]
-SERVICE: dict[str, Any] = MADE["service"]
-ASKED = [(name, one) for name, made in DATASETS.items() for one in made["asked"]]
-NAMES = [f"{name}-{one['name']}" for name, one in ASKED]
+RECORD = recorded()
+DATASETS: dict[str, Any] = RECORD["datasets"]
+SERVICE: dict[str, Any] = RECORD["service"]
+ASKED_QUESTIONS = [(name, question) for name, dataset in DATASETS.items() for question in dataset["asked"]]
+NAMES = [f"{name}-{question['name']}" for name, question in ASKED_QUESTIONS]
 HOME = "/v1/datasets/registry"
 
 
@@ -78,27 +78,35 @@ def exactly(found: Any) -> Any:
 
 
 def test_the_fixture_has_every_kind_of_answer_and_entry() -> None:
-    kinds = {entry["kind"] for made in DATASETS.values() for entry in made["history"]}
+    kinds = {entry["kind"] for dataset in DATASETS.values() for entry in dataset["history"]}
     assert kinds == {"register", "charge", "reuse", "degrade", "release", "cap", "void"}
-    assert {one["charge"]["model"] for _, one in ASKED} == {"dp", "approx-dp", "individual-dp", None}
-    mechanisms = {one["told"]["mechanism"] for _, one in ASKED}
+    assert {question["charge"]["model"] for _, question in ASKED_QUESTIONS} == {
+        "dp",
+        "approx-dp",
+        "individual-dp",
+        None,
+    }
+    mechanisms = {question["told"]["mechanism"] for _, question in ASKED_QUESTIONS}
     assert len(mechanisms) > 25
-    methods = {one["method"] for one in DATASETS["registry"]["releases"]}
+    methods = {question["method"] for question in DATASETS["registry"]["releases"]}
     assert len(methods) == 9
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_ledger_budgets_and_history_are_as_they_were(unpacked: Path, name: str) -> None:
-    made, schema = DATASETS[name], unpacked / f"{name}.yaml"
+    dataset, schema = DATASETS[name], unpacked / f"{name}.yaml"
     verified = done("ledger", "verify", unpacked / f"{name}.discreet" / "ledger.db", "--json").document
-    assert (verified["entries"], verified["heads"][name]) == (made["verified"]["entries"], made["verified"]["head"])
-    assert done("history", schema, "--limit", 1000, "--json").document == made["history"]
-    assert len(made["budget"]) > 1
-    for analyst, balances in made["budget"].items():
+    assert (verified["entries"], verified["heads"][name]) == (
+        dataset["verified"]["entries"],
+        dataset["verified"]["head"],
+    )
+    assert done("history", schema, "--limit", 1000, "--json").document == dataset["history"]
+    assert len(dataset["budget"]) > 1
+    for analyst, balances in dataset["budget"].items():
         assert budget(schema, analyst) == wordless(balances)
 
 
-@pytest.mark.parametrize(("name", "one"), ASKED, ids=NAMES)
+@pytest.mark.parametrize(("name", "one"), ASKED_QUESTIONS, ids=NAMES)
 def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
     opened: Callable[[str], Custodian], name: str, one: dict[str, Any]
 ) -> None:
@@ -112,12 +120,12 @@ def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
 
 
 def test_what_follows_from_a_stored_answer_is_as_it_was(opened: Callable[[str], Custodian]) -> None:
-    custodian, made = opened("registry"), DATASETS["registry"]
-    named = {one["name"]: one for one in made["asked"]}
-    assert ask(custodian, named["histogram"]).range(20, 50).to_json() == exactly(made["range"])
-    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == exactly(made["reconciled"])
+    custodian, dataset = opened("registry"), DATASETS["registry"]
+    named = {one["name"]: one for one in dataset["asked"]}
+    assert ask(custodian, named["histogram"]).range(20, 50).to_json() == exactly(dataset["range"])
+    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == exactly(dataset["reconciled"])
     rows = ask(custodian, named["count"]).population()
-    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == exactly(made["population"])
+    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == exactly(dataset["population"])
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -221,8 +229,8 @@ def test_a_released_file_is_what_its_manifest_says(unpacked: Path, one: dict[str
 
 def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(folder: Path) -> None:
     with Custodian.open(folder / "registry.yaml") as custodian:
-        made = custodian.publish("mdav", folder / "new.csv", k=5, report=folder / "report.json")
-        assert made.name == "registry-13"
+        release = custodian.publish("mdav", folder / "new.csv", k=5, report=folder / "report.json")
+        assert release.name == "registry-13"
         assert "registry-1" in (folder / "report.json").read_text()
         assert len(custodian.notable_entries()) > 8
 

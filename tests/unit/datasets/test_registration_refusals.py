@@ -44,7 +44,7 @@ PEOPLE = schema_of(AGE, SEX, unit="person")
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def snapshot_folder(tmp_path: Path) -> Path:
     """A folder of its own, which a failed registration must leave empty."""
     folder = tmp_path / "made"
     folder.mkdir()
@@ -54,12 +54,12 @@ def made(tmp_path: Path) -> Path:
 @pytest.fixture(
     params=["memory", "duckdb", pytest.param("postgres", marks=ON_POSTGRES), pytest.param("spark", marks=ON_SPARK)]
 )
-def register(request: pytest.FixtureRequest, tmp_path: Path, made: Path) -> Register:
+def register(request: pytest.FixtureRequest, tmp_path: Path, snapshot_folder: Path) -> Register:
     """Register an Arrow table on one engine."""
     if request.param == "memory":
         return lambda schema, table: register_memory(schema, table.to_pylist(), "key")
     if request.param == "duckdb":
-        return lambda schema, table: register_duckdb(schema, table, made / "t.duckdb", "key")
+        return lambda schema, table: register_duckdb(schema, table, snapshot_folder / "t.duckdb", "key")
     if request.param == "postgres":
         dsn = request.getfixturevalue("postgres")
         return lambda schema, table: on_postgres(schema, table, dsn)
@@ -67,7 +67,9 @@ def register(request: pytest.FixtureRequest, tmp_path: Path, made: Path) -> Regi
 
     def on_spark(schema: Schema, table: pa.Table) -> object:
         pq.write_table(table, tmp_path / "raw.parquet")
-        return register_spark(schema, session, session.read.parquet(str(tmp_path / "raw.parquet")), made / "t", "key")
+        return register_spark(
+            schema, session, session.read.parquet(str(tmp_path / "raw.parquet")), snapshot_folder / "t", "key"
+        )
 
     return on_spark
 
@@ -113,13 +115,13 @@ GOOD = {"person": ["a", "b"], "age": ["1", "2"], "sex": ["F", "M"]}
     ],
 )
 def test_a_source_that_does_not_fit_is_refused_alike(
-    register: Register, made: Path, columns: dict[str, list[object]], sentence: str
+    register: Register, snapshot_folder: Path, columns: dict[str, list[object]], sentence: str
 ) -> None:
     """The same sentence on every engine, and nothing is left behind."""
     with pytest.raises(InvalidInput) as refused:
         register(PEOPLE, pa.table(columns))
     assert str(refused.value).startswith(sentence)
-    assert list(made.iterdir()) == []
+    assert list(snapshot_folder.iterdir()) == []
 
 
 def test_a_column_without_any_value_is_not_refused(register: Register) -> None:
@@ -179,17 +181,17 @@ def registered(schema: Schema, raw: object, target: Path) -> list[tuple[object, 
     ],
     ids=["plain", "windows", "semicolons", "tabs", "bars", "old mac"],
 )
-def test_files_as_people_write_them_are_read(tmp_path: Path, made: Path, data: bytes) -> None:
-    rows = registered(PEOPLE, csv_file(tmp_path, data), made / "t.duckdb")
+def test_files_as_people_write_them_are_read(tmp_path: Path, snapshot_folder: Path, data: bytes) -> None:
+    rows = registered(PEOPLE, csv_file(tmp_path, data), snapshot_folder / "t.duckdb")
     assert rows == [(1, 0, "a"), (2, 1, "b")]
 
 
-def test_lines_within_a_quoted_field_are_no_rows(tmp_path: Path, made: Path) -> None:
+def test_lines_within_a_quoted_field_are_no_rows(tmp_path: Path, snapshot_folder: Path) -> None:
     """However the file is split among threads: one person's text cannot make rows of others."""
     field = b"x\n" + b"b,2,M,9\n" * 16_000
     rows = b"".join(b'a%d,1,F,"%s"\n' % (i, field) for i in range(160))
     path = csv_file(tmp_path, b"person,age,sex,note\n" + rows)
-    assert len(registered(PEOPLE, path, made / "t.duckdb")) == 160
+    assert len(registered(PEOPLE, path, snapshot_folder / "t.duckdb")) == 160
 
 
 AMBIGUOUS = "the CSV file can be read in more than one way; write it with one kind of line end"
@@ -209,13 +211,13 @@ NO_TABLES = {
 
 @pytest.mark.parametrize(("data", "sentence"), NO_TABLES.values(), ids=NO_TABLES)
 def test_a_file_that_is_no_table_is_refused_without_quoting_it(
-    tmp_path: Path, made: Path, data: bytes, sentence: str
+    tmp_path: Path, snapshot_folder: Path, data: bytes, sentence: str
 ) -> None:
     """A line is told by its number alone."""
     with pytest.raises(InvalidInput) as refused:
-        register_duckdb(PEOPLE, csv_file(tmp_path, b"person,age,sex\n" + data), made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, csv_file(tmp_path, b"person,age,sex\n" + data), snapshot_folder / "t.duckdb", "key")
     assert str(refused.value).startswith(sentence)
-    assert list(made.iterdir()) == []
+    assert list(snapshot_folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -228,13 +230,15 @@ def test_a_file_that_is_no_table_is_refused_without_quoting_it(
     ],
     ids=["twice", "line ends", "empty", "utf-16"],
 )
-def test_a_file_without_a_good_first_line_is_refused(tmp_path: Path, made: Path, data: bytes, sentence: str) -> None:
+def test_a_file_without_a_good_first_line_is_refused(
+    tmp_path: Path, snapshot_folder: Path, data: bytes, sentence: str
+) -> None:
     with pytest.raises(InvalidInput, match=sentence):
-        register_duckdb(PEOPLE, csv_file(tmp_path, data), made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, csv_file(tmp_path, data), snapshot_folder / "t.duckdb", "key")
 
 
-def test_files_that_are_not_there_or_not_what_they_say(tmp_path: Path, made: Path) -> None:
-    target = made / "t.duckdb"
+def test_files_that_are_not_there_or_not_what_they_say(tmp_path: Path, snapshot_folder: Path) -> None:
+    target = snapshot_folder / "t.duckdb"
     pq.write_table(pa.table(GOOD), tmp_path / "cut.parquet")
     csv_file(tmp_path, (tmp_path / "cut.parquet").read_bytes()[:-9], "cut.parquet")
     for raw, sentence in [
@@ -247,10 +251,10 @@ def test_files_that_are_not_there_or_not_what_they_say(tmp_path: Path, made: Pat
     ]:
         with pytest.raises(InvalidInput, match=sentence):
             register_duckdb(PEOPLE, raw, target, "key")
-    assert list(made.iterdir()) == []
+    assert list(snapshot_folder.iterdir()) == []
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path, made: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path, snapshot_folder: Path) -> None:
     """Its foot tells the columns, but the pages in between are no longer pages."""
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"person": [f"p{i}" for i in range(5000)], "age": ["1"] * 5000, "sex": ["F"] * 5000}), path)
@@ -258,35 +262,35 @@ def test_a_damaged_file_is_refused(tmp_path: Path, made: Path) -> None:
     data[4:20_000] = b"\xff" * 19_996
     path.write_bytes(bytes(data))
     with pytest.raises(DiscreetError) as refused:
-        register_duckdb(PEOPLE, path, made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, path, snapshot_folder / "t.duckdb", "key")
     assert refused.value.exit_code in {2, 5}
-    assert list(made.iterdir()) == []
+    assert list(snapshot_folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("ages", [[1, "2"], [1, 2.5], [True, 2], [b"1", b"2"], [Decimal("1e30"), Decimal("1e-30")]])
-def test_objects_of_several_types_are_refused(made: Path, ages: list[object]) -> None:
+def test_objects_of_several_types_are_refused(snapshot_folder: Path, ages: list[object]) -> None:
     """DuckDB would find one type for all of a column's objects, so one person could change how all are read."""
     frame = pd.DataFrame(GOOD | {"age": pd.Series(ages, dtype=object)})
     with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
-        register_duckdb(PEOPLE, frame, made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, frame, snapshot_folder / "t.duckdb", "key")
     with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
-        register_duckdb(PEOPLE, frame.assign(age=pd.Categorical([1, 2])), made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, frame.assign(age=pd.Categorical([1, 2])), snapshot_folder / "t.duckdb", "key")
 
 
-def test_texts_that_are_not_utf_8_are_refused_without_quoting_them(tmp_path: Path, made: Path) -> None:
+def test_texts_that_are_not_utf_8_are_refused_without_quoting_them(tmp_path: Path, snapshot_folder: Path) -> None:
     """Parquet may hold such, and the engine's own sentence would show the bytes."""
     text = TOKEN.encode() + b"\xff"
     offsets = pa.py_buffer((0).to_bytes(4, "little") + len(text).to_bytes(4, "little"))
     texts = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))
     pq.write_table(pa.table(dict.fromkeys(GOOD, texts)), tmp_path / "people.parquet")
     with pytest.raises(InvalidInput, match="the source cannot be read to its end") as refused:
-        register_duckdb(PEOPLE, tmp_path / "people.parquet", made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, tmp_path / "people.parquet", snapshot_folder / "t.duckdb", "key")
     assert TOKEN not in "".join(traceback.format_exception(refused.value))
-    assert list(made.iterdir()) == []
+    assert list(snapshot_folder.iterdir()) == []
 
 
-def test_a_snapshot_is_never_overwritten(made: Path, tmp_path: Path) -> None:
-    target = made / "t.duckdb"
+def test_a_snapshot_is_never_overwritten(snapshot_folder: Path, tmp_path: Path) -> None:
+    target = snapshot_folder / "t.duckdb"
     target.write_text("precious")
     with pytest.raises(InvalidInput, match="exists already; a snapshot is never overwritten"):
         register_duckdb(PEOPLE, pa.table(GOOD), target, "key")
@@ -295,16 +299,16 @@ def test_a_snapshot_is_never_overwritten(made: Path, tmp_path: Path) -> None:
         register_duckdb(PEOPLE, pa.table(GOOD), tmp_path / "absent" / "t.duckdb", "key")
 
 
-def test_only_the_owner_may_read_a_snapshot(made: Path) -> None:
-    target = made / "t.duckdb"
+def test_only_the_owner_may_read_a_snapshot(snapshot_folder: Path) -> None:
+    target = snapshot_folder / "t.duckdb"
     register_duckdb(PEOPLE, pa.table(GOOD), target, "key")
     assert target.stat().st_mode & 0o777 == 0o600
-    assert list(made.iterdir()) == [target]
+    assert list(snapshot_folder.iterdir()) == [target]
 
 
-def test_progress_names_the_stages(made: Path) -> None:
+def test_progress_names_the_stages(snapshot_folder: Path) -> None:
     stages: list[str] = []
-    register_duckdb(PEOPLE, pa.table(GOOD), made / "t.duckdb", "key", stages.append)
+    register_duckdb(PEOPLE, pa.table(GOOD), snapshot_folder / "t.duckdb", "key", stages.append)
     register_memory(PEOPLE, pa.table(GOOD).to_pylist(), "key", stages.append)
     assert stages == ["reading", "normalising", "bounding", "writing"] * 2
 
@@ -339,17 +343,17 @@ def test_postgres_refuses_plainly(postgres: str) -> None:
 
 
 @ON_SPARK
-def test_spark_refuses_plainly(spark: SparkSession, made: Path) -> None:
+def test_spark_refuses_plainly(spark: SparkSession, snapshot_folder: Path) -> None:
     for table in ("absent", "no table; at all", ""):
         with pytest.raises(InvalidInput, match="there is no table"):
-            register_spark(PEOPLE, spark, table, made / "t", "key")
+            register_spark(PEOPLE, spark, table, snapshot_folder / "t", "key")
     rows = f"SELECT CAST(raise_error('{TOKEN}') AS STRING) AS person, '1' AS age, 'F' AS sex"
     spark.sql(rows).createOrReplaceTempView("failing")
     views = spark.catalog.listTables()
     with pytest.raises(Unavailable, match="Spark did not do it") as refused:
-        register_spark(PEOPLE, spark, "failing", made / "t", "key")
+        register_spark(PEOPLE, spark, "failing", snapshot_folder / "t", "key")
     assert TOKEN not in "".join(traceback.format_exception(refused.value))
-    assert list(made.iterdir()) == []
+    assert list(snapshot_folder.iterdir()) == []
     assert spark.catalog.listTables() == views
     spark.catalog.dropTempView("failing")
 
@@ -379,7 +383,7 @@ def planted() -> list[tuple[str, object]]:
 @pytest.mark.parametrize(("name", "raw"), planted(), ids=[name for name, _ in planted()])
 def test_a_refusal_tells_nothing_of_the_rows(
     tmp_path: Path,
-    made: Path,
+    snapshot_folder: Path,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
     name: str,
@@ -389,10 +393,10 @@ def test_a_refusal_tells_nothing_of_the_rows(
     caplog.set_level(logging.DEBUG)
     source = csv_file(tmp_path, raw.encode(), name) if isinstance(raw, str) else raw
     with pytest.raises(InvalidInput) as refused:
-        register_duckdb(PEOPLE, source, made / "t.duckdb", "key", print)
-    told = "".join(traceback.format_exception(refused.value))
-    assert TOKEN not in told + caplog.text + "".join(capfd.readouterr())
-    assert list(made.iterdir()) == []
+        register_duckdb(PEOPLE, source, snapshot_folder / "t.duckdb", "key", print)
+    trace = "".join(traceback.format_exception(refused.value))
+    assert TOKEN not in trace + caplog.text + "".join(capfd.readouterr())
+    assert list(snapshot_folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["text", "typed"])
@@ -405,6 +409,6 @@ def test_no_engine_tells_of_the_rows(
     table = pa.table(columns if kind == "text" else columns | {"sex": [number] * 3, "age": [1, 2, number]})
     with pytest.raises(InvalidInput) as refused:
         register(PEOPLE, table)
-    told = "".join(traceback.format_exception(refused.value)) + caplog.text + "".join(capfd.readouterr())
-    assert TOKEN not in told
-    assert str(number) not in told
+    trace = "".join(traceback.format_exception(refused.value)) + caplog.text + "".join(capfd.readouterr())
+    assert TOKEN not in trace
+    assert str(number) not in trace

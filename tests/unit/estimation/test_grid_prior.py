@@ -95,8 +95,8 @@ def test_the_bound_of_a_weighted_sum_holds(noise: object) -> None:
 @pytest.mark.parametrize("prior", ["normal(30, 6)", "uniform(10, 20)", "0.5 point(12) + laplace(60, 4)", None])
 def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: str | None) -> None:
     """Nine tenths of what was stated and one tenth of a Cauchy law of its mean and sd, times the law of the noise."""
-    given = prior or Prior.weights({3: 1, 40: 2, 90: 1})
-    belief = parse_grid_prior(given, Fraction(0), Fraction(100), Fraction(1), "COUNT")
+    column_prior = prior or Prior.weights({3: 1, 40: 2, 90: 1})
+    belief = parse_grid_prior(column_prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     values = np.arange(101.0)
     stated = np.zeros(101)
     cells = belief.build_cells()
@@ -166,17 +166,17 @@ def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | Non
     noise = IndependentNoises(noises if known is None else noises[1:])
     squares = NoisyVariance(noise, 20.0, 1.0, known, is_standard_deviation=False)
     belief = parse_grid_prior("normal(30, 10)", Fraction(0), Fraction(200), Fraction(1, 4), "VAR")
-    told = (60, 200, -2000)
-    released = told if known is None else told[1:]
+    noisy_totals = (60, 200, -2000)
+    released = noisy_totals if known is None else noisy_totals[1:]
     found = squares.posterior(belief, released, 40.0, math.inf)
     cells = belief.build_cells((), 160)
     weight = np.zeros(len(cells.values))
     for n in [60] if known is not None else range(20, 101):
         middles = np.linspace(-20, 20, 401)[:, None]
         spread = 4 * cells.values[None, :] * (n - 1) / n
-        parts = [told[1] - n * middles + 0 * spread, told[2] - n * (2 * (spread + middles**2) - 400)]
+        parts = [noisy_totals[1] - n * middles + 0 * spread, noisy_totals[2] - n * (2 * (spread + middles**2) - 400)]
         logs = compute_joint_log_probability(
-            noise, parts if known is not None else [told[0] - n + 0 * parts[1], *parts]
+            noise, parts if known is not None else [noisy_totals[0] - n + 0 * parts[1], *parts]
         )
         weight += np.where(spread + middles**2 <= 400, np.exp(logs), 0).sum(axis=0)
     exact = cells.used * weight / (cells.used * weight).sum()

@@ -105,14 +105,14 @@ def test_variances_are_those_of_the_dense_covariance(nest: BlockHierarchy) -> No
 @given(nests(), some.lists(some.floats(0.1, 10), min_size=4, max_size=4))
 def test_variances_under_another_noise_are_those_of_the_same_weights(nest: BlockHierarchy, others: list[float]) -> None:
     noise = [other if 0 < variance < math.inf else 0.0 for other, variance in zip(others, nest.variances, strict=False)]
-    each = np.concatenate([np.full(len(level), own) for level, own in zip(nest.starts, noise, strict=True)])
+    each = np.concatenate([np.full(len(level), weights) for level, weights in zip(nest.starts, noise, strict=True)])
     solve = dense(nest)[0]
     covariance = solve @ (each[:, None] * solve.T)
     for found, node in zip(nest.propagate_node_variances(noise), members(nest), strict=True):
         assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first, last in itertools.combinations_with_replacement(range(nest.count), 2):
         part = covariance[first : last + 1, first : last + 1]
-        squares = [(own**2).sum() for own in nest.compute_range_weights(first, last)]
+        squares = [(weights**2).sum() for weights in nest.compute_range_weights(first, last)]
         assert np.dot(squares, noise) == pytest.approx(part.sum(), abs=1e-9)
 
 
@@ -153,8 +153,8 @@ def test_intervals_hold_far_into_the_tail(rate: Fraction, coarse: Fraction) -> N
         distances = [compute_half_width(float(total[0]), 1 - miss), compute_half_width(float(cells[0]), 1 - miss)]
         distances += [nested.range_half_width(first, last, 1 - miss) for first, last in ((0, 2), (0, 0), (0, 1))]
         sums = [weights.sum(axis=0), weights[0], weights.sum(axis=0), weights[0], weights[:2].sum(axis=0)]
-        for own, off in zip(sums, distances, strict=True):
-            assert tail_of(own, rates, off) <= miss * 1.001
+        for range_sum, distance in zip(sums, distances, strict=True):
+            assert tail_of(range_sum, rates, distance) <= miss * 1.001
 
 
 @pytest.mark.parametrize(("rate", "most"), [("1", 28), ("3", 7.5), ("5", 2.5), ("8", 1.2)])
@@ -185,8 +185,8 @@ def test_no_node_is_known_worse_than_by_its_own_measurement(nest: BlockHierarchy
 
 def test_a_level_that_is_not_measured_is_not_read() -> None:
     nest = BlockHierarchy.regular(4, (4, 2, 1), (0.0, math.inf, 1.0))
-    told = [np.array([8.0]), np.array([]), np.array([1.0, 2, 3, 4])]
-    assert [level.tolist() for level in nest.estimate(told)] == [[8], [2, 6], [0.5, 1.5, 2.5, 3.5]]
+    measured = [np.array([8.0]), np.array([]), np.array([1.0, 2, 3, 4])]
+    assert [level.tolist() for level in nest.estimate(measured)] == [[8], [2, 6], [0.5, 1.5, 2.5, 3.5]]
 
 
 @pytest.mark.parametrize(

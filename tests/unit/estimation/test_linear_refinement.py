@@ -338,9 +338,9 @@ def test_no_other_constrained_and_unbiased_refinement_has_less_variance() -> Non
     other = LinearRefinement.best(B, rng.uniform(0.1, 10, 6))
     assert other.is_constrained(B)
     assert other.is_unbiased(B)
-    more = other.covariance(variance) - LinearRefinement.best(B, variance).covariance(variance)
-    assert np.linalg.eigvalsh(more).min() >= -1e-9
-    assert np.trace(more) > 0.01
+    excess = other.covariance(variance) - LinearRefinement.best(B, variance).covariance(variance)
+    assert np.linalg.eigvalsh(excess).min() >= -1e-9
+    assert np.trace(excess) > 0.01
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 10])
@@ -364,7 +364,7 @@ def test_a_shift_makes_a_refinement_biased() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("build", "message"),
     [
         (lambda: LinearRefinement([[1, 0]], [[1]]), "A must be square, with a row for each of at most 5000 answers"),
         (lambda: LinearRefinement([[1]], [[1], [1]]), "here it must have 1 row, got 2"),
@@ -374,6 +374,6 @@ def test_a_shift_makes_a_refinement_biased() -> None:
         (lambda: LinearRefinement.best([[1], [1]]).is_unbiased([[1]]), "here it must have 2 rows, got 1"),
     ],
 )
-def test_a_refinement_whose_shapes_do_not_fit_is_refused(made: object, message: str) -> None:
+def test_a_refinement_whose_shapes_do_not_fit_is_refused(build: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        made()
+        build()

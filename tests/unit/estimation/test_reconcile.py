@@ -94,7 +94,11 @@ def mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Con
         (0.2, lambda: fixed(1, int(rng.integers(cells)))),
         (0.2, same_total),
     ]
-    return noisy, rng.uniform(0.1, 5, cells), [made() for chance, made in offered if rng.random() < chance]
+    return (
+        noisy,
+        rng.uniform(0.1, 5, cells),
+        [build_constraint() for chance, build_constraint in offered if rng.random() < chance],
+    )
 
 
 def holds_and_is_nearest(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
@@ -180,8 +184,8 @@ def test_sparse_histograms_gain_most_from_not_being_negative() -> None:
     noisy = exact + rng.laplace(scale=10, size=1000)
     raw = ((noisy - exact) ** 2).mean()
     assert ((reconcile(noisy, [at_least(0)]).values - exact) ** 2).mean() < 0.6 * raw
-    kept = reconcile(noisy, [at_least(0), total(int(exact.sum()))])
-    assert ((kept.values - exact) ** 2).mean() < raw / 2
+    reconciled = reconcile(noisy, [at_least(0), total(int(exact.sum()))])
+    assert ((reconciled.values - exact) ** 2).mean() < raw / 2
 
 
 @given(st.integers(0, 2**32))
@@ -335,19 +339,21 @@ def test_a_fact_needs_a_word_and_takes_the_promise_away() -> None:
         reconcile([3, 5], [fact])
     with pytest.raises(InvalidInput, match="give the guarantee and the variance of the noisy answers"):
         reconcile([3, 5], [fact], accept_facts=True)
-    told = reconcile([3, 5], [fact], 2, accept_facts=True, guarantee=Guarantee.dp(1))
-    assert told.values == pytest.approx([4, 6])
-    assert told.guarantee is not None
-    assert told.guarantee.model == "nominal"
-    assert told.guarantee.epsilon == 2
-    assert any("all cells add up to 10" in text for text in told.guarantee.assumptions)
+    reconciled = reconcile([3, 5], [fact], 2, accept_facts=True, guarantee=Guarantee.dp(1))
+    assert reconciled.values == pytest.approx([4, 6])
+    assert reconciled.guarantee is not None
+    assert reconciled.guarantee.model == "nominal"
+    assert reconciled.guarantee.epsilon == 2
+    assert any("all cells add up to 10" in text for text in reconciled.guarantee.assumptions)
 
 
 def test_facts_with_inequalities_or_many_answers_have_no_bound_even_apart() -> None:
-    for noisy, more in (([3, 5], [at_least(0)]), (np.ones(300), [])):
-        told = reconcile(noisy, [total(10).fact(), *more], 2, accept_facts=True, guarantee=Guarantee.dp(1))
-        assert told.guarantee is not None
-        assert any("apart has no bound" in text for text in told.guarantee.assumptions)
+    for noisy, further_constraints in (([3, 5], [at_least(0)]), (np.ones(300), [])):
+        reconciled = reconcile(
+            noisy, [total(10).fact(), *further_constraints], 2, accept_facts=True, guarantee=Guarantee.dp(1)
+        )
+        assert reconciled.guarantee is not None
+        assert any("apart has no bound" in text for text in reconciled.guarantee.assumptions)
 
 
 def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
@@ -357,13 +363,13 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
     with pytest.raises(InvalidInput, match="a change between neighbours must keep the structural constraints"):
         reconcile(noisy, constraints, 2, accept_facts=True, guarantee=promise)
     changes = [[1, 0, 1], [0, 1, 1]]
-    told = reconcile(noisy, constraints, 2, accept_facts=True, guarantee=promise, changes=changes)
-    assert told.guarantee is not None
-    assert any("apart has no bound" in text for text in told.guarantee.assumptions)
+    reconciled = reconcile(noisy, constraints, 2, accept_facts=True, guarantee=promise, changes=changes)
+    assert reconciled.guarantee is not None
+    assert any("apart has no bound" in text for text in reconciled.guarantee.assumptions)
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("build", "message"),
     [
         (lambda: total(math.nan), "the total must be finite numbers"),
         (lambda: total([1, 2]), "the total must be one number, such as 10, got a list"),
@@ -394,9 +400,9 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
         (lambda: reconcile([1, 2], [total(3)], 0), "every variance must be a finite number above 0"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(made: Callable[[], object], message: str) -> None:
+def test_bad_input_is_refused_in_one_sentence(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        made()
+        build()
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
 

@@ -95,10 +95,16 @@ entries = st.floats(-3, 3).map(lambda x: round(x, 3))
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), sizes, sizes, sizes)
-def test_the_same_constants_cost_no_more_than_the_answers(data: st.DataObject, n: int, m: int, told: int) -> None:
+def test_the_same_constants_cost_no_more_than_the_answers(
+    data: st.DataObject, n: int, m: int, answer_count: int
+) -> None:
     """Post-processing: rho is at most the sum of |change| / scale, whatever A and D."""
-    matrix = np.array(data.draw(st.lists(st.lists(entries, min_size=n, max_size=n), min_size=told, max_size=told)))
-    constants = np.array(data.draw(st.lists(st.lists(entries, min_size=m, max_size=m), min_size=told, max_size=told)))
+    matrix = np.array(
+        data.draw(st.lists(st.lists(entries, min_size=n, max_size=n), min_size=answer_count, max_size=answer_count))
+    )
+    constants = np.array(
+        data.draw(st.lists(st.lists(entries, min_size=m, max_size=m), min_size=answer_count, max_size=answer_count))
+    )
     change = np.array(data.draw(st.lists(entries, min_size=n, max_size=n)))
     scales = np.array(data.draw(st.lists(st.floats(0.1, 10), min_size=n, max_size=n)))
     epsilon = np.abs(change / scales).sum()
@@ -207,7 +213,7 @@ def test_the_scale_brings_it_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "message"),
     [
         (([1, 2], [[1]], 1, [1], [1]), "A must be a matrix"),
         (([[]], [[1]], 1, [1], [1]), "A must be a matrix"),
@@ -230,8 +236,8 @@ def test_the_scale_brings_it_down() -> None:
         ((sparse.eye_array(6000), np.zeros((6000, 1)), 1, [1], np.zeros(6000)), "at most 25,000,000 entries of A"),
     ],
 )
-def test_bad_input_is_one_sentence(given_: tuple, said: str) -> None:
-    with pytest.raises(InvalidInput, match=said) as refused:
+def test_bad_input_is_one_sentence(given_: tuple, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
         rho(*given_)
     assert "\n" not in str(refused.value)
 

@@ -40,7 +40,8 @@ def agrees(refinement: Refinement) -> bool:
     exact = by_bayes(refinement)
     assert len(exact) == len(refinement.prior.mass)
     return all(
-        compute_refinement_posterior(refinement, at) == pytest.approx(own, rel=1e-9) for at, own in enumerate(exact)
+        compute_refinement_posterior(refinement, answer) == pytest.approx(expected, rel=1e-9)
+        for answer, expected in enumerate(exact)
     )
 
 

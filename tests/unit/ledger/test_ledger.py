@@ -72,8 +72,8 @@ def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
     before = ledger.verify()
     with pytest.raises(BudgetExceeded) as refused:
         ledger.charge(ask(2, "0.21"), limits)
-    said = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
-    assert str(refused.value) == said + "ask with epsilon at most 0.2"
+    message = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
+    assert str(refused.value) == message + "ask with epsilon at most 0.2"
     assert ledger.verify() == before
     ledger.charge(ask(2, "0.2"), limits)
     with pytest.raises(BudgetExceeded, match="analyst's 0; nothing new like it can be drawn; a smaller epsilon is"):
@@ -112,8 +112,8 @@ def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
     ledger.charge(file, caps(1))
     with pytest.raises(BudgetExceeded) as refused:
         ledger.charge(file, caps(1))
-    said = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
-    assert str(refused.value) == said
+    message = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(("model", "instead"), [("individual-dp", "ask for dp"), ("approx-dp", "leave the delta out")])
@@ -121,8 +121,8 @@ def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger, model: M
     """With what to do about it."""
     with pytest.raises(InvalidInput) as refused:
         ledger.charge(ask(model=model), caps(models=("dp",)))
-    said = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
-    assert str(refused.value) == said + "the schema"
+    message = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
+    assert str(refused.value) == message + "the schema"
 
 
 def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: Ledger) -> None:
@@ -489,8 +489,8 @@ def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
 def test_a_key_of_an_earlier_snapshot_is_told_as_that(ledger: Ledger) -> None:
     ledger.charge(ask(key="k"), caps(1))
     ledger.register(DATASET, "0f", "s2", disjoint=False)
-    said = "'k' was used on an earlier snapshot of the data set; what was charged then stays charged, and a new key"
-    with pytest.raises(InvalidInput, match=said):
+    message = "'k' was used on an earlier snapshot of the data set; what was charged then stays charged, and a new key"
+    with pytest.raises(InvalidInput, match=message):
         ledger.charge(ask(key="k", snapshot="s2"), caps(1))
     assert ledger.charge(ask(key="new", snapshot="s2"), caps(1)).charged
 
@@ -683,9 +683,9 @@ def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: 
 )
 def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
     """A budget is exact from the start; a cap is also neither too large nor too small to be charged."""
-    for whole, own in ((wrong, Fraction(1)), (Fraction(1), wrong)):
+    for dataset_cap, analyst_cap in ((wrong, Fraction(1)), (Fraction(1), wrong)):
         with pytest.raises(InvalidInput, match="epsilon of a budget"):
-            Caps(Budget(whole), Budget(own), ("dp",))
+            Caps(Budget(dataset_cap), Budget(analyst_cap), ("dp",))
 
 
 @pytest.mark.parametrize(
@@ -737,13 +737,17 @@ def test_amounts_keep_their_order_as_text_and_never_lose() -> None:
 def test_history_is_newest_first_and_leaves_answers_out(ledger: Ledger) -> None:
     answered(ledger, ask(1, part=SubAccount("individual", "p1", 2)), caps(1), "7")
     ledger.charge(ask(1, analyst="bob"), caps(1))
-    told = ledger.history(DATASET)
-    assert [(line.entry, line.kind, line.analyst) for line in told] == [
+    entries = ledger.history(DATASET)
+    assert [(line.entry, line.kind, line.analyst) for line in entries] == [
         (4, "reuse", "bob"),
         (2, "charge", "ann"),
         (1, "register", None),
     ]
-    assert (told[1].query, told[1].spend, told[1].part) == ("SELECT 1", pure("0.1"), SubAccount("individual", "p1", 2))
+    assert (entries[1].query, entries[1].spend, entries[1].part) == (
+        "SELECT 1",
+        pure("0.1"),
+        SubAccount("individual", "p1", 2),
+    )
     assert [line.entry for line in ledger.history(DATASET, "ann")] == [2]
     assert [line.entry for line in ledger.history(DATASET, limit=2)] == [4, 2]
-    assert told[0].at.endswith("+00:00")
+    assert entries[0].at.endswith("+00:00")

@@ -123,14 +123,14 @@ def run_sql(path: str | Path, *statements: str) -> None:
 
 
 def test_a_backup_is_the_ledger_in_one_file_for_its_owner(filled: str, file: Path) -> None:
-    told = Ledger.backup(filled, file)
+    head = Ledger.backup(filled, file)
     assert names(file.parent) == {file.name}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert (
         file.read_bytes()[18:20] == b"\1\1"
     )  # no write-ahead log, so that it can be read where nothing can be written
     assert rows_of(str(file)) == rows_of(filled)
-    assert told == verified(filled) == verified(file)
+    assert head == verified(filled) == verified(file)
     assert id_of(file) == id_of(filled)
 
 
@@ -298,13 +298,13 @@ def test_a_backup_with_entries_that_the_ledger_lacks_is_kept(filled: str, file: 
 
 def test_a_restored_ledger_goes_on(filled: str, file: Path, place: str) -> None:
     """From either engine to either: this is also how a ledger moves."""
-    told = Ledger.backup(filled, file)
-    assert Ledger.restore(file, place, forgotten=0) == LedgerRestore(told, told)
+    head = Ledger.backup(filled, file)
+    assert Ledger.restore(file, place, forgotten=0) == LedgerRestore(head, head)
     assert rows_of(place) == rows_of(filled)
     assert id_of(place) == id_of(filled)
     with Ledger.existing(place) as ledger:
         assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
-        assert ledger.verify().entries == told.entries + 1
+        assert ledger.verify().entries == head.entries + 1
     assert Ledger.upgrade(place) == FORMAT_VERSION
 
 
@@ -322,26 +322,30 @@ def test_nobody_is_told_to_move_the_newest_part_of_a_ledger_away(backed: Path, t
     with Ledger.open(place) as ledger:
         ledger.charge(ask(fresh=True, snapshot="s2"), LIMITS)
         assert (tmp_path / "lost.db-wal").stat().st_size
-        with pytest.raises(InvalidInput, match=r"is there already; .* stop the service that has it open, then") as told:
+        with pytest.raises(
+            InvalidInput, match=r"is there already; .* stop the service that has it open, then"
+        ) as refusal:
             Ledger.restore(backed, place, forgotten=0)
-        assert "-wal" not in str(told.value)
+        assert "-wal" not in str(refusal.value)
         with pytest.raises(InvalidInput, match="would replace the ledger itself"):
             Ledger.backup(place, place, force=True)
         other = tmp_path / "other.db"
         Ledger.backup(place, other)
         with Ledger.open(other) as held:
             held.charge(ask(fresh=True, snapshot="s2"), LIMITS)
-            with pytest.raises(InvalidInput, match="which may have its newest entries; stop what has it open") as told:
+            with pytest.raises(
+                InvalidInput, match="which may have its newest entries; stop what has it open"
+            ) as refusal:
                 Ledger.backup(place, other, force=True)
-        assert "move" not in str(told.value)
+        assert "move" not in str(refusal.value)
 
 
 def test_where_there_is_a_ledger_none_is_restored(backed: Path, place: str) -> None:
     with Ledger.open(place) as ledger:
-        kept = ledger.id
+        ledger_id = ledger.id
     with pytest.raises(InvalidInput, match="restored only to where there is none"):
         Ledger.restore(backed, place, forgotten=0)
-    assert (id_of(place), verified(place).entries) == (kept, 0)
+    assert (id_of(place), verified(place).entries) == (ledger_id, 0)
 
 
 @pytest.mark.xdist_group("postgres")
@@ -410,11 +414,11 @@ def test_a_backup_that_is_open_is_not_restored(backed: Path, tmp_path: Path) -> 
 
 def test_a_disk_without_links_has_a_backup_too(filled: str, file: Path) -> None:
     with patch.object(os, "link", side_effect=PermissionError):
-        told = Ledger.backup(filled, file)
+        head = Ledger.backup(filled, file)
         file.with_name("there").write_text("notes")
         with pytest.raises(InvalidInput, match="is there already"):
             Ledger.backup(filled, file.with_name("there"))
-    assert verified(file) == told
+    assert verified(file) == head
 
 
 def test_a_file_put_there_meanwhile_is_not_replaced(filled: str, file: Path) -> None:
@@ -451,9 +455,9 @@ def interrupt() -> None:
 
 def stages_of(work: Callable[[Any], object]) -> int:
     """How many stages some work has."""
-    told: list[str] = []
-    work(told.append)
-    return len(told)
+    stages: list[str] = []
+    work(stages.append)
+    return len(stages)
 
 
 def test_a_backup_that_is_stopped_leaves_nothing(filled: str, file: Path) -> None:
@@ -511,25 +515,25 @@ def test_a_restore_that_is_killed_leaves_nothing(backed: Path, place: str) -> No
     assert Ledger.restore(backed, place, forgotten=0).ledger == verified(place)
 
 
-def backup_with(where: str, file: Path, most_bytes: int, told: Any) -> None:
+def backup_with(where: str, file: Path, most_bytes: int, queue: Any) -> None:
     die_beyond(most_bytes)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a disk that is full
     try:
         Ledger.backup(where, file)
     except Unavailable as failure:
-        told.put(str(failure))
+        queue.put(str(failure))
     else:
-        told.put("done")
+        queue.put("done")
 
 
 def test_a_full_disk_is_told_plainly(filled: str, file: Path) -> None:
-    told = processes.Queue()
+    queue = processes.Queue()
     for most in (0, 5000, 50_000, 10**8):
-        process = processes.Process(target=backup_with, args=(filled, file, most, told))
+        process = processes.Process(target=backup_with, args=(filled, file, most, queue))
         process.start()
-        said = told.get(timeout=60)
+        outcome = queue.get(timeout=60)
         process.join()
-        assert said == "done" if most == 10**8 else "the room on its disk" in said
+        assert outcome == "done" if most == 10**8 else "the room on its disk" in outcome
         assert names(file.parent) == ({file.name} if most == 10**8 else set())
 
 
@@ -537,10 +541,10 @@ def test_a_full_disk_is_told_plainly(filled: str, file: Path) -> None:
 
 
 def test_what_was_forgotten_is_spent_by_the_data_set_and_by_every_analyst(filled: str, file: Path, place: str) -> None:
-    told = Ledger.backup(filled, file)
+    head = Ledger.backup(filled, file)
     restored = Ledger.restore(file, place, forgotten=Fraction(1, 2))
-    assert restored.backup == told
-    assert restored.ledger == verified(place) != told
+    assert restored.backup == head
+    assert restored.ledger == verified(place) != head
     half = compute_debit("dp", pure("0.5"))
     with Ledger.existing(filled) as before, Ledger.existing(place) as after:
         for owner in ("", "ann", "bob", "custodian"):
@@ -564,12 +568,12 @@ def test_what_was_forgotten_is_entered_beyond_the_cap_too(backed: Path, place: s
 
 
 def test_a_forgotten_delta_is_spent_too(backed: Path, place: str) -> None:
-    told = Ledger.restore(backed, place, forgotten=1, forgotten_delta=Fraction(1, 10**7))
+    head = Ledger.restore(backed, place, forgotten=1, forgotten_delta=Fraction(1, 10**7))
     failing = {balance.model: balance.delta for balance in _balances(place)}
     before = {balance.model: balance.delta for balance in _balances(backed)}
     assert failing["approx-dp"] == before["approx-dp"] + Fraction(1, 10**7)
-    assert verified(place) == told.ledger
-    assert told.ledger.entries == told.backup.entries + 2 * (5 + 2)
+    assert verified(place) == head.ledger
+    assert head.ledger.entries == head.backup.entries + 2 * (5 + 2)
 
 
 def _balances(where: str | Path) -> tuple[Any, ...]:
@@ -610,9 +614,9 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
 @pytest.fixture
 def schema(tmp_path: Path) -> Path:
     """The sample registry, asked once."""
-    made = write_registry(tmp_path)
-    done("ask", made, COUNT.format(age=50), "--epsilon", "0.25")
-    return made
+    schema_path = write_registry(tmp_path)
+    done("ask", schema_path, COUNT.format(age=50), "--epsilon", "0.25")
+    return schema_path
 
 
 def lose(ledger: Path) -> None:
@@ -623,19 +627,19 @@ def lose(ledger: Path) -> None:
 def test_a_data_set_goes_on_with_its_restored_ledger(schema: Path, tmp_path: Path) -> None:
     ledger, copy = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
     first = done("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
-    told = done("ledger", "backup", ledger, copy, "--json").document
-    assert told | {"at": ""} == done("ledger", "verify", copy, "--json").document | {"at": ""}
-    said = done("ledger", "backup", ledger, copy, "--force").out
-    assert f"head of registry          {told['heads']['registry']}" in said
-    assert f"head of the whole ledger  {told['head']}" in said
+    document = done("ledger", "backup", ledger, copy, "--json").document
+    assert document | {"at": ""} == done("ledger", "verify", copy, "--json").document | {"at": ""}
+    output = done("ledger", "backup", ledger, copy, "--force").out
+    assert f"head of registry          {document['heads']['registry']}" in output
+    assert f"head of the whole ledger  {document['head']}" in output
     done("ask", schema, COUNT.format(age=60), "--epsilon", "0.5")
     done("check", schema, "--refresh")
     lose(ledger)
     assert discreet("ask", schema, COUNT.format(age=60), "--epsilon", "0.5").code == 2
-    said = done("ledger", "restore", copy, ledger, "--forgotten", "0.5").out
-    assert all(head in said for head in (told["head"], told["heads"]["registry"]))
-    assert "what was charged after this back-up is not in it" in said
-    assert "Epsilon 0.5 was entered as spent since" in said
+    output = done("ledger", "restore", copy, ledger, "--forgotten", "0.5").out
+    assert all(head in output for head in (document["head"], document["heads"]["registry"]))
+    assert "what was charged after this back-up is not in it" in output
+    assert "Epsilon 0.5 was entered as spent since" in output
     spent = [line["spent"]["epsilon"] for line in done("budget", schema, "--json").document]
     assert spent[0] == "3/4"
     again = done("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
@@ -646,12 +650,12 @@ def test_a_data_set_goes_on_with_its_restored_ledger(schema: Path, tmp_path: Pat
 def test_all_that_was_forgotten_is_confirmed(schema: Path, tmp_path: Path) -> None:
     """Epsilon and delta, and which head is of what."""
     ledger, copy, new = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db", tmp_path / "new.db"
-    told = done("ledger", "backup", ledger, copy, "--json").document
-    said = done("ledger", "restore", copy, new, "--forgotten", "0.5", "--forgotten-delta", "1e-6").out
-    assert "Epsilon 0.5 and delta 1e-6 were entered as spent since" in said
+    document = done("ledger", "backup", ledger, copy, "--json").document
+    output = done("ledger", "restore", copy, new, "--forgotten", "0.5", "--forgotten-delta", "1e-6").out
+    assert "Epsilon 0.5 and delta 1e-6 were entered as spent since" in output
     now = done("ledger", "verify", new, "--json").document
-    for when, heads in (("in the back-up", told), ("now", now)):
-        lines = [" ".join(line.split()) for line in said.splitlines()]
+    for when, heads in (("in the back-up", document), ("now", now)):
+        lines = [" ".join(line.split()) for line in output.splitlines()]
         assert f"head of registry {when} {heads['heads']['registry']}" in lines
         assert f"head of the whole ledger {when} {heads['head']}" in lines
 
@@ -683,10 +687,10 @@ def test_the_commands_refuse_in_plain_words(schema: Path, tmp_path: Path) -> Non
 
 def test_a_ledger_moves_to_postgresql_and_back(schema: Path, tmp_path: Path, postgres: str) -> None:
     ledger, there = schema.parent / "registry.discreet" / "ledger.db", schema_of(postgres)
-    told = done("ledger", "backup", ledger, tmp_path / "copy.db", "--json").document
+    document = done("ledger", "backup", ledger, tmp_path / "copy.db", "--json").document
     moved = done("ledger", "restore", tmp_path / "copy.db", there, "--forgotten", "0", "--json").document
-    del told["at"]
-    assert moved == {"backup": told, "ledger": told}
+    del document["at"]
+    assert moved == {"backup": document, "ledger": document}
     lose(ledger)
     done("ask", schema, COUNT.format(age=70), "--epsilon", "0.25", "--ledger", there)
     done("ledger", "backup", there, ledger)

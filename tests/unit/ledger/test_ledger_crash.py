@@ -25,7 +25,7 @@ CAP = caps(3)
 EPSILON = Fraction(1, 1000)
 
 
-def release(where: str, first: int, told: Connection, most_bytes: int | None = None) -> None:
+def release(where: str, first: int, connection: Connection, most_bytes: int | None = None) -> None:
     """Charge, store and only then release, one request after another, each under its own key."""
     if most_bytes is not None:
         die_beyond(most_bytes)
@@ -33,7 +33,7 @@ def release(where: str, first: int, told: Connection, most_bytes: int | None = N
         for number in range(first, first + 1000):
             receipt = ledger.charge(ask(number, EPSILON, key=str(number)), CAP)
             answer = receipt.answer or ledger.store(DATASET, receipt.entry, f'"drawn by {os.getpid()}"')
-            os.write(told.fileno(), f"{number} {receipt.entry} {answer}\n".encode())
+            os.write(connection.fileno(), f"{number} {receipt.entry} {answer}\n".encode())
 
 
 def die_beyond(size: int) -> None:
@@ -56,19 +56,19 @@ class Crashes:
     def kill_two(self, releases: int, seconds: float) -> None:
         """Two clients at once, on the same keys, both killed a moment after so many releases."""
         clients = [self._start(), self._start()]
-        for number, (client, told) in enumerate(clients):
-            with told:
-                self._read(told, 0 if number else releases)
+        for number, (client, reader) in enumerate(clients):
+            with reader:
+                self._read(reader, 0 if number else releases)
                 time.sleep(seconds)
                 client.kill()
-                self._read(told)
+                self._read(reader)
             self._joined(client)
 
     def kill_beyond(self, size: int) -> None:
         """One client, killed in the middle of a write."""
-        client, told = self._start(size)
-        with told:
-            self._read(told)
+        client, reader = self._start(size)
+        with reader:
+            self._read(reader)
         assert self._joined(client) == -signal.SIGXFSZ
 
     def check(self) -> None:
@@ -84,15 +84,15 @@ class Crashes:
                     assert storage.read_answer_text(connection, DATASET, entry) == answer
 
     def _start(self, most_bytes: int | None = None) -> tuple[BaseProcess, TextIO]:
-        told, telling = processes.Pipe(duplex=False)
+        reader, telling = processes.Pipe(duplex=False)
         first = max(self.released, default=-1) + 1
         client = processes.Process(target=release, args=(self.where, first, telling, most_bytes))
         client.start()
         telling.close()
-        return client, os.fdopen(os.dup(told.fileno()))
+        return client, os.fdopen(os.dup(reader.fileno()))
 
-    def _read(self, told: TextIO, most: int | None = None) -> None:
-        for line in islice(told, most):
+    def _read(self, reader: TextIO, most: int | None = None) -> None:
+        for line in islice(reader, most):
             number, entry, answer = line.rstrip("\n").split(" ", 2)
             assert self.released.setdefault(int(number), (int(entry), answer)) == (int(entry), answer)
 

@@ -88,11 +88,11 @@ class Simple:
         self.paid += [(owner, charge.model, spend, charge.part) for owner in owners]
 
     def _fits(self, charge: Charge, spend: PrivacyCost, budgets: dict[str, Budget], limits: Caps) -> bool:
-        kept = list(self.paid)
+        charges_before = list(self.paid)
         self._pay(charge, spend, list(budgets))
         touched = [model for model in limits.models if charge.model in {"dp", model}]
         fine = all(self._inside(owner, model, budget) for owner, budget in budgets.items() for model in touched)
-        self.paid = kept
+        self.paid = charges_before
         return fine
 
     def _inside(self, owner: str, model: str, budget: Budget) -> bool:

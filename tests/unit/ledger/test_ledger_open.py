@@ -115,9 +115,9 @@ def test_a_place_that_cannot_be_opened_is_told_plainly(tmp_path: Path, place: st
 
 
 def test_a_postgresql_that_is_not_there_is_told_plainly(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="cannot be opened or written") as told:
+    with pytest.raises(Unavailable, match="cannot be opened or written") as refusal:
         Ledger.open(f"postgresql://postgres:secret@/postgres?host={tmp_path}")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(refusal.value)
 
 
 def test_a_ledger_that_stays_locked_is_unavailable_after_a_while(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def raising(model: str = "individual-dp", analyst: str = "ann", reach: int = 2) 
 
 def promised(ledger: Ledger, analyst: str | None = None) -> dict[str, bool]:
     """The models in which an epsilon is promised in advance."""
-    told = ledger.balance(DATASET, LIMITS, analyst)
-    return {one.model: one.promise.startswith("all answers of this account together satisfy ") for one in told}
+    balances = ledger.balance(DATASET, LIMITS, analyst)
+    return {one.model: one.promise.startswith("all answers of this account together satisfy ") for one in balances}
 
 
 def test_a_reach_is_raised_only_if_every_model_stays_under_its_cap(ledger: Ledger) -> None:
@@ -99,8 +99,8 @@ def test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten(
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")
         for analyst in (None, "ann"):
             assert promised(ledger, analyst) == {"dp": True, "approx-dp": False, "individual-dp": True}
-        told = ledger.balance(DATASET, LIMITS)[1].promise
-        assert told.startswith(f"{SPENT_ABOVE_CAP}; for the epsilon of 1.4811")
+        promise = ledger.balance(DATASET, LIMITS)[1].promise
+        assert promise.startswith(f"{SPENT_ABOVE_CAP}; for the epsilon of 1.4811")
     ledger.verify()
 
 
@@ -126,20 +126,20 @@ def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
 def test_every_account_says_where_answers_were_given_that_it_does_not_count(
     ledger: Ledger, model: str, beside: str, part: SubAccount | None
 ) -> None:
-    def said() -> dict[str, bool]:
-        told = ledger.balance(DATASET, LIMITS)
-        assert all((WEAKER_FLAG in one.flags) == (WEAKER_ANSWERS in one.promise) for one in told)
-        return {one.model: WEAKER_FLAG in one.flags for one in told}
+    def has_word_of_answers() -> dict[str, bool]:
+        balances = ledger.balance(DATASET, LIMITS)
+        assert all((WEAKER_FLAG in one.flags) == (WEAKER_ANSWERS in one.promise) for one in balances)
+        return {one.model: WEAKER_FLAG in one.flags for one in balances}
 
     ledger.charge(ask("pure", "0.5", part=SubAccount("individual", "p2", 1)), LIMITS)
-    assert not any(said().values())
+    assert not any(has_word_of_answers().values())
     spend = PrivacyCost(gaussian_rho=Fraction(1, 1000)) if model == "approx-dp" else pure("0.1")
     ledger.charge(ask("q", "0.1", model=model, spend=spend, part=part), LIMITS)  # type: ignore[arg-type]
     for snapshot in ("s1", "s2", "s3"):  # for good
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")
-        assert said() == {"dp": True, model: False, beside: True}
+        assert has_word_of_answers() == {"dp": True, model: False, beside: True}
     ledger.release(DATASET, "s3", "a file", "{}")
-    assert all(said().values())
+    assert all(has_word_of_answers().values())
 
 
 def test_nobody_asks_in_the_words_of_what_was_forgotten(ledger: Ledger) -> None:

@@ -51,11 +51,11 @@ def content(path: Path) -> str:
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Ledger]:
     """A ledger in a file that was charged once, and an older copy of it."""
-    with Ledger.open(tmp_path / "ledger.db") as made:
-        made.register(DATASET, "0f", "s1", disjoint=False)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
         Ledger.backup(tmp_path / "ledger.db", tmp_path / "copy.db")
-        made.charge(ask(1), LIMITS)
-        yield made
+        ledger.charge(ask(1), LIMITS)
+        yield ledger
 
 
 def test_a_file_that_takes_the_place_of_the_open_one_is_refused(opened: Ledger, tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_file_that_takes_the_place_of_the_open_one_is_refused(opened: Ledger, 
 def test_a_file_that_is_replaced_during_a_charge_is_noticed_before_anything_is_told(
     opened: Ledger, tmp_path: Path
 ) -> None:
-    def pay(*given: Any) -> Any:
+    def pay(*arguments: Any) -> Any:
         (tmp_path / "copy.db").replace(tmp_path / "ledger.db")
-        return real(*given)
+        return real(*arguments)
 
     real = paid.pay_charge
     with patch.object(paid, "pay_charge", pay), pytest.raises(Unavailable, match="moved or replaced"):
@@ -197,8 +197,8 @@ def test_tables_or_a_database_made_anew_are_refused(postgres: str, tmp_path: Pat
                 with pytest.raises(Unavailable, match="database at the ledger's address is not the one"):
                     opened.charge(ask(2), LIMITS)
         finally:
-            for made in (name, f"{name}_copy"):
-                server.execute(f"DROP DATABASE IF EXISTS {made} WITH (FORCE)")
+            for table in (name, f"{name}_copy"):
+                server.execute(f"DROP DATABASE IF EXISTS {table} WITH (FORCE)")
 
 
 @pytest.mark.xdist_group("postgres")
@@ -223,9 +223,9 @@ def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgr
 @pytest.fixture
 def schema(tmp_path: Path) -> Path:
     """The sample registry, asked once."""
-    made = write_registry(tmp_path)
-    done("ask", made, COUNT.format(age=50), "--epsilon", "0.25")
-    return made
+    schema_path = write_registry(tmp_path)
+    done("ask", schema_path, COUNT.format(age=50), "--epsilon", "0.25")
+    return schema_path
 
 
 def lose(ledger: Path) -> None:
@@ -299,8 +299,8 @@ def test_a_record_that_is_lost_under_an_open_data_set_remembers_restores(schema:
 def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path) -> None:
     """Also where its kept answers still name an entry, so that something is known of the ledger."""
     place, older = tmp_path / "ledger.db", tmp_path / "older.db"
-    with Ledger.open(place) as made:
-        made.register(DATASET, "0f", "s1", disjoint=False)
+    with Ledger.open(place) as ledger:
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
     Ledger.backup(place, tmp_path / "backup.db")
     lose(place)
     Ledger.restore(tmp_path / "backup.db", place, forgotten=1)
@@ -338,10 +338,10 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
     done("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
     for path in tmp_path.glob("shared.db*"):
         path.unlink()
-    said = discreet("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[0])
-    assert (said.code, "is in the back-up and is charged anyway" in " ".join(said.err.split())) == (2, True)
-    said = discreet("ledger", "restore", copy, ledger, "--forgotten", "0", "--dataset", schemas[1])
-    assert (said.code, "--forgotten must be above 0" in " ".join(said.err.split())) == (2, True)
+    outcome = discreet("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[0])
+    assert (outcome.code, "is in the back-up and is charged anyway" in " ".join(outcome.err.split())) == (2, True)
+    outcome = discreet("ledger", "restore", copy, ledger, "--forgotten", "0", "--dataset", schemas[1])
+    assert (outcome.code, "--forgotten must be above 0" in " ".join(outcome.err.split())) == (2, True)
     done("ledger", "restore", copy, tmp_path / "without.db", "--forgotten", "0.25")
     refused("budget", schemas[1], "--ledger", tmp_path / "without.db")
     done("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[1])
@@ -427,9 +427,9 @@ def kill_while_they_ask(tmp_path: Path, times: int) -> None:
 
 
 def _client(schema: Path, first: int) -> Any:
-    made = processes.Process(target=ask_on, args=(str(schema), first))
-    made.start()
-    return made
+    process = processes.Process(target=ask_on, args=(str(schema), first))
+    process.start()
+    return process
 
 
 def test_processes_that_are_killed_raise_no_false_alarm(tmp_path: Path) -> None:

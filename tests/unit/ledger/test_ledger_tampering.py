@@ -173,9 +173,9 @@ def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
 def test_a_charge_has_one_answer(written: Ledger) -> None:
     """A second entry that tells of the same one cannot follow."""
     first = chain.parse_body(next(row["body"] for row in rows_of(written, entries) if row["seq"] == 3))
-    told = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
+    stored = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
     with written._database.begin_write() as connection:
-        _write_anew(connection, 6, told)
+        _write_anew(connection, 6, stored)
     with pytest.raises(ClaimFailed, match=at_entry(6)):
         written.verify()
 

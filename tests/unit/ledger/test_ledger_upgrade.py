@@ -62,8 +62,10 @@ def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
         f"SELECT {columns} FROM information_schema.columns WHERE table_schema {here}"
     ):
         yield tuple(map(str, row))
-    for name, made in connection.exec_driver_sql(f"SELECT indexname, indexdef FROM pg_indexes WHERE schemaname {here}"):
-        yield name, re.sub(r"ledger_[0-9a-f]{32}\.", "", made)
+    for name, definition in connection.exec_driver_sql(
+        f"SELECT indexname, indexdef FROM pg_indexes WHERE schemaname {here}"
+    ):
+        yield name, re.sub(r"ledger_[0-9a-f]{32}\.", "", definition)
     for row in connection.exec_driver_sql(
         f"SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace {here}::regnamespace"
     ):
@@ -82,13 +84,13 @@ def format_of(where: str) -> int:
 def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: str) -> None:
     with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
-    made = shape(where)
+    tables = shape(where)
     with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         for name in (*METADATA.tables, VERSION_TABLE):
             connection.exec_driver_sql(f"DROP TABLE {name}")
     Ledger.open(where).close()
-    assert made == shape(where)
-    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in made for part in row[:2]}
+    assert tables == shape(where)
+    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in tables for part in row[:2]}
 
 
 def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
@@ -100,13 +102,13 @@ def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
 
 
 def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
-    made = shape(old)
+    tables = shape(old)
     with closing(open_database(old, 10)) as database, database.begin_write() as connection:
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f"DROP TABLE {name}")
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
         connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
-    assert made == shape(old)
+    assert tables == shape(old)
 
 
 # The custodian's act
@@ -115,9 +117,9 @@ def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
 def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
     before = shape(old)
     for opened in (Ledger.open, Ledger.existing):
-        with pytest.raises(InvalidInput) as told:
+        with pytest.raises(InvalidInput) as refusal:
             opened(old)
-        assert str(told.value) == (
+        assert str(refusal.value) == (
             f"the ledger has format 1, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger backup) and run: "
             "discreet ledger upgrade"
         )
@@ -181,14 +183,14 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
 
 def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
     """A plan that is made once for all parameters could not: the condition has none."""
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         fill(ledger)
         with ledger._database.begin_read() as connection:
             engine = connection.engine
-        event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+        event.listen(engine, "before_cursor_execute", lambda *event_arguments: statements.append(event_arguments[2:4]))
         assert len(ledger.history(DATASET)) == 9
-    sql, values = next(one for one in asked if "body" in one[0])
+    sql, values = next(one for one in statements if "body" in one[0])
     assert "kind != 'answer'" in sql
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
         assert "USING INDEX ledger_log" in str(looked.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())

@@ -76,9 +76,9 @@ def admitted(where: Path, caps: list[Budget]) -> list[Stage]:
                 ask(number, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=step)), limits
             )
             if count:
-                more = PrivacyCost(gaussian_rho=step * count)
-                ledger.charge(ask(number, "0.1", model="approx-dp", spend=more), limits)
-                spent += more.gaussian_rho
+                cost = PrivacyCost(gaussian_rho=step * count)
+                ledger.charge(ask(number, "0.1", model="approx-dp", spend=cost), limits)
+                spent += cost.gaussian_rho
                 stages.append((float(cap.epsilon), float(spent)))
         ledger.verify()
     return stages
@@ -149,8 +149,8 @@ def test_simulated_transcripts_that_stop_at_a_large_loss_stay_within_delta(tmp_p
     drawn = np.random.default_rng(23)
     loss, gain, running, before = np.zeros(4_000_000), np.zeros(4_000_000), np.ones(4_000_000, dtype=bool), 0.0
     for cap, rho in stages:
-        more = rho - before
-        loss += more + math.sqrt(2 * more) * drawn.standard_normal(loss.size)
+        step = rho - before
+        loss += step + math.sqrt(2 * step) * drawn.standard_normal(loss.size)
         stop = running & (loss > cap + 0.7 * math.sqrt(2 * rho))
         gain[stop] = -np.expm1(cap - loss[stop])
         running &= ~stop
@@ -218,9 +218,14 @@ def _rho(order: float, epsilon: float, delta: float) -> float:
 
 def test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry(ledger: Ledger) -> None:
     ledger.charge(gaussian(1), limits(1, analyst="0.5"))
-    first, own = terms_of(ledger), terms_of(ledger, "ann")
+    dataset_terms, analyst_terms = terms_of(ledger), terms_of(ledger, "ann")
     assert [set(body.get("opens", ())) for body in bodies(ledger)] == [set(), {"", "ann"}]
-    assert (first.cap.epsilon, own.cap.epsilon, first.has_unrecorded_caps, own.has_unrecorded_caps) == (
+    assert (
+        dataset_terms.cap.epsilon,
+        analyst_terms.cap.epsilon,
+        dataset_terms.has_unrecorded_caps,
+        analyst_terms.has_unrecorded_caps,
+    ) == (
         1,
         Fraction(1, 2),
         False,
@@ -231,10 +236,10 @@ def test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry(ledger: Ledge
     ledger.charge(gaussian(4), limits(2, "1e-7", analyst="0.5"))
     kinds = ["register", "charge", "charge", "cap", "charge", "cap", "cap", "charge"]
     assert [body["kind"] for body in bodies(ledger)] == kinds
-    assert terms_of(ledger).orders == first.orders
+    assert terms_of(ledger).orders == dataset_terms.orders
     assert (terms_of(ledger).highest, terms_of(ledger).cap) == (3, Budget(Fraction(2), Fraction(1, 10**7)))
-    told = [entry.query for entry in ledger.history(DATASET) if entry.kind == "cap"]
-    assert told == [
+    queries = [entry.query for entry in ledger.history(DATASET) if entry.kind == "cap"]
+    assert queries == [
         "the budget of ann: delta lowered from 1e-6 to 1e-7",
         "the data set's budget: epsilon lowered from 3 to 2, delta lowered from 1e-6 to 1e-7",
         "the data set's budget: epsilon raised from 1 to 3",
@@ -391,12 +396,12 @@ def declared(epsilon: object, most: object) -> Caps:
 
 def test_without_a_ceiling_the_promise_is_of_the_first_cap(ledger: Ledger) -> None:
     ledger.charge(gaussian(1), limits(1))
-    told = promises(ledger, limits(1))
-    assert told["dp"] == (
+    promised = promises(ledger, limits(1))
+    assert promised["dp"] == (
         "all answers of this account together satisfy differential privacy with epsilon 1, as long as none is given "
         f"under a higher cap or while dp is not among the models; {WEAKER_ANSWERS}"
     )
-    assert told["approx-dp"] == (
+    assert promised["approx-dp"] == (
         "all answers of this account together satisfy approximate differential privacy with epsilon 1 and delta 1e-6, "
         "as long as none is given under a higher cap or while approx-dp is not among the models"
     )
@@ -422,13 +427,13 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
     ledger.charge(gaussian(1), declared(1, 3))
     ledger.charge(gaussian(2), declared(5, 5))
     for later in (declared(5, 5), declared(1, 3)):  # for good
-        told = promises(ledger, later)
-        assert told["approx-dp"].startswith(
+        promised = promises(ledger, later)
+        assert promised["approx-dp"].startswith(
             "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
             f"cap declared before the first answer; for the cap of 5 reached so far only {AFTER_THE_FACT}, with delta "
             "1e-6"
         )
-        assert told["dp"] == (
+        assert promised["dp"] == (
             "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
             f"cap declared before the first answer; {AT_MOST.replace('e^9', 'e^5')}; {WEAKER_ANSWERS}"
         )
@@ -466,16 +471,16 @@ def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
         for charged in (False, True):
             if charged:
                 ledger.charge(replace(gaussian(3), snapshot="s2"), limits(5))
-            told = promises(ledger, limits(5))
+            promised = promises(ledger, limits(5))
             beside = f"; {WEAKER_ANSWERS}" if charged else ""
             for model in ("dp", "individual-dp"):
-                assert told[model] == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}"
-            assert told["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
-            assert told["approx-dp"].endswith(
+                assert promised[model] == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}"
+            assert promised["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
+            assert promised["approx-dp"].endswith(
                 f" reached so far only {AFTER_THE_FACT}, with delta 1e-6; {PRESUMES_FIXED_CAPS}"
             )
-            own = ledger.balance(DATASET, limits(5), "ann")[0].promise
-            assert own == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}; {PRESUMES_NO_SHARING}"
+            analyst_promise = ledger.balance(DATASET, limits(5), "ann")[0].promise
+            assert analyst_promise == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}; {PRESUMES_NO_SHARING}"
         assert not terms_of(ledger).has_late_delta
         ledger.charge(replace(ask(4, 1), snapshot="s2"), limits(20))
         assert "at most e^20 times" in promises(ledger, limits(5))["dp"]
@@ -489,16 +494,16 @@ def test_after_an_upgrade_the_epsilon_of_approx_dp_is_that_of_the_orders_recorde
     with monkeypatch.context() as before, Ledger.open(where) as ledger:
         before.setattr(budget_check, "_record_terms", lambda _, head, *__: (head, {}))
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        more = PrivacyCost(gaussian_rho=Fraction(1), delta=Fraction(1, 10**4))
-        ledger.charge(ask(1, 1, model="approx-dp", spend=more), limits(10, "1e-3"))
+        cost = PrivacyCost(gaussian_rho=Fraction(1), delta=Fraction(1, 10**4))
+        ledger.charge(ask(1, 1, model="approx-dp", spend=cost), limits(10, "1e-3"))
         ledger.register(DATASET, "0f", "s2", disjoint=True)
         terms = Terms.from_first_cap(limits(1).dataset)
         least = min(order + epsilon for order, epsilon in terms.compute_order_costs())
         assert least > 5
-        told = promises(ledger, limits(1))["approx-dp"]
+        promised = promises(ledger, limits(1))["approx-dp"]
         delta = format_cost(Fraction(1, 10**4) + Fraction(1, 2 * 10**6))
-        assert f"epsilon of {format_cost(least)} reached so far" in told
-        assert f"with delta {delta}; {PRESUMES_FIXED_CAPS}" in told
+        assert f"epsilon of {format_cost(least)} reached so far" in promised
+        assert f"with delta {delta}; {PRESUMES_FIXED_CAPS}" in promised
         assert "nor is any other" in promises(ledger, limits(1, 0))["approx-dp"]
 
 
@@ -527,9 +532,9 @@ def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(le
     ledger.charge(ask(1, 9), limits(10))
     ledger.register(DATASET, "0f", "s2", disjoint=True)
     for _ in range(2):
-        told = promises(ledger, limits(5))
-        assert "satisfy differential privacy with epsilon 10, as long as" in told["dp"]
-        assert told["approx-dp"].endswith(f"with epsilon 10 and delta 1e-6, {describe_condition('approx-dp')}")
+        promised = promises(ledger, limits(5))
+        assert "satisfy differential privacy with epsilon 10, as long as" in promised["dp"]
+        assert promised["approx-dp"].endswith(f"with epsilon 10 and delta 1e-6, {describe_condition('approx-dp')}")
         ledger.charge(replace(gaussian(2), snapshot="s2"), limits(5))
 
 
@@ -545,9 +550,9 @@ def test_a_model_that_no_cap_held_for_promises_no_less_than_was_spent(ledger: Le
     cheap = PrivacyCost(Fraction(1, 2), Fraction(1, 10**4))
     for number in range(6):
         ledger.charge(ask(number, spend=cheap), replace(limits(1), models=("approx-dp",)))
-    told = promises(ledger, limits(1))
-    assert told["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^3')}"
-    assert holds_in_advance(told["approx-dp"])
+    promised = promises(ledger, limits(1))
+    assert promised["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^3')}"
+    assert holds_in_advance(promised["approx-dp"])
 
 
 def not_held(model: str) -> str:
@@ -568,15 +573,15 @@ def test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwh
     for charged in (False, True):
         if charged:
             ledger.charge(ask(3, model="individual-dp", spend=PrivacyCost()), limits(1))
-        told = ledger.balance(DATASET, limits(1))[1]
-        assert told.epsilon is not None
-        assert Fraction(198, 100) < told.epsilon < 2
-        assert told.promise == (
-            f"{not_held('approx-dp')}; for the epsilon of {format_cost(told.epsilon)} reached so far only "
+        balance = ledger.balance(DATASET, limits(1))[1]
+        assert balance.epsilon is not None
+        assert Fraction(198, 100) < balance.epsilon < 2
+        assert balance.promise == (
+            f"{not_held('approx-dp')}; for the epsilon of {format_cost(balance.epsilon)} reached so far only "
             f"{AFTER_THE_FACT}, with delta 1e-6"
         )
         assert best_stopping([(1 - 1, 0.021)]) > 0.05  # a pure loss of 1 leaves nothing of a cap of 1
-        assert best_stopping([(float(told.epsilon) - 1, 0.021)]) <= 1e-6
+        assert best_stopping([(float(balance.epsilon) - 1, 0.021)]) <= 1e-6
     assert holds_in_advance(promises(ledger, limits(1))["dp"])
     changed = [entry.query for entry in ledger.history(DATASET) if entry.kind == "cap" and entry.analyst is None]
     assert changed == ["the data set's budget: models changed from dp, approx-dp, individual-dp to dp"]
@@ -592,10 +597,10 @@ def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledg
     for charged in (False, True):
         if charged:
             ledger.charge(ask("later"), limits(1))
-        told = promises(ledger, limits(1))
-        assert told["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^1')}"
-        assert told["individual-dp"].startswith(not_held("individual-dp"))
-        assert holds_in_advance(told["approx-dp"])
+        promised = promises(ledger, limits(1))
+        assert promised["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^1')}"
+        assert promised["individual-dp"].startswith(not_held("individual-dp"))
+        assert holds_in_advance(promised["approx-dp"])
     ledger.verify()
 
 
@@ -608,8 +613,8 @@ def test_a_model_that_dp_stood_for_keeps_its_promise(ledger: Ledger) -> None:
     assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
     ledger.charge(ask(3), caps(1, delta="1e-6", models=("dp",)))
     assert terms_of(ledger).enforced_models == ("dp", "individual-dp")
-    told = promises(ledger, limits(1))
-    assert [holds_in_advance(told[model]) for model in EVERY] == [True, False, True]
+    promised = promises(ledger, limits(1))
+    assert [holds_in_advance(promised[model]) for model in EVERY] == [True, False, True]
     ledger.verify()
 
 
@@ -672,12 +677,12 @@ def test_a_ledger_of_format_3_promises_in_advance_only_what_its_entries_show(
                 assert "the budget of rho: models recorded as dp, approx-dp, individual-dp" in [
                     entry.query for entry in ledger.history(DATASET)
                 ]
-            own = {one.model: one.promise for one in ledger.balance(DATASET, limits(2), "rho")}
-            assert "because the cap was raised to 2, above 1" in own["approx-dp"]
-            assert own["dp"].startswith(not_held("dp"))
-            told = {one.model: one.promise for one in ledger.balance("other", limits(1))}
-            assert told["dp"].startswith(not_held("dp"))
-            assert told["approx-dp"].startswith(not_held("approx-dp"))
+            analyst_promises = {balance.model: balance.promise for balance in ledger.balance(DATASET, limits(2), "rho")}
+            assert "because the cap was raised to 2, above 1" in analyst_promises["approx-dp"]
+            assert analyst_promises["dp"].startswith(not_held("dp"))
+            promised = {balance.model: balance.promise for balance in ledger.balance("other", limits(1))}
+            assert promised["dp"].startswith(not_held("dp"))
+            assert promised["approx-dp"].startswith(not_held("approx-dp"))
             ledger.verify()
 
 
@@ -699,9 +704,11 @@ def test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before
     """Zoe spent 1 that nobody recorded, and may spend 1 again: in all 2, and no epsilon was fixed in advance."""
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         for spent in (1, 2):
-            told = {one.model: one.promise for one in ledger.balance(DATASET, limits(10, analyst=1), "zoe")}
-            assert told["dp"].startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', f'e^{spent}')}")
-            assert told["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
+            promised = {
+                balance.model: balance.promise for balance in ledger.balance(DATASET, limits(10, analyst=1), "zoe")
+            }
+            assert promised["dp"].startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', f'e^{spent}')}")
+            assert promised["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
             if spent == 1:
                 ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
         zoe, ann = terms_of(ledger, "zoe"), terms_of(ledger, "ann")
@@ -731,8 +738,8 @@ def test_an_account_that_format_3_opened_after_a_restore_is_told_of_it_with_the_
     with Ledger.existing(place) as ledger:
         ledger.verify()
         for _ in range(2):
-            own = ledger.balance(DATASET, limits(10, analyst=1), "zoe")[0].promise
-            assert own.startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^1.5')}")
+            analyst_promise = ledger.balance(DATASET, limits(10, analyst=1), "zoe")[0].promise
+            assert analyst_promise.startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^1.5')}")
             ledger.charge(ask(4, "0.1", analyst="zoe", spend=PrivacyCost(), model="approx-dp"), limits(10, analyst=1))
         ledger.charge(ask(5, "0.5", analyst="zoe"), limits(10, analyst=1))
         assert (terms_of(ledger, "zoe").has_unrecorded_caps, terms_of(ledger, "zoe").forgotten) == (True, 1)
@@ -770,4 +777,4 @@ def test_the_promise_of_one_analyst_says_what_it_presumes_of_others(ledger: Ledg
     ledger.charge(ask(1), limits(1))
     for one in ledger.balance(DATASET, limits(1), "ann"):
         assert one.promise.endswith(f"; {PRESUMES_NO_SHARING}")
-    assert not any(PRESUMES_NO_SHARING in told for told in promises(ledger, limits(1)).values())
+    assert not any(PRESUMES_NO_SHARING in promise for promise in promises(ledger, limits(1)).values())

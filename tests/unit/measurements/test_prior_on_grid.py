@@ -56,9 +56,9 @@ def test_a_text_prior_is_on_every_position_with_a_tail() -> None:
 
 
 def test_a_text_that_has_a_heavy_tail_is_taken_as_it_is() -> None:
-    own = placed(AGE, "cauchy(38, 6)")
+    grid_prior = placed(AGE, "cauchy(38, 6)")
     cells = np.diff(np.arctan((np.arange(17, 92) - 0.5 - 38) / 6))
-    assert shares(own, 74) == pytest.approx(cells / cells.sum(), rel=1e-9)
+    assert shares(grid_prior, 74) == pytest.approx(cells / cells.sum(), rel=1e-9)
     assert placed(AGE, "0.9 normal(38, 6) + 0.1 cauchy(38, 6)") != placed(AGE, "normal(38, 6)")
 
 
@@ -145,9 +145,11 @@ def test_placing_is_rounding_to_codes(width: int, weights: dict[Fraction, int], 
             placed(column, prior, width)
         return
     law = np.array([float(expected.get(at, 0)) for at in range(-(-34 // width))])
-    made = place_prior(column, width, len(law), prior)
-    assert shares(made.used_prior, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
-    assert all(int(code) in codes[int(at)] for at, code in zip(made.used_prior.index, made.codes, strict=True))
+    grid_prior = place_prior(column, width, len(law), prior)
+    assert shares(grid_prior.used_prior, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
+    assert all(
+        int(code) in codes[int(at)] for at, code in zip(grid_prior.used_prior.index, grid_prior.codes, strict=True)
+    )
     with_one = place_prior(column, width, len(law), prior, tail=True).used_prior
     assert shares(with_one, len(law)) == pytest.approx(tailed(law / law.sum(), law > 0), rel=1e-9)
 
@@ -345,16 +347,23 @@ def test_half_way_between_two_codes_is_the_upper_one() -> None:
 def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
     """The code in its middle may lie beyond an end, or between two shapes; names too."""
 
-    def made(column: Column, prior: str | Prior, width: int) -> list[tuple[int, int, int]]:
-        own = place_prior(column, width, -(-column.size // width), prior)
-        return [*zip(own.used_prior.index.tolist(), own.codes.tolist(), own.code_counts.tolist(), strict=True)]
+    def weighted_bins(column: Column, prior: str | Prior, width: int) -> list[tuple[int, int, int]]:
+        grid_prior = place_prior(column, width, -(-column.size // width), prior)
+        return [
+            *zip(
+                grid_prior.used_prior.index.tolist(),
+                grid_prior.codes.tolist(),
+                grid_prior.code_counts.tolist(),
+                strict=True,
+            )
+        ]
 
-    assert made(AGE, "point(40)", 10) == [(2, 40, 1)]
-    assert made(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 48, 2)]
-    assert made(AGE, "0.5 point(40) + 0.5 point(46)", 10) == [(2, 40, 7)]
-    assert made(AGE, Prior.weights({38: 1, 45: 9, 90: 1}), 10) == [(2, 38, 8), (7, 90, 1)]
-    assert made(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
-    assert made(AGE, "triangular(26, 30, 30)", 10) == [(0, 26, 1), (1, 30, 4)]
-    assert made(SEX, '{"other": 1, "M": 1}', 2) == [(0, 1, 1), (1, 2, 1)]
+    assert weighted_bins(AGE, "point(40)", 10) == [(2, 40, 1)]
+    assert weighted_bins(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 48, 2)]
+    assert weighted_bins(AGE, "0.5 point(40) + 0.5 point(46)", 10) == [(2, 40, 7)]
+    assert weighted_bins(AGE, Prior.weights({38: 1, 45: 9, 90: 1}), 10) == [(2, 38, 8), (7, 90, 1)]
+    assert weighted_bins(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
+    assert weighted_bins(AGE, "triangular(26, 30, 30)", 10) == [(0, 26, 1), (1, 30, 4)]
+    assert weighted_bins(SEX, '{"other": 1, "M": 1}', 2) == [(0, 1, 1), (1, 2, 1)]
     blurred = place_prior(AGE, 10, 8, "uniform(25, 48)")
     assert blurred.bin_variance == pytest.approx((2 * 2 * (4 - 1) + 2 * 10 * (100 - 1)) / 24 / 12)

@@ -108,13 +108,15 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
     """Truths from the continuous law; but for four standard deviations. On the points alone it held about never."""
     if "TRIMMED" in asked and neighbors == "add-remove":
         return  # a trimmed mean is of a public number of rows
-    own, chance, count = declared(neighbors), random.Random(7), 60
+    declared_schema, chance, count = declared(neighbors), random.Random(7), 60
     share = 10 if "SUM" in asked else 1
-    planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), epsilon, None, prior, distance=distance)
+    planned = plan(
+        declared_schema, parse_sql(f"SELECT {asked} FROM t", declared_schema), epsilon, None, prior, distance=distance
+    )
     reader, held = Decoder(planned), 0
     for _ in range(count):
         values = rows(drawn_from(prior, chance) / share)
-        source = MemorySource(own, [{UNIT: f"p{at}", "income": value} for at, value in enumerate(values)])
+        source = MemorySource(declared_schema, [{UNIT: f"p{at}", "income": value} for at, value in enumerate(values)])
         cells = planned.list_cells()
         drawn = sample_noisy_outputs(
             planned, read_exact_inputs(planned, source, cells, planned.query.where), [0] * len(cells)
@@ -129,13 +131,19 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
     """Noise of a third of a year on a prior of whole years: on the points alone two of three intervals held it."""
-    own, chance, count, many, prior = declared(neighbors, 300), random.Random(3), 80, 300, Prior.normal(38, 3, 17, 90)
-    planned = plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, prior)
+    declared_schema, chance, count, many, prior = (
+        declared(neighbors, 300),
+        random.Random(3),
+        80,
+        300,
+        Prior.normal(38, 3, 17, 90),
+    )
+    planned = plan(declared_schema, parse_sql("SELECT AVG(age) FROM t", declared_schema), 1, None, prior)
     reader, found, widths = Decoder(planned), 0, []
     for _ in range(count):
         whole = round(chance.gauss(38, 3) * many)
         ages = [whole // many + (at < whole % many) for at in range(many)]
-        source = MemorySource(own, [{UNIT: f"p{at}", "age": age} for at, age in enumerate(ages)])
+        source = MemorySource(declared_schema, [{UNIT: f"p{at}", "age": age} for at, age in enumerate(ages)])
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None
@@ -149,8 +157,8 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
 def held(one: RefinedTotal, chances: dict[Fraction, float]) -> float:
     """How often the 95 % interval holds a truth of this law: over all draws there can be, exactly."""
     prior, share = one.refinement.prior, 0.0
-    told = [one.posterior((int(place),)).interval(0.95) for place in prior.index]
-    lows, highs = np.array(told).T
+    intervals = [one.posterior((int(place),)).interval(0.95) for place in prior.index]
+    lows, highs = np.array(intervals).T
     for truth, chance in chances.items():
         law, number = one.refinement.distribution(truth), float(truth)
         factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
@@ -173,8 +181,15 @@ def test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactl
     prior: Prior, ends: tuple[int, int], epsilon: int
 ) -> None:
     """Ten ages have means a tenth apart: every truth of the shape by every draw."""
-    own = declared()
-    planned = plan(own, parse_sql("SELECT AVG(age) FROM t", own), epsilon, None, prior, distance="continuous")
+    declared_schema = declared()
+    planned = plan(
+        declared_schema,
+        parse_sql("SELECT AVG(age) FROM t", declared_schema),
+        epsilon,
+        None,
+        prior,
+        distance="continuous",
+    )
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
     means = [Fraction(tenth, 10) for tenth in range(10 * ends[0], 10 * ends[1] + 1)]
@@ -207,8 +222,8 @@ WEIGHTS = (Prior.weights({38: 1, 39: 1}), '{"38": 1, "39": 1}')
 @pytest.mark.parametrize("asked", ["AVG(age)", "AVG(age)/known", "STDDEV(age)", "VAR(age)"])
 def test_stated_points_stay_and_the_answer_says_what_they_leave_out(asked: str, prior: str | Prior) -> None:
     text, _, known = asked.partition("/")
-    own = declared("replace-one" if known else "add-remove")
-    planned = plan(own, parse_sql(f"SELECT {text} FROM t", own), 1, None, prior)
+    declared_schema = declared("replace-one" if known else "add-remove")
+    planned = plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), 1, None, prior)
     assert isinstance(planned.grid_prior, PointGridPrior)
     assert planned.grid_prior.values.tolist() == [38, 39]
     what = text.replace("(", " of ").rstrip(")")
@@ -221,58 +236,65 @@ def test_stated_points_stay_and_the_answer_says_what_they_leave_out(asked: str, 
 
 @pytest.mark.parametrize("asked", ["SUM(age)", "COUNT(*)", "MEDIAN(age)"])
 def test_points_of_a_number_that_has_such_values_need_no_word(asked: str) -> None:
-    own = declared("add-remove", 60)
-    planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), 1, None, WEIGHTS[1], distance="continuous")
+    declared_schema = declared("add-remove", 60)
+    planned = plan(
+        declared_schema,
+        parse_sql(f"SELECT {asked} FROM t", declared_schema),
+        1,
+        None,
+        WEIGHTS[1],
+        distance="continuous",
+    )
     assert planned.prior_description
     assert "Only the values" not in planned.prior_description
 
 
 def name(planned: Plan) -> dict[str, object]:
-    told: dict[str, object] = json.loads(planned.build_question_key())
-    return told
+    question_key: dict[str, object] = json.loads(planned.build_question_key())
+    return question_key
 
 
 def test_an_answer_drawn_from_the_points_is_not_told_for_the_shape() -> None:
     """The law of a drawn answer is another now, so its name is; where the grid holds all values both stayed."""
-    own = declared()
+    declared_schema = declared()
     for text in ("SELECT AVG(age) FROM t", "SELECT MEDIAN(height) FROM t", "SELECT height FROM t FOR UNIT 'p1'"):
-        query = parse_sql(text, own)
-        given = {} if "UNIT" in text else {"distance": "continuous"}
+        query = parse_sql(text, declared_schema)
+        options = {} if "UNIT" in text else {"distance": "continuous"}
         low, high = (17, 90) if "AVG" in text else (160, 210)
         whole = Prior.uniform(low, high)
         points = Prior.weights(dict.fromkeys(range(low, high + 1), 1))
         rules = [
-            name(plan(own, query, 1, None, prior, tail=tail, **given)).get("prior_rule")
+            name(plan(declared_schema, query, 1, None, prior, tail=tail, **options)).get("prior_rule")
             for prior, tail in ((whole, None), (whole, True), (points, None), (points, True))
         ]
         assert rules == [8, 9, 2, None]
-    query = parse_sql("SELECT MEDIAN(age) FROM t", own)
-    assert name(plan(own, query, 1, None, Prior.uniform(20, 30), distance="continuous"))["prior_rule"] == 2
+    query = parse_sql("SELECT MEDIAN(age) FROM t", declared_schema)
+    assert name(plan(declared_schema, query, 1, None, Prior.uniform(20, 30), distance="continuous"))["prior_rule"] == 2
     text = "normal(25, 3) on [20, 30] step 5"
-    assert name(plan(own, query, 1, None, text, distance="continuous"))["prior_rule"] == 9
+    assert name(plan(declared_schema, query, 1, None, text, distance="continuous"))["prior_rule"] == 9
 
 
 def test_two_shapes_of_the_same_points_have_two_names() -> None:
     """Their weights on whole numbers are alike; their laws on tenths are not."""
-    own = declared()
-    query = parse_sql("SELECT AVG(age) FROM t", own)
+    declared_schema = declared()
+    query = parse_sql("SELECT AVG(age) FROM t", declared_schema)
     both = [Prior.parse(text) for text in ("uniform(30, 31) on [30, 31]", "triangular(30, 30.5, 31) on [30, 31]")]
     assert both[0] == both[1]
-    names = [name(plan(own, query, 1, None, prior, distance="continuous"))["prior"] for prior in both]
+    names = [name(plan(declared_schema, query, 1, None, prior, distance="continuous"))["prior"] for prior in both]
     assert names[0] != names[1]
 
 
 def test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column() -> None:
     """Heights are quarters: whole numbers, and a grid that no quarter is on, are both no statement about quarters."""
-    own = declared()
-    query = parse_sql("SELECT MEDIAN(height) FROM t", own)
+    declared_schema = declared()
+    query = parse_sql("SELECT MEDIAN(height) FROM t", declared_schema)
     for prior in (
         Prior.uniform(160, 170),
         Prior.uniform(160, 170, Fraction(2, 5)),
         Prior.uniform(Fraction("159.9"), Fraction("170.1"), Fraction(1, 5)),
         "uniform(160, 170) on [160, 170] step 1",
     ):
-        one = plan(own, query, 1, None, prior, distance="continuous").measurements[0]
+        one = plan(declared_schema, query, 1, None, prior, distance="continuous").measurements[0]
         assert isinstance(one, CandidateSelection)
         before = one.get_stated_distribution()
         assert before is not None
@@ -281,11 +303,11 @@ def test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column() -> None:
 
 
 def test_shapes_that_lie_outside_their_own_ends_are_refused_with_the_fix() -> None:
-    own = declared()
+    declared_schema = declared()
     prior = Prior.normal(1000, 3, 17, 90)
     for text in ("SELECT AVG(age) FROM t", "SELECT MEDIAN(height) FROM t"):
         with pytest.raises(InvalidInput, match=r"lies between its own ends, 17 and 90; widen the ends, or move"):
-            plan(own, parse_sql(text, own), 1, None, prior, distance="continuous")
+            plan(declared_schema, parse_sql(text, declared_schema), 1, None, prior, distance="continuous")
 
 
 def test_a_prior_without_a_scale_for_the_tail_stays_between_its_ends() -> None:

@@ -46,11 +46,11 @@ KINDS = ("quantile", "min", "max", "second_max", "mode")
 
 
 def asked(
-    function: str, column: Column | str, prior: object = None, cells: int | None = None, **more: object
+    function: str, column: Column | str, prior: object = None, cells: int | None = None, **options: object
 ) -> CandidateSelection:
-    own = ADD.column(column) if isinstance(column, str) else column
-    aggregate = Aggregate(function, own.name, MEDIAN if function == "quantile" else ())  # type: ignore[arg-type]
-    return build_selection(aggregate, own, ContributionBounds(ADD, TRUE, cells), Fraction(1), prior, **more)  # type: ignore[arg-type]
+    target = ADD.column(column) if isinstance(column, str) else column
+    aggregate = Aggregate(function, target.name, MEDIAN if function == "quantile" else ())  # type: ignore[arg-type]
+    return build_selection(aggregate, target, ContributionBounds(ADD, TRUE, cells), Fraction(1), prior, **options)  # type: ignore[arg-type]
 
 
 def of_one(column: Column, prior: object = None, distance: object = None, epsilon: object = 1) -> UnitQuery:
@@ -58,35 +58,35 @@ def of_one(column: Column, prior: object = None, distance: object = None, epsilo
 
 
 def test_an_interval_spends_half_on_the_point_and_half_on_its_ends() -> None:
-    own = asked("quantile", "age", interval=True)
-    assert isinstance(own.mechanism, Quantile)
-    assert own.mechanism.epsilon == HALF
-    assert own.bracket_mechanism == Bracket.of(HALF, 8, HALF, "add-remove", 2)
-    assert own.name == "permute-and-flip on ranks, and two bracketing quantiles"
-    assert "between the two values with a probability of at least 95 %" in own.describe_accuracy(0.95)
+    measurement = asked("quantile", "age", interval=True)
+    assert isinstance(measurement.mechanism, Quantile)
+    assert measurement.mechanism.epsilon == HALF
+    assert measurement.bracket_mechanism == Bracket.of(HALF, 8, HALF, "add-remove", 2)
+    assert measurement.name == "permute-and-flip on ranks, and two bracketing quantiles"
+    assert "between the two values with a probability of at least 95 %" in measurement.describe_accuracy(0.95)
     with_prior = asked("quantile", "age", "normal(1, 1)", interval=True)
     assert with_prior.uses_prior
-    assert with_prior.bracket_mechanism == own.bracket_mechanism
+    assert with_prior.bracket_mechanism == measurement.bracket_mechanism
 
 
 def test_an_interval_in_groups_pays_by_the_row() -> None:
     """r = 2: every cell's choices are for one row at a half of epsilon, shared by point and ends."""
-    own = asked("quantile", "age", cells=3, interval=True)
-    assert isinstance(own.mechanism, Quantile)
-    assert (own.mechanism.epsilon, own.mechanism.rows_per_unit) == (Fraction(1, 4), 1)
-    assert own.bracket_mechanism == Bracket.of(HALF, 8, Fraction(1, 4), "add-remove", 1)
+    measurement = asked("quantile", "age", cells=3, interval=True)
+    assert isinstance(measurement.mechanism, Quantile)
+    assert (measurement.mechanism.epsilon, measurement.mechanism.rows_per_unit) == (Fraction(1, 4), 1)
+    assert measurement.bracket_mechanism == Bracket.of(HALF, 8, Fraction(1, 4), "add-remove", 1)
 
 
 def test_an_interval_is_told_from_end_to_end_of_its_bins() -> None:
     """Positions released are the point, the low and the high end; the values reach to the ends of the bins."""
-    own = asked("quantile", WIDE, interval=True)
-    width = own.candidates.width
+    measurement = asked("quantile", WIDE, interval=True)
+    width = measurement.candidates.width
     assert width == 7
-    assert own.values((100, 90, 110)) == (own.candidates.get_value(100),)
-    assert own.bracket_values((100, 90, 110)) == (Fraction(-1 + 630, 2), Fraction(-1 + 776, 2))
-    assert own.bracket_values((120, 90, 110)) == (Fraction(-1 + 630, 2), Fraction(-1 + 846, 2))
-    last = own.candidates.count - 1
-    assert own.bracket_values((last, 0, last)) == (Fraction(-1, 2), Fraction(200_000))
+    assert measurement.values((100, 90, 110)) == (measurement.candidates.get_value(100),)
+    assert measurement.bracket_values((100, 90, 110)) == (Fraction(-1 + 630, 2), Fraction(-1 + 776, 2))
+    assert measurement.bracket_values((120, 90, 110)) == (Fraction(-1 + 630, 2), Fraction(-1 + 846, 2))
+    last = measurement.candidates.count - 1
+    assert measurement.bracket_values((last, 0, last)) == (Fraction(-1, 2), Fraction(200_000))
     assert asked("quantile", WIDE).bracket_values((100,)) is None
 
 
@@ -94,21 +94,24 @@ def test_intervals_drawn_hold_the_median() -> None:
     """Of skewed rows in wide bins, and of none at all."""
     generator = np.random.Generator(np.random.PCG64(5))
     codes = np.clip(generator.lognormal(10, 1, 4001), -1, 400_000).astype(np.int64)
-    own = asked("quantile", WIDE, interval=True)
-    counts = np.bincount((codes + 1) // 7, minlength=own.candidates.count)
+    measurement = asked("quantile", WIDE, interval=True)
+    counts = np.bincount((codes + 1) // 7, minlength=measurement.candidates.count)
     truth = Fraction(int(np.median(codes)), 2)
-    ends = [own.bracket_values(own.measure(counts)) for _ in range(60)]
+    ends = [measurement.bracket_values(measurement.measure(counts)) for _ in range(60)]
     assert sum(low <= truth <= high for low, high in ends) >= 55  # type: ignore[operator,misc]
-    nothing = [own.bracket_values(own.measure(np.zeros(own.candidates.count, dtype=np.int64))) for _ in range(60)]
+    nothing = [
+        measurement.bracket_values(measurement.measure(np.zeros(measurement.candidates.count, dtype=np.int64)))
+        for _ in range(60)
+    ]
     assert nothing.count((Fraction(-1, 2), Fraction(200_000))) >= 50
 
 
 @pytest.mark.parametrize(
-    "more",
+    "options",
     [("max", (), {}), ("mode", (), {}), ("quantile", (Fraction(1, 4), HALF), {}), ("quantile", MEDIAN, {"d": 1})],
 )
-def test_an_interval_is_for_one_quantile(more: tuple) -> None:
-    function, orders, distance = more
+def test_an_interval_is_for_one_quantile(options: tuple) -> None:
+    function, orders, distance = options
     by = {"distance": "continuous"} if distance else {}
     with pytest.raises(InvalidInput, match="MEDIAN or QUANTILE with one order"):
         build_selection(
@@ -182,18 +185,20 @@ def test_which_mechanism() -> None:
     assert isinstance(asked("mode", "grade", Prior.weights({"low": 1, "high": 2})).mechanism, Mode)
     assert isinstance(asked("quantile", "age", "normal(1, 1)").mechanism, Quantile)
     for function in KINDS:
-        own = asked(function, "age", "normal(1, 1)", distance="nominal")
-        assert isinstance(own.mechanism, RefinedStatistic)
-        assert own.name == "refinement of your prior, nominal distance"
-        assert own.uses_prior
+        measurement = asked(function, "age", "normal(1, 1)", distance="nominal")
+        assert isinstance(measurement.mechanism, RefinedStatistic)
+        assert measurement.name == "refinement of your prior, nominal distance"
+        assert measurement.uses_prior
         even = asked(function, "age", distance=Distance.nominal())
         assert even.name == "refinement of an even prior, nominal distance"
         assert not even.uses_prior
         assert even.describe_accuracy(0.95) == "a draw shaped by an even prior"
     largest = Aggregate("max", "age")
     for epsilon, name in ((2, "refinement of your prior"), (HALF / 10, "extreme by rank")):
-        own = build_selection(largest, AGE, ContributionBounds(ADD, TRUE), Fraction(epsilon), "normal(40, 12)")
-        assert own.name == name  # by rank it uses all rows, where refinement would tell hardly more than the prior
+        measurement = build_selection(largest, AGE, ContributionBounds(ADD, TRUE), Fraction(epsilon), "normal(40, 12)")
+        assert (
+            measurement.name == name
+        )  # by rank it uses all rows, where refinement would tell hardly more than the prior
     assert asked("max", "age").expected_error() is None
 
 
@@ -211,8 +216,8 @@ def test_refinement_refuses_what_it_cannot_mean() -> None:
 @pytest.mark.parametrize("function", KINDS)
 def test_the_truth_of_a_refined_statistic(function: str) -> None:
     """From counts, against sorted rows; nothing where there are too few."""
-    own = asked(function, "age", distance="continuous").mechanism
-    assert isinstance(own, RefinedStatistic)
+    mechanism = asked(function, "age", distance="continuous").mechanism
+    assert isinstance(mechanism, RefinedStatistic)
     generator = np.random.Generator(np.random.PCG64(1))
     for size in (0, 1, 2, 3, 8, 20):
         rows = np.sort(generator.integers(0, 8, size))
@@ -224,15 +229,15 @@ def test_the_truth_of_a_refined_statistic(function: str) -> None:
             "quantile": rows[math.ceil(size / 2) - 1] if size else None,
             "mode": Counter(rows.tolist()).most_common()[0][1] if size else None,
         }[function]
-        truth = own.find_truth(counts)
+        truth = mechanism.find_truth(counts)
         assert (truth if function != "mode" or truth is None else counts[truth]) == by_hand
 
 
 def test_a_refined_draw_leans_towards_the_truth() -> None:
     counts = np.zeros(8, dtype=np.int64)
     counts[6] = 3
-    own = asked("max", "age", distance="continuous")
-    drawn = Counter(own.values(own.measure(counts))[0] for _ in range(3000))
+    measurement = asked("max", "age", distance="continuous")
+    drawn = Counter(measurement.values(measurement.measure(counts))[0] for _ in range(3000))
     assert drawn[3] + drawn[4] + drawn[2] > 3000 * 3 / 8 * 1.2
     ports = build_selection(
         Aggregate("mode", "port"), PORTS, ContributionBounds(ADD, TRUE), Fraction(2), None, "semantic"
@@ -241,9 +246,9 @@ def test_a_refined_draw_leans_towards_the_truth() -> None:
     assert named["Oslo"] > named["Bergen"] + named["Rome"]
 
 
-def joint(own: UnitQuery) -> np.ndarray:
+def joint(unit_query: UnitQuery) -> np.ndarray:
     """The exact law of truth (a position of the support) and draw, the prior being right."""
-    refinement, prior = own.position_refinement.refinement, own.position_refinement.refinement.prior
+    refinement, prior = unit_query.position_refinement.refinement, unit_query.position_refinement.refinement.prior
     return np.array(
         [
             float(p) * refinement.distribution(v).floats()
@@ -260,21 +265,21 @@ def test_numbers_before_after_and_their_error(prior: object) -> None:
 
     The stated error is its exact root mean square over draws, and over truths that follow the prior as it was stated.
     """
-    own = of_one(AGE, prior, epsilon=2)
-    before = own.get_stated_distribution()
-    positions = own.position_refinement.positions
+    unit_query = of_one(AGE, prior, epsilon=2)
+    before = unit_query.get_stated_distribution()
+    positions = unit_query.position_refinement.positions
     values = 17.0 + positions
-    law, square = joint(own), 0.0
-    right = law / law.sum(axis=1, keepdims=True) * own.position_refinement.stated_mass[:, None]
+    law, square = joint(unit_query), 0.0
+    right = law / law.sum(axis=1, keepdims=True) * unit_query.position_refinement.stated_mass[:, None]
     for at, position in enumerate(positions):
-        after = own.posterior((int(position),))
+        after = unit_query.posterior((int(position),))
         assert after is not None
         assert after.edges is not None
         assert (after.edges[0], after.edges[-1]) == (values[0] - 0.5, values[-1] + 0.5)
         assert after.mean() == pytest.approx(law[:, at] @ values / law[:, at].sum())
         square += right[:, at] @ (values - after.mean()) ** 2
-    assert before.mean() == pytest.approx(own.position_refinement.stated_mass @ values)
-    assert own.expected_error() == pytest.approx(math.sqrt(square), rel=1e-6)
+    assert before.mean() == pytest.approx(unit_query.position_refinement.stated_mass @ values)
+    assert unit_query.expected_error() == pytest.approx(math.sqrt(square), rel=1e-6)
 
 
 def test_the_error_of_wide_bins_is_that_of_codes() -> None:
@@ -297,16 +302,16 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
 def test_categories_are_told_by_name() -> None:
     """One whose prior is 0.01: document 000, section 6.1, as a posterior."""
     smoker = ADD.column("smoker")
-    own = of_one(smoker, '{"true": 1, "false": 99}')
-    assert own.get_stated_distribution().probabilities() == pytest.approx({"false": 0.99, "true": 0.01})
-    yes, no = own.posterior((1,)), own.posterior((0,))
+    unit_query = of_one(smoker, '{"true": 1, "false": 99}')
+    assert unit_query.get_stated_distribution().probabilities() == pytest.approx({"false": 0.99, "true": 0.01})
+    yes, no = unit_query.posterior((1,)), unit_query.posterior((0,))
     assert yes is not None
     assert no is not None
-    law = joint(own)
+    law = joint(unit_query)
     assert yes.probability("true") == pytest.approx(law[1, 1] / law[:, 1].sum())
     assert yes.probability("true") > 0.01 > no.probability("true")
-    assert own.values(own.measure(1))[0] in (True, False)
-    assert own.name == "refinement of your prior"
+    assert unit_query.values(unit_query.measure(1))[0] in (True, False)
+    assert unit_query.name == "refinement of your prior"
     grade = of_one(ADD.column("grade"))
     assert grade.get_stated_distribution().probabilities() == pytest.approx(
         {"low": 1 / 3, "middle": 1 / 3, "high": 1 / 3}
@@ -319,21 +324,21 @@ def test_categories_are_told_by_name() -> None:
 
 
 def test_dates_count_days_since_1970() -> None:
-    own = of_one(ADD.column("day"), "normal(1970-01-13, 2)")
-    assert own.get_stated_distribution().edges == pytest.approx(np.arange(9.5, 15))
-    assert own.get_stated_distribution().mean() == pytest.approx(12)
-    assert own.values((2,)) == (date(1970, 1, 13),)
+    unit_query = of_one(ADD.column("day"), "normal(1970-01-13, 2)")
+    assert unit_query.get_stated_distribution().edges == pytest.approx(np.arange(9.5, 15))
+    assert unit_query.get_stated_distribution().mean() == pytest.approx(12)
+    assert unit_query.values((2,)) == (date(1970, 1, 13),)
     assert asked("max", "day", "normal(1970-01-13, 2)").get_stated_distribution() is not None
 
 
 def test_what_a_choice_by_score_shows() -> None:
     """The prior it had, and neither posterior nor error: its law depends on all rows."""
-    own = asked("quantile", "age", "normal(1, 1)")
-    before = own.get_stated_distribution()
+    measurement = asked("quantile", "age", "normal(1, 1)")
+    before = measurement.get_stated_distribution()
     assert before is not None
     assert before.mean() == pytest.approx(1, abs=0.2)
-    assert own.posterior((3,)) is None
-    assert own.expected_error() is None
+    assert measurement.posterior((3,)) is None
+    assert measurement.expected_error() is None
     assert asked("quantile", "age").get_stated_distribution() is None
     mode = asked("mode", "grade", Prior.weights({"low": 1, "high": 3})).get_stated_distribution()
     assert mode is not None

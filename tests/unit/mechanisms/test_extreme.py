@@ -38,9 +38,9 @@ def test_every_row_that_comes_or_goes_costs_its_share(end: str, rank: int) -> No
     share = exp_above(Fraction(1, 2))
     for table in tables(4):
         for place in range(POINTS):
-            more = tuple(count + (at == place) for at, count in enumerate(table))
-            assert worst(mechanism, table, more) <= share
-            assert worst(mechanism, more, table) <= share
+            with_row = tuple(count + (at == place) for at, count in enumerate(table))
+            assert worst(mechanism, table, with_row) <= share
+            assert worst(mechanism, with_row, table) <= share
 
 
 @pytest.mark.parametrize("end", ["top", "bottom"])

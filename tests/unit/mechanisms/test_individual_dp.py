@@ -174,8 +174,8 @@ def medians(table, epsilon, count, seed, together):
 @pytest.mark.parametrize("together", [20, pytest.param(1, marks=pytest.mark.soak)])
 def test_answers_follow_the_law_of_their_table(table, rate, together):
     """Two jaws on the clamped answer: the claimed rate fits, one 10% off does not, either way."""
-    draws, own = medians(table, 1, 20_000, 2, together)
-    assert own == rate
+    draws, distribution = medians(table, 1, 20_000, 2, together)
+    assert distribution == rate
     laws = [clamped_law(table[1], mpf(float(rate)) * mpf(factor), 100) for factor in ("1", "1.1", "0.9")]
     assert_fits(draws, *(lambda y, law=[float(p) for p in law]: law[y] if 0 <= y <= 100 else 0.0 for law in laws))
 

@@ -333,9 +333,9 @@ def test_close_coins_of_the_gaussian_are_decided_exactly() -> None:
     noise = DiscreteGaussian(Fraction(7, 3), 1, Fraction(1))
     chance = build_exponential_chance((1 - noise.square / 2) ** 2 / (2 * noise.square))
     word, rest = chance.digits(64).to_bytes(8, "little"), chance.digits(128) % 2**64
-    for shift, kept in ((-1, True), (1, False)):
+    for shift, is_kept in ((-1, True), (1, False)):
         entropy = ScriptedEntropy(word + (rest + shift).to_bytes(8, "big"))
-        assert noise._accept_candidates(np.array([1]), 2, entropy).tolist() == [kept]
+        assert noise._accept_candidates(np.array([1]), 2, entropy).tolist() == [is_kept]
 
 
 def test_sums_are_bounded_with_what_they_leave_out() -> None:

@@ -34,9 +34,9 @@ def laws(points):
 def closed_sets(points):
     """All sets of points that hold, with a point, every point of the box it spans with 0."""
     for chosen in itertools.product([False, True], repeat=len(points)):
-        kept = {p for p, take in zip(points, chosen, strict=True) if take}
-        if all(q in kept for p in kept for q in points if nearer(q, p)):
-            yield kept
+        subset = {p for p, take in zip(points, chosen, strict=True) if take}
+        if all(q in subset for p in subset for q in points if nearer(q, p)):
+            yield subset
 
 
 def nearer(q, p):
@@ -44,7 +44,9 @@ def nearer(q, p):
 
 
 def obviously_smaller(one, two, points):
-    return all(sum(one.get(p, 0) for p in kept) >= sum(two.get(p, 0) for p in kept) for kept in closed_sets(points))
+    return all(
+        sum(one.get(p, 0) for p in subset) >= sum(two.get(p, 0) for p in subset) for subset in closed_sets(points)
+    )
 
 
 LINE = [-2, -1, 0, 1, 2]

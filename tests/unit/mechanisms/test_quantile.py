@@ -72,9 +72,9 @@ def test_the_median_of_all_small_tables(neighbors: str, prior: Prior | None) -> 
     limit = exp_below(Fraction(1), 80)
 
     def laws(table: tuple) -> list[dict]:
-        own = np.bincount(np.array(table, dtype=int), minlength=3)
-        flips = PermuteAndFlip(median.selection).probabilities(compute_rank_scores(own, median.q))
-        return [median.distribution(own).law(), dict(enumerate(flips))]
+        counts = np.bincount(np.array(table, dtype=int), minlength=3)
+        flips = PermuteAndFlip(median.selection).probabilities(compute_rank_scores(counts, median.q))
+        return [median.distribution(counts).law(), dict(enumerate(flips))]
 
     for table in [t for size in range(4) for t in all_tables(range(3), size)]:
         for other in all_neighbors(table, range(3), neighbors):
@@ -84,7 +84,7 @@ def test_the_median_of_all_small_tables(neighbors: str, prior: Prior | None) -> 
                 assert worst <= limit
 
 
-def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
+def joint_law(mechanism: Quantiles, counts: np.ndarray) -> dict:
     """The exact joint law of all the quantiles, by going through every split."""
 
     def split(part_counts, span, wanted, ends) -> dict:
@@ -102,12 +102,12 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
             left, right = split_counts(part_counts, position, slot)
             lefts = split(left, (span[0], position), lower, (ends[0], middle))
             rights = split(right, (position, span[1]), upper, (middle, ends[1]))
-            told = (position,) if middle in wanted else ()
+            released = (position,) if middle in wanted else ()
             for (low, p), (high, r) in product(lefts.items(), rights.items()):
-                law[(*low, *told, *high)] += chance * p * r
+                law[(*low, *released, *high)] += chance * p * r
         return law
 
-    return split(own, (0, mechanism.candidates.count - 1), mechanism.orders, (Fraction(0), Fraction(1)))
+    return split(counts, (0, mechanism.candidates.count - 1), mechanism.orders, (Fraction(0), Fraction(1)))
 
 
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 2, 1: 1})])
@@ -171,10 +171,10 @@ def test_a_right_prior_is_not_in_the_way_of_the_rows() -> None:
 
 def test_two_quartiles_are_medians_of_halves() -> None:
     """Of a skewed column they stray to its empty end far less often than the greater of them asked first would."""
-    own, upper_half = np.zeros((2, 40), dtype=np.int64)
-    own[:10], upper_half[5:10] = 100, 100
+    lower_half, upper_half = np.zeros((2, 40), dtype=np.int64)
+    lower_half[:10], upper_half[5:10] = 100, 100
     quartiles = Quantiles.of((0.25, 0.75), 0, 39, Fraction(1, 10))
-    first = quartiles.split_distribution(own, (0, 39), Fraction(3, 4))
+    first = quartiles.split_distribution(lower_half, (0, 39), Fraction(3, 4))
     second = quartiles.split_distribution(upper_half, (5, 39), Fraction(1, 2))
     astray = [chance_beyond(law, 10) for law in (first, second)]
     assert astray[1] < astray[0] / 10
@@ -205,14 +205,14 @@ def test_four_quantiles_with_splits_that_are_not_told(neighbors: str, monkeypatc
 def test_every_question_of_several_gets_its_share(neighbors: str, halves: int, units: int) -> None:
     """epsilon over the depths, halved where a replaced row touches two of them, at the sensitivity of all its rows."""
     several = Quantiles.of((0.2, 0.4, 0.6, 0.8), 0, 30, Fraction(3, 2), neighbors=neighbors, rows_per_unit=units)
-    own = np.full(31, 5)
+    counts = np.full(31, 5)
     for q in (Fraction(1, 2), Fraction(2, 3)):
-        node = several.split_distribution(own, (0, 30), q)
+        node = several.split_distribution(counts, (0, 30), q)
         assert node.selection.epsilon * several.depth * halves == several.epsilon
         assert node.selection.spread * node.selection.step >= 2 * units * max(q.numerator, q.denominator - q.numerator)
     # Where scores are floored, each row's change is rounded up by itself, in whichever question it falls.
     coarse_one = Quantiles.of((0.5,), 0, 30, 1, rows_per_unit=units).split_distribution(
-        own, (0, 30), Fraction(3333, 10000)
+        counts, (0, 30), Fraction(3333, 10000)
     )
     assert coarse_one.selection.step > 1
     assert coarse_one.selection.spread == 2 * units * -(-6667 // coarse_one.selection.step)
@@ -222,13 +222,13 @@ def test_every_question_of_several_gets_its_share(neighbors: str, halves: int, u
 def test_a_question_loses_its_share_and_nearly_all_of_it(units: int) -> None:
     """One split among many points, a unit's rows added: exactly within its share, and above 0.85 of it."""
     several = Quantiles.of((0.5,), 0, 40, 1, rows_per_unit=units)
-    own = np.zeros(41, dtype=np.int64)
-    own[20] = 40
-    more = own.copy()
-    more[40] += units
+    counts = np.zeros(41, dtype=np.int64)
+    counts[20] = 40
+    larger = counts.copy()
+    larger[40] += units
     laws = [
         several.split_distribution(counts_, (0, 40), Fraction(1, 2)).build_exponential().law()
-        for counts_ in (own, more)
+        for counts_ in (counts, larger)
     ]
     worst = worst_ratio(*laws)
     assert worst is not None
@@ -254,9 +254,9 @@ def test_orders_of_any_denominator_are_no_trouble() -> None:
     wanted = [Fraction(*pair) for pair in ((1, 999983), (333331, 999983), (400003, 999979), (800011, 999931))]
     several = Quantiles.of(wanted, 0, 20, 8)
     for size in (0, 1, 5, 100, 10**9):
-        own = np.zeros(21, dtype=np.int64)
-        own[10] = size
-        assert len(several.answer_counts(own)) == 4
+        counts = np.zeros(21, dtype=np.int64)
+        counts[10] = size
+        assert len(several.answer_counts(counts)) == 4
     assert coarsen_order(Fraction(1, 10**9)) == Fraction(1, 10**4)
     fine = Quantile.of(0.123457, 0, 1000, 1)
     many = np.zeros(1001, dtype=np.int64)
@@ -267,9 +267,9 @@ def test_orders_of_any_denominator_are_no_trouble() -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64])
 def test_counts_of_any_whole_type(dtype: type) -> None:
     """Unsigned and short words come to the same."""
-    own = np.array([0, 0, min(np.iinfo(dtype).max, 2**63), 0, 0], dtype=dtype)
-    assert Quantile.of(0.5, 0, 4, 20).answer_counts(own) == 2
-    assert Quantiles.of((0.4, 0.6), 0, 4, 40).answer_counts(own) == [2, 2]
+    counts = np.array([0, 0, min(np.iinfo(dtype).max, 2**63), 0, 0], dtype=dtype)
+    assert Quantile.of(0.5, 0, 4, 20).answer_counts(counts) == 2
+    assert Quantiles.of((0.4, 0.6), 0, 4, 40).answer_counts(counts) == [2, 2]
 
 
 @given(st.lists(rows, max_size=20), rows, st.integers(0, SLOTS), rows)
@@ -287,11 +287,11 @@ def test_answers_are_near_the_truth() -> None:
     table = np.clip(generator.normal(40, 12, 4000), 17, 90).astype(int)
     for q in (0.1, 0.5, 0.9):
         mechanism = Quantile.of(q, 17, 90, 0.5)
-        own = mechanism.candidates.count_values(table)
+        counts = mechanism.candidates.count_values(table)
         bound = mechanism.rank_bound(0.99)
         misses = 0
         for _ in range(200):
-            answer = mechanism.answer_counts(own)
+            answer = mechanism.answer_counts(counts)
             below, upto = (table < answer).sum(), (table <= answer).sum()
             misses += max(0, below - q * 4000, q * 4000 - upto) >= bound
         assert misses <= 12
@@ -313,20 +313,20 @@ def test_several_answers_are_near_the_truth_and_rising() -> None:
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 1, 2: 6, 3: 1, 6: 2})])
 def test_answers_are_drawn_by_the_law_that_was_proven(prior: Prior | None) -> None:
     """Of the scores and the prior, and of nothing else: rows that are there weigh nothing of their own."""
-    mechanism, own = Quantile.of(0.5, 0, 6, 1, prior=prior), counts([1, 1, 1, 1, 5])
-    exact = mechanism.distribution(own).law()
+    mechanism, value_counts = Quantile.of(0.5, 0, 6, 1, prior=prior), counts([1, 1, 1, 1, 5])
+    exact = mechanism.distribution(value_counts).law()
     if prior is None:
-        chances = PermuteAndFlip(mechanism.selection).probabilities(compute_rank_scores(own, mechanism.q))
+        chances = PermuteAndFlip(mechanism.selection).probabilities(compute_rank_scores(value_counts, mechanism.q))
         exact = dict(enumerate(chances))
-    seen = Counter(int(mechanism.answer_counts(own)) for _ in range(5000))
+    seen = Counter(int(mechanism.answer_counts(value_counts)) for _ in range(5000))
     assert chi_square_excess(seen, lambda value: float(exact.get(value, 0))) <= 0
 
 
 def test_heavy_ties_do_no_harm() -> None:
     """Nine tenths of the rows at one value: all quartiles are there."""
-    own = np.array([50, 900, 50])
+    counts = np.array([50, 900, 50])
     for _ in range(20):
-        assert Quantiles.of((0.25, 0.5, 0.75), 0, 2, 2).answer_counts(own) == [1, 1, 1]
+        assert Quantiles.of((0.25, 0.5, 0.75), 0, 2, 2).answer_counts(counts) == [1, 1, 1]
 
 
 def test_the_prior_is_the_base_measure() -> None:

@@ -406,7 +406,7 @@ def test_bad_input_gets_one_sentence(call, words: str) -> None:
 @pytest.mark.parametrize("weights", [{"true": 30, "false": 70}, {"true": 1, "false": 99}, {"a": 50, "b": 30, "c": 20}])
 def test_a_draw_says_something_also_where_the_best_guess_stays(weights: dict[str, int]) -> None:
     """All of epsilon is used: some value is e^epsilon times as likely under one truth as under another."""
-    made = Refinement.of(Prior.weights(weights), 0.3, about="statistic")
-    laws = [made.distribution(truth).law() for truth in weights]
+    refinement = Refinement.of(Prior.weights(weights), 0.3, about="statistic")
+    laws = [refinement.distribution(truth).law() for truth in weights]
     worst = max(worst_ratio(one, two) or 0 for one in laws for two in laws)
     assert math.exp(0.28) < worst < math.exp(0.3)

@@ -210,7 +210,11 @@ def worst_loss(
     floats = {one: np.array([float(law[k]) for k in range(low, high + 1)]) for one, law in laws.items()}
     ratios = {(one, two): floats[one] / floats[two] for one, two in pairs}
     near = max(ratio.max() for ratio in ratios.values()) * (1 - 1e-9)
-    places = ((one, two, low + int(k)) for (one, two), own in ratios.items() for k in np.flatnonzero(own >= near))
+    places = (
+        (one, two, low + int(k))
+        for (one, two), ratios_of_pair in ratios.items()
+        for k in np.flatnonzero(ratios_of_pair >= near)
+    )
     return mp.log(max(laws[one][k] / laws[two][k] for one, two, k in places))
 
 

@@ -311,9 +311,9 @@ class Programme:
         rows[:, 0] = 1
         return rows
 
-    def solve(self, cost, more=None, limits=None):
+    def solve(self, cost, constraint=None, limits=None):
         rows = self.privacy()
-        left = rows if more is None else np.vstack([rows, more])
+        left = rows if constraint is None else np.vstack([rows, constraint])
         right = np.zeros(len(rows)) if limits is None else np.concatenate([np.zeros(len(rows)), limits])
         total = self.tail_weights(lambda _: 1)[None, :]
         return linprog(cost, A_ub=left, b_ub=right, A_eq=total, b_eq=[1], bounds=(0, None), method="highs")
@@ -326,10 +326,10 @@ def test_no_private_law_is_smaller(epsilon, units, core):
     noise = Staircase(epsilon, units, Fraction(core))
     programme = Programme(units, noise.fall)
     inner = programme.concentration()
-    own = inner @ np.array([float(noise.probability(k)) for k in range(programme.last + 1)])
-    best = programme.solve(-inner.sum(axis=0), -inner, -own + 1e-12)
+    smallest_cost = inner @ np.array([float(noise.probability(k)) for k in range(programme.last + 1)])
+    best = programme.solve(-inner.sum(axis=0), -inner, -smallest_cost + 1e-12)
     assert best.status == 0
-    assert -best.fun - own.sum() == pytest.approx(0, abs=1e-8)
+    assert -best.fun - smallest_cost.sum() == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", [HALF, 1, 2])

@@ -25,11 +25,11 @@ REPLACE, ADD = schema("replace-one", 1, 10_000), schema("add-remove", 1, 10_000)
 SEVERAL = schema("add-remove", 3, 10_000)
 
 
-def planned(question: str, declared: Schema, **more: object) -> Plan:
-    return plan(declared, parse_sql(question, declared), max_epsilon=Fraction(20), **more)  # type: ignore[arg-type]
+def build_plan(question: str, declared: Schema, **options: object) -> Plan:
+    return plan(declared, parse_sql(question, declared), max_epsilon=Fraction(20), **options)  # type: ignore[arg-type]
 
 
-def missed(epsilon: Fraction, distance: int) -> float:
+def miss_rate(epsilon: Fraction, distance: int) -> float:
     """How likely discrete Laplace noise goes farther than a distance, from its geometric tails."""
     ratio = math.exp(-float(epsilon))
     return 2 * ratio ** (distance + 1) / (1 + ratio)
@@ -68,16 +68,16 @@ def test_what_is_no_accuracy(text: object) -> None:
 @pytest.mark.parametrize(("distance", "confidence"), [(50, "95%"), (3, "99%"), (1000, "50%"), (20, "99.9999%")])
 def test_a_count_costs_the_smallest_epsilon(declared: Schema, distance: int, confidence: str) -> None:
     """To four digits: the next smaller number would miss more often than was asked."""
-    epsilon = planned(COUNT, declared, accuracy=f"±{distance} at {confidence}").epsilon
+    epsilon = build_plan(COUNT, declared, accuracy=f"±{distance} at {confidence}").epsilon
     allowed = 1 - float(Fraction(confidence.rstrip("%")) / 100)
     unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 3)
     assert (epsilon / unit).denominator == 1
-    assert missed(epsilon, distance) <= allowed * (1 + 1e-9)
-    assert missed(epsilon - unit, distance) > allowed
+    assert miss_rate(epsilon, distance) <= allowed * (1 + 1e-9)
+    assert miss_rate(epsilon - unit, distance) > allowed
 
 
 def test_fifty_people_with_95_percent() -> None:
-    assert planned(COUNT, REPLACE, accuracy="±50 at 95%").epsilon == Fraction("0.05932")
+    assert build_plan(COUNT, REPLACE, accuracy="±50 at 95%").epsilon == Fraction("0.05932")
 
 
 @pytest.mark.parametrize(
@@ -94,28 +94,28 @@ def test_fifty_people_with_95_percent() -> None:
 def test_other_totals_cost_the_smallest_epsilon(declared: Schema, aggregate: str, accuracy: str) -> None:
     """As near as asked, and not so with a hundredth less."""
     question, asked = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
-    own = planned(question, declared, accuracy=accuracy, rows=4000)
-    assert farthest(own, float(asked.confidence)) <= asked.distance
-    less = planned(question, declared, epsilon=own.epsilon * Fraction(99, 100), rows=4000)
+    query_plan = build_plan(question, declared, accuracy=accuracy, rows=4000)
+    assert farthest(query_plan, float(asked.confidence)) <= asked.distance
+    less = build_plan(question, declared, epsilon=query_plan.epsilon * Fraction(99, 100), rows=4000)
     assert farthest(less, float(asked.confidence)) > asked.distance * Fraction(99, 100)
 
 
 def test_what_is_known_does_not_make_an_accuracy_cheaper() -> None:
     """The interval must hold whatever the prior is worth."""
-    plain = planned(COUNT, REPLACE, accuracy="±50")
-    assert planned(COUNT, REPLACE, accuracy="±50", prior="normal(5000, 1)").epsilon == plain.epsilon
+    plain = build_plan(COUNT, REPLACE, accuracy="±50")
+    assert build_plan(COUNT, REPLACE, accuracy="±50", prior="normal(5000, 1)").epsilon == plain.epsilon
 
 
 def test_nearer_or_surer_costs_more() -> None:
     def cost(accuracy: str) -> Fraction:
-        return planned(COUNT, REPLACE, accuracy=accuracy).epsilon
+        return build_plan(COUNT, REPLACE, accuracy=accuracy).epsilon
 
     assert cost("±50 at 90%") < cost("±50 at 95%") < cost("±40 at 95%") < cost("±40 at 99%")
 
 
 def test_what_is_public_is_exact_and_free() -> None:
-    told = preview_from_schema(REPLACE, "SELECT COUNT(*) FROM t", accuracy="±1")
-    assert (told.mechanism, told.cost.epsilon) == ("public by the schema", 0)
+    preview = preview_from_schema(REPLACE, "SELECT COUNT(*) FROM t", accuracy="±1")
+    assert (preview.mechanism, preview.cost.epsilon) == ("public by the schema", 0)
 
 
 def test_the_reachable_accuracy_is_told() -> None:
@@ -136,11 +136,11 @@ def test_the_accuracy_that_a_refusal_advises_is_not_refused(
 ) -> None:
     """As it is printed; and hardly less than what is left is needed for it."""
     query, most = parse_sql(f"SELECT {aggregate} FROM t WHERE age > 0", declared), Fraction(left)
-    given: dict[str, Any] = {"rows": 100_000, "max_epsilon": most}
+    options: dict[str, Any] = {"rows": 100_000, "max_epsilon": most}
     with pytest.raises(BudgetExceeded, match=f"the epsilon of {left} that is left; ±.* is what that can") as refused:
-        plan(declared, query, accuracy=f"±0.0001 at {confidence}%", **given)
+        plan(declared, query, accuracy=f"±0.0001 at {confidence}%", **options)
     advised = str(refused.value).rpartition("; ")[2].removesuffix(" is what that can reach")
-    reached = plan(declared, query, accuracy=advised, **given)
+    reached = plan(declared, query, accuracy=advised, **options)
     assert most * Fraction(9, 10) < reached.epsilon <= most
 
 
@@ -168,8 +168,8 @@ def test_only_of_what_has_a_public_law(aggregate: str) -> None:
 def test_any_budget_will_do() -> None:
     """An epsilon so large that there is no noise left to speak of is no trouble while searching for a small one."""
     assert REPLACE.budget.epsilon == 10**6
-    told = preview_from_schema(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2", rows=5000)
-    assert 0 < (told.cost.epsilon or 0) < 1
+    preview = preview_from_schema(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2", rows=5000)
+    assert 0 < (preview.cost.epsilon or 0) < 1
 
 
 @pytest.mark.parametrize("declared", [REPLACE, ADD, SEVERAL], ids=["replace-one", "add-remove", "several rows"])

@@ -37,31 +37,33 @@ QUESTIONS = [
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
 
 
-def planned(declared: Schema, text: str, delta: object = None) -> Plan:
+def build_plan(declared: Schema, text: str, delta: object = None) -> Plan:
     return plan(declared, parse_sql(text, declared), 1, delta)
 
 
-def measured(own: Plan) -> HierarchicalHistogram:
-    (one,) = own.measurements
+def measurement_of(query_plan: Plan) -> HierarchicalHistogram:
+    (one,) = query_plan.measurements
     assert isinstance(one, HierarchicalHistogram)
     return one
 
 
-def inputs(own: Plan, declared: Schema, people: Units) -> list[np.ndarray]:
+def read_inputs(query_plan: Plan, declared: Schema, people: Units) -> list[np.ndarray]:
     """The exact inputs of every level."""
-    secret = measure.read_exact_inputs(own, MemorySource(declared, rows_of(people)), own.list_cells(), own.query.where)
-    return [level for level in measured(own).split_levels(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
+    secret = measure.read_exact_inputs(
+        query_plan, MemorySource(declared, rows_of(people)), query_plan.list_cells(), query_plan.query.where
+    )
+    return [level for level in measurement_of(query_plan).split_levels(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
 
 
-def lost(own: Plan, one: list[np.ndarray], two: list[np.ndarray]) -> Fraction:
+def compute_loss(query_plan: Plan, first: list[np.ndarray], second: list[np.ndarray]) -> Fraction:
     """What the noise loses between two tables, by its own account; of Gaussian noise as a share of rho."""
-    noises = [level.noise for level in measured(own).levels if level.noise is not None]
+    noises = [level.noise for level in measurement_of(query_plan).levels if level.noise is not None]
     total = Fraction(0)
-    for noise, x, y in zip(noises, one, two, strict=True):
+    for noise, x, y in zip(noises, first, second, strict=True):
         moved = [int(abs(d)) for d in x - y if d]
-        if own.cost.gaussian_rho and not own.cost.epsilon:
+        if query_plan.cost.gaussian_rho and not query_plan.cost.epsilon:
             variance = Fraction(noise.square)  # type: ignore[attr-defined]
-            total += Fraction(sum(d * d for d in moved)) / (2 * variance) / own.cost.gaussian_rho
+            total += Fraction(sum(d * d for d in moved)) / (2 * variance) / query_plan.cost.gaussian_rho
         else:
             total += sum((noise.guarantee(d, "add-remove").epsilon or Fraction(0) for d in moved), Fraction(0))
     return total
@@ -75,11 +77,11 @@ def test_neighbours_lose_at_most_epsilon(relation: str, rows: int, delta: Fracti
     declared = schema(relation, rows, units=5)
     worst = {}
     for text in QUESTIONS:
-        own = planned(declared, text, delta)
+        query_plan = build_plan(declared, text, delta)
         for _ in range(60):
             people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
             tables = people, neighbours_of(people, relation, rows, chance)
-            loss = lost(own, *(inputs(own, declared, table) for table in tables))
+            loss = compute_loss(query_plan, *(read_inputs(query_plan, declared, table) for table in tables))
             worst[text] = max(worst.get(text, loss), loss)
     assert max(worst.values()) <= 1, worst
     assert max(worst.values()) > Fraction(99, 100), worst
@@ -89,16 +91,16 @@ def test_neighbours_lose_at_most_epsilon(relation: str, rows: int, delta: Fracti
 def test_shares_add_up_to_all_there_is() -> None:
     declared = schema("add-remove", 1, units=5)
     for text in QUESTIONS:
-        assert sum(level.share for level in measured(planned(declared, text)).levels) == 1
+        assert sum(level.share for level in measurement_of(build_plan(declared, text)).levels) == 1
 
 
 def test_what_is_asked_is_chosen_by_expected_error() -> None:
     """Few cells are measured alone; many as a tree; the wavelet is told beside them."""
-    few = planned(schema("add-remove", 1, units=5), QUESTIONS[0])
-    assert len(measured(few).levels) == 1
+    few = build_plan(schema("add-remove", 1, units=5), QUESTIONS[0])
+    assert len(measurement_of(few).levels) == 1
     declared = schema("add-remove", 1, units=5, columns=wide(1024))
-    many = planned(declared, "SELECT HISTOGRAM(wide, 1024) FROM t")
-    assert len(measured(many).levels) > 1
+    many = build_plan(declared, "SELECT HISTOGRAM(wide, 1024) FROM t")
+    assert len(measurement_of(many).levels) > 1
     names = [one.mechanism for one in many.candidates]
     assert len(names) == 3
     errors = {one.mechanism: one.expected_error for one in many.candidates}
@@ -113,12 +115,12 @@ def wide(size: int) -> dict[str, object]:
     return {"wide": Column("wide", "integer", lower=0, upper=size - 1, missing=0)}
 
 
-def told(own: Plan, counts: list[int]) -> Answer:
+def answer_counts(query_plan: Plan, counts: list[int]) -> Answer:
     """The answer to a plan of one key, for these exact counts."""
-    one = measured(own)
-    secret = measure.ExactInputs(own.list_cells(), [one.compute_inputs(counts)])
-    released = measure.sample_noisy_outputs(own, secret, [0] * len(counts))
-    return build_answer(own, released, "", Fraction(1), 1, {})
+    one = measurement_of(query_plan)
+    secret = measure.ExactInputs(query_plan.list_cells(), [one.compute_inputs(counts)])
+    released = measure.sample_noisy_outputs(query_plan, secret, [0] * len(counts))
+    return build_answer(query_plan, released, "", Fraction(1), 1, {})
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(6)])
@@ -130,19 +132,19 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
     allowed is five deviations or more below what is so; an interval of 90 % would be twice as far off.
     """
     declared, chance = schema("add-remove", 1, units=5, columns=wide(bins)), random.Random(f"{epsilon} {bins}")
-    own = plan(declared, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared), epsilon)
+    query_plan = plan(declared, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared), epsilon)
     counts = [chance.randrange(200) for _ in range(bins)]
     held = {0.95: 0, 0.99: 0}
     cells, runs, ranges = 0, *{16: (400, 5), 256: (150, 10)}[bins]
     for _ in range(runs):
-        made = told(own, counts)
-        spans = [next(iter(span.values())) for span in made.intervals(0.95)]
+        answer = answer_counts(query_plan, counts)
+        spans = [next(iter(span.values())) for span in answer.intervals(0.95)]
         cells += sum(low <= count <= high for count, (low, high) in zip(counts, spans, strict=True))
         for _ in range(ranges):
             first, last = sorted((chance.randrange(bins), chance.randrange(bins)))
             truth = sum(counts[first : last + 1])
             for confidence in held:
-                low, high = made.range(first, last, confidence).interval
+                low, high = answer.range(first, last, confidence).interval
                 held[confidence] += low <= truth <= high
     assert cells / (runs * bins) >= 0.935
     assert held[0.95] / (runs * ranges) >= 0.925
@@ -154,15 +156,15 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
 def test_the_reconciled_counts_are_whole_and_add_up() -> None:
     """None is below 0, and of sparse cells they are far nearer the truth than the raw ones."""
     declared = schema("add-remove", 1, units=5, columns=wide(256))
-    own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 256) FROM t", declared), Fraction(1, 10))
+    query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 256) FROM t", declared), Fraction(1, 10))
     counts = [300 if at % 32 == 0 else 0 for at in range(256)]
     raw = refined = 0.0
     for _ in range(10):
-        made = told(own, counts)
-        assert made.reconciled is not None
-        whole = [row["COUNT(*)"] for row in made.reconciled.rows]
+        answer = answer_counts(query_plan, counts)
+        assert answer.reconciled is not None
+        whole = [row["COUNT(*)"] for row in answer.reconciled.rows]
         assert all(isinstance(count, int) and count >= 0 for count in whole)
-        raw += sum((float(row["COUNT(*)"]) - count) ** 2 for row, count in zip(made.rows, counts, strict=True))  # type: ignore[arg-type]
+        raw += sum((float(row["COUNT(*)"]) - count) ** 2 for row, count in zip(answer.rows, counts, strict=True))  # type: ignore[arg-type]
         refined += sum((int(count) - true) ** 2 for count, true in zip(whole, counts, strict=True))  # type: ignore[arg-type]
     assert refined < raw / 2
 
@@ -193,18 +195,18 @@ ROLLUP = "SELECT ward, sex, COUNT(*) FROM t GROUP BY ROLLUP (ward, sex)"
 
 def test_a_rollup_tells_every_total_before_its_parts(registry: Custodian) -> None:
     """Consistent: parts add up to their total, all of them to the public number of units, in both columns."""
-    made = registry.answer(ROLLUP, epsilon=1)
-    keys = [(row["ward"], row["sex"]) for row in made.rows]
+    answer = registry.answer(ROLLUP, epsilon=1)
+    keys = [(row["ward"], row["sex"]) for row in answer.rows]
     assert keys[:4] == [("(all)", "(all)"), ("a", "(all)"), ("a", "F"), ("a", "M")]
-    assert made.reconciled is not None
-    for rows in (made.rows, made.reconciled.rows):
+    assert answer.reconciled is not None
+    for rows in (answer.rows, answer.reconciled.rows):
         counts = {(row["ward"], row["sex"]): float(row["COUNT(*)"]) for row in rows}  # type: ignore[arg-type]
         assert counts["(all)", "(all)"] == 1200
         for ward in "abc":
             parts = sum(count for (key, sex), count in counts.items() if key == ward and sex != "(all)")
             assert counts[ward, "(all)"] == pytest.approx(parts, abs=0.05)
-    assert made.intervals(0.95)[0]["COUNT(*)"] == (1200, 1200)
-    assert "the public number of units, 1,200" in " ".join(made.reconciled.because)
+    assert answer.intervals(0.95)[0]["COUNT(*)"] == (1200, 1200)
+    assert "the public number of units, 1,200" in " ".join(answer.reconciled.because)
 
 
 def test_the_stored_answer_says_the_same(registry: Custodian) -> None:
@@ -225,20 +227,20 @@ def test_the_stored_answer_says_the_same(registry: Custodian) -> None:
 
 def test_draws_survive_being_stored() -> None:
     declared = schema("add-remove", 1, units=5, columns=wide(100))
-    own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared), 1)
-    one = measured(own)
+    query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared), 1)
+    one = measurement_of(query_plan)
     released = measure.sample_noisy_outputs(
-        own, measure.ExactInputs(own.list_cells(), [one.compute_inputs(list(range(100)))]), [0] * 100
+        query_plan, measure.ExactInputs(query_plan.list_cells(), [one.compute_inputs(list(range(100)))]), [0] * 100
     )
-    assert parse_result(serialize_result(own, released))[2] == NoisyResult(released.cells, released.numbers)
+    assert parse_result(serialize_result(query_plan, released))[2] == NoisyResult(released.cells, released.numbers)
 
 
 def test_ranges_are_of_whole_bins_and_values_of_the_column(registry: Custodian) -> None:
     """The range told is the one counted; ends beyond the bounds are the bounds; dates are dates."""
-    made = registry.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=100)
-    found = made.range(5, 17.5)
+    answer = registry.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=100)
+    found = answer.range(5, 17.5)
     assert (found.low, found.high) == (4, 19)
-    assert made.range(-100, 10**6).value == pytest.approx(1160, abs=5)
+    assert answer.range(-100, 10**6).value == pytest.approx(1160, abs=5)
     assert found.interval[0] <= found.value <= found.interval[1]
     days = registry.answer("SELECT HISTOGRAM(seen, 28) FROM t", epsilon=100)
     assert days.range(date(2024, 1, 1), "2024-01-07").value == pytest.approx(303, abs=8)
@@ -250,9 +252,9 @@ def test_ranges_are_of_whole_bins_and_values_of_the_column(registry: Custodian) 
 
 @pytest.mark.parametrize("ends", [(10, 5), ("x", 5), (None, 5), (math.nan, 5), ("2024-01-01", 5), (2, 1), (900, 800)])
 def test_ranges_that_are_none_are_refused(registry: Custodian, ends: tuple[object, object]) -> None:
-    made = registry.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1)
+    answer = registry.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1)
     with pytest.raises(InvalidInput):
-        made.range(*ends)
+        answer.range(*ends)
 
 
 @pytest.mark.parametrize("ends", [(70, 90), (-9, -1)])
@@ -263,10 +265,10 @@ def test_ranges_beyond_all_values_are_refused(registry: Custodian, ends: tuple[i
 
 def test_bins_that_cannot_have_a_row_are_0(registry: Custodian) -> None:
     """Of a histogram with a condition on its own column; so is the cell of missing values."""
-    made = registry.answer("SELECT HISTOGRAM(age, 8) FROM t WHERE age < 16", epsilon=Fraction(1, 100)).reconciled
-    assert made is not None
-    assert [row["COUNT(*)"] for row in made.rows[2:]] == [0] * 7
-    assert "7 of the 9 cells cannot have a row, so they are 0" in made.because
+    answer = registry.answer("SELECT HISTOGRAM(age, 8) FROM t WHERE age < 16", epsilon=Fraction(1, 100)).reconciled
+    assert answer is not None
+    assert [row["COUNT(*)"] for row in answer.rows[2:]] == [0] * 7
+    assert "7 of the 9 cells cannot have a row, so they are 0" in answer.because
 
 
 def test_a_histogram_asked_in_several_ways_is_found_again(registry: Custodian) -> None:
@@ -275,8 +277,8 @@ def test_a_histogram_asked_in_several_ways_is_found_again(registry: Custodian) -
     kinds += [{"epsilon": 2, "prior": "normal(300, 50)"}, {"accuracy": "±80 at 95%"}, {"noise_scale": 30}]
     for first in kinds:
         for second in kinds:
-            for more in (first, second):
-                assert len(registry.answer(text, **more).rows) == 5  # type: ignore[arg-type]
+            for options in (first, second):
+                assert len(registry.answer(text, **options).rows) == 5  # type: ignore[arg-type]
 
 
 def test_other_answers_have_no_ranges(registry: Custodian) -> None:
@@ -293,27 +295,27 @@ REFUSED: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("more", REFUSED.values(), ids=REFUSED)
-def test_a_rollup_is_asked_by_epsilon_alone(registry: Custodian, more: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", REFUSED.values(), ids=REFUSED)
+def test_a_rollup_is_asked_by_epsilon_alone(registry: Custodian, options: dict[str, object]) -> None:
     before = registry.budget()
     with pytest.raises(Unsupported, match="asked with an epsilon"):
-        registry.answer(ROLLUP, **more)  # type: ignore[arg-type]
+        registry.answer(ROLLUP, **options)  # type: ignore[arg-type]
     assert registry.budget() == before
 
 
 def test_private_keys_cannot_be_rolled_up() -> None:
     declared = schema("add-remove", 1, units=5)
     with pytest.raises(Unsupported, match="keys whose values are public"):
-        planned(declared, "SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", Fraction(1, 10**6))
+        build_plan(declared, "SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", Fraction(1, 10**6))
 
 
 def test_the_layout_is_applied_to_what_is_told(registry: Custodian) -> None:
     """HAVING, ORDER BY and LIMIT on refined counts, for the reconciled rows in the same order."""
-    made = registry.answer(ROLLUP + " HAVING COUNT(*) > 150 ORDER BY 3 DESC LIMIT 5", epsilon=100)
-    assert len(made.rows) == 5
-    assert made.rows[0]["ward"] == "(all)"
-    assert made.reconciled is not None
-    assert [row["ward"] for row in made.reconciled.rows] == [row["ward"] for row in made.rows]
+    answer = registry.answer(ROLLUP + " HAVING COUNT(*) > 150 ORDER BY 3 DESC LIMIT 5", epsilon=100)
+    assert len(answer.rows) == 5
+    assert answer.rows[0]["ward"] == "(all)"
+    assert answer.reconciled is not None
+    assert [row["ward"] for row in answer.reconciled.rows] == [row["ward"] for row in answer.rows]
 
 
 def test_a_histogram_is_drawn(registry: Custodian, tmp_path: Path) -> None:
@@ -334,12 +336,14 @@ def test_a_histogram_is_drawn(registry: Custodian, tmp_path: Path) -> None:
 
 def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
     declared = schema("add-remove", 1, units=5, columns=wide(1024))
-    own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared), 1)
+    query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared), 1)
     counts = [at % 5 for at in range(1024)]
     released = measure.sample_noisy_outputs(
-        own, measure.ExactInputs(own.list_cells(), [measured(own).compute_inputs(counts)]), [0] * 1024
+        query_plan,
+        measure.ExactInputs(query_plan.list_cells(), [measurement_of(query_plan).compute_inputs(counts)]),
+        [0] * 1024,
     )
-    bars = HierarchicalCounts(own, measured(own), released).build_histogram_chart("title")
+    bars = HierarchicalCounts(query_plan, measurement_of(query_plan), released).build_histogram_chart("title")
     assert len(bars.counts) == 94
     assert bars.edges[0] == 0
     assert bars.edges[-1] == 1024

@@ -114,8 +114,8 @@ def vectors(counts: Sequence[CountQuery], rows: Sequence[Row] = EVERY_ROW) -> di
     return dict.fromkeys(
         tuple(
             int(is_satisfied(count.predicate, row) and tuple(cell(key, row) for key in count.keys) == one)
-            for count, own in zip(counts, cells, strict=True)
-            for one in own
+            for count, cells_of_count in zip(counts, cells, strict=True)
+            for one in cells_of_count
         )
         for row in rows
     )
@@ -127,7 +127,7 @@ def weights(counts: Sequence[CountQuery]) -> list[Fraction]:
     return [1 / count.scale for count, size in zip(counts, sizes, strict=True) for _ in range(size)]
 
 
-def added(rows: Sequence[Vector], size: int) -> Vector:
+def add_rows(rows: Sequence[Vector], size: int) -> Vector:
     return tuple(sum(row[place] for row in rows) for place in range(size))
 
 
@@ -135,7 +135,11 @@ def by_definition(counts: Sequence[CountQuery], neighbors: NeighborRelation, row
     """The largest sum of |change| / scale over all units of up to r rows, come, gone or replaced."""
     each, size = list(vectors(counts)), len(weights(counts))
     least = 1 if neighbors == "replace-one" and rows == 1 else 0
-    units = {added(own, size) for count in range(least, rows + 1) for own in combinations_with_replacement(each, count)}
+    units = {
+        add_rows(cells, size)
+        for count in range(least, rows + 1)
+        for cells in combinations_with_replacement(each, count)
+    }
     before = [(0,) * size] if neighbors == "add-remove" else list(units)
     common = lcm(*(w.denominator for w in weights(counts)))
     scaled, after = np.array([int(w * common) for w in weights(counts)]), np.array(list(units))
@@ -177,10 +181,13 @@ def test_a_search_cut_short_is_never_below_the_truth(counts: list[CountQuery], r
         assert bound == most
 
 
-def boxes(chance: random.Random, own: Schema, count: int) -> list[CountQuery]:
+def boxes(chance: random.Random, declared_schema: Schema, count: int) -> list[CountQuery]:
     """Random rectangles in the plane of two columns."""
-    ends = [[sorted(chance.choices(range(10), k=2)) for _ in own.columns] for _ in range(count)]
-    sides = [[InRanges(x, ((low, high),)) for x, (low, high) in zip(own.columns, one, strict=True)] for one in ends]
+    ends = [[sorted(chance.choices(range(10), k=2)) for _ in declared_schema.columns] for _ in range(count)]
+    sides = [
+        [InRanges(x, ((low, high),)) for x, (low, high) in zip(declared_schema.columns, one, strict=True)]
+        for one in ends
+    ]
     return [CountQuery(AllOf(tuple(one)), Fraction(chance.randint(1, 3))) for one in sides]
 
 
@@ -216,9 +223,12 @@ def test_a_far_pair_is_not_taken_for_the_farthest() -> None:
 def test_known_cases(text: list[str], add: int, replace_one: int) -> None:
     """Disjoint conditions cost one, or two where a row may move; nested and equal ones add up."""
     for relation, expected in (("add-remove", add), ("replace-one", replace_one)):
-        own = of_all_kinds(relation, 1, units=9)
-        counts = [CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", own).where, Fraction(1)) for one in text]
-        assert compute_joint_sensitivity(own, counts, own.neighbors, 1) == expected
+        declared_schema = of_all_kinds(relation, 1, units=9)
+        counts = [
+            CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", declared_schema).where, Fraction(1))
+            for one in text
+        ]
+        assert compute_joint_sensitivity(declared_schema, counts, declared_schema.neighbors, 1) == expected
 
 
 def test_nothing_changes_nothing() -> None:
@@ -247,21 +257,23 @@ def wide(places: int) -> Schema:
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_beyond_a_million_cells_parts_are_added_up(neighbors: NeighborRelation) -> None:
     """Eight columns cut into ten pieces each: halves that are exact, so still far below the sum of all counts."""
-    own = wide(8)
+    declared_schema = wide(8)
     counts = [CountQuery(InRanges(f"x{x}", ((at, at),)), Fraction(1)) for x in range(8) for at in range(10)]
-    assert DomainGrid(own, counts).cells is None
-    assert DomainGrid(own, counts[:40]).cells == 10**4
+    assert DomainGrid(declared_schema, counts).cells is None
+    assert DomainGrid(declared_schema, counts[:40]).cells == 10**4
     each = 8 if neighbors == "add-remove" else 16
-    assert compute_joint_sensitivity(own, counts, neighbors, 1) == each
+    assert compute_joint_sensitivity(declared_schema, counts, neighbors, 1) == each
     both = [CountQuery(AllOf((counts[0].predicate, one.predicate)), Fraction(1)) for one in counts[::10]]
-    assert each <= compute_joint_sensitivity(own, [*counts, *both], neighbors, 1) <= each + 2 * len(both)
+    assert each <= compute_joint_sensitivity(declared_schema, [*counts, *both], neighbors, 1) <= each + 2 * len(both)
 
 
 def test_one_count_with_too_many_cells_is_bounded_by_its_own_sensitivity() -> None:
-    own = wide(8)
+    declared_schema = wide(8)
     keys = tuple(GroupKey(f"x{x}") for x in range(8))
-    assert compute_joint_sensitivity(own, [CountQuery(TRUE, Fraction(2), keys)], "add-remove", 3) == Fraction(3, 2)
-    assert compute_joint_sensitivity(own, [CountQuery(TRUE, Fraction(2), keys)], "replace-one", 3) == 3
+    assert compute_joint_sensitivity(
+        declared_schema, [CountQuery(TRUE, Fraction(2), keys)], "add-remove", 3
+    ) == Fraction(3, 2)
+    assert compute_joint_sensitivity(declared_schema, [CountQuery(TRUE, Fraction(2), keys)], "replace-one", 3) == 3
 
 
 @settings(max_examples=20)
@@ -272,20 +284,23 @@ def test_scales_without_a_short_common_denominator_round_up(some: list[Predicate
     counts = [CountQuery(one, scale) for one, scale in zip(some, long, strict=True)]
     for neighbors in ("add-remove", "replace-one"):
         exact = by_definition(counts, neighbors, 1)  # type: ignore[arg-type]
-        told = compute_joint_sensitivity(SMALL, counts, neighbors, 1)  # type: ignore[arg-type]
-        assert exact <= told <= exact * (1 + Fraction(1, 2**40))
+        sensitivity = compute_joint_sensitivity(SMALL, counts, neighbors, 1)  # type: ignore[arg-type]
+        assert exact <= sensitivity <= exact * (1 + Fraction(1, 2**40))
 
 
 def test_a_session_of_fifty_questions_stays_interactive() -> None:
     """The median of the last ten is far below what anyone notices, on a grid of some thousand cells."""
-    own = of_all_kinds("replace-one", 1, units=9)
+    declared_schema = of_all_kinds("replace-one", 1, units=9)
     texts = [
         f"age <= {i % 7 - 3} AND score > {i % 5}" if i % 2 else f"sex = 'F' OR age > {i % 6 - 3}" for i in range(50)
     ]
-    counts = [CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", own).where, Fraction(20)) for one in texts]
+    counts = [
+        CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", declared_schema).where, Fraction(20))
+        for one in texts
+    ]
     taken = []
     for number in range(41, 51):
         start = time.perf_counter()
-        compute_joint_sensitivity(own, counts[:number], "replace-one", 1)
+        compute_joint_sensitivity(declared_schema, counts[:number], "replace-one", 1)
         taken.append(time.perf_counter() - start)
     assert sorted(taken)[5] < 0.25

@@ -32,12 +32,14 @@ def rho(loss: str) -> str:
     return f"rho {loss} for each number apart, no bound for all together or if cut at 0 as well"
 
 
-def said(sql: str, *questions: str | None, neighbors: str = "add-remove", rows: int = 1, **more: object) -> list[str]:
+def list_warnings(
+    sql: str, *questions: str | None, neighbors: str = "add-remove", rows: int = 1, **options: object
+) -> list[str]:
     """What the label says after each statistic, and after all of them."""
     declared = schema(neighbors, rows, 50)
     published = tuple(PublishedStatistic(f"number {place}", "80", question) for place, question in enumerate(questions))
     declared = replace(declared, published=published, columns={**declared.columns, "sex": SEX})
-    texts = plan(declared, parse_sql(sql, declared), more.pop("epsilon", 0.1), **more).guarantee.assumptions
+    texts = plan(declared, parse_sql(sql, declared), options.pop("epsilon", 0.1), **options).guarantee.assumptions
     assert all(
         text.startswith((f"published exactly before: number {place} = 80; ", "whoever"))
         for place, text in enumerate(texts)
@@ -52,58 +54,61 @@ def refined(loss: str) -> str:
 def test_a_total_makes_each_number_cost_twice() -> None:
     """Two cells move together and keep the sum; under replace-one half the noise is for each."""
     by_sex = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
-    assert said(by_sex, ALL) == [refined(rho("0.2"))]
-    assert said(by_sex, ALL, rows=3) == [refined(rho("0.2"))]
-    assert said(by_sex, ALL, neighbors="replace-one", rows=2) == [refined(rho("0.1"))]
-    assert said(BY_BOTH, WOMEN, epsilon=1.5) == [refined(rho("3"))]
+    assert list_warnings(by_sex, ALL) == [refined(rho("0.2"))]
+    assert list_warnings(by_sex, ALL, rows=3) == [refined(rho("0.2"))]
+    assert list_warnings(by_sex, ALL, neighbors="replace-one", rows=2) == [refined(rho("0.1"))]
+    assert list_warnings(BY_BOTH, WOMEN, epsilon=1.5) == [refined(rho("3"))]
 
 
 def test_histograms_and_rollups_are_counts_too() -> None:
     """Of a ROLLUP the totals are told as well: one that is published itself has no bound."""
     histogram = "SELECT HISTOGRAM(age, 8) FROM t"
-    assert said(histogram, ALL, WOMEN)[:2] == [refined(rho("0.2")), ALONE]
-    assert said("SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex)", ALL) == [refined(NONE_APART)]
+    assert list_warnings(histogram, ALL, WOMEN)[:2] == [refined(rho("0.2")), ALONE]
+    assert list_warnings("SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex)", ALL) == [refined(NONE_APART)]
     by_both = "SELECT grade, sex, COUNT(*) FROM t GROUP BY ROLLUP (grade, sex)"
-    assert said(by_both, WOMEN) == [refined(rho("0.2"))]
-    assert said(by_both, WOMEN, neighbors="replace-one") == [refined(rho("0.1"))]
+    assert list_warnings(by_both, WOMEN) == [refined(rho("0.2"))]
+    assert list_warnings(by_both, WOMEN, neighbors="replace-one") == [refined(rho("0.1"))]
 
 
 def test_a_number_that_is_published_itself_has_no_bound() -> None:
-    assert said(WOMEN, WOMEN) == [refined(NONE_APART)]
-    assert said("SELECT sex, COUNT(*) FROM t GROUP BY sex", WOMEN) == [refined(NONE_APART)]
+    assert list_warnings(WOMEN, WOMEN) == [refined(NONE_APART)]
+    assert list_warnings("SELECT sex, COUNT(*) FROM t GROUP BY sex", WOMEN) == [refined(NONE_APART)]
 
 
 def test_what_is_left_of_a_public_total_is_published_too() -> None:
     """Under replace-one the number of all rows is public: who knows the women knows the men."""
     men = "SELECT COUNT(*) FROM t WHERE sex = 'M'"
-    assert said(men, WOMEN) == [ALONE]
-    assert said(men, WOMEN, neighbors="replace-one") == [refined(NONE_APART)]
-    assert said(ALL + " WHERE age = 1", ALL, neighbors="replace-one") == [
+    assert list_warnings(men, WOMEN) == [ALONE]
+    assert list_warnings(men, WOMEN, neighbors="replace-one") == [refined(NONE_APART)]
+    assert list_warnings(ALL + " WHERE age = 1", ALL, neighbors="replace-one") == [
         "it is the same for all neighbours, so it adds nothing"
     ]
     three = "SELECT grade, COUNT(*) FROM t GROUP BY grade"
     two_of_them = "SELECT COUNT(*) FROM t WHERE grade <> 'high'"
-    assert said(three, two_of_them) == [refined(rho("0.2"))]
-    assert said(three, two_of_them, neighbors="replace-one") == [refined(NONE_APART)]
+    assert list_warnings(three, two_of_them) == [refined(rho("0.2"))]
+    assert list_warnings(three, two_of_them, neighbors="replace-one") == [refined(NONE_APART)]
 
 
 def test_both_margins_of_a_table_make_each_number_cost_four_times() -> None:
     """Four cells must move to keep the sums of rows and of columns."""
     grades = [f"SELECT COUNT(*) FROM t WHERE grade = '{grade}'" for grade in ("low", "middle", "high")]
-    texts = said(BY_BOTH, WOMEN, *grades)
+    texts = list_warnings(BY_BOTH, WOMEN, *grades)
     assert texts[:4] == [refined(rho("0.2"))] * 4
     assert texts[4] == f"whoever refines this answer by all these counts linearly: {rho('0.4')}"
-    assert said(BY_BOTH, WOMEN, ALL)[2] == f"whoever refines this answer by all these counts linearly: {rho('0.2')}"
+    assert (
+        list_warnings(BY_BOTH, WOMEN, ALL)[2]
+        == f"whoever refines this answer by all these counts linearly: {rho('0.2')}"
+    )
 
 
 def test_what_is_no_sum_of_the_cells_is_said_to_be_none() -> None:
-    assert said("SELECT grade, COUNT(*) FROM t GROUP BY grade", WOMEN) == [ALONE]
-    assert said(ALL, WOMEN) == [ALONE]
-    assert said("SELECT COUNT(age) FROM t", ALL) == [ALONE]
+    assert list_warnings("SELECT grade, COUNT(*) FROM t GROUP BY grade", WOMEN) == [ALONE]
+    assert list_warnings(ALL, WOMEN) == [ALONE]
+    assert list_warnings("SELECT COUNT(age) FROM t", ALL) == [ALONE]
 
 
 @pytest.mark.parametrize(
-    ("sql", "rows", "more"),
+    ("sql", "rows", "options"),
     [
         ("SELECT SUM(age) FROM t", 1, {}),
         ("SELECT COUNT(*), AVG(age) FROM t", 1, {}),
@@ -114,22 +119,22 @@ def test_what_is_no_sum_of_the_cells_is_said_to_be_none() -> None:
         (ALL, 1, {"prior": "uniform(0, 9)", "distance": "nominal"}),
     ],
 )
-def test_other_answers_say_that_it_cannot_be_told(sql: str, rows: int, more: dict) -> None:
+def test_other_answers_say_that_it_cannot_be_told(sql: str, rows: int, options: dict) -> None:
     """Sums, means, quantiles, units, private keys, Gaussian noise, refined priors: no number is made up."""
-    assert said(sql, ALL, None, rows=rows, **more) == [UNTOLD, UNTOLD]
+    assert list_warnings(sql, ALL, None, rows=rows, **options) == [UNTOLD, UNTOLD]
 
 
 def test_several_counts_are_each_looked_at() -> None:
     """COUNT(*) is refined by a total; where none of them is, a sum over several may be, and that is not told."""
     both = "SELECT sex, COUNT(*), COUNT(age) FROM t GROUP BY sex"
-    assert said(both, ALL) == [refined(rho("0.2"))]
-    assert said(both, "SELECT COUNT(*) FROM t WHERE grade = 'low'") == [UNTOLD]
-    assert said("SELECT COUNT(*), COUNT(age) FROM t WHERE sex = 'F'", WOMEN) == [refined(NONE_APART)]
+    assert list_warnings(both, ALL) == [refined(rho("0.2"))]
+    assert list_warnings(both, "SELECT COUNT(*) FROM t WHERE grade = 'low'") == [UNTOLD]
+    assert list_warnings("SELECT COUNT(*), COUNT(age) FROM t WHERE sex = 'F'", WOMEN) == [refined(NONE_APART)]
 
 
 def test_what_cuts_the_cells_counts_only_with_others() -> None:
     """Women do not refine grades, and with the total each grade still has rows to exchange."""
-    texts = said("SELECT grade, COUNT(*) FROM t GROUP BY grade", WOMEN, ALL)
+    texts = list_warnings("SELECT grade, COUNT(*) FROM t GROUP BY grade", WOMEN, ALL)
     assert texts == [
         ALONE,
         refined(rho("0.2")),
@@ -170,13 +175,13 @@ def test_both_margins_of_a_table_of_four_come_near_the_bound() -> None:
     assert 3 < log_ratio((1, 1, 1, 1), 4, 1.0, 60) <= 4
 
 
-def fewest(told: PublishedOverlap, places: list[int], number: KindMask, reach: int = 2) -> float:
+def fewest(overlap: PublishedOverlap, places: list[int], number: KindMask, reach: int = 2) -> float:
     """The least sum of |w| over whole w, rows of each kind coming or going, that changes a number by one; all tried."""
-    kept = [told.published[place] for place in places] + [np.ones_like(number)] * told.has_public_rows
+    masks = [overlap.published[place] for place in places] + [np.ones_like(number)] * overlap.has_public_rows
     sizes = [
         sum(map(abs, w))
         for w in product(range(-reach, reach + 1), repeat=len(number))
-        if np.dot(w, number) == 1 and not any(np.dot(w, region) for region in kept)
+        if np.dot(w, number) == 1 and not any(np.dot(w, region) for region in masks)
     ]
     return min(sizes, default=np.inf)
 
@@ -190,10 +195,10 @@ def test_no_fewer_rows_could_make_up_for_it(seed: int) -> None:
         chance.integers(0, 5, kinds) if chance.random() < 0.5 else np.arange(1, kinds + 1) for _ in range(1 + seed % 2)
     ]
     regions = tuple(chance.random(kinds) < 0.5 for _ in range(chance.integers(1, 4)))
-    told, places = PublishedOverlap(tuple(counts), regions, known), list(range(len(regions)))
+    overlap, places = PublishedOverlap(tuple(counts), regions, known), list(range(len(regions)))
     numbers = [labels == cell for labels in counts for cell in set(labels.tolist()) - {0}]
-    least = max((fewest(told, places, number) for number in numbers), default=1)
-    found = told.count_exchanged_rows(places)
+    least = max((fewest(overlap, places, number) for number in numbers), default=1)
+    found = overlap.count_exchanged_rows(places)
     if found is None:
         assert least > 2
     else:

@@ -42,8 +42,8 @@ QUESTIONS = (
 )
 
 
-def with_columns(schema: Schema, *more: Column) -> Schema:
-    return replace(schema, columns={**schema.columns, **{column.name: column for column in more}})
+def with_columns(schema: Schema, *columns: Column) -> Schema:
+    return replace(schema, columns={**schema.columns, **{column.name: column for column in columns}})
 
 
 def of(question: str, schema: Schema) -> StructuralConstraints:
@@ -63,15 +63,19 @@ def counted(question: str, schema: Schema, units: small_tables.Units) -> NDArray
     return np.array(found, dtype=np.int64)
 
 
-def assert_holds(made: StructuralConstraints, counts: NDArray[np.int64]) -> None:
+def assert_holds(structure: StructuralConstraints, counts: NDArray[np.int64]) -> None:
     assert (counts >= 0).all()
-    assert not counts[~made.possible].any()
-    for own, ends in zip(counts, made.limits, strict=True):
-        assert ends.min_total <= own.sum() <= (own.sum() if ends.max_total is None else ends.max_total)
-        assert own.max() <= (own.max() if ends.max_cell is None else ends.max_cell)
-    for at in made.rising_counts:
-        assert (np.diff(counts[at][list(made.rising_cells)]) >= 0).all()
-    assert all((counts[i] <= counts[j]).all() for i, j in made.ordered_pairs)
+    assert not counts[~structure.possible].any()
+    for counts_of_cell, ends in zip(counts, structure.limits, strict=True):
+        assert (
+            ends.min_total
+            <= counts_of_cell.sum()
+            <= (counts_of_cell.sum() if ends.max_total is None else ends.max_total)
+        )
+        assert counts_of_cell.max() <= (counts_of_cell.max() if ends.max_cell is None else ends.max_cell)
+    for at in structure.rising_counts:
+        assert (np.diff(counts[at][list(structure.rising_cells)]) >= 0).all()
+    assert all((counts[i] <= counts[j]).all() for i, j in structure.ordered_pairs)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -82,10 +86,10 @@ def test_what_is_said_holds_of_every_table(question: str, relation: str, rows: i
     """Random tables, with values at the ends of their domains and missing ones: nothing said is ever untrue."""
     chance = random.Random(f"{question}{relation}{rows}")
     schema = small_tables.schema(relation, rows, units=12)
-    made = of(question, schema)
+    structure = of(question, schema)
     for _ in range(count):
         units = {f"p{number}": small_tables.random_unit(chance, rows) for number in range(12)}
-        assert_holds(made, counted(question, schema, units))
+        assert_holds(structure, counted(question, schema, units))
 
 
 def test_the_public_number_of_units_is_the_total_where_each_is_one_row_and_all_count() -> None:
@@ -100,23 +104,25 @@ def test_the_public_number_of_units_is_the_total_where_each_is_one_row_and_all_c
 
 
 def test_a_count_of_a_column_that_is_never_missing_is_of_every_row() -> None:
-    made = of("SELECT sex, COUNT(score), COUNT(day) FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50))
-    least = dict(zip(made.names, (ends.min_total for ends in made.limits), strict=True))
+    structure = of(
+        "SELECT sex, COUNT(score), COUNT(day) FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)
+    )
+    least = dict(zip(structure.names, (ends.min_total for ends in structure.limits), strict=True))
     assert least == {"COUNT(score)": 50, "COUNT(day)": 0}
 
 
 def test_cells_that_the_condition_contradicts_are_empty() -> None:
-    made = of("SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex", small_tables.schema("add-remove", 1, 0))
-    assert made.possible.tolist() == [[True, False, False]]
-    assert "2 of the 3 cells of COUNT(*) cannot have a row, so they are 0" in made.words
+    structure = of("SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex", small_tables.schema("add-remove", 1, 0))
+    assert structure.possible.tolist() == [[True, False, False]]
+    assert "2 of the 3 cells of COUNT(*) cannot have a row, so they are 0" in structure.words
 
 
 def test_cells_that_a_lookup_contradicts_are_empty() -> None:
     """Each value of the key has one derived value, so that only such pairs can occur."""
     schema = replace(with_columns(small_tables.schema("add-remove", 1, 0), AREA), lookups={"areas": "grade"})
-    made = of("SELECT grade, area, COUNT(*) FROM t JOIN areas ON grade = areas.key GROUP BY grade, area", schema)
-    assert int(made.possible.sum()) == 3
-    assert made.possible[0].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 0]
+    structure = of("SELECT grade, area, COUNT(*) FROM t JOIN areas ON grade = areas.key GROUP BY grade, area", schema)
+    assert int(structure.possible.sum()) == 3
+    assert structure.possible[0].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 0]
 
 
 DECLARED = """
@@ -182,27 +188,27 @@ def test_a_declared_order_is_used_only_where_it_was_declared_to_hold() -> None:
 
 def test_counts_of_fewer_rows_are_no_more() -> None:
     schema = small_tables.schema("add-remove", 3, 0)
-    made = of("SELECT COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t", schema)
-    pairs = {(made.names[i], made.names[j]) for i, j in made.ordered_pairs}
+    structure = of("SELECT COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t", schema)
+    pairs = {(structure.names[i], structure.names[j]) for i, j in structure.ordered_pairs}
     assert pairs == {("COUNT(age)", "COUNT(*)"), ("COUNT(DISTINCT pid)", "COUNT(*)")}
-    assert "COUNT(age) is at most COUNT(*) in every row" in made.words
+    assert "COUNT(age) is at most COUNT(*) in every row" in structure.words
 
 
 def test_filters_that_follow_from_one_another_are_ordered() -> None:
     question = "SELECT COUNT(*) FILTER (WHERE age > 2) AS a, COUNT(*) FILTER (WHERE age > 0) AS b, COUNT(*) AS c FROM t"
-    made = of(question, small_tables.schema("add-remove", 1, 0))
-    assert {(made.names[i], made.names[j]) for i, j in made.ordered_pairs} == {("a", "b"), ("b", "c")}
+    structure = of(question, small_tables.schema("add-remove", 1, 0))
+    assert {(structure.names[i], structure.names[j]) for i, j in structure.ordered_pairs} == {("a", "b"), ("b", "c")}
 
 
 def test_several_counts_of_rows_are_sums_of_parts() -> None:
     """Every set of counts that a row can be in, by cell; all rows together are the public units."""
     asked = "SELECT sex, COUNT(*) FILTER (WHERE age < 0) AS y, COUNT(*) FILTER (WHERE age >= 0) AS o, COUNT(age) AS b"
-    made = of(f"{asked} FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)).parts
-    assert made is not None
-    assert sorted(map(tuple, made.labels.T.tolist())) == sorted(
+    structure = of(f"{asked} FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)).parts
+    assert structure is not None
+    assert sorted(map(tuple, structure.labels.T.tolist())) == sorted(
         (cell * first, cell * (1 - first), cell) for cell in (1, 2, 3) for first in (0, 1)
     )
-    assert made.limits == CountLimits(0, 50, 50)
+    assert structure.limits == CountLimits(0, 50, 50)
     everyone = of(f"{asked}, COUNT(*) AS n FROM t GROUP BY sex", small_tables.schema("replace-one", 3, 50))
     assert everyone.parts is not None
     assert everyone.parts.limits == CountLimits(50, 150, 150)
@@ -230,7 +236,7 @@ def test_too_many_atoms_leave_out_what_they_would_tell() -> None:
     wide = [Column(f"x{number}", "integer", 0, 1) for number in range(20)]
     schema = with_columns(small_tables.schema("replace-one", 1, 9), *wide)
     where = " OR ".join(f"{column.name} = 1" for column in wide)
-    made = of(f"SELECT sex, COUNT(*), COUNT(age) FROM t WHERE {where} GROUP BY sex", schema)
-    assert made.possible.all()
-    assert made.ordered_pairs == ()
-    assert made.limits == (CountLimits(0, 9, 9),) * 2
+    structure = of(f"SELECT sex, COUNT(*), COUNT(age) FROM t WHERE {where} GROUP BY sex", schema)
+    assert structure.possible.all()
+    assert structure.ordered_pairs == ()
+    assert structure.limits == (CountLimits(0, 9, 9),) * 2

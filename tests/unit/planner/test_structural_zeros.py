@@ -38,12 +38,12 @@ def schema(*conditions: str) -> Schema:
 
 def test_declared_combinations_are_read_and_public() -> None:
     """They are conditions of SQL, and part of what analysts may see."""
-    own = schema("age < 15 AND married = true", "age < 30 AND job = 'judge'")
-    found = read_structural_zeros(own)
+    declared_schema = schema("age < 15 AND married = true", "age < 30 AND job = 'judge'")
+    found = read_structural_zeros(declared_schema)
     codes = {"age": np.array([14, 14, 15, 29]), "married": np.array([1, 0, 1, 0]), "job": np.array([0, 0, 0, 2])}
     assert found.find_impossible_rows(codes).tolist() == [True, False, False, True]
     assert found.restrict_to(("age", "married")).find_impossible_rows(codes).tolist() == [True, False, False, False]
-    assert schema_to_public_json(own)["impossible"] == list(own.impossible)
+    assert schema_to_public_json(declared_schema)["impossible"] == list(declared_schema.impossible)
     assert read_structural_zeros(schema()).find_impossible_rows(codes).tolist() == [False] * 4
 
 

@@ -76,45 +76,50 @@ WORKLOADS = {
 }
 
 
-def planned(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
+def build_plan(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
     return plan(declared, parse_sql(f"SELECT {select} FROM t {tail}", declared), epsilon)
 
 
-def forced(own: Plan, strategy: str) -> Plan:
+def force_strategy(query_plan: Plan, strategy: str) -> Plan:
     """The same question by another strategy, as a stored answer by it is read."""
     like = tuple(
-        f"discrete Laplace ({strategy})" if isinstance(one, AdditiveNoise) else one.name for one in own.measurements
+        f"discrete Laplace ({strategy})" if isinstance(one, AdditiveNoise) else one.name
+        for one in query_plan.measurements
     )
-    return plan_query(own.schema, own.query, QueryOptions(own.epsilon, stored_mechanisms=like))
+    return plan_query(query_plan.schema, query_plan.query, QueryOptions(query_plan.epsilon, stored_mechanisms=like))
 
 
 @cache
 def plans_of(relation: str, rows: int, tail: str, workload: str) -> tuple[Plan, dict[str, Plan]]:
     """A workload as it is planned, and by every strategy there is for it; planned once for all that look at it."""
-    own = planned(schema(relation, rows, units=5), WORKLOADS[workload], tail)
-    by_name = {name: own if chosen(own) == name else forced(own, name) for name in NAMES}
-    return own, {name: one for name, one in by_name.items() if any(part.joint_group for part in noisy(one))}
+    query_plan = build_plan(schema(relation, rows, units=5), WORKLOADS[workload], tail)
+    by_name = {
+        name: query_plan if chosen_strategy(query_plan) == name else force_strategy(query_plan, name) for name in NAMES
+    }
+    return query_plan, {name: one for name, one in by_name.items() if any(part.joint_group for part in list_noisy(one))}
 
 
-def chosen(own: Plan) -> str | None:
+def chosen_strategy(query_plan: Plan) -> str | None:
     """The strategy that the plan takes by itself."""
-    return next((one.strategy for one in noisy(own) if one.joint_group), None)
+    return next((one.strategy for one in list_noisy(query_plan) if one.joint_group), None)
 
 
-def noisy(own: Plan) -> list[AdditiveNoise]:
-    return [one for one in own.measurements if isinstance(one, AdditiveNoise)]
+def list_noisy(query_plan: Plan) -> list[AdditiveNoise]:
+    return [one for one in query_plan.measurements if isinstance(one, AdditiveNoise)]
 
 
 def scales_of(one: AdditiveNoise) -> list[int | Fraction]:
     return [component.l1_sensitivity for component in one.linear_query.components]
 
 
-def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
-    return measure.read_exact_inputs(own, MemorySource(own.schema, rows_of(people)), own.list_cells(), own.query.where)
+def read_inputs(query_plan: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
+    return measure.read_exact_inputs(
+        query_plan, MemorySource(query_plan.schema, rows_of(people)), query_plan.list_cells(), query_plan.query.where
+    )
 
 
-def mean_variance(own: Plan, mechanism: str) -> float:
-    errors = [one.expected_error or 0.0 for one in own.candidates if one.mechanism == mechanism]
+def mean_variance(query_plan: Plan, mechanism: str) -> float:
+    errors = [one.expected_error or 0.0 for one in query_plan.candidates if one.mechanism == mechanism]
     return sum(error**2 for error in errors) / len(errors)
 
 
@@ -124,23 +129,29 @@ def mean_variance(own: Plan, mechanism: str) -> float:
 def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows: int, tail: str, tables: int) -> None:
     """Exactly, over all cells and totals, for every strategy; and what it costs is no more than epsilon and its rho."""
     chance = random.Random(f"{relation} {rows} {tail}")
-    plans = [own for workload in WORKLOADS for own in plans_of(relation, rows, tail, workload)[1].values()]
+    plans = [
+        query_plan for workload in WORKLOADS for query_plan in plans_of(relation, rows, tail, workload)[1].values()
+    ]
     assert len(plans) > 15
-    for own in plans:
-        for one in noisy(own)[:1]:
+    for query_plan in plans:
+        for one in list_noisy(query_plan)[:1]:
             assert [float(law.rate) for law in one.noise.noises] == [float(1 / Fraction(s)) for s in scales_of(one)]  # type: ignore[union-attr]
     worst = dict.fromkeys(NAMES, Fraction(0))
     for _ in range(tables):
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
         other = neighbours_of(people, relation, rows, chance)
-        for own in plans:
-            at, one = next((at, one) for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise))
-            pairs = zip(inputs(own, people).inputs[at], inputs(own, other).inputs[at], strict=True)
+        for query_plan in plans:
+            at, one = next(
+                (at, one) for at, one in enumerate(query_plan.measurements) if isinstance(one, AdditiveNoise)
+            )
+            pairs = zip(
+                read_inputs(query_plan, people).inputs[at], read_inputs(query_plan, other).inputs[at], strict=True
+            )
             moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
             both = (part for cell in moved for part in zip(cell, scales_of(one), strict=True))
             shares = [Fraction(change) / scale for change, scale in both if change]
-            assert sum(shares) <= 1, (own.mechanism, tail)
-            assert sum(share**2 for share in shares) / 2 <= own.cost.rho, (own.mechanism, tail)
+            assert sum(shares) <= 1, (query_plan.mechanism, tail)
+            assert sum(share**2 for share in shares) / 2 <= query_plan.cost.rho, (query_plan.mechanism, tail)
             worst[one.strategy] = max(worst[one.strategy], sum(shares, Fraction(0)))
     assert min(worst.values()) > Fraction(1, 2), worst
 
@@ -151,14 +162,14 @@ def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> N
     """For some neighbours all of it is used up: no smaller scale would do."""
     chance = random.Random(11)
     declared = schema(relation, rows, units=2)
-    own = forced(planned(declared, filters("sex = 'F'", "age > 0"), tail), ATOMS)
+    query_plan = force_strategy(build_plan(declared, filters("sex = 'F'", "age > 0"), tail), ATOMS)
     most = Fraction(0)
     for _ in range(3000):
         people = {name: random_unit(chance, rows) for name in ("a", "b")}
         other = neighbours_of(people, relation, rows, chance)
-        pairs = zip(inputs(own, people).inputs[0], inputs(own, other).inputs[0], strict=True)
+        pairs = zip(read_inputs(query_plan, people).inputs[0], read_inputs(query_plan, other).inputs[0], strict=True)
         moved = sum(abs(x - y) for pair in pairs for x, y in zip(*pair, strict=True))  # type: ignore[call-overload]
-        most = max(most, moved / Fraction(noisy(own)[0].linear_query.components[0].l1_sensitivity))
+        most = max(most, moved / Fraction(list_noisy(query_plan)[0].linear_query.components[0].l1_sensitivity))
         if most == 1:
             break
     assert most == 1
@@ -172,14 +183,16 @@ def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail
     declared = schema(relation, 3, units=5)
     people = {f"p{number}": random_unit(chance, 3) for number in range(5)}
     for workload, select in WORKLOADS.items():
-        own, by_name = plans_of(relation, 3, tail, workload)
-        alone = [planned(declared, part, tail) for part in _parts(select)]
-        exact = [inputs(one, people).inputs[0] for one in alone]
+        query_plan, by_name = plans_of(relation, 3, tail, workload)
+        alone = [build_plan(declared, part, tail) for part in _parts(select)]
+        exact = [read_inputs(one, people).inputs[0] for one in alone]
         for together in by_name.values():
-            seen = inputs(together, people)
-            told = [[one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(noisy(together))]  # type: ignore[arg-type]
-            labels = [output.aggregate for output in own.query.presentation.outputs]
-            assert [told[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
+            seen = read_inputs(together, people)
+            exact_values = [
+                [one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(list_noisy(together))
+            ]  # type: ignore[arg-type]
+            labels = [output.aggregate for output in query_plan.query.presentation.outputs]
+            assert [exact_values[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
 
 
 def _parts(select: str) -> list[str]:
@@ -187,7 +200,7 @@ def _parts(select: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("workload", "relation", "chosen", "better"),
+    ("workload", "relation", "chosen_strategy", "better"),
     [
         ("disjoint", "add-remove", JOINTLY, 49),
         ("disjoint", "replace-one", TOTAL, 12),
@@ -200,15 +213,18 @@ def _parts(select: str) -> list[str]:
     ],
 )
 def test_the_best_strategy_is_chosen_and_better_than_as_asked(
-    workload: str, relation: str, chosen: str, better: float
+    workload: str, relation: str, chosen_strategy: str, better: float
 ) -> None:
     """The mean variance falls by so much, as previewed; the name is told, and all candidates are by theirs."""
-    own = planned(schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10))
-    assert own.mechanism == f"discrete Laplace ({chosen})"
-    assert {one.mechanism for one in own.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
-    assert {one.mechanism for one in own.candidates if one.chosen} == {chosen}
-    assert mean_variance(own, AS_ASKED) > better * mean_variance(own, chosen)
-    assert all(mean_variance(own, chosen) <= 1.001 * mean_variance(own, name) for name in (AS_ASKED, *NAMES))
+    query_plan = build_plan(schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10))
+    assert query_plan.mechanism == f"discrete Laplace ({chosen_strategy})"
+    assert {one.mechanism for one in query_plan.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
+    assert {one.mechanism for one in query_plan.candidates if one.chosen} == {chosen_strategy}
+    assert mean_variance(query_plan, AS_ASKED) > better * mean_variance(query_plan, chosen_strategy)
+    assert all(
+        mean_variance(query_plan, chosen_strategy) <= 1.001 * mean_variance(query_plan, name)
+        for name in (AS_ASKED, *NAMES)
+    )
 
 
 @pytest.mark.parametrize("workload", ["disjoint", "nested", "overlapping"])
@@ -216,20 +232,20 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     """Drawn 400 times: the mean squared error of each count within a fifth or so of what was promised, 95 % covered."""
     chance = random.Random(5)
     declared = schema("add-remove", 1, units=5)
-    own = planned(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
+    query_plan = build_plan(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
-    secret = inputs(own, people)
-    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(noisy(own))]  # type: ignore[arg-type]
-    drawn = [measure.sample_noisy_outputs(own, secret, [0]).numbers[0] for _ in range(400)]
-    promised = {one.aggregate: one.expected_error for one in own.candidates if one.chosen}
+    secret = read_inputs(query_plan, people)
+    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(list_noisy(query_plan))]  # type: ignore[arg-type]
+    drawn = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
+    promised = {one.aggregate: one.expected_error for one in query_plan.candidates if one.chosen}
     covered = errors = expected = 0.0
-    for at, one in enumerate(noisy(own)):
-        meaning = own.build_estimator(one)
+    for at, one in enumerate(list_noisy(query_plan)):
+        meaning = query_plan.build_estimator(one)
         reach = meaning.half_width(0.95)
         off = [float(one.value(numbers[at]) - exact[at]) for numbers in drawn]
         errors += sum(error**2 for error in off) / len(off)
-        expected += (promised[own.query.presentation.outputs[at].label] or 0.0) ** 2
-        covered += sum(abs(error) <= reach for error in off) / len(off) / len(noisy(own))
+        expected += (promised[query_plan.query.presentation.outputs[at].label] or 0.0) ** 2
+        covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_noisy(query_plan))
         low, high = meaning.interval(drawn[0][at], 0.95)
         assert high - low == pytest.approx(2 * reach)
     assert errors == pytest.approx(expected, rel=0.25)
@@ -239,17 +255,19 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
 def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers serve every count: a second draw would be a second loss."""
     declared = schema("add-remove", 1, units=5)
-    own = planned(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
+    query_plan = build_plan(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
     drawings: list[int] = []
     plain = IndependentNoises.sample_units
 
-    def counted(self: IndependentNoises, size: int, entropy: object) -> object:
+    def count_rows(self: IndependentNoises, size: int, entropy: object) -> object:
         drawings.append(len(self.noises))
         return plain(self, size, entropy)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(IndependentNoises, "sample_units", counted)
-    released = measure.sample_noisy_outputs(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
-    group = [at for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
+    monkeypatch.setattr(IndependentNoises, "sample_units", count_rows)
+    released = measure.sample_noisy_outputs(
+        query_plan, read_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
+    )
+    group = [at for at, one in enumerate(query_plan.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
     assert len(group) == 7
     assert len(drawings) == 2
     assert all(len({cell[at] for at in group}) == 1 for cell in released.numbers)
@@ -258,28 +276,28 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
 def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
     declared = schema("add-remove", 1, units=5)
-    own = planned(declared, "SUM(age), AVG(score), " + filters("sex = 'F'", "smoker"), epsilon=2)
-    counts = [one for one in noisy(own) if one.joint_group]
+    query_plan = build_plan(declared, "SUM(age), AVG(score), " + filters("sex = 'F'", "smoker"), epsilon=2)
+    counts = [one for one in list_noisy(query_plan) if one.joint_group]
     assert len(counts) == 2
     rates = [
         law.rate * Fraction(part.l1_sensitivity)
         for law, part in zip(counts[0].noise.noises, counts[0].linear_query.components, strict=False)
     ]
     assert set(rates) == {Fraction(1)}
-    assert own.cost.epsilon == own.guarantee.epsilon == 2
-    assert own.cost.rho <= Fraction(1, 4) + Fraction(1, 2)
+    assert query_plan.cost.epsilon == query_plan.guarantee.epsilon == 2
+    assert query_plan.cost.rho <= Fraction(1, 4) + Fraction(1, 2)
 
 
 def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
     """A filter makes the number of rows private; without one it is what the schema says, and takes no share."""
     declared = schema("replace-one", 1, units=50)
-    own = planned(declared, "COUNT(*), " + filters("sex = 'F'", "smoker"))
-    assert own.measurements[0].name == "public by the schema"
-    single = planned(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
+    query_plan = build_plan(declared, "COUNT(*), " + filters("sex = 'F'", "smoker"))
+    assert query_plan.measurements[0].name == "public by the schema"
+    single = build_plan(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
     assert single.mechanism == "discrete Laplace"
-    assert noisy(single)[0].linear_query.components[0].l1_sensitivity == 1
-    assert noisy(single)[0].linear_query.measures[0].where != TRUE
-    units = planned(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
+    assert list_noisy(single)[0].linear_query.components[0].l1_sensitivity == 1
+    assert list_noisy(single)[0].linear_query.measures[0].where != TRUE
+    units = build_plan(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
     assert units.mechanism != "public by the schema"
 
 
@@ -287,49 +305,49 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     """What names it does not depend on epsilon, and tells one strategy from another; so does the plan it is read by."""
     declared = schema("replace-one", 1, units=50)
     for select in WORKLOADS.values():
-        plans = [planned(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
-        assert len({own.build_question_key() for own in plans}) == 1
+        plans = [build_plan(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
+        assert len({query_plan.build_question_key() for query_plan in plans}) == 1
         again = replan_query(plans[0], QueryOptions(Fraction(1)))
         assert again.build_question_key() == plans[0].build_question_key()
-        assert [one.linear_query for one in noisy(again)] == [one.linear_query for one in noisy(plans[2])]
-        assert [one.noise for one in noisy(again)] == [one.noise for one in noisy(plans[2])]
-    assert len({forced(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
+        assert [one.linear_query for one in list_noisy(again)] == [one.linear_query for one in list_noisy(plans[2])]
+        assert [one.noise for one in list_noisy(again)] == [one.noise for one in list_noisy(plans[2])]
+    assert len({force_strategy(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
 
 
 def test_a_session_counts_what_a_filter_leaves() -> None:
     """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
     declared = schema("add-remove", 1, units=5)
-    own = plan_session_counts(
+    query_plan = plan_session_counts(
         declared, parse_sql(f"SELECT {filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
     )
-    assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(own, Fraction(2))).spent == Fraction(1, 2)
+    assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(query_plan, Fraction(2))).spent == Fraction(1, 2)
 
 
 def test_keys_that_are_not_public_have_counts_together_too() -> None:
     """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
     declared = schema("add-remove", 1, units=5)
     select = "COUNT(*), " + filters("sex = 'F'", "smoker", "age > 0")
-    own = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
-    assert own.measurements[0].name == "discrete Laplace over a threshold"
-    assert all(one.joint_group for one in noisy(own))
-    assert own.cost.epsilon <= 1
+    query_plan = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
+    assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
+    assert all(one.joint_group for one in list_noisy(query_plan))
+    assert query_plan.cost.epsilon <= 1
 
 
 def test_under_delta_nothing_is_together() -> None:
     """Gaussian noise is shared as it was."""
     declared = schema("add-remove", 1, units=5)
     query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
-    own = plan(declared, query, 1, 1e-6)
-    assert not any(one.joint_group for one in noisy(own))
+    query_plan = plan(declared, query, 1, 1e-6)
+    assert not any(one.joint_group for one in list_noisy(query_plan))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
     """Seven halves cut a table into 128 atoms, which is too many; 100 thresholds of a date likewise."""
     declared = schema("add-remove", 1, units=5)
     halves = filters("sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1")
-    own = planned(declared, halves)
-    assert own.mechanism == "discrete Laplace"
-    assert {one.mechanism for one in own.candidates} == {AS_ASKED}
+    query_plan = build_plan(declared, halves)
+    assert query_plan.mechanism == "discrete Laplace"
+    assert {one.mechanism for one in query_plan.candidates} == {AS_ASKED}
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.001, 30, 10_000])
@@ -337,24 +355,24 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     """Weights, reaches and previews stay finite and in order."""
     declared = schema("add-remove", 3, units=5)
     for select in WORKLOADS.values():
-        own = planned(declared, select, epsilon=epsilon)
-        for one in noisy(own):
-            reaches = [own.build_estimator(one).half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
+        query_plan = build_plan(declared, select, epsilon=epsilon)
+        for one in list_noisy(query_plan):
+            reaches = [query_plan.build_estimator(one).half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])
 
 
 @pytest.mark.parametrize(
-    ("select", "said"),
+    ("select", "message"),
     [
         (filters("age > 99", "smoker"), "no row can satisfy"),
         (filters("age > 1 AND age < 1"), "no row can satisfy"),
     ],
 )
-def test_refusals(select: str, said: str) -> None:
+def test_refusals(select: str, message: str) -> None:
     """One sentence, before anything is charged."""
-    with pytest.raises(InvalidInput, match=said) as refusal:
-        planned(schema("add-remove", 1, units=5), select)
+    with pytest.raises(InvalidInput, match=message) as refusal:
+        build_plan(schema("add-remove", 1, units=5), select)
     assert "\n" not in str(refusal.value)
 
 
@@ -365,18 +383,20 @@ ASKED = """SELECT COUNT(*) FILTER (WHERE age >= 40) AS a, COUNT(*) FILTER (WHERE
 def test_a_custodian_answers_together_stores_and_previews(tmp_path: Path) -> None:
     """One charge of epsilon; the same question again, or at less, is the stored answer; the preview says why."""
     with Custodian.open(write_people(tmp_path)) as people:
-        told = people.preview(ASKED, 0.5)
-        assert "atoms" in told.mechanism
-        assert told.reason.startswith("the counts together have an expected error of ")
-        made = people.answer(ASKED, 0.5)
-        assert made.guarantee.epsilon == Fraction(1, 2)
-        assert set(made.rows[0]) == {"a", "b", "n"}
-        spans = made.intervals(0.95)[0]
-        assert all(low < value < high for value, (low, high) in zip(made.rows[0].values(), spans.values(), strict=True))
-        assert people.answer(ASKED, 0.5).rows == made.rows
+        preview = people.preview(ASKED, 0.5)
+        assert "atoms" in preview.mechanism
+        assert preview.reason.startswith("the counts together have an expected error of ")
+        answer = people.answer(ASKED, 0.5)
+        assert answer.guarantee.epsilon == Fraction(1, 2)
+        assert set(answer.rows[0]) == {"a", "b", "n"}
+        spans = answer.intervals(0.95)[0]
+        assert all(
+            low < value < high for value, (low, high) in zip(answer.rows[0].values(), spans.values(), strict=True)
+        )
+        assert people.answer(ASKED, 0.5).rows == answer.rows
         again = people.answer(ASKED.replace("age >= 60", "NOT age < 60"), 0.25)
-        assert (again.rows, again.stored) == (made.rows, True)
-        assert again.intervals(0.95) == made.intervals(0.95)
+        assert (again.rows, again.stored) == (answer.rows, True)
+        assert again.intervals(0.95) == answer.intervals(0.95)
         before = people.preview(ASKED, 0.5).balances
         with pytest.raises(InvalidInput, match="no row can satisfy"):
             people.answer("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 999) FROM people", 0.5)
@@ -385,8 +405,8 @@ def test_a_custodian_answers_together_stores_and_previews(tmp_path: Path) -> Non
 
 def brute(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
     """Weighted least squares in floating point, by the pseudo-inverse."""
-    told, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
-    assert told.shape[1] == held.shape[1]
+    totals_array, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
+    assert totals_array.shape[1] == held.shape[1]
     return np.asarray(held @ np.linalg.pinv(scaled) * np.array(weights, float))
 
 
@@ -432,11 +452,11 @@ def worst_pair(one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts:
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_fractions_are_solved_exactly(rows: list[list[int]]) -> None:
     """The rows kept are as many as the rank, and a product with the inverse is the unit."""
-    kept = select_independent_rows(rows)
-    assert len(kept) == np.linalg.matrix_rank(np.array(rows))
-    if kept:
-        gram = multiply_matrices(kept, tuple(zip(*kept, strict=True)))
-        assert multiply_matrices(gram, invert_matrix(gram)) == build_identity(len(kept))
+    independent_rows = select_independent_rows(rows)
+    assert len(independent_rows) == np.linalg.matrix_rank(np.array(rows))
+    if independent_rows:
+        gram = multiply_matrices(independent_rows, tuple(zip(*independent_rows, strict=True)))
+        assert multiply_matrices(gram, invert_matrix(gram)) == build_identity(len(independent_rows))
 
 
 def test_the_law_of_a_weighted_sum() -> None:
@@ -461,7 +481,7 @@ def test_the_law_of_a_weighted_sum() -> None:
 
 def test_a_weighted_estimate_spans_its_ranges() -> None:
     """The least and greatest value over the ranges of the totals, whatever the signs."""
-    own = WeightedSum((Fraction(1, 2), Fraction(-1), Fraction(0)))
-    assert own.value((4, 1, 9)) == 1
+    weighted_sum = WeightedSum((Fraction(1, 2), Fraction(-1), Fraction(0)))
+    assert weighted_sum.value((4, 1, 9)) == 1
     ranges = [(Fraction(0), Fraction(4)), (Fraction(1), Fraction(3)), (Fraction(0), Fraction(9))]
-    assert own.value_range(ranges) == (-3, 1)
+    assert weighted_sum.value_range(ranges) == (-3, 1)

@@ -62,11 +62,11 @@ def test_numbers_lie_on_their_coarsest_grid(weights: dict) -> None:
     if not any(weights.values()):
         return
     prior = Prior.weights(weights)
-    kept = {value: weight for value, weight in weights.items() if weight}
-    assert list(prior.support) == sorted(kept)
-    total = sum(kept.values())
+    positive = {value: weight for value, weight in weights.items() if weight}
+    assert list(prior.support) == sorted(positive)
+    total = sum(positive.values())
     assert dict(zip(prior.support, prior.probabilities, strict=True)) == {
-        v: Fraction(w, total) for v, w in kept.items()
+        v: Fraction(w, total) for v, w in positive.items()
     }
 
 

@@ -187,7 +187,7 @@ def test_not_implied(one: Guarantee, two: Guarantee) -> None:
 @given(st.fractions(min_value=Fraction(1, 10**4), max_value=20), st.sampled_from([1e-2, 1e-6, 1e-12]))
 def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta: float) -> None:
     """The epsilon told is at least the formula's minimum, and within a thousandth of it."""
-    told = Guarantee.zcdp(rho).approximate(delta).epsilon
+    converted = Guarantee.zcdp(rho).approximate(delta).epsilon
 
     def epsilon(order: mpmath.mpf) -> mpmath.mpf:
         top = mpmath.log(1 / (order * mpmath.mpf(delta)))
@@ -201,9 +201,9 @@ def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta:
     about = float(rho) * orders - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
     nearest = int(places[about.argmin()])
     best = max(0, min(epsilon(order(nearest + part / 32)) for part in range(-32, 33)))
-    assert told is not None
-    assert told <= best + best / 1000 + mpmath.mpf(2) ** -30
-    assert told >= best - best / 1000 - mpmath.mpf(10) ** -6
+    assert converted is not None
+    assert converted <= best + best / 1000 + mpmath.mpf(2) ** -30
+    assert converted >= best - best / 1000 - mpmath.mpf(10) ** -6
 
 
 def test_the_conversion_rounds_up_at_every_order() -> None:
@@ -217,8 +217,8 @@ def test_the_conversion_rounds_up_at_every_order() -> None:
         ):
             a, r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (order, rho, delta))
             exact = a * r + mpmath.log((a - 1) / a) - (mpmath.log(a) + mpmath.log(d)) / (a - 1)
-            told = compute_epsilon_at_order(order, rho, delta, bits)
-            above = mpmath.mpf(told.numerator) / told.denominator - exact
+            epsilon = compute_epsilon_at_order(order, rho, delta, bits)
+            above = mpmath.mpf(epsilon.numerator) / epsilon.denominator - exact
             assert 0 <= above <= mpmath.mpf(2) ** -bits * (1 + 2 / (a - 1)) * 1.01
         whole = Guarantee.zcdp(20).approximate(1e-6)
         orders = [Fraction(1) + Fraction(place, 1000) for place in range(100, 5000, 10)]
@@ -264,8 +264,8 @@ def test_words_round_up() -> None:
 
 @given(st.fractions(min_value=0, max_value=10**15))
 def test_words_never_say_less(epsilon: Fraction) -> None:
-    told = Fraction(Guarantee.dp(epsilon).words().split()[4].replace(",", ""))
-    assert epsilon <= told <= epsilon * (1 + Fraction(1, 10**11))
+    epsilon_in_words = Fraction(Guarantee.dp(epsilon).words().split()[4].replace(",", ""))
+    assert epsilon <= epsilon_in_words <= epsilon * (1 + Fraction(1, 10**11))
 
 
 @pytest.mark.parametrize(

@@ -63,14 +63,16 @@ TEXTS = ("u", "v", "it's")
 
 
 def values(column: Column) -> list[int | str | None]:
-    own: list[int | str | None] = list(TEXTS if column.private_keys else range(column.lower, column.upper + 1))
-    return [*own, None] if column.is_nullable else own
+    column_values: list[int | str | None] = list(
+        TEXTS if column.private_keys else range(column.lower, column.upper + 1)
+    )
+    return [*column_values, None] if column.is_nullable else column_values
 
 
 def all_rows(*names: str) -> list[dict[str, int | str | None]]:
     """Every row there can be, with these columns."""
-    own = (values(TINY.column(name)) for name in names)
-    return [dict(zip(names, row, strict=True)) for row in product(*own)]
+    column_values = (values(TINY.column(name)) for name in names)
+    return [dict(zip(names, row, strict=True)) for row in product(*column_values)]
 
 
 FEW = ("a", "n", "b", "t")
@@ -362,11 +364,11 @@ def table(connection: duckdb.DuckDBPyConnection) -> None:
     types = "a INTEGER, n DECIMAL(9, 1), b BOOLEAN, g grade, s VARCHAR, d DATE, t VARCHAR"
     connection.execute(f"CREATE TABLE tiny (place INTEGER, {types})")
     for place, row in enumerate(SOME_ROWS):
-        shown = [str(told(row, name)) if row[name] is not None else None for name in TINY.columns]
+        shown = [str(value_of(row, name)) if row[name] is not None else None for name in TINY.columns]
         connection.execute("INSERT INTO tiny VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [place, *shown])
 
 
-def told(row: Row, name: str) -> object:
+def value_of(row: Row, name: str) -> object:
     code = row[name]
     value = TINY.column(name).decode(code) if isinstance(code, int) else code
     return float(value) if isinstance(value, Fraction) else value

@@ -535,10 +535,10 @@ def test_all_else_is_refused_in_a_sentence(text: str) -> None:
     """It says what is allowed, in our words: none of the parser's, and no more than 40 characters of the question's."""
     with pytest.raises(InvalidInput, match=REFUSED[text]) as refusal:
         parse_sql(text, REGISTRY)
-    said = str(refusal.value)
-    assert "\n" not in said
-    assert "\x1b" not in said
-    assert "sqlglot" not in said
+    message = str(refusal.value)
+    assert "\n" not in message
+    assert "\x1b" not in message
+    assert "sqlglot" not in message
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
 
@@ -607,8 +607,8 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_limits(name: str) -> None:
     """Before the parser sees anything."""
-    text, said = LONG[name]
-    with pytest.raises(InvalidInput, match=said):
+    text, message = LONG[name]
+    with pytest.raises(InvalidInput, match=message):
         parse_sql(text, REGISTRY)  # type: ignore[arg-type]
 
 

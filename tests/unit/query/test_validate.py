@@ -47,10 +47,10 @@ TEXTS = (
 
 def forged(value: Any, **changes: object) -> Any:
     """The same frozen value with other fields, past all that its class checks."""
-    made = object.__new__(type(value))
+    copy = object.__new__(type(value))
     for field in fields(value):
-        object.__setattr__(made, field.name, changes.get(field.name, getattr(value, field.name)))
-    return made
+        object.__setattr__(copy, field.name, changes.get(field.name, getattr(value, field.name)))
+    return copy
 
 
 def variance_histogram(text: str = HISTOGRAM, column: str = "age") -> Query:
@@ -224,12 +224,12 @@ def _deep(depth: int) -> InRanges | InTexts | AllOf | AnyOf:
     return inner
 
 
-@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
-def test_what_no_text_means_is_refused_at_every_door(made: Callable[[], Query]) -> None:
+@pytest.mark.parametrize("build", WRONG.values(), ids=WRONG)
+def test_what_no_text_means_is_refused_at_every_door(build: Callable[[], Query]) -> None:
     for door in (
-        lambda: parse_question(made(), SCHEMA),
-        lambda: plan(SCHEMA, made(), 1),
-        lambda: plan_session_counts(SCHEMA, made(), Fraction(10), Fraction(1)),
+        lambda: parse_question(build(), SCHEMA),
+        lambda: plan(SCHEMA, build(), 1),
+        lambda: plan_session_counts(SCHEMA, build(), Fraction(10), Fraction(1)),
     ):
         with pytest.raises(InvalidInput) as refusal:
             door()

@@ -104,10 +104,10 @@ def test_a_release_is_what_it_says(schema: Path, tmp_path: Path, method: str, su
     assert verify_release(out, schema).claims[0].shown
     assert release.risk
     assert release.utility
-    told = json.loads(release.manifest_file.read_text())
-    assert told == release.manifest
-    assert told["guarantee"] == release.guarantee.to_json()
-    assert "not differential privacy" in " ".join(release.guarantee.assumptions) or "k" in told["guarantee"]
+    manifest = json.loads(release.manifest_file.read_text())
+    assert manifest == release.manifest
+    assert manifest["guarantee"] == release.guarantee.to_json()
+    assert "not differential privacy" in " ".join(release.guarantee.assumptions) or "k" in manifest["guarantee"]
 
 
 def test_k_anonymous_rows_share_their_quasi_identifiers(schema: Path, tmp_path: Path) -> None:
@@ -166,21 +166,21 @@ def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
 
 def test_a_k_of_its_own(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    told = done(
+    document = done(
         "publish", schema, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
     ).document
-    assert told["guarantee"]["k"] == 5
-    assert told["manifest"]["measured"]["income"]["smallest"] == 50
-    assert told["manifest"]["measured"]["bmi"]["smallest"] == 5
+    assert document["guarantee"]["k"] == 5
+    assert document["manifest"]["measured"]["income"]["smallest"] == 50
+    assert document["manifest"]["measured"]["bmi"]["smallest"] == 5
 
 
 def test_levels_can_be_given(schema: Path, tmp_path: Path) -> None:
     levels, out = tmp_path / "levels.json", tmp_path / "out.csv"
     levels.write_text(json.dumps(LEVELS))
     words = ("--method", "generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
-    told = done("publish", schema, *words, "--out", out, "--json").document
-    assert told["rows"] >= 0.95 * PATIENTS
-    assert told["manifest"]["recipe"]["suppress"] == "1/20"
+    document = done("publish", schema, *words, "--out", out, "--json").document
+    assert document["rows"] >= 0.95 * PATIENTS
+    assert document["manifest"]["recipe"]["suppress"] == "1/20"
 
 
 # --- what is told, and what is kept
@@ -204,9 +204,9 @@ def test_a_release_flags_every_total_for_good(schema: Path, tmp_path: Path) -> N
 def test_the_report_and_the_record_are_for_the_custodian_alone(schema: Path, tmp_path: Path) -> None:
     """Nobody else can read the files that tell whose row is whose."""
     done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", tmp_path / "r.html")
-    kept = [*(schema.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
-    assert len(kept) == 3
-    assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in kept)
+    private_files = [*(schema.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
+    assert len(private_files) == 3
+    assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in private_files)
     page = (tmp_path / "r.html").read_text()
     assert "not to be released" in page
     assert page.count("<svg") >= 8
@@ -216,9 +216,9 @@ def test_the_report_and_the_record_are_for_the_custodian_alone(schema: Path, tmp
 def test_a_report_in_json(schema: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
-    told = json.loads(report.read_text())
-    assert told["verdict"]["risk"]
-    assert told["measures"]
+    document = json.loads(report.read_text())
+    assert document["verdict"]["risk"]
+    assert document["measures"]
 
 
 def test_the_second_release_is_laid_over_the_first(schema: Path, tmp_path: Path) -> None:
@@ -226,9 +226,11 @@ def test_the_second_release_is_laid_over_the_first(schema: Path, tmp_path: Path)
     with Custodian.open(schema) as custodian:
         first = custodian.publish("mdav", tmp_path / "one.csv", 10, report=tmp_path / "one.json")
         custodian.publish("ir-swap", tmp_path / "two.csv", 10, report=tmp_path / "two.json")
-    told = [json.loads((tmp_path / name).read_text())["measures"]["intersection"] for name in ("one.json", "two.json")]
-    assert told[0] == []
-    assert {first.name} == {str(entry["release"] if isinstance(entry, dict) else entry[0]) for entry in told[1]}
+    measures = [
+        json.loads((tmp_path / name).read_text())["measures"]["intersection"] for name in ("one.json", "two.json")
+    ]
+    assert measures[0] == []
+    assert {first.name} == {str(entry["release"] if isinstance(entry, dict) else entry[0]) for entry in measures[1]}
 
 
 # --- verify and assess
@@ -286,9 +288,9 @@ def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) 
 def test_a_sweep_recommends_and_releases_nothing(schema: Path, tmp_path: Path) -> None:
     before = files(schema.parent)
     words = ("--sweep", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
-    told = done("publish", schema, *words, "--json").document
-    assert [point["k"] for point in told["points"]] == [5, 20]
-    assert told["recommended"] in told["points"]
+    document = done("publish", schema, *words, "--json").document
+    assert [point["k"] for point in document["points"]] == [5, 20]
+    assert document["recommended"] in document["points"]
     assert "<svg" in (tmp_path / "sweep.html").read_text()
     assert files(schema.parent) == before
     assert done("budget", schema, "--json").document[0]["flags"] == []
@@ -356,12 +358,16 @@ def test_a_file_that_is_there_is_not_overwritten(schema: Path, tmp_path: Path, n
 
 @pytest.mark.parametrize("name", ["registry.csv", "diagnosis.json"])
 def test_force_never_overwrites_what_the_data_set_is_made_of(schema: Path, tmp_path: Path, name: str) -> None:
-    own = schema.parent / name
-    place = ("--out", own) if own.suffix == ".csv" else ("--out", tmp_path / "o.csv", "--report", own)
-    before = own.read_text()
+    dataset_file = schema.parent / name
+    place = (
+        ("--out", dataset_file)
+        if dataset_file.suffix == ".csv"
+        else ("--out", tmp_path / "o.csv", "--report", dataset_file)
+    )
+    before = dataset_file.read_text()
     outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, *place, "--force")
     assert outcome.code == 2
-    assert own.read_text() == before
+    assert dataset_file.read_text() == before
 
 
 @pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
@@ -482,16 +488,16 @@ def test_a_sweep_says_what_it_left_out(schema: Path) -> None:
 
 
 def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
-    said = done("verify", out, "--quasi", "sex", "-k", 3).out
-    assert "3-anonymity holds" in said
-    assert "10-anonymity holds" in said
+    output = done("verify", out, "--quasi", "sex", "-k", 3).out
+    assert "3-anonymity holds" in output
+    assert "10-anonymity holds" in output
     assert discreet("verify", out, "-t", "0.5").code == 2
 
 
 def test_a_manifest_tells_what_the_file_holds(schema: Path, tmp_path: Path) -> None:
     """Means of whole numbers are no whole numbers."""
-    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json").document
-    assert {column["name"]: column["holds"] for column in told["manifest"]["columns"]}["age"] == "number"
+    document = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json").document
+    assert {column["name"]: column["holds"] for column in document["manifest"]["columns"]}["age"] == "number"
 
 
 def test_a_kept_column_that_names_people_is_warned_of(schema: Path, tmp_path: Path) -> None:
@@ -608,21 +614,21 @@ def test_a_copy_under_another_name_verifies(out: Path, tmp_path: Path) -> None:
 
 
 def manifest_with(path: Path, change: Any) -> None:
-    told = json.loads(path.read_text())
-    change(told)
-    path.write_text(json.dumps(told))
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
 
 
 def test_a_manifest_that_was_changed_is_found_out(out: Path) -> None:
     """By its custodian always; by others where it does not fit its file."""
     schema, manifest = out.parent / "own" / "registry.yaml", out.with_name("out.csv.manifest.json")
-    manifest_with(manifest, lambda told: told["recipe"].update(quasi_identifiers=["sex"]))
-    manifest_with(manifest, lambda told: told["guarantee"].update(k=20))
+    manifest_with(manifest, lambda document: document["recipe"].update(quasi_identifiers=["sex"]))
+    manifest_with(manifest, lambda document: document["guarantee"].update(k=20))
     assert "sex" in done("verify", out).out
     assert discreet("verify", out, "--original", schema).code == 6
-    manifest_with(manifest, lambda told: told.update(files=[]))
+    manifest_with(manifest, lambda document: document.update(files=[]))
     assert discreet("verify", out).code == 2
-    manifest_with(manifest, lambda told: told.update(files=[{"name": "../out.csv", "sha256": ""}]))
+    manifest_with(manifest, lambda document: document.update(files=[{"name": "../out.csv", "sha256": ""}]))
     assert discreet("verify", out).code == 2
 
 
@@ -686,16 +692,16 @@ def test_releases_of_an_earlier_snapshot_are_named(out: Path, tmp_path: Path) ->
     """They cannot be laid over the new one, and that is said."""
     schema = out.parent / "own" / "registry.yaml"
     done("check", schema, "--refresh")
-    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
-    assert any("registry-1" in warning for warning in told["warnings"])
+    document = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    assert any("registry-1" in warning for warning in document["warnings"])
 
 
 def test_a_lost_record_is_not_written_over(out: Path, tmp_path: Path) -> None:
     schema = out.parent / "own" / "registry.yaml"
     records = schema.parent / "registry.discreet" / "releases"
     (records / "1.json").unlink()
-    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
-    assert told["name"] == "registry-2"
+    document = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    assert document["name"] == "registry-2"
 
 
 # --- larger than memory
@@ -708,17 +714,19 @@ WIDES = ((2, 1000), (1, WIDE), (16, WIDE))
 
 def wide(folder: Path, columns: int, confidential: int = 1, rows: int = WIDE) -> Path:
     """A data set of that many columns beside two quasi-identifiers and a confidential one, or more; its schema."""
-    made = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
+    columns_sql = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
     with duckdb.connect() as engine:
-        engine.execute(f"COPY (SELECT i AS person, {made} FROM range({rows}) t(i)) TO '{folder}/wide{columns}.parquet'")
+        engine.execute(
+            f"COPY (SELECT i AS person, {columns_sql} FROM range({rows}) t(i)) TO '{folder}/wide{columns}.parquet'"
+        )
     roles = ["quasi-identifier", "quasi-identifier", *["confidential"] * confidential]
-    told = [f"name: wide{columns}", f"source: wide{columns}.parquet", "neighbours: replace-one", f"units: {rows}"]
-    told += ["unit: {column: person, rows: 1}", "budget: {epsilon: 1}", "columns:", "  person: {role: identifier}"]
+    lines = [f"name: wide{columns}", f"source: wide{columns}.parquet", "neighbours: replace-one", f"units: {rows}"]
+    lines += ["unit: {column: person, rows: 1}", "budget: {epsilon: 1}", "columns:", "  person: {role: identifier}"]
     for j in range(3 + columns):
         role = f", role: {roles[j]}" if j < len(roles) else ""
-        told.append(f"  n{j}: {{kind: integer, lower: 0, upper: 499{role}}}")
+        lines.append(f"  n{j}: {{kind: integer, lower: 0, upper: 499{role}}}")
     schema = folder / f"wide{columns}.yaml"
-    schema.write_text("\n".join(told) + "\n", encoding="utf-8")
+    schema.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return schema
 
 
@@ -757,12 +765,12 @@ def test_memory_does_not_grow_with_the_columns(
 
 def _peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
     """The most memory that a release takes, in bytes; 0 of the first, which also compiles."""
-    out, more = folder / f"{name}{columns}.parquet", {"t": 2} if method == "t-closeness" else {}
+    out, options = folder / f"{name}{columns}.parquet", {"t": 2} if method == "t-closeness" else {}
     with Custodian.open(folder / f"wide{columns}.yaml") as custodian:
         gc.collect()
         if rows == WIDE:
             tracemalloc.start()
-        custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **more)
+        custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **options)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert [file.name for file in folder.rglob("*") if file.name.startswith(".")] == []
@@ -788,11 +796,11 @@ def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytes
     table = read_table(columns, kinds, orders)
     file = tmp_path / f"table{suffix}"
     write_released_table(file, table)
-    told = [
+    rows = [
         ManifestColumn(a.name, a.kind, a.output_type, tuple(orders.get(a.name, ()))) for a in table.attributes.values()
     ]
     for spool in (None, Spool(tmp_path)):
-        found = read_released_table(file, told, spool=spool)
+        found = read_released_table(file, rows, spool=spool)
         assert list(found) == list(table)
         for name, each in found.attributes.items():
             assert (each.kind, each.categories) == (table[name].kind, table[name].categories)

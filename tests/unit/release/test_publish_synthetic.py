@@ -81,13 +81,13 @@ def test_a_private_file_is_charged_and_says_what_it_is(schema: Path, tmp_path: P
     assert (entry.entry, entry.kind, entry.analyst) == (release.entry, "charge", "custodian")
     assert entry.query is not None
     assert method in entry.query
-    told = json.loads(release.manifest_file.read_text())
-    assert told == release.manifest
-    assert told["guarantee"] == release.guarantee.to_json()
-    assert told["guarantee"]["neighbours"] == "replace-one"
-    assert set(told["expected_error"]) >= set(told["recipe"]["columns"])
+    manifest = json.loads(release.manifest_file.read_text())
+    assert manifest == release.manifest
+    assert manifest["guarantee"] == release.guarantee.to_json()
+    assert manifest["guarantee"]["neighbours"] == "replace-one"
+    assert set(manifest["expected_error"]) >= set(manifest["recipe"]["columns"])
     found = columns(out)
-    assert list(found) == told["recipe"]["columns"]
+    assert list(found) == manifest["recipe"]["columns"]
     assert {len(values) for values in found.values()} == {PATIENTS} == {release.rows}
     assert "person_id" not in found
 
@@ -129,8 +129,8 @@ def test_columns_are_not_linked_and_linked_records_are(tmp_path: Path) -> None:
     [[exact]] = engine().execute(query.format(raw)).fetchall()
     assert abs(apart) < 0.1
     assert abs(exact) <= 1
-    told = json.loads((tmp_path / "apart.parquet.manifest.json").read_text())
-    assert "not linked" in told["rows_are"]
+    manifest = json.loads((tmp_path / "apart.parquet.manifest.json").read_text())
+    assert "not linked" in manifest["rows_are"]
 
 
 def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
 def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
     """Gaussian noise where it is less, charged as zCDP in the accounts of approx-dp."""
     with Custodian.open(schema) as custodian:
-        more: dict[str, Any] = {
+        options: dict[str, Any] = {
             "epsilon": 1,
             "delta": Fraction(1, 10**9),
             "columns": [*FEW, "sex", "education", "hospital"],
         }
-        release = custodian.publish("private-linked", tmp_path / "out.csv", **more)
+        release = custodian.publish("private-linked", tmp_path / "out.csv", **options)
         [entry, *_] = custodian.history()
     assert release.guarantee.model == "approx-dp"
     assert release.guarantee.epsilon is not None
@@ -177,14 +177,14 @@ def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
 def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
     """It looks at the records, and says that it is itself not private."""
     report = tmp_path / "report.json"
-    told = done(
+    document = done(
         *("publish", schema, "--method", "private-columns", "--epsilon", 1, "--column", "age", "--column", "bmi"),
         *("--out", tmp_path / "out.csv", "--report", report, "--json"),
     ).document
     assert json.loads(report.read_text())["facts"]["this report"] == "for the custodian: itself not private"
     assert report.stat().st_mode & 0o077 == 0
-    assert told["guarantee"]["model"] == "dp"
-    assert "at most 2.72 times as likely" in told["risk"]
+    assert document["guarantee"]["model"] == "dp"
+    assert "at most 2.72 times as likely" in document["risk"]
 
 
 def test_what_a_file_shows_of_differential_privacy(schema: Path, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_bad_recipes_are_refused_in_one_sentence(schema: Path, tmp_path: Path, c
 
 
 def written(folder: Path, **changed: str) -> Path:
-    told = {
+    statements = {
         "name": "t",
         "source": "t.csv",
         "neighbours": "replace-one",
@@ -264,7 +264,7 @@ def written(folder: Path, **changed: str) -> Path:
         "columns": "{x: {kind: integer, lower: 0, upper: 9}, y: {kind: boolean}}",
     } | changed
     (folder / "t.csv").write_text("x,y,town\n" + "".join(f"{i % 10},{i % 2},t{i % 3}\n" for i in range(40)))
-    (folder / "t.yaml").write_text("".join(f"{name}: {value}\n" for name, value in told.items() if value))
+    (folder / "t.yaml").write_text("".join(f"{name}: {value}\n" for name, value in statements.items() if value))
     return folder / "t.yaml"
 
 
@@ -287,11 +287,11 @@ def test_a_single_possible_row_is_all_there_is(tmp_path: Path, method: str) -> N
 def test_a_delta_needs_a_schema_that_allows_it(tmp_path: Path) -> None:
     """Refused with what to do, also in a preview."""
     with Custodian.open(written(tmp_path)) as custodian:
-        more: dict[str, Any] = {"delta": Fraction(1, 100), "epsilon": 1}
+        options: dict[str, Any] = {"delta": Fraction(1, 100), "epsilon": 1}
         with pytest.raises(InvalidInput, match="add approx-dp"):
-            custodian.estimate_error("private-columns", **more)
+            custodian.estimate_error("private-columns", **options)
         with pytest.raises(InvalidInput, match="add approx-dp"):
-            custodian.publish("private-columns", tmp_path / "out.csv", **more)
+            custodian.publish("private-columns", tmp_path / "out.csv", **options)
 
 
 def test_a_key_pays_for_one_private_file(tmp_path: Path) -> None:
@@ -328,10 +328,10 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
             service.tokens["dan"] = create_token(service.app.service.store, "dan", "custodian", 30)[1]
             job = service.post(who, f"{HOME}/releases", asked, Idempotency_Key="k").json()
             assert run_next_job(service.app.service, "runner")
-            told = service.get(who, f"/v1/jobs/{job['id']}").json()
-            assert told["state"] == state, told
+            job_state = service.get(who, f"/v1/jobs/{job['id']}").json()
+            assert job_state["state"] == state, job_state
             if state == "failed":
-                assert "this key was used before, for entry 2, 'file registry-1 by" in told["problem"]["detail"]
+                assert "this key was used before, for entry 2, 'file registry-1 by" in job_state["problem"]["detail"]
             spent = service.get(who, f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"]
             assert Fraction(spent) == times * Fraction(1, 2)
 
@@ -375,13 +375,13 @@ def test_linked_records_have_no_exact_counts(tmp_path: Path) -> None:
 def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
     """Zero for all who do not work: the heap is told by itself, and so is who is on it; and what is declared holds."""
     rows = 20_000
-    made = np.random.default_rng(3)
-    works = made.random(rows) < 0.6
-    income = np.where(works, made.integers(1, 200_000, rows), 0)
+    generator = np.random.default_rng(3)
+    works = generator.random(rows) < 0.6
+    income = np.where(works, generator.integers(1, 200_000, rows), 0)
     lines = "".join(f"{int(w)},{i}\n" for w, i in zip(works, income, strict=True))
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
-    told = "{works: {kind: boolean}, income: {kind: integer, lower: 0, upper: 199999}}"
-    schema = written(tmp_path, units=str(rows), columns=told, impossible="""["works = false AND income > 0"]""")
+    columns_text = "{works: {kind: boolean}, income: {kind: integer, lower: 0, upper: 199999}}"
+    schema = written(tmp_path, units=str(rows), columns=columns_text, impossible="""["works = false AND income > 0"]""")
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
     with Custodian.open(schema) as custodian:
         custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1)
@@ -482,26 +482,26 @@ def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> 
 def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) -> None:
     """The same figures that the manifest has afterwards; of every method where none is named, with one to choose."""
     words = ["publish", schema, "--epsilon", 4, *[word for name in FEW for word in ("--column", name)]]
-    told = done(*words, "--preview", "--json").document
-    assert [plan["method"] for plan in told["plans"]] == list(METHODS)
-    assert told["recommended"].startswith("Choose private-linked")
-    for plan in told["plans"]:
+    document = done(*words, "--preview", "--json").document
+    assert [plan["method"] for plan in document["plans"]] == list(METHODS)
+    assert document["recommended"].startswith("Choose private-linked")
+    for plan in document["plans"]:
         out = tmp_path / f"{plan['method']}.csv"
-        made = done(*words, "--method", plan["method"], "--out", out, "--json").document
+        release = done(*words, "--method", plan["method"], "--out", out, "--json").document
         rounded = {name: float(round_up(error, 3)) for name, error in plan["expected_error"].items()}
-        assert made["manifest"]["expected_error"] == rounded
+        assert release["manifest"]["expected_error"] == rounded
     assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "12"
-    said = done(*words, "--preview").out
-    assert "Nothing was charged" in said
-    assert "private-records" in said
+    output = done(*words, "--preview").out
+    assert "Nothing was charged" in output
+    assert "private-records" in output
     little = done(*words[:2], "--epsilon", "0.0001", "--preview", "--json").document
     assert little["recommended"].startswith("Choose private-columns")
 
 
 def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
     """A column that may be missing has no ranks of all rows."""
-    told = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
-    with Custodian.open(written(tmp_path, columns=told)) as custodian:
+    columns = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
+    with Custodian.open(written(tmp_path, columns=columns)) as custodian:
         [plan] = custodian.estimate_error("private-columns", 5, 2)
     assert plan.column_methods["x"] == "rank blocks of 5"
     assert any("k is not used for y" in one for one in plan.warnings)
@@ -510,7 +510,7 @@ def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_of_the_layout_comes_from_the_rows(tmp_path: Path, method: str) -> None:
     """Tables with other maxima, spreads and numbers of values: the same cells, blocks, noise and stated errors."""
-    told = []
+    manifests = []
     for name, values in (("low", [0] * 40), ("high", [*range(10)] * 4)):
         folder = tmp_path / name
         folder.mkdir()
@@ -519,5 +519,5 @@ def test_nothing_of_the_layout_comes_from_the_rows(tmp_path: Path, method: str) 
         with Custodian.open(schema) as custodian:
             release = custodian.publish(method, folder / "out.csv", epsilon=1)
         parts = ("recipe", "guarantee", "made", "expected_error", "columns")
-        told.append([release.manifest[part] for part in parts] + [release.warnings])
-    assert told[0] == told[1]
+        manifests.append([release.manifest[part] for part in parts] + [release.warnings])
+    assert manifests[0] == manifests[1]

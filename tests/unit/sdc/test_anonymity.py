@@ -235,8 +235,8 @@ def test_several_columns_are_measured_each_and_together() -> None:
 def test_the_measures_are_json_with_exact_text() -> None:
     """A figure is told as the fraction it is, and an infinite one as a word that JSON can hold."""
     found = measure_groups(THIRDS, {"bucket": FIGURE_7_5}, ["bucket"])
-    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert (told["t_ratio"], told["t_emd"], told["k"]) == ("3/2", "1/8", 4)
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert (document["t_ratio"], document["t_emd"], document["k"]) == ("3/2", "1/8", 4)
     lone = measure_anonymity(MEDICAL, ["ethnicity"], ["problem"]).to_json()
     assert json.loads(json.dumps(lone, allow_nan=False))["t_ratio"] == "infinite"
     none = measure_anonymity(MEDICAL, ["ethnicity"])

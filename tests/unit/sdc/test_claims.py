@@ -516,7 +516,7 @@ def test_t_closeness_of_several_columns_is_that_of_their_pairs() -> None:
         check_claim(Guarantee.t_closeness(3, "ratio"), table, [], ["a", "b"], groups=halves)
 
 
-def made(method: str) -> ProtectedTable:
+def make_protected(method: str) -> ProtectedTable:
     """A release by one of the methods."""
     from discreet.sdc.methods.anatomy import anatomy
     from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
@@ -547,7 +547,7 @@ def made(method: str) -> ProtectedTable:
 )  # fmt: skip
 def test_what_the_methods_make_is_what_they_say(method: str) -> None:
     """The verifier, which shares no code with them, finds every claim shown beside the original."""
-    release, known = made(method), ["age", "place"]
+    release, known = make_protected(method), ["age", "place"]
     original = read_table({**people(), "place": np.arange(ROWS) % 17}).take(release.source_rows)
     confidential = ["income"] if "anatomy" in method or method == "t-closeness" else ["income", "job"]
     found = check_claim(
@@ -577,13 +577,13 @@ def test_hits_have_the_mean_and_deviation_of_all_permutations(held: list[list[tu
     groups = np.repeat(np.arange(len(held)), [len(rows) for rows in held])
     means, variances = [], []
     for rows in held:
-        own, carried = zip(*rows, strict=True)
-        counts = [sum(a == b for a, b in zip(own, way, strict=True)) for way in permutations(carried)]
+        before, carried = zip(*rows, strict=True)
+        counts = [sum(a == b for a, b in zip(before, way, strict=True)) for way in permutations(carried)]
         means.append(Fraction(sum(counts), len(counts)))
         variances.append(Fraction(sum(c * c for c in counts), len(counts)) - means[-1] ** 2)
-    own, after = np.array([row for rows in held for row in rows]).T
-    found = count_hits_in_groups(own, after, 3, groups)
-    assert found.observed == np.count_nonzero(own == after)
+    before, after = np.array([row for rows in held for row in rows]).T
+    found = count_hits_in_groups(before, after, 3, groups)
+    assert found.observed == np.count_nonzero(before == after)
     assert found.expected == pytest.approx(float(sum(means)))
     assert found.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
 
@@ -611,8 +611,8 @@ def test_the_bound_on_chance_is_the_theorem_s() -> None:
 def _plus(law: Mapping[int, Fraction], ways: list[int]) -> dict[int, Fraction]:
     total: dict[int, Fraction] = {}
     for sofar, chance in law.items():
-        for more in ways:
-            total[sofar + more] = total.get(sofar + more, Fraction(0)) + chance / len(ways)
+        for extension in ways:
+            total[sofar + extension] = total.get(sofar + extension, Fraction(0)) + chance / len(ways)
     return total
 
 
@@ -633,15 +633,15 @@ def linked(original: Arrays, released: Arrays) -> tuple[Fraction, Fraction]:
     """By loops over people: with ties shared among all nearest rows, and with ties broken towards one's own."""
     x, y = original["x"], released["x"]
     width, middle = np.nanmax(x) - np.nanmin(x), (np.nanmax(x) + np.nanmin(x)) / 2
-    shared = own = Fraction(0)
+    shared = own_hits = Fraction(0)
     for i in range(len(x)):
         apart = (np.where(np.isnan(y), middle, y) - (middle if np.isnan(x[i]) else x[i])) / width
         squares = apart**2 + (np.isnan(y) != np.isnan(x[i])) + (released["n"] != original["n"][i])
         near = np.flatnonzero(squares <= squares.min() + 1e-12)
         same = np.count_nonzero(((y == y[i]) | (np.isnan(y) & np.isnan(y[i]))) & (released["n"] == released["n"][i]))
         shared += Fraction(int(i in near), len(near))
-        own += Fraction(int(i in near), int(same))
-    return shared / len(x), own / len(x)
+        own_hits += Fraction(int(i in near), int(same))
+    return shared / len(x), own_hits / len(x)
 
 
 @pytest.mark.parametrize("names", ["ab", "abcdefghijklmnop"])
@@ -653,8 +653,8 @@ def test_linkage_is_that_of_plain_loops_and_never_less_than_with_ties_shared(nam
         original = {"x": numbers, "n": np.array([draw.choice(names) for _ in range(60)])}
         stay = np.array([draw.random() < 0.7 for _ in range(60)])
         released = {"x": np.round(numbers, 1), "n": np.where(stay, original["n"], np.roll(original["n"], 1))}
-        shared, own = linked(original, released)
-        assert shared <= own == bound_linkage(read_table(original), read_table(released), ["x", "n"])
+        shared, own_risk = linked(original, released)
+        assert shared <= own_risk == bound_linkage(read_table(original), read_table(released), ["x", "n"])
 
 
 def test_intervals_cannot_be_linked_by_distance() -> None:

@@ -58,14 +58,14 @@ def test_a_range_of_k_is_geometric_with_both_ends() -> None:
 
 
 @given(st.integers(2, 10**6), st.integers(0, 10**6))
-def test_any_range_gives_ascending_k_with_both_ends(low: int, more: int) -> None:
+def test_any_range_gives_ascending_k_with_both_ends(low: int, extent: int) -> None:
     """At most twelve, each once, the ends among them."""
-    ks = parse_ks(f"k={low}..{low + more}")
+    ks = parse_ks(f"k={low}..{low + extent}")
     assert ks[0] == low
-    assert ks[-1] == low + more
+    assert ks[-1] == low + extent
     assert len(ks) <= MAX_KS
     assert list(ks) == sorted(set(ks))
-    assert more >= MAX_KS or ks == tuple(range(low, low + more + 1))
+    assert extent >= MAX_KS or ks == tuple(range(low, low + extent + 1))
 
 
 def test_a_list_of_k_is_taken_as_it_is() -> None:
@@ -75,7 +75,7 @@ def test_a_list_of_k_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("k=300..3", "upwards"),
         ("k=1..9", "at least 2"),
@@ -88,9 +88,9 @@ def test_a_list_of_k_is_taken_as_it_is() -> None:
         ("k=3..99999999999", "k=3..300"),
     ],
 )
-def test_what_is_no_sweep_is_refused(text: str, told: str) -> None:
+def test_what_is_no_sweep_is_refused(text: str, message: str) -> None:
     """One sentence says how a sweep is written."""
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(InvalidInput, match=message):
         parse_ks(text)
 
 

@@ -52,7 +52,7 @@ def as_table(rows: list[tuple[int | None, str | None, str]]) -> dict[str, np.nda
     return {"age": age, "place": place, "grade": grade, "pay": np.arange(len(rows))}
 
 
-def told(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
+def describe_rows(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
     numbers = any(row[0] is not None for row in rows)
     return {
         "kinds": {"age": "numeric"} if numbers else {},
@@ -76,14 +76,21 @@ def test_no_class_is_below_k_and_no_levels_lose_less(
     """As many rows are left out as are allowed at most, and of all levels that do it these lose least."""
     steps = {"grade": STEPS["grade"], **({"age": ages} if ages and any(row[0] is not None for row in rows) else {})}
     released = generalize(
-        as_table(rows), k, ["age", "place", "grade"], steps, loss=loss, suppress=suppress, keep="pay", **told(rows)
+        as_table(rows),
+        k,
+        ["age", "place", "grade"],
+        steps,
+        loss=loss,
+        suppress=suppress,
+        keep="pay",
+        **describe_rows(rows),
     )
     records = list(zip(*(map(str, released[name]) for name in ("age", "place", "grade")), strict=True))
     assert min(Counter(records).values()) >= k
     assert len(rows) - len(records) == released.facts["suppressed"] <= suppress * len(rows)
     assert released["pay"].tolist() == released.source_rows.tolist()
     assert len(set(zip(records, released.groups["records"].tolist(), strict=True))) == len(set(records))
-    table = read_table(as_table(rows), **told(rows))  # type: ignore[arg-type]
+    table = read_table(as_table(rows), **describe_rows(rows))  # type: ignore[arg-type]
     ladders = tuple(build_hierarchy(table[name], steps.get(name)) for name in ("age", "place", "grade"))
     task = GeneralizationTask(ladders, len(rows), k, int(suppress * len(rows)))
     levels = tuple(each["level"] for each in released.facts["levels"].values())  # type: ignore[attr-defined]
@@ -105,7 +112,7 @@ def by_trying_all(task: GeneralizationTask, loss: str) -> tuple[float, tuple[int
 @given(rows=records)
 def test_ladders_only_ever_widen(rows: list[tuple[int | None, str | None, str]]) -> None:
     """Rows alike on one rung are alike above it, on the highest all are, and no label covers less than one below it."""
-    table = read_table(as_table(rows), **told(rows))  # type: ignore[arg-type]
+    table = read_table(as_table(rows), **describe_rows(rows))  # type: ignore[arg-type]
     steps = {"grade": STEPS["grade"], **({"age": STEPS["age"]} if table["age"].kind == "numeric" else {})}
     for name in ("age", "place", "grade"):
         rungs = build_hierarchy(table[name], steps.get(name))

@@ -89,11 +89,11 @@ def test_swapping_in_groups_gives_1_over_the_group() -> None:
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_a_sample_of_a_swapped_table_is_no_less_anonymous(groups: list[int], draw: random.Random) -> None:
     """3.3.1: where T' is a sample of T, the chances are still 1/m for the records that are released."""
-    kept = draw.sample(range(len(groups)), draw.randint(1, len(groups)))
-    chances = swap_chances(groups, kept)
+    sample = draw.sample(range(len(groups)), draw.randint(1, len(groups)))
+    chances = swap_chances(groups, sample)
     found = reidentification(chances)
     assert found == enumerated([list(row) for row in chances])
-    assert found == tuple(tuple(F(int(mine == groups[row]), groups.count(mine)) for row in kept) for mine in groups)
+    assert found == tuple(tuple(F(int(mine == groups[row]), groups.count(mine)) for row in sample) for mine in groups)
     assert probabilistic_k(chances) >= probabilistic_k(swap_chances(groups))
 
 
@@ -159,6 +159,6 @@ def test_bad_chances_are_refused_in_one_sentence(chances: list[list[object]], wo
 
 def test_a_row_cannot_be_kept_twice() -> None:
     """A sample has each row at most once, and only rows there are."""
-    for kept in ([0, 0], [2]):
+    for rows in ([0, 0], [2]):
         with pytest.raises(InvalidInput, match="rows kept are numbers from 0 to 1"):
-            swap_chances([0, 0], kept)
+            swap_chances([0, 0], rows)

@@ -415,8 +415,8 @@ def test_anatomy_makes_the_two_tables_of_table_7_4() -> None:
     second = safe.second.to_arrays()
     assert list(second) == ["group", "problem", "count"]
     assert list(second["count"]) == [1] * 9
-    told = {(group, problem) for group, problem in zip(second["group"], second["problem"], strict=True)}
-    assert told == set(zip(safe["group"], table["problem"], strict=True))
+    pairs = {(group, problem) for group, problem in zip(second["group"], second["problem"], strict=True)}
+    assert pairs == set(zip(safe["group"], table["problem"], strict=True))
     assert sorted(np.bincount(safe["group"])) == [3, 3, 3]
 
 

@@ -70,7 +70,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def tables(rows: int = 60, more: int = 0) -> tuple[Table, Table]:
+def tables(rows: int = 60, further_rows: int = 0) -> tuple[Table, Table]:
     """People before, and after neighbours by age were given their mean."""
     draw = np.random.default_rng(5)
     columns: dict[str, Any] = {
@@ -79,7 +79,7 @@ def tables(rows: int = 60, more: int = 0) -> tuple[Table, Table]:
         HOSTILE: draw.choice(["a", "<b>", HOSTILE], rows),
         "income": draw.exponential(20_000, rows),
     }
-    columns |= {f"extra {at}": draw.normal(size=rows) for at in range(more)}
+    columns |= {f"extra {at}": draw.normal(size=rows) for at in range(further_rows)}
     after, order = dict(columns), np.argsort(columns["age"])
     after["age"] = columns["age"].astype(float)
     for start in range(0, rows, 10):
@@ -99,9 +99,9 @@ def swept() -> SweepResult:
 
 
 def page(
-    folder: Path, *, facts: dict[str, Any] = FACTS, more: int = 0, sweep: SweepResult | None = None
+    folder: Path, *, facts: dict[str, Any] = FACTS, further_rows: int = 0, sweep: SweepResult | None = None
 ) -> tuple[str, Page]:
-    original, released = tables(more=more)
+    original, released = tables(further_rows=further_rows)
     path = folder / "report.html"
     write_report(path, facts, compared(original, released), original, released, sweep)
     text = path.read_text(encoding="utf-8")
@@ -157,7 +157,7 @@ def test_every_picture_is_told_to_those_who_do_not_see_it(tmp_path: Path) -> Non
 
 def test_many_columns_are_pictured_by_their_change(tmp_path: Path) -> None:
     """Twelve at most, the changed one among them; the others are named and stand in the tables."""
-    _, read = page(tmp_path, more=14)
+    _, read = page(tmp_path, further_rows=14)
     labels = [picture["aria-label"] or "" for picture in read.all("svg")]
     drawn = [label for label in labels if "before and after" in label]
     assert len(drawn) == MAX_PICTURES
@@ -172,9 +172,9 @@ def test_columns_that_changed_their_kind_or_are_gone_are_told(tmp_path: Path) ->
     released = released.drop(["born"]).put(ages)
     found = compare_release(original, released, ("age",), ("income",))
     write_report(tmp_path / "report.html", FACTS, found, original, released)
-    told = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
-    assert "Now values of another kind, and not compared: age." in told
-    assert "Not in the released table: born." in told
+    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "Now values of another kind, and not compared: age." in text
+    assert "Not in the released table: born." in text
 
 
 def test_columns_with_one_value_left_are_told_as_gone(tmp_path: Path) -> None:
@@ -183,12 +183,12 @@ def test_columns_with_one_value_left_are_told_as_gone(tmp_path: Path) -> None:
     released = original.put(read_table({"age": np.full(60, "*")})["age"])
     found = compare_release(original, released, ("age",), (HOSTILE,))
     write_report(tmp_path / "report.html", FACTS, found, original, released)
-    told = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
-    assert "Gone, with one value in every row: age." in told
-    assert "not compared" not in told
-    assert "columns with values that can be compared1 of 2" in told
+    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "Gone, with one value in every row: age." in text
+    assert "not compared" not in text
+    assert "columns with values that can be compared1 of 2" in text
     for figure in ("information loss IL1s", "sum of squared errors", "mean change of correlations"):
-        assert f"{figure}–" in told
+        assert f"{figure}–" in text
 
 
 def test_dates_are_told_as_dates(tmp_path: Path) -> None:
@@ -212,22 +212,22 @@ def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
 def test_json_tells_what_the_page_tells() -> None:
     """With exact numbers by their text, and no NaN."""
     facts = {**FACTS, "t": Fraction(3, 2), "sizes": {"age": 10}}
-    told = json.loads(json.dumps(build_report_json(facts, compared(*tables()), swept()), allow_nan=False))
-    assert told["notice"] == CUSTODIAN_NOTICE
-    assert told["facts"]["t"] == "1.5"
-    assert told["facts"]["sizes"] == {"age": 10}
-    assert told["verdict"]["risk"]
-    assert told["verdict"]["utility"]
-    assert told["measures"]["rows"] == 60
-    assert told["sweep"]["recommended"]["k"] == 30
-    assert told["not_promised"][0] == FACTS["assumptions"][0]
+    document = json.loads(json.dumps(build_report_json(facts, compared(*tables()), swept()), allow_nan=False))
+    assert document["notice"] == CUSTODIAN_NOTICE
+    assert document["facts"]["t"] == "1.5"
+    assert document["facts"]["sizes"] == {"age": 10}
+    assert document["verdict"]["risk"]
+    assert document["verdict"]["utility"]
+    assert document["measures"]["rows"] == 60
+    assert document["sweep"]["recommended"]["k"] == 30
+    assert document["not_promised"][0] == FACTS["assumptions"][0]
     assert build_report_json(FACTS, compared(*tables()))["sweep"] is None
 
 
 def test_nothing_is_written_where_it_cannot_be(tmp_path: Path) -> None:
     """A folder that is not there, another kind of name, a folder in the file's place: one sentence, and no trace."""
-    for path, told in ((tmp_path / "no" / "r.html", "does not exist"), (tmp_path / "r.pdf", "ends in .html")):
-        with pytest.raises(InvalidInput, match=told):
+    for path, message in ((tmp_path / "no" / "r.html", "does not exist"), (tmp_path / "r.pdf", "ends in .html")):
+        with pytest.raises(InvalidInput, match=message):
             check_report_file(path)
     taken = tmp_path / "taken.html"
     taken.mkdir()
@@ -339,8 +339,8 @@ def test_a_heat_map_tells_hundredths() -> None:
     """And there is none for one column, or for values that are not numbers."""
     before, after = np.array([[1, 0.5], [0.5, 1]]), np.array([[1, 0.44], [0.44, 1]])
     charts = build_correlation_charts(("a", "b"), before, after)
-    told = [[row["told"] for row in chart.spec["layer"][1]["data"]["values"]] for chart in charts]
-    assert told == [["100", "50", "50", "100"], ["100", "44", "44", "100"], ["0", "-6", "-6", "0"]]
+    labels = [[row["told"] for row in chart.spec["layer"][1]["data"]["values"]] for chart in charts]
+    assert labels == [["100", "50", "50", "100"], ["100", "44", "44", "100"], ["0", "-6", "-6", "0"]]
     assert build_correlation_charts(("a",), before[:1, :1], after[:1, :1]) == ()
 
 

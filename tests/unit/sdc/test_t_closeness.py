@@ -186,12 +186,12 @@ def test_it_holds_exactly_or_is_refused_with_the_smallest_t(
     values: list[int | None], k: int, t: Fraction, buckets: int | None, kind: str
 ) -> None:
     """For any rows, k and t, with ties and missing values; the t in a refusal is met, and nothing below it."""
-    told = {"kinds": {"c": kind}}
+    facts = {"kinds": {"c": kind}}
     held = values if kind == "numeric" else [None if value is None else str(value) for value in values]
     table = {"q": np.arange(len(values)), "c": np.array(held, dtype=object)}
 
     def attempt(close: Fraction) -> ProtectedTable:
-        return t_close(table, close, k, "q", "c", buckets=buckets, entropy=Stream(1), **told)
+        return t_close(table, close, k, "q", "c", buckets=buckets, entropy=Stream(1), **facts)
 
     try:
         check(attempt(t), "c", t, k)
@@ -304,8 +304,8 @@ def test_several_columns_are_one_compound() -> None:
     table = {"q": np.arange(90), "a": rng.normal(size=90), "b": rng.integers(0, 5, 90).astype(str)}
     released = t_close(table, Fraction(5, 2), 6, "q", ["a", "b"], entropy=Stream(2))
     assert released.facts["t_ratio"] <= 2.5  # type: ignore[operator]
-    told = {(each["value"]["a"], each["value"]["b"]) for each in released.facts["buckets"]}  # type: ignore[attr-defined]
-    assert set(zip(released["a"].tolist(), released["b"].tolist(), strict=True)) == told
+    buckets = {(each["value"]["a"], each["value"]["b"]) for each in released.facts["buckets"]}  # type: ignore[attr-defined]
+    assert set(zip(released["a"].tolist(), released["b"].tolist(), strict=True)) == buckets
     check(released, "a", Fraction(5, 2), 6)
 
 

@@ -237,14 +237,14 @@ def test_utility_sees_associations_of_categories() -> None:
 
 
 def disclosed_by_pairs(
-    quasi: Sequence[float], released: Sequence[float], secret: np.ndarray, told: np.ndarray
+    quasi: Sequence[float], released: Sequence[float], secret: np.ndarray, released_secret: np.ndarray
 ) -> float:
     """How likely the nearest released row, any of several, has a value near a person's own."""
     near = 0.05 * np.std(secret, ddof=1)
     shares = []
-    for own, value in zip(quasi, secret, strict=True):
-        gaps = [(own - other) ** 2 for other in released]
-        there = [t for gap, t in zip(gaps, told, strict=True) if gap == min(gaps)]
+    for quasi_value, value in zip(quasi, secret, strict=True):
+        gaps = [(quasi_value - other) ** 2 for other in released]
+        there = [t for gap, t in zip(gaps, released_secret, strict=True) if gap == min(gaps)]
         shares.append(np.mean([abs(t - value) <= near for t in there]))
     return float(np.mean(shares))
 
@@ -280,12 +280,12 @@ def test_a_rare_value_that_nothing_hides_is_a_high_risk(rows: int, ill: int) -> 
 def test_the_worst_value_is_what_counts() -> None:
     """A few are given away among many that are hidden: over everybody it is little, over those it is all."""
     column = np.array(["yes"] * 20 + ["no", "maybe"] * 490, dtype=object)
-    told = np.concatenate([column[:20], np.random.default_rng(8).permutation(column[20:])])
-    found = compare_release(unchanged(column), unchanged(told), ("id",), ("hiv",))
+    released_column = np.concatenate([column[:20], np.random.default_rng(8).permutation(column[20:])])
+    found = compare_release(unchanged(column), unchanged(released_column), ("id",), ("hiv",))
     assert found.disclosure["hiv"] - found.disclosure_by_chance["hiv"] < 0.1
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
     numbers = np.where(column == "yes", 2.0, np.where(column == "no", 1.0, 0.0))
-    released = np.where(told == "yes", 2.0, np.where(told == "no", 1.0, 0.0))
+    released = np.where(released_column == "yes", 2.0, np.where(released_column == "no", 1.0, 0.0))
     found = compare_release(unchanged(numbers), unchanged(released), ("id",), ("hiv",))
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
 
@@ -296,7 +296,10 @@ def test_luck_is_no_risk(values: int) -> None:
     draw = np.random.default_rng(values)
     column = np.array([f"v{place % values}" for place in range(1000)], dtype=object)
     tried = [unchanged(draw.permutation(column)) for _ in range(40)]
-    above = [compare_release(unchanged(column), told, ("id",), ("hiv",)).disclosure_excess["hiv"] for told in tried]
+    above = [
+        compare_release(unchanged(column), released_column, ("id",), ("hiv",)).disclosure_excess["hiv"]
+        for released_column in tried
+    ]
     assert sum(excess > 0.05 for excess in above) <= 3
 
 
@@ -428,11 +431,11 @@ def test_an_informed_intruder_does_not_know_the_value_itself() -> None:
 def posterior_by_cases(values: Sequence[int], j: int) -> float:
     """The chance of a person's own value, over all people and all sets of j others that are known."""
     chances = []
-    for me, own in enumerate(values):
+    for me, own_value in enumerate(values):
         others = [place for place in range(len(values)) if place != me]
-        for told in itertools.combinations(others, j):
-            left = [values[place] for place in range(len(values)) if place not in told]
-            chances.append(left.count(own) / len(left))
+        for subset in itertools.combinations(others, j):
+            left = [values[place] for place in range(len(values)) if place not in subset]
+            chances.append(left.count(own_value) / len(left))
     return float(np.mean(chances))
 
 
@@ -485,9 +488,9 @@ def registry() -> dict[str, np.ndarray]:
 def test_a_protected_table_brings_its_own() -> None:
     """Its groups and the rows that it kept need not be given again."""
     original = read_table(registry())
-    kept = np.arange(150)
-    groups = {"records": kept // 3}
-    protected = ProtectedTable(original.take(kept), Guarantee.k_anonymity(3), groups, kept)
+    positions = np.arange(150)
+    groups = {"records": positions // 3}
+    protected = ProtectedTable(original.take(positions), Guarantee.k_anonymity(3), groups, positions)
     found = compare_release(original, protected, ("age",), ("ward",))
     assert (found.rows, found.sse) == (150, 0)
     assert found.knows["ward"][-1] == (2, pytest.approx(1))
@@ -507,10 +510,10 @@ def test_the_comparison_as_json() -> None:
     """Everything is in it, and nothing that JSON does not have."""
     empty = np.array([NAN] * 5)
     found = compare_release({"x": empty, "y": np.arange(5)}, {"x": empty, "y": np.arange(5)}, ("y",), ("x",), k=2)
-    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert told["means"]["x"] == [None, None]
-    assert told["correlations"][0] == [[1, 0], [0, 1]]
-    assert told["verdict"] == {"risk": found.risk, "utility": found.utility}
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert document["means"]["x"] == [None, None]
+    assert document["correlations"][0] == [[1, 0], [0, 1]]
+    assert document["verdict"] == {"risk": found.risk, "utility": found.utility}
 
 
 def test_verdicts() -> None:
@@ -550,7 +553,7 @@ ONE = {"x": np.arange(3.0)}
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         (lambda: compare_release(ONE, {"x": np.arange(2.0)}), "side by side"),
         (lambda: compare_release(ONE, {"y": np.arange(3.0)}), "no column in common"),
@@ -568,7 +571,7 @@ ONE = {"x": np.arange(3.0)}
         (lambda: compare_release(ONE, ONE, scale=[1, 2]), "scale is"),
     ],
 )
-def test_bad_input(asked: object, told: str) -> None:
+def test_bad_input(asked: object, message: str) -> None:
     """Each in one sentence that says what to do."""
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(InvalidInput, match=message):
         asked()  # type: ignore[operator]

@@ -140,11 +140,11 @@ def test_the_full_law_of_what_is_drawn_obeys_epsilon():
     laws = {}
     for table in all_tables(range(3), 2):
         first, second = plan.compute_totals(counted(table, 3))
-        laws[table] = made = {}
+        laws[table] = distributions = {}
         for one, two in product(window, window):
             chance = plan.noise.probability(one - int(first)) * plan.noise.probability(two - int(second))
             counts = tuple(plan.estimate_counts(np.array([one, two])).tolist())
-            made[counts] = made.get(counts, 0.0) + chance
+            distributions[counts] = distributions.get(counts, 0.0) + chance
     pairs = [(laws[t], laws[tuple(sorted(o))]) for t in laws for o in all_neighbors(t, range(3), "replace-one")]
     worst = max(one[counts] / two[counts] for one, two in pairs for counts in one)
     assert 3 < math.log(worst) <= 4 + 1e-6
@@ -203,7 +203,7 @@ def test_a_sum_of_any_size_is_drawn():
 
 def scores_of(plan, table):
     """Of every block; blocks are chosen apart, so the worst ratio of all is the product of theirs."""
-    return [tuple(own) for own in plan.compute_scores(counted(table, 4)).tolist()]
+    return [tuple(row_scores) for row_scores in plan.compute_scores(counted(table, 4)).tolist()]
 
 
 def joint_ratio(one, two):
@@ -234,7 +234,7 @@ def test_choices_of_all_blocks_together_obey_epsilon_exactly(of, rows, k, size):
 
     @cache
     def ratio(one, two):
-        return worst_ratio(*(plan.build_distribution(np.array(own)).law() for own in (one, two)))
+        return worst_ratio(*(plan.build_distribution(np.array(block_scores)).law() for block_scores in (one, two)))
 
     worst = max(math.prod(map(ratio, scores[one], scores[two])) for one, two in pairs)
     assert 1 < worst <= exp_below(Fraction(1))
@@ -249,8 +249,12 @@ def test_the_thesis_calibration_of_choices_loses_more_than_epsilon():
         tables = list(all_tables(range(4), rows))
         pairs = {(t, tuple(sorted(o))) for t in tables for o in all_neighbors(t, range(4), "replace-one")}
         scores = {table: plan.compute_scores(counted(table, 4)) for table in tables}
-        unsound = {table: [thesis.distribution(own).law() for own in scores[table]] for table in tables}
-        sound = {table: [plan.build_distribution(own).law() for own in scores[table]] for table in tables}
+        unsound = {
+            table: [thesis.distribution(table_scores).law() for table_scores in scores[table]] for table in tables
+        }
+        sound = {
+            table: [plan.build_distribution(table_scores).law() for table_scores in scores[table]] for table in tables
+        }
         assert math.log(max(joint_ratio(unsound[one], unsound[two]) for one, two in pairs)) > 1.25
         assert max(joint_ratio(sound[one], sound[two]) for one, two in pairs) <= exp_below(Fraction(1))
 
@@ -270,13 +274,13 @@ def test_thousands_of_replacements_move_scores_by_no_more_than_the_path(missing,
         return apart(under.compute_scores(one), under.compute_scores(two))
 
     values = [random.randrange(cells) for _ in range(plan.rows)]
-    own = counted(values, cells)
-    before = plan.compute_scores(own), single.compute_scores(own)
+    counts = counted(values, cells)
+    before = plan.compute_scores(counts), single.compute_scores(counts)
     for _ in range(replaced):
         place, new = random.randrange(plan.rows), random.randrange(cells)
-        own += _one(cells, values[place], new)
+        counts += _one(cells, values[place], new)
         values[place] = new
-        after = plan.compute_scores(own), single.compute_scores(own)
+        after = plan.compute_scores(counts), single.compute_scores(counts)
         assert apart(before[0], after[0]) <= plan.score_change
         assert apart(before[1], after[1]) <= single.score_change
         before = after
@@ -320,12 +324,12 @@ def test_an_unchanged_record_moves_where_means_are_told_by_record():
     before, after = [0] * 100 + [99] * 100, [100] + [0] * 99 + [99] * 100
     plan = RankBlocks(ColumnGrid.of(whole(101)), 200, 100, ONE)
 
-    def told(values):
+    def release_means(values):
         means = plan.compute_totals(counted(values, 101)) / 100
         rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
         return means[rank // 100] / 100
 
-    unchanged = np.abs(told(after) - told(before))[1:]
+    unchanged = np.abs(release_means(after) - release_means(before))[1:]
     assert unchanged.max() == pytest.approx(0.98, abs=0.001)
     assert np.abs(plan.compute_totals(counted(after, 101)) - plan.compute_totals(counted(before, 101))).sum() == 100
 
@@ -358,9 +362,9 @@ def test_the_golden_sensitivities_are_attained():
     plan = RankBlocks(ColumnGrid.of(whole(4)), 7, 3, ONE)
     sizes, sums, means = np.diff(plan.edges), [], []
     for table in all_tables(range(4), 7):
-        own = plan.compute_totals(counted(table, 4))
+        totals = plan.compute_totals(counted(table, 4))
         for other in all_neighbors(table, range(4), "replace-one"):
-            moved = np.abs(plan.compute_totals(counted(other, 4)) - own)
+            moved = np.abs(plan.compute_totals(counted(other, 4)) - totals)
             sums.append(Fraction(int(moved.sum()), 3))
             means.append(sum(Fraction(int(m), int(s)) for m, s in zip(moved, sizes, strict=True)) / 3)
     assert max(sums) == 1
@@ -403,10 +407,10 @@ def test_estimates_add_up_whatever_was_drawn(which, examples):
 @settings(deadline=None)
 def test_projected_counts_are_the_nearest(noisy_counts, rows):
     """No whole counts that add up are nearer in squares: against all of them."""
-    own = np.array(noisy_counts)
-    found = project_counts(own, rows)
-    others = [c for c in product(range(rows + 1), repeat=len(own)) if sum(c) == rows]
-    assert ((found - own) ** 2).sum() == min(((np.array(c) - own) ** 2).sum() for c in others)
+    counts = np.array(noisy_counts)
+    found = project_counts(counts, rows)
+    others = [c for c in product(range(rows + 1), repeat=len(counts)) if sum(c) == rows]
+    assert ((found - counts) ** 2).sum() == min(((np.array(c) - counts) ** 2).sum() for c in others)
 
 
 def test_without_noise_counts_come_back():
@@ -440,8 +444,8 @@ def test_a_table_with_other_rows_than_declared_is_drawn_all_the_same(size):
     of = order_names(column)
     chosen = NameBlocks(ColumnGrid.of(column), 100, 9, ONE, of)
     places = np.argsort(of.order)[[value % 6 for value in values]] if values else []
-    told = (sorted(places) + [5] * 100)[:100]
-    apart = [-of.distances[told[low:high]].sum(axis=0) for low, high in pairwise(chosen.edges.tolist())]
+    padded = (sorted(places) + [5] * 100)[:100]
+    apart = [-of.distances[padded[low:high]].sum(axis=0) for low, high in pairwise(chosen.edges.tolist())]
     assert (chosen.compute_scores(counted([value % 6 for value in values], 6)) == apart).all()
     for plan in (*list_column_plans(whole(20), 100, ONE), *list_column_plans(column, 100, ONE)):
         counts = counted([value % plan.grid.all_cell_count for value in values], plan.grid.all_cell_count)
@@ -501,7 +505,7 @@ def shapes(rows, cells):
     draw = np.random.default_rng(rows)
     humps = np.where(np.arange(rows) % 2, draw.normal(0.15, 0.05, rows), draw.normal(0.8, 0.05, rows))
     placed = [draw.random(rows), draw.exponential(0.08, rows), humps, np.full(rows, 0.3), draw.normal(0.45, 0.12, rows)]
-    return [counted(np.clip(own * cells, 0, cells - 1), cells) for own in placed]
+    return [counted(np.clip(positions * cells, 0, cells - 1), cells) for positions in placed]
 
 
 def seen(plan, tables, runs=25):
@@ -533,8 +537,8 @@ def test_the_better_way_is_chosen(rows, epsilon, times):
     others = [plan for plan in list_column_plans(whole(200), rows, loss) if type(plan) is not type(best)]
     assert others
     tables = shapes(rows, 200)
-    own = seen(best, tables, times)
-    assert all(own < 1.03 * seen(plan, tables, times) for plan in others)
+    best_error = seen(best, tables, times)
+    assert all(best_error < 1.03 * seen(plan, tables, times) for plan in others)
 
 
 def test_a_plan_says_whether_it_has_blocks_of_k():
@@ -564,8 +568,8 @@ def test_the_error_of_blocks_of_names_is_a_bound():
     upto = np.repeat(np.arange(5), counts[of.order])
     found = []
     for _ in range(20):
-        told = np.repeat(plan.measure(counts, entropy), np.diff(plan.edges))
-        found.append(of.distances[upto, told].mean() / of.diameter)
+        estimates = np.repeat(plan.measure(counts, entropy), np.diff(plan.edges))
+        found.append(of.distances[upto, estimates].mean() / of.diameter)
     assert sum(found) / 20 <= plan.error < 1
     even = NameBlocks(plan.grid, 5000, 500, PrivacyBudget(epsilon=Fraction(1, 10**6)), of)
     picks = np.concatenate([even.measure(counts, entropy) for _ in range(300)])
@@ -704,12 +708,15 @@ def test_columns_are_many_times_nearer_than_noise_on_every_record(file, named, g
     """Mean W1 at epsilon 1 over all columns, beside Laplace noise of width / (epsilon / columns), clipped."""
     rows, random, each = numbers(file), np.random.default_rng(2), named.split()
     values = [np.array([int(row[name]) for row in rows]) for name in each]
-    columns = [whole(round(1.5 * int(own.max())) + 1, name=name) for name, own in zip(each, values, strict=True)]
+    columns = [
+        whole(round(1.5 * int(column_values.max())) + 1, name=name)
+        for name, column_values in zip(each, values, strict=True)
+    ]
     ours, plain = 0.0, 0.0
-    for (plan, _), own in zip(split_budget(columns, len(rows), ONE), values, strict=True):
-        counts, width = counted(own // plan.grid.width, plan.grid.cell_count), plan.grid.upper
-        told = [plan.estimate_counts(plan.measure(counts, keyed(f"{file}{run}"))) for run in range(times)]
-        ours += sum(distance(plan.grid, counts, one) for one in told) / len(told)
-        noised = np.clip(own + random.laplace(0, width * len(each), len(own)), 0, width)
-        plain += float(np.abs(np.sort(noised) - np.sort(own)).mean()) / width
+    for (plan, _), column_values in zip(split_budget(columns, len(rows), ONE), values, strict=True):
+        counts, width = counted(column_values // plan.grid.width, plan.grid.cell_count), plan.grid.upper
+        estimates = [plan.estimate_counts(plan.measure(counts, keyed(f"{file}{run}"))) for run in range(times)]
+        ours += sum(distance(plan.grid, counts, one) for one in estimates) / len(estimates)
+        noised = np.clip(column_values + random.laplace(0, width * len(each), len(column_values)), 0, width)
+        plain += float(np.abs(np.sort(noised) - np.sort(column_values)).mean()) / width
     assert plain > goal * ours

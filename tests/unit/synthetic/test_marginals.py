@@ -79,8 +79,12 @@ def joint_of(codes: Mapping[str, Counts]) -> CountJointTables:
     """Exact tables of rows in memory."""
 
     def places(column: BinnedColumn) -> Counts:
-        own = codes[column.name]
-        cells = np.where(own == MISSING_CODE, column.grid.cell_count, (own - column.grid.lower) // column.grid.width)
+        column_codes = codes[column.name]
+        cells = np.where(
+            column_codes == MISSING_CODE,
+            column.grid.cell_count,
+            (column_codes - column.grid.lower) // column.grid.width,
+        )
         return column.bin_of_cell[cells]
 
     def joint(pairs: Sequence[tuple[BinnedColumn, BinnedColumn]]) -> list[Counts]:
@@ -137,9 +141,9 @@ def test_no_neighbours_move_the_tables_by_more_than_the_noise_is_for(loss: Priva
     plan, counts = plan_of(THREE, 3, loss), fixed_counts(3)
     known = {tuple(sorted(table)): tables_of(plan, counts, table) for table in all_tables(CUBE, 3)}
     noises, worst = noises_of(plan, next(iter(known.values()))), Fraction(0)
-    for table, own in known.items():
+    for table, cells in known.items():
         for other in all_neighbors(table, CUBE, "replace-one"):
-            worst = max(worst, lost(noises, own, known[tuple(sorted(other))]))
+            worst = max(worst, lost(noises, cells, known[tuple(sorted(other))]))
     assert worst == plan.measuring_budget.epsilon + plan.measuring_budget.rho
 
 
@@ -151,8 +155,8 @@ def tree_law(
     if not left:
         yield tuple(place for pair in chosen for place in pair), Fraction(1)
         return
-    own = np.array([scores[pair] for pair in left], dtype=np.int64)
-    for place, chance in build_pair_selection(loss, 2).distribution(own).law().items():
+    left_scores = np.array([scores[pair] for pair in left], dtype=np.int64)
+    for place, chance in build_pair_selection(loss, 2).distribution(left_scores).law().items():
         for outcome, rest in tree_law(scores, loss, (*chosen, left[int(str(place))])):
             yield outcome, Fraction(chance) * rest
 
@@ -194,9 +198,9 @@ def test_choices_together_lose_what_they_may_and_scores_move_as_far_as_that(loss
     counts = {column.name: np.array([2, 2]) for column in THREE}
     scores = {tuple(sorted(table)): scores_of(plan, counts, table) for table in all_tables(CUBE, 4)}
     widest = 0
-    for table, own in scores.items():
+    for table, pair_scores in scores.items():
         for other in all_neighbors(table, CUBE, "replace-one"):
-            moves = [scores[tuple(sorted(other))][pair] - score for pair, score in own.items()]
+            moves = [scores[tuple(sorted(other))][pair] - score for pair, score in pair_scores.items()]
             widest = max(widest, max(moves) - min(moves))
     selection = build_pair_selection(loss, choices).selection
     assert widest == selection.spread == 4
@@ -270,10 +274,10 @@ def test_every_cell_of_a_table_has_the_noise_it_should(loss: PrivacyBudget) -> N
     laws = [
         plan.measuring_budget.take_share(by).build_noise(2, 2) for by in (Fraction(1), Fraction(10, 8), Fraction(8, 10))
     ]
-    own, smaller, larger = (
+    cell_noise, smaller, larger = (
         noise.probability for noise in laws if isinstance(noise, DiscreteLaplace | DiscreteGaussian)
     )
-    assert_fits(drawn.tolist(), own, smaller, larger)
+    assert_fits(drawn.tolist(), cell_noise, smaller, larger)
 
 
 def ranked_rows(rows: Sequence[tuple[float, float]], k: int, random: Random) -> set[tuple[float, float]]:
@@ -293,13 +297,16 @@ TWINS = ([(0, 0), (3, 3), (6, 6), (10, 10)], [(0, 10), (3, 3), (6, 6), (10, 10)]
 def test_linked_ranks_are_told_apart_and_linked_records_are_not() -> None:
     """Errata 3.3: ranked rows are 2 distinct ones against 4, whatever the noise; ours lose epsilon at most."""
     random = Random(5)
-    told = [{len(ranked_rows(rows, 2, random)) for _ in range(50)} for rows in TWINS]
-    assert told == [{2}, {4}]
+    numbers_of_rows = [{len(ranked_rows(rows, 2, random)) for _ in range(50)} for rows in TWINS]
+    assert numbers_of_rows == [{2}, {4}]
 
     columns = (numbers("x", 0, 10), numbers("y", 0, 10))
     plan = plan_of(columns, 4, PURE)
     for held in product(*(([4 - k, *[0] * 9, k] for k in range(5)),) * 2):
-        counts = {column.name: np.array(own, dtype=np.int64) for column, own in zip(columns, held, strict=True)}
+        counts = {
+            column.name: np.array(column_codes, dtype=np.int64)
+            for column, column_codes in zip(columns, held, strict=True)
+        }
         one, other = (tables_of(plan, counts, rows) for rows in TWINS)
         assert lost(noises_of(plan, one), one, other) <= plan.measuring_budget.epsilon
     counts = {column.name: np.array([1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1]) for column in columns}
@@ -340,7 +347,7 @@ def five(rows: int, seed: int) -> dict[str, Counts]:
         "d": random.integers(0, 3, rows),
         "e": (base > 60).astype(np.int64),
     }
-    return {name: own.astype(np.int64) for name, own in codes.items()}
+    return {name: column_codes.astype(np.int64) for name, column_codes in codes.items()}
 
 
 @pytest.mark.parametrize("tree", [False, True])
@@ -363,8 +370,8 @@ def test_without_noise_to_speak_of_tables_are_those_of_the_rows(tree: bool) -> N
     released = sample_marginal_rows(linked, SYSTEM)
     for one, other in linked.pairs:
         both = [(linked.columns[one], linked.columns[other])]
-        exact, made = joint_of(codes)(both)[0], joint_of(released)(both)[0]
-        assert np.abs(exact - made).sum() <= 0.02 * 5000
+        exact, sampled = joint_of(codes)(both)[0], joint_of(released)(both)[0]
+        assert np.abs(exact - sampled).sum() <= 0.02 * 5000
 
 
 def test_the_same_entropy_gives_the_same_rows() -> None:
@@ -376,7 +383,7 @@ def test_the_same_entropy_gives_the_same_rows() -> None:
     def released() -> dict[str, list[int]]:
         entropy = KeyedEntropy(b"key", "test")
         found = sample_marginal_rows(measure_marginals(plan, counts, joint_of(codes), entropy), entropy)
-        return {name: own.tolist() for name, own in found.items()}
+        return {name: column_codes.tolist() for name, column_codes in found.items()}
 
     assert released() == released()
 
@@ -386,7 +393,7 @@ def test_a_table_with_more_or_fewer_rows_than_declared_changes_nothing_that_show
     """The number of rows is the declared one, and no step fails."""
     counts = {column.name: counts_of(five(500, 2)[column.name], ColumnGrid.of(column)) for column in FIVE}
     linked = measure_marginals(plan_of(FIVE, 500, PURE), counts, joint_of(five(there, 2)), SYSTEM)
-    assert {len(own) for own in sample_marginal_rows(linked, SYSTEM).values()} == {500}
+    assert {len(column_codes) for column_codes in sample_marginal_rows(linked, SYSTEM).values()} == {500}
 
 
 def test_counts_that_do_not_add_up_to_the_rows_are_a_mistake_of_ours() -> None:
@@ -402,7 +409,7 @@ def test_impossible_combinations_never_appear(epsilon: Fraction, tree: bool) -> 
     """Masked cells of pairs and rows of three columns that cannot be are not there, at any noise; counts stay exact."""
     codes = five(1500, 4)
     fits = ~((codes["a"] == 0) & (codes["e"] == 1)) & ~((codes["d"] == 0) & (codes["b"] < 20) & (codes["c"] == 1))
-    codes = {name: own[fits] for name, own in codes.items()}
+    codes = {name: column_codes[fits] for name, column_codes in codes.items()}
     linked = linked_of(FIVE, codes, PrivacyBudget(epsilon=epsilon), tree)
     a, e = linked.columns[0], linked.columns[4]
     mask = np.zeros((e.bin_count, a.bin_count), dtype=np.bool_)
@@ -424,7 +431,10 @@ def test_without_being_told_impossible_combinations_do_appear() -> None:
     """The trap itself: noise makes rows of combinations that nobody has."""
     codes = five(1500, 4)
     fits = ~((codes["a"] == 0) & (codes["e"] == 1))
-    fitting, loss = {name: own[fits] for name, own in codes.items()}, PrivacyBudget(epsilon=Fraction(1, 10))
+    fitting, loss = (
+        {name: column_codes[fits] for name, column_codes in codes.items()},
+        PrivacyBudget(epsilon=Fraction(1, 10)),
+    )
     files = (
         sample_marginal_rows(linked_of(FIVE, fitting, loss)) for _ in range(5)
     )  # one file in a hundred has none by chance
@@ -477,7 +487,7 @@ def test_swaps_bring_tables_to_their_aims_and_leave_impossible_cells() -> None:
     np.add.at(tables[1], (bins[1], bins[2]), 1)
     assert not tables[0][forbidden].any()
     assert np.abs(tables - [near, np.full((4, 4), 50)]).max() <= 4
-    assert all(np.bincount(own).tolist() == [200] * 4 for own in bins)
+    assert all(np.bincount(bin_codes).tolist() == [200] * 4 for bin_codes in bins)
 
 
 def test_fitting_ends_where_there_is_no_such_table() -> None:
@@ -634,23 +644,23 @@ def adult() -> tuple[list[Column], dict[str, Counts]]:
             columns.append(Column(name, "integer", *BOUNDS[name], missing=BOUNDS[name][0]))
             codes[name] = np.array(texts, dtype=np.int64)
         else:
-            own = tuple(sorted(set(texts)))
-            columns.append(Column(name, "nominal", 0, len(own) - 1, categories=own, missing=0))
-            codes[name] = np.array([own.index(text) for text in texts])
+            categories = tuple(sorted(set(texts)))
+            columns.append(Column(name, "nominal", 0, len(categories) - 1, categories=categories, missing=0))
+            codes[name] = np.array([categories.index(text) for text in texts])
     return columns, codes
 
 
-def mean_distance(columns: Sequence[Column], codes: Mapping[str, Counts], made: Mapping[str, Counts]) -> float:
+def mean_distance(columns: Sequence[Column], codes: Mapping[str, Counts], sampled_codes: Mapping[str, Counts]) -> float:
     """The mean L1 distance over all two-way tables, over the rows; numbers in 16 bins of equal width."""
 
-    def coarse(column: Column, own: Counts) -> Counts:
-        return own if column.categories else (own - column.lower) // -(-column.size // 16)
+    def coarse(column: Column, column_codes: Counts) -> Counts:
+        return column_codes if column.categories else (column_codes - column.lower) // -(-column.size // 16)
 
     found = []
     for one, other in combinations(columns, 2):
         tables = [
             np.bincount(coarse(one, rows[one.name]) * 64 + coarse(other, rows[other.name]), minlength=4096)
-            for rows in (codes, made)
+            for rows in (codes, sampled_codes)
         ]
         found.append(np.abs(tables[0] - tables[1]).sum() / len(codes[one.name]))
     return float(np.mean(found))
@@ -665,13 +675,13 @@ def test_two_way_tables_of_adult_are_near_at_epsilon_1() -> None:
     tree = replace(ours, columns_budget=third, choosing_budget=third, measuring_budget=third)
     distances = []
     for plan in (ours, tree):
-        own = [one for one, _ in split_budget(columns, rows, plan.columns_budget)]
+        column_plans = [one for one, _ in split_budget(columns, rows, plan.columns_budget)]
         counts = {
             one.grid.column: one.estimate_counts(one.measure(counts_of(codes[one.grid.column], one.grid), SYSTEM))
-            for one in own
+            for one in column_plans
         }
-        made = sample_marginal_rows(measure_marginals(plan, counts, joint_of(codes), SYSTEM), SYSTEM)
-        distances.append(mean_distance(columns, codes, made))
+        sampled = sample_marginal_rows(measure_marginals(plan, counts, joint_of(codes), SYSTEM), SYSTEM)
+        distances.append(mean_distance(columns, codes, sampled))
     assert distances[0] < 0.075
     assert distances[0] < 0.65 * distances[1]
     assert 0.5 * ours.error < distances[0] < 2 * ours.error

@@ -397,12 +397,14 @@ def test_centroids_per_record_are_not_private() -> None:
     """
     table = [(0,)] * 100 + [(99,)] * 100
     other = [(100,), *table[1:]]
-    kept = 100  # the first record at .99, the same in both tables
+    row = 100  # the first record at .99, the same in both tables
 
     def centroid(records: Records) -> float:
         ranks = np.argsort(np.argsort([value for (value,) in records], kind="stable"), kind="stable")
         label = RankRuns.low_end(200, 100).compute_labels(ranks)
-        return float(np.mean([value for (value,), own in zip(records, label, strict=True) if own == label[kept]]))
+        return float(
+            np.mean([value for (value,), row_label in zip(records, label, strict=True) if row_label == label[row]])
+        )
 
     assert abs(centroid(table) - centroid(other)) > 98 > 100 / 100
     plan = planned([number("x", 101)], 7, 200, 100)
@@ -544,11 +546,17 @@ def seen_errors(plan: RecordsPlan, codes: np.ndarray) -> list[float]:
     for _ in range(3):
         released = plan.estimate_records(plan.measure(found, counts, SYSTEM))
         for place, axis in enumerate(plan.axes):
-            told, own = released[axis.grid.column], codes[:, place]
+            released_column, column_codes = released[axis.grid.column], codes[:, place]
             sizes = (
-                [np.bincount(each, minlength=axis.grid.cell_count) for each in (told, own)] if axis.is_nominal else []
+                [np.bincount(each, minlength=axis.grid.cell_count) for each in (released_column, column_codes)]
+                if axis.is_nominal
+                else []
             )
-            off = np.abs(sizes[0] - sizes[1]).sum() / 2 if sizes else np.abs(np.sort(told) - np.sort(own)).sum()
+            off = (
+                np.abs(sizes[0] - sizes[1]).sum() / 2
+                if sizes
+                else np.abs(np.sort(released_column) - np.sort(column_codes)).sum()
+            )
             seen[place] += off / len(codes) / (1 if axis.is_nominal else axis.grid.upper)
     return (seen / 3).tolist()
 
@@ -588,7 +596,7 @@ def test_the_stated_error_is_near_what_is_seen(columns: Sequence[Column], rows: 
     for places, least in ((draw.random(shape), 0.5), (draw.exponential(0.15, shape), 0.3)):
         seen = seen_errors(plan, np.minimum(places * sizes, sizes - 1).astype(np.int64))
         assert least * plan.error < np.mean(seen) < 2 * plan.error
-        assert all(own < 4 * said for own, said in zip(seen, plan.errors, strict=True))
+        assert all(seen_error < 4 * stated_error for seen_error, stated_error in zip(seen, plan.errors, strict=True))
 
 
 def test_columns_that_are_alike_are_told_alike() -> None:
@@ -672,7 +680,7 @@ def test_more_epsilon_never_means_more_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "k", "said"),
+    ("columns", "k", "message"),
     [
         ([Column("x", "nominal", private_keys=True, missing=0)], None, "not public"),
         ([names("s", 300)], None, "at most 256"),
@@ -681,9 +689,9 @@ def test_more_epsilon_never_means_more_error() -> None:
         ([number("x", 4)], 101, "between 1 and the 100 rows"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(columns: Sequence[Column], k: int | None, said: str) -> None:
+def test_what_cannot_be_planned_is_refused(columns: Sequence[Column], k: int | None, message: str) -> None:
     """One sentence that says what to do."""
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         plan_records(columns, 100, PURE, k)
 
 

@@ -69,7 +69,7 @@ def test_no_pattern_is_found_in_noise() -> None:
     """Fifty continuous mechanisms whose answers do not depend on the data, with every kind of bin: none is accused."""
     for seed in range(50):
         generator = chance(seed)
-        found = audit_mechanism(lambda _, n, own=generator: own.normal(size=(n, 2)), 0, 1, 0, draws=4000)
+        found = audit_mechanism(lambda _, n, source=generator: source.normal(size=(n, 2)), 0, 1, 0, draws=4000)
         assert not found.violated
 
 
@@ -112,7 +112,7 @@ def test_the_event_is_tested_on_draws_that_did_not_choose_it() -> None:
     assert event.draws == 5000
     limit = int(event.words.rsplit(" ", 1)[1])
     below = event.words.startswith("the answer is below")
-    one, two = (own[1::2] < limit if below else own[1::2] >= limit for own in drawn)
+    one, two = (draws[1::2] < limit if below else draws[1::2] >= limit for draws in drawn)
     counts = (one.sum(), two.sum()) if event.likelier == "D" else (two.sum(), one.sum())
     assert (event.count, event.other_count) == counts
     assert (event.p, event.q) == (counts[0] / 5000, counts[1] / 5000)
@@ -141,8 +141,8 @@ def only(value: object, other: object) -> Mechanism:
     """Nine times in ten the same, else what tells the data sets apart."""
 
     def mechanism(data: int, n: int) -> object:
-        told = chance(data).random(n) < 0.1
-        return [(other if data else value) if tells else 0 for tells in told]
+        flags = chance(data).random(n) < 0.1
+        return [(other if data else value) if tells else 0 for tells in flags]
 
     return mechanism
 
@@ -182,8 +182,10 @@ def test_a_label_is_told_by_its_name() -> None:
 def test_arrays_of_any_kind_are_read() -> None:
     for dtype in (bool, np.int8, np.uint64, np.float16, np.float32, np.int64, str, object):
         generator = chance(4)
-        told = [np.array([0, 1, 1, 1]).astype(dtype), np.array([0, 0, 0, 1]).astype(dtype)]
-        found = audit_mechanism(lambda data, n, own=told, g=generator: g.choice(own[data], n), 0, 1, 1, draws=4000)
+        tables = [np.array([0, 1, 1, 1]).astype(dtype), np.array([0, 0, 0, 1]).astype(dtype)]
+        found = audit_mechanism(
+            lambda data, n, tables_of=tables, g=generator: g.choice(tables_of[data], n), 0, 1, 1, draws=4000
+        )
         assert (found.event.p, found.event.q) == pytest.approx((0.75, 0.25), abs=0.05), dtype
     assert audit_mechanism(lambda data, n: [data] * n, 0, 1, 1, draws=1000).violated
     assert audit_mechanism(lambda data, n: (data for _ in range(n)), 0, 1, 1, draws=1000).violated
@@ -208,7 +210,7 @@ def test_numbers_are_ordered_to_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         ({"epsilon": -1}, "epsilon of at least 0"),
         ({"epsilon": math.nan}, "finite"),
@@ -228,9 +230,9 @@ def test_numbers_are_ordered_to_the_last_bit() -> None:
         ({"mechanism": lambda _, n: [{}] * n}, "hashed"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(given: dict[str, Any], said: str) -> None:
-    asked = {"mechanism": geometric(1), "epsilon": 1, "draws": 1000} | given
-    with pytest.raises(InvalidInput, match=said):
+def test_what_is_wrong_is_said_in_a_sentence(options: dict[str, Any], message: str) -> None:
+    asked = {"mechanism": geometric(1), "epsilon": 1, "draws": 1000} | options
+    with pytest.raises(InvalidInput, match=message):
         audit_mechanism(D=0, D2=1, **asked)
 
 
@@ -244,8 +246,10 @@ def test_no_pair_is_refused() -> None:
 
 def test_what_was_not_told_apart_is_said_so() -> None:
     found = audit_mechanism(lambda _, n: np.zeros(n), 0, 1, 1, draws=1000)
-    said = "No violation found with 1,000 draws at 99.9 %; the two data sets were not told apart, so this audit says "
-    assert found.sentence() == f"{said}little."
+    message = (
+        "No violation found with 1,000 draws at 99.9 %; the two data sets were not told apart, so this audit says "
+    )
+    assert found.sentence() == f"{message}little."
 
 
 def test_a_bound_has_as_many_digits_as_it_takes() -> None:
@@ -274,19 +278,24 @@ def test_the_worst_of_many_pairs_is_audited() -> None:
 
 
 def test_progress_is_told_in_stages() -> None:
-    told: list[str] = []
-    audit_worst(geometric(1), [(0, 1), (1, 2)], 1, draws=1000, progress=told.append)
-    assert told[0] == "looking at pairs: 0 of 2"
-    assert told[-1] == "testing it: 3 of 4"
+    stages: list[str] = []
+    audit_worst(geometric(1), [(0, 1), (1, 2)], 1, draws=1000, progress=stages.append)
+    assert stages[0] == "looking at pairs: 0 of 2"
+    assert stages[-1] == "testing it: 3 of 4"
 
 
 def test_an_audit_is_told_to_machines() -> None:
     found = audit_mechanism(geometric(1), 0, 1, Fraction(1, 3), delta=0.001, draws=5000)
-    told = found.to_json()
-    assert (told["epsilon"], told["delta"], told["draws"], told["confidence"]) == ("1/3", "1/1000", 5000, "999/1000")
-    assert told["violated"] is True
-    assert told["sentence"] == found.sentence()
-    assert told["event"]["count"] == found.event.count
+    document = found.to_json()
+    assert (document["epsilon"], document["delta"], document["draws"], document["confidence"]) == (
+        "1/3",
+        "1/1000",
+        5000,
+        "999/1000",
+    )
+    assert document["violated"] is True
+    assert document["sentence"] == found.sentence()
+    assert document["event"]["count"] == found.event.count
     assert "seen" not in repr(found)
 
 

@@ -47,10 +47,10 @@ def test_how_draws_are_read_does_not_follow_from_those_that_test(strange: object
     usual, other = read_output_pair(one_plain, two_plain, 20), read_output_pair(odd, two_plain, 20)
     for one, two in zip(usual, other, strict=True):
         assert one.titles == two.titles
-        assert [told.name for told in one.attributes] == [told.name for told in two.attributes]
+        assert [attribute.name for attribute in one.attributes] == [attribute.name for attribute in two.attributes]
         assert one.columns.dtype == two.columns.dtype == np.int64  # type: ignore[union-attr]
         assert (one.columns[::2] == two.columns[::2]).all()  # type: ignore[index]
-        assert [told.values for told in one.attributes] == [told.values for told in two.attributes]
+        assert [attribute.values for attribute in one.attributes] == [attribute.values for attribute in two.attributes]
     assert other[0].columns[7].tolist() == [-(2**63)]  # type: ignore[index]
     trained = read_output_pair(even, two_plain, 20)[0]
     assert trained.columns.dtype == np.float64  # type: ignore[union-attr]
@@ -65,7 +65,7 @@ def test_how_rows_are_read_does_not_follow_from_those_that_test() -> None:
         assert read.columns.dtype == np.int64
         assert read.columns.shape == (20, 2)
         assert read.columns[7].tolist() == [-(2**63)] * 2
-        assert [told.name for told in read.attributes] == ["the answer", "the kind of the answer"]
+        assert [attribute.name for attribute in read.attributes] == ["the answer", "the kind of the answer"]
 
 
 def test_values_without_an_order_that_do_not_recur_are_in_an_event_together() -> None:
@@ -134,21 +134,21 @@ def test_an_array_of_objects_tells_types_where_training_draws_make_it_one() -> N
     """A whole number that no array of numbers holds is exact, and a type that each draw has is its own."""
     assert audit_mechanism(lambda data, n: np.array([2**70 + data] * n), 0, 1, 1, draws=1000).violated
     mixed = [None, 1, 2.0, 3]
-    told = read_output_pair(np.array(mixed * 4), np.array(mixed * 4), 16)[0].attributes
-    assert [one.name for one in told][:2] == ["the answer", "the kind of the answer"]
+    attributes = read_output_pair(np.array(mixed * 4), np.array(mixed * 4), 16)[0].attributes
+    assert [one.name for one in attributes][:2] == ["the answer", "the kind of the answer"]
 
 
 # --- answers of any kind
 
 
-def spread(told: Callable[[float], object], width: float = 0.01) -> Mechanism:
+def spread(reply_of: Callable[[float], object], width: float = 0.01) -> Mechanism:
     """Noise at epsilon 1 / width, in any dress."""
     generator = chance(8)
-    return lambda data, n: [told(float(x)) for x in data + generator.laplace(scale=width, size=n)]
+    return lambda data, n: [reply_of(float(x)) for x in data + generator.laplace(scale=width, size=n)]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reply_of",
     [
         lambda x: Decimal(repr(x)),
         lambda x: ("avg", x),
@@ -167,15 +167,15 @@ def spread(told: Callable[[float], object], width: float = 0.01) -> Mechanism:
     ],
     ids=range(14),
 )
-def test_a_gross_leak_is_found_in_answers_of_any_kind(told: Callable[[float], object]) -> None:
-    assert audit_mechanism(spread(told), 0, 1, 1, draws=4000).lower_bound > 3
+def test_a_gross_leak_is_found_in_answers_of_any_kind(reply_of: Callable[[float], object]) -> None:
+    assert audit_mechanism(spread(reply_of), 0, 1, 1, draws=4000).lower_bound > 3
 
 
 @pytest.mark.parametrize(
     "answer",
     [
         lambda data, g, n: g.normal(size=(n, 3 + data)),
-        lambda data, g, n: [g.normal(size=3 + 6 * data + int(more)) for more in g.integers(0, 2, n)],
+        lambda data, g, n: [g.normal(size=3 + 6 * data + int(shift)) for shift in g.integers(0, 2, n)],
         lambda data, g, n: [(float, Fraction)[data](x) for x in g.normal(size=n)],
         lambda data, _, n: [(True, 1)[data]] * n,
         lambda data, _, n: [(1, 1.0)[data]] * n,
@@ -200,20 +200,20 @@ def test_a_length_is_told_as_such_and_up_to_the_next_one_that_was_seen() -> None
     generator = chance(12)
 
     def mechanism(data: int, n: int) -> object:
-        return [generator.normal(size=3 + 6 * data + int(more)) for more in generator.integers(0, 2, n)]
+        return [generator.normal(size=3 + 6 * data + int(shift)) for shift in generator.integers(0, 2, n)]
 
     words = audit_mechanism(mechanism, 0, 1, 1, draws=2000).event.words
     assert words in {"the number of entries is below 9", "the number of entries is at least 5"}
 
 
-@pytest.mark.parametrize("told", [lambda v: v + 2**70, str, lambda v: f"v{v}"], ids=["large", "text", "word"])
+@pytest.mark.parametrize("reply_of", [lambda v: v + 2**70, str, lambda v: f"v{v}"], ids=["large", "text", "word"])
 @pytest.mark.parametrize("draws", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
-def test_values_without_an_order_keep_what_they_promise(told: Callable[[int], object], draws: int) -> None:
+def test_values_without_an_order_keep_what_they_promise(reply_of: Callable[[int], object], draws: int) -> None:
     """Thousands of values, each seldom seen: epsilon is 3, and the event that promises most must keep it."""
     generator = chance(10)
 
     def mechanism(data: int, n: int) -> object:
-        return [told(int(v)) for v in data + np.round(generator.laplace(scale=1 / 3, size=n) * 1000)]
+        return [reply_of(int(v)) for v in data + np.round(generator.laplace(scale=1 / 3, size=n) * 1000)]
 
     found = audit_mechanism(mechanism, 0, 1000, 1, draws=draws)
     assert 1 < found.lower_bound < 3

@@ -152,8 +152,8 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
     st.booleans(),
 )
 def test_no_other_draw_changes_what_any_number_or_text_is(values: list[Any], in_rows: bool) -> None:
-    own: list[Any] = [[value, values[0]] for value in values] if in_rows else values
-    for read, value in zip(normalize_value(np.array(own)), own, strict=True):  # type: ignore[call-overload]
+    outputs: list[Any] = [[value, values[0]] for value in values] if in_rows else values
+    for read, value in zip(normalize_value(np.array(outputs)), outputs, strict=True):  # type: ignore[call-overload]
         assert same(read, normalize_value(value))
 
 
@@ -163,12 +163,12 @@ COUNTS = st.integers(-(2**62), 2**62)
 def moments(letter: str) -> st.SearchStrategy[Any]:
     """Of any unit, as far from 1970 as nanoseconds reach; durations of months are not converted to others."""
     units = ALL_UNITS[: ALL_UNITS.index("ns") + 1] if letter == "M" else ALL_UNITS[2 : ALL_UNITS.index("ns") + 1]
-    made = st.builds(
+    st_moments = st.builds(
         lambda count, unit: np.array(count, f"{letter}8[ns]").astype(f"{letter}8[{unit}]")[()],
         COUNTS,
         st.sampled_from(units),
     )
-    return st.one_of(made, st.just(np.array("NaT", f"{letter}8[s]")[()]))
+    return st.one_of(st_moments, st.just(np.array("NaT", f"{letter}8[s]")[()]))
 
 
 @given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=1, max_size=5)), st.booleans())
@@ -211,13 +211,13 @@ def test_moments_of_python_pandas_and_numpy_are_the_same_ones() -> None:
 
 
 def test_moments_are_told_in_words() -> None:
-    told = [DAY, DAY + NANOSECOND, np.timedelta64(36, "h"), np.timedelta64(2, "Y"), np.datetime64(2**62, "D")]
-    assert [repr(normalize_value(value)) for value in told] == [
+    moments_told = [DAY, DAY + NANOSECOND, np.timedelta64(36, "h"), np.timedelta64(2, "Y"), np.datetime64(2**62, "D")]
+    assert [repr(normalize_value(value)) for value in moments_told] == [
         "2020-01-05",
         "2020-01-05T00:00:00.000000001",
         "36 hours",
         "24 months",
-        repr(normalize_value(told[4])),
+        repr(normalize_value(moments_told[4])),
     ]
     assert repr(Ticks("duration", 2**70 * UNITS["D"])) == f"{2**70} D"
 
@@ -231,8 +231,8 @@ def assert_read_alike(one: Pair, two: Pair, rest: list[int]) -> None:
     """All that an event can be made of, but for the draws that are others."""
     for a, b in zip(one, two, strict=True):
         assert (a.titles, a.shape) == (b.titles, b.shape)
-        assert [(told.name, told.values) for told in a.attributes] == [
-            (told.name, told.values) for told in b.attributes
+        assert [(attribute.name, attribute.values) for attribute in a.attributes] == [
+            (attribute.name, attribute.values) for attribute in b.attributes
         ]
         assert all((x.keys[rest] == y.keys[rest]).all() for x, y in zip(a.attributes, b.attributes, strict=True))
         if a.columns is None or b.columns is None:
@@ -345,7 +345,7 @@ def test_durations_of_months_have_a_column_of_their_own() -> None:
     years = np.arange(8).astype("m8[Y]")
     assert read_output_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * at for at in range(8)]  # type: ignore[union-attr]
     apart = read_output_pair(years, np.arange(8).astype("m8[D]"), 8)[0]
-    assert [told.name for told in apart.attributes][:2] == ["the answer", "the kind of the answer"]
+    assert [attribute.name for attribute in apart.attributes][:2] == ["the answer", "the kind of the answer"]
 
 
 def test_masked_entries_and_fields_are_read_by_value() -> None:
@@ -358,9 +358,9 @@ def test_masked_entries_and_fields_are_read_by_value() -> None:
     assert_read_alike(read_output_pair(*before, 20), read_output_pair(*after, 20), [at for at in range(20) if at != 7])
     kind = np.dtype([("day", "M8[ns]"), ("name", "S3")])
     fields = np.array([(DAY + at, "x" * (at % 3)) for at in range(8)], kind)
-    told = read_output_pair(fields, fields, 8)[0].attributes
-    assert told[0].values is not None
-    assert told[0].values[0] == "(2020-01-05, '')"
+    attributes = read_output_pair(fields, fields, 8)[0].attributes
+    assert attributes[0].values is not None
+    assert attributes[0].values[0] == "(2020-01-05, '')"
 
 
 COLUMNS: list[tuple[Callable[[int], Any], Any]] = [
@@ -391,7 +391,7 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
         first, second = [one(at) for at in range(20)], [two(at) for at in range(20)]
         odd = [*first[:7], strange, *first[8:]]
         try:
-            before, after = (gather({"a": own, "b": second}) for own in (first, odd))
+            before, after = (gather({"a": first_row, "b": second}) for first_row in (first, odd))
             np.asarray(before), np.asarray(after)
         except Exception:
             continue

@@ -114,8 +114,8 @@ def test_values_near_a_question_are_tried() -> None:
     query = parse_sql("SELECT COUNT(*) FROM t WHERE wide BETWEEN 4711 AND 4712 OR city = 'Oslo'", declared)
     asked = find_boundary_values(query)
     assert asked == {"wide": [4711, 4712], "city": ["Oslo"]}
-    made = PairGenerator(declared, asked, KeyedEntropy(b"a key", "a test"))
-    rows = [made.sample_row() for _ in range(60)]
+    generator = PairGenerator(declared, asked, KeyedEntropy(b"a key", "a test"))
+    rows = [generator.sample_row() for _ in range(60)]
     assert {4711, 4712, 0, 10**6} <= {row["wide"] for row in rows}
     assert "Oslo" in {row["city"] for row in rows}
 

@@ -33,8 +33,8 @@ def test_rows_are_parted_in_several_ways() -> None:
 def test_later_choices_come_out_by_rules_of_their_own() -> None:
     """With three depths, each of the four ways to begin goes on in several."""
     ways = follow_splits(Quantiles.of((0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9), 0, 7, 1), ONE, TWO)
-    told = [tuple((law.places[0], law.places[-1], law.scores[0]) for law, _ in laws) for laws in ways]
-    assert len(set(told)) > 8
+    distributions = [tuple((law.places[0], law.places[-1], law.scores[0]) for law, _ in laws) for laws in ways]
+    assert len(set(distributions)) > 8
 
 
 @pytest.mark.parametrize(("orders", "asked", "ways"), SEVERAL)

@@ -121,8 +121,8 @@ def one_side_of_two(patch: pytest.MonkeyPatch) -> None:
     """A replaced row is taken for one that only comes, at every split."""
     right = Quantiles.split_distribution
 
-    def of_one(choice: Quantiles, *given: Any) -> Any:
-        return right(replace(choice, neighbors="add-remove"), *given)
+    def of_one(choice: Quantiles, *arguments: Any) -> Any:
+        return right(replace(choice, neighbors="add-remove"), *arguments)
 
     patch.setattr(Quantiles, "split_distribution", of_one)
 
@@ -156,21 +156,21 @@ FAULTS: list[tuple[Fault, str, int, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "relation", "rows", "question", "given"), FAULTS)
+@pytest.mark.parametrize(("fault", "relation", "rows", "question", "options"), FAULTS)
 def test_a_seeded_fault_is_caught(
-    monkeypatch: pytest.MonkeyPatch, fault: Fault, relation: str, rows: int, question: str, given: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, relation: str, rows: int, question: str, options: dict[str, Any]
 ) -> None:
     """Without it the same question passes; with it the question is named, and both tables are shown."""
     declared = schema(relation, rows, units=8)
-    assert assert_private(declared, question, 1, count=40, **given).ok
+    assert assert_private(declared, question, 1, count=40, **options).ok
     fault(monkeypatch)
     with pytest.raises(AssertionError, match="not private: ") as caught:
-        assert_private(declared, question, 1, count=60, **given)
-    said = str(caught.value)
-    assert "FROM t" in said
-    assert "D has " in said
-    assert "D' has " in said
-    assert "MORE THAN DECLARED" in said
+        assert_private(declared, question, 1, count=60, **options)
+    message = str(caught.value)
+    assert "FROM t" in message
+    assert "D has " in message
+    assert "D' has " in message
+    assert "MORE THAN DECLARED" in message
 
 
 def test_the_rows_of_others_may_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_a_session_that_forgets_a_count_is_caught(monkeypatch: pytest.MonkeyPatc
     assert assert_private_session(declared, questions, 1).largest_share == 1
     monkeypatch.setattr(
         "discreet.planner.session_budget.SessionBudget._find_worst_case",
-        lambda tally, more: worst_of(tally.schema, more, "add-remove", 1),
+        lambda tally, counts: worst_of(tally.schema, counts, "add-remove", 1),
     )
     with pytest.raises(AssertionError, match="together, tally: 200 %"):
         assert_private_session(declared, questions, 1)
@@ -221,11 +221,11 @@ RELEASES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "given", "by"), RELEASES)
-def test_releases_are_handed_no_more_than_declared(method: str, given: dict[str, Any], by: str) -> None:
+@pytest.mark.parametrize(("method", "options", "by"), RELEASES)
+def test_releases_are_handed_no_more_than_declared(method: str, options: dict[str, Any], by: str) -> None:
     """And some neighbours use up all that a part of the file may lose."""
     found = assert_private_release(
-        schema("replace-one", 1, units=12), method, count=24, **({"columns": COLUMNS} | given)
+        schema("replace-one", 1, units=12), method, count=24, **({"columns": COLUMNS} | options)
     )
     assert found.largest_share == 1
     assert by in "; ".join(one.mechanism for one in found.mechanisms)
@@ -237,11 +237,13 @@ def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     """Rarely the best way to tell a column, so here it is chosen by hand; with a spread too small it is caught."""
     declared = schema("replace-one", 1, units=9)
     plan = plan_replayed_release(declared, "private-columns", 1, columns=["sex"])
-    [own] = [one for one in list_column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, NameBlocks)]
-    names = replace(own.name_order, length=own.name_order.length // 2, diameter=own.name_order.diameter // 4)
+    [block_plan] = [one for one in list_column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, NameBlocks)]
+    names = replace(
+        block_plan.name_order, length=block_plan.name_order.length // 2, diameter=block_plan.name_order.diameter // 4
+    )
     pairs, shares = neighbor_rows(declared, 60), []
-    for made in (own, replace(own, name_order=names)):
-        blocks = replace(plan, method_plan=(made,), budget=loss)
+    for column_plan in (block_plan, replace(block_plan, name_order=names)):
+        blocks = replace(plan, method_plan=(column_plan,), budget=loss)
         shares.append(max(replay_release_plan(declared, blocks, *pair).mechanisms[0].largest_share for pair in pairs))
     assert Fraction(1, 5) < shares[0] <= 1 < shares[1]
 
@@ -279,24 +281,26 @@ RELEASE_FAULTS: list[tuple[Fault, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "method", "given"), RELEASE_FAULTS)
+@pytest.mark.parametrize(("fault", "method", "options"), RELEASE_FAULTS)
 def test_a_seeded_fault_of_a_release_is_caught(
-    monkeypatch: pytest.MonkeyPatch, fault: Fault, method: str, given: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, method: str, options: dict[str, Any]
 ) -> None:
     fault(monkeypatch)
     with pytest.raises(AssertionError, match=f"not private: [^$]*a release by {method}"):
-        assert_private_release(schema("replace-one", 1, units=9), method, count=30, **given)
+        assert_private_release(schema("replace-one", 1, units=9), method, count=30, **options)
 
 
 def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> None:
     """The columns that bins come from are drawn; the same key draws the same."""
     declared = schema("replace-one", 1, units=9)
     pair = neighbor_rows(declared, 1)[0]
-    given = {"epsilon": 5, "columns": COLUMNS}
-    one, two = (replay_release(declared, "private-linked", *pair, **given).table() for _ in range(2))
+    options = {"epsilon": 5, "columns": COLUMNS}
+    one, two = (replay_release(declared, "private-linked", *pair, **options).table() for _ in range(2))
     assert one == two
     others = {
-        replay_release(declared, "private-linked", *pair, entropy=KeyedEntropy(bytes([key]), "a test"), **given).table()
+        replay_release(
+            declared, "private-linked", *pair, entropy=KeyedEntropy(bytes([key]), "a test"), **options
+        ).table()
         for key in range(4)
     }
     assert len(others) > 1
@@ -354,7 +358,7 @@ def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch)
 def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     """A new way to measure is refused until its loss is told; it is not taken for one that loses nothing."""
     declared = schema("add-remove", 1, units=5)
-    own = planner.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
+    query_plan = planner.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
     unknown: Any = object()
     with pytest.raises(Internal, match="object is not replayed"):
         compute_input_change(unknown, declared, {}, {})
@@ -363,7 +367,7 @@ def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
     with pytest.raises(Internal, match="a choice by object is not replayed"):
         compute_input_change(other, declared, {(): one}, {(): two})
-    assert compute_input_change(own.measurements[0], declared, {(): (0,)}, {(): (1,)}).observed_loss.epsilon == 1
+    assert compute_input_change(query_plan.measurements[0], declared, {(): (0,)}, {(): (1,)}).observed_loss.epsilon == 1
 
 
 def test_shares_are_never_rounded_to_all() -> None:
