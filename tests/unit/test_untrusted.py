@@ -80,7 +80,7 @@ columns:
 
 
 @pytest.fixture(scope="module")
-def ward() -> Iterator[Custodian]:
+def ward_custodian() -> Iterator[Custodian]:
     folder = temporary_folders.lasting()
     lines = [f"p{at},{at % 90},late,{SECRET},2020-02-{1 + at % 28:02},Xanadu" for at in range(30)]
     (folder / "ward.csv").write_text("\n".join(["id,age,stage,ill,admitted,town", *lines, ""]))
@@ -90,30 +90,30 @@ def ward() -> Iterator[Custodian]:
 
 
 @pytest.fixture
-def hostile(monkeypatch: pytest.MonkeyPatch) -> Hostile:
+def hostile_kit(monkeypatch: pytest.MonkeyPatch) -> Hostile:
     """Its log counts every call from the moment that rows are read on."""
     hostile_values = Hostile()
 
-    def armed(method: Callable[..., Any]) -> Callable[..., Any]:
-        def drawing(*arguments: Any) -> Any:
+    def arm(method: Callable[..., Any]) -> Callable[..., Any]:
+        def record_drawing(*arguments: Any) -> Any:
             hostile_values.log.armed = True
             return method(*arguments)
 
-        return drawing
+        return record_drawing
 
     for module in (custodian_module, session_module):
-        monkeypatch.setattr(module, "measure_plan", armed(module.measure_plan))
+        monkeypatch.setattr(module, "measure_plan", arm(module.measure_plan))
     return hostile_values
 
 
-def untold(log: Log) -> bool:
+def is_untold(log: Log) -> bool:
     """Whether rows were read, no call was made since, and no call was ever given a secret."""
     return log.armed and not log.late and not any(type(one) is str and one == SECRET for one in log.seen)
 
 
-ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
-STAGE = "SELECT stage FROM ward FOR UNIT 'p1'"
-AGE = "SELECT age FROM ward FOR UNIT 'p1'"
+ILL_OF_ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
+STAGE_OF_ONE = "SELECT stage FROM ward FOR UNIT 'p1'"
+AGE_OF_ONE = "SELECT age FROM ward FOR UNIT 'p1'"
 COUNT = "SELECT COUNT(*) FROM ward WHERE age > 20"
 GROUPED = "SELECT stage, COUNT(*) FROM ward GROUP BY stage"
 WEIGHTS = {"influenza": 3, "measles": Fraction(1, 2), "asthma": 0.5, "tuberculosis": 1}
@@ -131,47 +131,65 @@ ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
     "an analyst and a key": lambda h: {"question": COUNT, "epsilon": 4, "analyst": h.of("ann"), "key": h.of("k1")},
     "fresh": lambda h: {"question": COUNT, "epsilon": 4, "fresh": h.of(1)},
     "a prior as text": lambda h: {"question": COUNT, "epsilon": 1, "prior": h.of("normal(20, 5)"), "fresh": True},
-    "a prior of one as text": lambda h: {"question": AGE, "epsilon": 1, "prior": h.of("normal(20, 5)")},
-    "weights in a dictionary": lambda h: {"question": ONE, "epsilon": 1, "prior": h.of(WEIGHTS)},
-    "weights in a mapping": lambda h: {"question": ONE, "epsilon": 1, "prior": h.mapping(WEIGHTS), "fresh": True},
+    "a prior of one as text": lambda h: {"question": AGE_OF_ONE, "epsilon": 1, "prior": h.of("normal(20, 5)")},
+    "weights in a dictionary": lambda h: {"question": ILL_OF_ONE, "epsilon": 1, "prior": h.of(WEIGHTS)},
+    "weights in a mapping": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 1,
+        "prior": h.mapping(WEIGHTS),
+        "fresh": True,
+    },
     "weights of numpy's texts": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 2,
         "prior": {h.of(np.str_(name)): h.of(np.int64(1)) for name in ILLS},
     },
-    "a Prior of names": lambda h: {"question": ONE, "epsilon": 3, "prior": Prior.weights(h.of(WEIGHTS))},
+    "a Prior of names": lambda h: {"question": ILL_OF_ONE, "epsilon": 3, "prior": Prior.weights(h.of(WEIGHTS))},
     "a Prior of dates": lambda h: {
         "question": "SELECT admitted FROM ward FOR UNIT 'p1'",
         "epsilon": 1,
         "prior": Prior.weights({h.of(date(2020, 2, 3)): 1, h.of(date(2020, 5, 5)): h.of(2)}),
     },
-    "a Prior made by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": by_hand(h)},
-    "a Prior changed by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": changed(h), "fresh": True},
+    "a Prior made by hand": lambda h: {"question": ILL_OF_ONE, "epsilon": 4, "prior": build_prior_by_hand(h)},
+    "a Prior changed by hand": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 4,
+        "prior": change_prior(h),
+        "fresh": True,
+    },
     "a Prior of numbers": lambda h: {
-        "question": AGE,
+        "question": AGE_OF_ONE,
         "epsilon": 3,
         "prior": Prior(h.array([1, 2, 1]), h.array([0, 1, 2]), Grid(h.of(Fraction(20)), h.of(Fraction(5))), None),
     },
-    "a distance by its name": lambda h: {"question": ONE, "epsilon": 5, "distance": h.of("nominal")},
-    "a taxonomy": lambda h: {"question": ONE, "epsilon": 6, "distance": Distance.semantic(Taxonomy.of(h.of(PARENTS)))},
+    "a distance by its name": lambda h: {"question": ILL_OF_ONE, "epsilon": 5, "distance": h.of("nominal")},
+    "a taxonomy": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 6,
+        "distance": Distance.semantic(Taxonomy.of(h.of(PARENTS))),
+    },
     "a taxonomy of a mapping": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 7,
         "distance": Distance.semantic(Taxonomy.of(h.mapping(PARENTS))),
     },
     "a taxonomy made by hand": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 8,
-        "distance": SemanticDistance(taxonomy_by_hand(h)),
+        "distance": SemanticDistance(build_taxonomy_by_hand(h)),
     },
     "a flat taxonomy": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 9,
         "distance": Distance.semantic(Taxonomy.flat(h.of(list(ILLS)), h.of("any"))),
     },
-    "a semantic distance changed by hand": lambda h: {"question": ONE, "epsilon": 10, "distance": tampered(h)},
+    "a semantic distance changed by hand": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 10,
+        "distance": tamper_distance(h),
+    },
     "an ordinal distance": lambda h: {
-        "question": STAGE,
+        "question": STAGE_OF_ONE,
         "epsilon": 11,
         "distance": Distance.ordinal(h.of(["late", "middle", "early"])),
     },
@@ -203,15 +221,15 @@ ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
         "epsilon": 3,
         "constraints": [linear(h.array([1, 1, 1, 1]).reshape(4, 1), h.of([30]))],
     },
-    "a ready-made query": lambda h: {"question": relabelled(h), "epsilon": 1},
+    "a ready-made query": lambda h: {"question": relabel_query(h), "epsilon": 1},
 }
 
 
-def by_hand(h: Hostile) -> Prior:
+def build_prior_by_hand(h: Hostile) -> Prior:
     return Prior(h.array([1, 2, 3, 4]), h.array([0, 1, 2, 3]), None, h.of(ILLS))
 
 
-def changed(h: Hostile) -> Prior:
+def change_prior(h: Hostile) -> Prior:
     """The same, after the values and what was computed from them were replaced."""
     prior = Prior.weights(WEIGHTS)
     for name, value in (("values", h.of(ILLS)), ("support", h.of(ILLS)), ("mass", h.array([1, 2, 3, 4]))):
@@ -219,24 +237,24 @@ def changed(h: Hostile) -> Prior:
     return prior
 
 
-def taxonomy_by_hand(h: Hostile) -> Taxonomy:
+def build_taxonomy_by_hand(h: Hostile) -> Taxonomy:
     plain = Taxonomy.of(PARENTS)
     return Taxonomy(h.mapping({name: tuple(ups) for name, ups in plain.ancestors.items()}), h.of(plain.root))
 
 
-def tampered(h: Hostile) -> Distance:
+def tamper_distance(h: Hostile) -> Distance:
     distance = Distance.semantic(Taxonomy.of(PARENTS))
     ancestors = distance.taxonomy.ancestors  # type: ignore[attr-defined]
     object.__setattr__(distance.taxonomy, "ancestors", h.mapping({name: tuple(ups) for name, ups in ancestors.items()}))  # type: ignore[attr-defined]
     return distance
 
 
-def relabelled(h: Hostile) -> Query:
+def relabel_query(h: Hostile) -> Query:
     """A query whose fields are as they were, of builtin types; hostile ones are refused, as another test shows."""
-    return parse_sql(h.of(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), ward_schema())
+    return parse_sql(h.of(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), parse_ward_schema())
 
 
-def ward_schema() -> Schema:
+def parse_ward_schema() -> Schema:
     from discreet.schema import schema_from_text
 
     return schema_from_text(SCHEMA, Path())
@@ -244,39 +262,41 @@ def ward_schema() -> Schema:
 
 @pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
 def test_no_code_of_a_caller_runs_once_rows_are_read(
-    build_options: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
+    build_options: Callable[[Hostile], dict[str, Any]], ward_custodian: Custodian, hostile_kit: Hostile
 ) -> None:
-    answer = ward.answer(**({"fresh": True} | build_options(hostile)))
+    answer = ward_custodian.answer(**({"fresh": True} | build_options(hostile_kit)))
     answer.to_json()
     str(answer)
-    assert untold(hostile.log), (hostile.log.armed, hostile.log.late[:3])
+    assert is_untold(hostile_kit.log), (hostile_kit.log.armed, hostile_kit.log.late[:3])
 
 
 @pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
 def test_previews_take_the_same(
-    build_options: Callable[[Hostile], dict[str, Any]], ward: Custodian, hostile: Hostile
+    build_options: Callable[[Hostile], dict[str, Any]], ward_custodian: Custodian, hostile_kit: Hostile
 ) -> None:
     asked = {
-        name: value for name, value in build_options(hostile).items() if name not in ("constraints", "key", "fresh")
+        name: value for name, value in build_options(hostile_kit).items() if name not in ("constraints", "key", "fresh")
     }
-    assert ward.preview(**asked).question
+    assert ward_custodian.preview(**asked).question
 
 
-def test_no_code_of_a_caller_runs_in_a_session(ward: Custodian, hostile: Hostile) -> None:
-    with ward.session(hostile.of(Fraction(20)), hostile.of(0.5), hostile.of("ann"), hostile.of("s1")) as session:
-        session.answer(hostile.of(COUNT), hostile.of(400)).to_json()
-    assert untold(hostile.log), hostile.log.late[:3]
+def test_no_code_of_a_caller_runs_in_a_session(ward_custodian: Custodian, hostile_kit: Hostile) -> None:
+    with ward_custodian.session(
+        hostile_kit.of(Fraction(20)), hostile_kit.of(0.5), hostile_kit.of("ann"), hostile_kit.of("s1")
+    ) as session:
+        session.answer(hostile_kit.of(COUNT), hostile_kit.of(400)).to_json()
+    assert is_untold(hostile_kit.log), hostile_kit.log.late[:3]
 
 
-def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) -> None:
+def test_subclasses_of_our_classes_are_refused_at_every_door(ward_custodian: Custodian) -> None:
     """Also one that hides behind another `__class__`."""
     log = Log()
     prior, tree = Prior.weights(WEIGHTS), Taxonomy.of(PARENTS)
-    mine = {kind: remade(subclass(kind, log), value) for kind, value in VALUES(prior, tree).items()}
-    before = ward.budget()
+    mine = {kind: remake(subclass(kind, log), value) for kind, value in list_our_values(prior, tree).items()}
+    before = ward_custodian.budget()
     doors: list[Callable[[], object]] = [
-        lambda: ward.answer(ONE, 1, prior=mine[Prior]),
-        lambda: ward.preview(ONE, 1, prior=mine[Prior]),
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=mine[Prior]),
+        lambda: ward_custodian.preview(ILL_OF_ONE, 1, prior=mine[Prior]),
         lambda: Prior.independent([mine[Prior], prior]),
         lambda: Refinement.of(mine[Prior], 1),
         lambda: refine(mine[Prior], SECRET, 1),
@@ -287,37 +307,37 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) ->
         lambda: Prior(prior.mass, prior.index, mine[Grid], None),
         lambda: Distance.semantic(mine[Taxonomy]),
         lambda: SemanticDistance(mine[Taxonomy]),
-        *(lambda kind=kind: ward.answer(ONE, 1, distance=mine[kind]) for kind in DISTANCES),
+        *(lambda kind=kind: ward_custodian.answer(ILL_OF_ONE, 1, distance=mine[kind]) for kind in DISTANCES),
         *(lambda kind=kind: Refinement.of(prior, 1, distance=mine[kind]) for kind in DISTANCES),
         *(lambda kind=kind: Distance.product([mine[kind]]) for kind in DISTANCES),
         lambda: replace(Refinement.of(prior, 1), distance=mine[NominalDistance]),
-        lambda: ward.answer(COUNT, accuracy=mine[Accuracy]),
-        lambda: ward.answer(GROUPED, 1, constraints=[mine[Constraint]]),
+        lambda: ward_custodian.answer(COUNT, accuracy=mine[Accuracy]),
+        lambda: ward_custodian.answer(GROUPED, 1, constraints=[mine[Constraint]]),
         lambda: AddNoise(mine[DiscreteLaplace], 1),
-        lambda: ward.answer(mine[Query], 1),
-        lambda: ward.publish("mdav-swap", "out.csv", 2, diversity=mine[Distinct]),
-        lambda: ward.answer(Liar(Query), 1),  # type: ignore[arg-type]
-        lambda: ward.answer(Liar(str), 1),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, prior=Liar(str)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, prior=Liar(Prior)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
-        lambda: Refinement.of(prior, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, Liar(Fraction)),
-        lambda: ward.answer(COUNT, 1, analyst=Liar(str)),  # type: ignore[arg-type]
-        lambda: ward.answer(COUNT, 1, key=Liar(str)),  # type: ignore[arg-type]
-        lambda: ward.answer(GROUPED, 1, constraints=[Liar(Constraint)]),  # type: ignore[list-item]
+        lambda: ward_custodian.answer(mine[Query], 1),
+        lambda: ward_custodian.publish("mdav-swap", "out.csv", 2, diversity=mine[Distinct]),
+        lambda: ward_custodian.answer(FalseClass(Query), 1),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(FalseClass(str), 1),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=FalseClass(str)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=FalseClass(Prior)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, distance=FalseClass(NominalDistance)),  # type: ignore[arg-type]
+        lambda: Refinement.of(prior, 1, distance=FalseClass(NominalDistance)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, FalseClass(Fraction)),
+        lambda: ward_custodian.answer(COUNT, 1, analyst=FalseClass(str)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(COUNT, 1, key=FalseClass(str)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(GROUPED, 1, constraints=[FalseClass(Constraint)]),  # type: ignore[list-item]
     ]
     for at, door in enumerate(doors):
         with pytest.raises(InvalidInput) as refusal:
             door()
         assert "\n" not in str(refusal.value), at
-    assert ward.budget() == before
+    assert ward_custodian.budget() == before
 
 
 DISTANCES = (ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance, ProductDistance)
 
 
-def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a table)
+def list_our_values(prior: Prior, tree: Taxonomy) -> dict[type, Any]:
     values: list[Any] = [
         prior,
         Grid(Fraction(0), Fraction(1)),
@@ -333,11 +353,11 @@ def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a ta
         total(30),
         Distinct(2),
     ]
-    values += [DiscreteLaplace(1, 1), parse_sql(COUNT, ward_schema())]
+    values += [DiscreteLaplace(1, 1), parse_sql(COUNT, parse_ward_schema())]
     return {type(one): one for one in values}
 
 
-class Liar:
+class FalseClass:
     """Says that it is of another class."""
 
     def __init__(self, kind: type) -> None:
@@ -348,22 +368,22 @@ class Liar:
         return self._kind
 
 
-def test_what_only_says_that_it_is_a_truth_is_refused(ward: Custodian) -> None:
-    for door in (ward.answer, ward.preview):
+def test_what_only_says_that_it_is_a_truth_is_refused(ward_custodian: Custodian) -> None:
+    for door in (ward_custodian.answer, ward_custodian.preview):
         with pytest.raises(InvalidInput, match="tail is True, False or left out, got Liar"):
-            door(COUNT, epsilon=1, prior="normal(20, 5)", tail=Liar(bool))
+            door(COUNT, epsilon=1, prior="normal(20, 5)", tail=FalseClass(bool))
 
 
-def remade(kind: type, original: Any) -> Any:
+def remake(kind: type, original: Any) -> Any:
     copy = object.__new__(kind)
     for field in fields(original):
         object.__setattr__(copy, field.name, getattr(original, field.name))
     return copy
 
 
-def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
+def test_mechanisms_hand_the_truth_to_nobody(hostile_kit: Hostile) -> None:
     """All that they are made from is copied when they are made; scores and entropy are the custodian's own."""
-    h = hostile
+    h = hostile_kit
     weights, tree = Prior.weights(h.of(WEIGHTS)), Taxonomy.of(h.of(PARENTS))
     pairs = Prior.independent([weights, Prior.uniform(h.of(0), h.of(9))], [h.of(("asthma", 3))])
     both = Distance.product(h.kinds[list]([Distance.semantic(tree), Distance.continuous()]), h.of([1, Fraction(1, 81)]))
@@ -371,9 +391,9 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
         (Refinement.of(weights, h.of(1), distance=Distance.semantic(tree)), SECRET),
         (Refinement.of(weights, h.of(0.5), h.of("individual"), h.of("replace-one"), h.of("nominal")), SECRET),
         (Refinement.of(weights, h.of(Fraction(1)), distance=Distance.ordinal(h.of(list(ILLS)))), SECRET),
-        (Refinement.of(by_hand(h), 1, up=h.of(Fraction(3, 2))), SECRET),
-        (Refinement.of(changed(h), 1), SECRET),
-        (Refinement.of(weights, 1, distance=tampered(h)), SECRET),
+        (Refinement.of(build_prior_by_hand(h), 1, up=h.of(Fraction(3, 2))), SECRET),
+        (Refinement.of(change_prior(h), 1), SECRET),
+        (Refinement.of(weights, 1, distance=tamper_distance(h)), SECRET),
         (Refinement.of(pairs, h.of(2), distance=both), (SECRET, 4)),
         (Refinement.of(Prior.uniform(h.of(0), h.of(9.0), h.of(Decimal("0.5"))), h.of(1)), 4),
         (Exponential.of(h.of(1), h.of(1), weights, h.of(1)), dict.fromkeys(ILLS, 3)),
@@ -384,10 +404,10 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: Hostile) -> None:
         (AddNoise(Staircase.least_variance(h.of(1), h.of(2)), h.of(2), h.of("replace-one")), 77),
         (SmoothOrderStatistic(h.of("median"), h.of(0), h.of(9), h.of(1)), [1, 2, 3]),
     ]
-    hostile.log.armed = True
+    hostile_kit.log.armed = True
     for mechanism, truth in mechanisms:
         mechanism.answer(truth)
-        assert untold(hostile.log), (mechanism, hostile.log.late[:3])
+        assert is_untold(hostile_kit.log), (mechanism, hostile_kit.log.late[:3])
 
 
 def test_what_a_caller_changes_later_has_no_effect() -> None:
@@ -438,7 +458,7 @@ def test_copies_are_of_builtin_types() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [object(), [1], {1: 2}, 1j, lambda: 1, Liar(str), datetime(2024, 2, 29, tzinfo=UTC), np.zeros(2)],
+    [object(), [1], {1: 2}, 1j, lambda: 1, FalseClass(str), datetime(2024, 2, 29, tzinfo=UTC), np.zeros(2)],
     ids=["object", "list", "dict", "complex", "function", "liar", "datetime", "array"],
 )
 def test_what_is_no_plain_value_is_refused(value: object) -> None:
@@ -452,7 +472,7 @@ def test_values_that_cannot_be_built_wrong() -> None:
     """Of every class that noise, a price or a promise is computed from."""
     whole, one, text = Column("x", "integer", upper=9), Fraction(1), Hostile().of("x")
     budget, grid = Budget(one), Grid(one, one)
-    declared = ward_schema()
+    declared = parse_ward_schema()
     tree = Taxonomy.of(PARENTS)
     wrong: list[Callable[[], object]] = [
         lambda: Column("x", "integer", lower=5, upper=1),
@@ -470,8 +490,8 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: replace(declared, neighbors="none"),  # type: ignore[arg-type]
         lambda: replace(declared, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
         lambda: replace(declared, columns={"y": whole}),
-        lambda: replace(declared, columns={"x": remade(subclass(Column, Log()), whole)}),
-        lambda: replace(declared, budget=remade(subclass(Budget, Log()), budget)),
+        lambda: replace(declared, columns={"x": remake(subclass(Column, Log()), whole)}),
+        lambda: replace(declared, budget=remake(subclass(Budget, Log()), budget)),
         lambda: replace(declared, published=("n = 1",)),  # type: ignore[arg-type]
         lambda: replace(declared, models=["dp"]),  # type: ignore[arg-type]
         lambda: Budget(0.5),  # type: ignore[arg-type]
@@ -505,7 +525,7 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: ShapeTerm(one, "normal", (one, Fraction(0))),
         lambda: ShapeTerm(0.5, "normal", (one, one)),  # type: ignore[arg-type]
         lambda: ShapeTerm(one, text, (one, one)),
-        lambda: ShapeMixture((remade(subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
+        lambda: ShapeMixture((remake(subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
         lambda: ShapeMixture((ShapeTerm(one, "point", (one,)),), step=Fraction(-1)),
         lambda: copy_exact_number(True, "x"),
         lambda: copy_distance(tree),

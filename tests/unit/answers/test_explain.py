@@ -15,7 +15,7 @@ from discreet.query import parse_sql
 from support.small_tables import schema
 
 DECLARED = replace(schema("replace-one", 1, 10_000), individual_queries=True)
-COUNT = "SELECT COUNT(*) FROM t WHERE age > 0"
+OLDER_COUNT = "SELECT COUNT(*) FROM t WHERE age > 0"
 SCORE, SEX, DAY = (f"SELECT {column} FROM t FOR UNIT 'p1'" for column in ("score", "sex", "day"))
 
 
@@ -31,14 +31,14 @@ def describe_answer(question: str, code: int, prior: str | None = None, epsilon:
 
 def test_without_a_prior_it_says_where_the_number_lies() -> None:
     assert (
-        describe_answer(COUNT, 1234)
+        describe_answer(OLDER_COUNT, 1234)
         == "The exact value lies between 1,231 and 1,237 with a probability of at least 95 %."
     )
 
 
 def test_what_was_believed_is_told_as_it_was_stated() -> None:
     """The prior's own middle, not that of a cell it is held on; then the answer, then both together."""
-    text = describe_answer(COUNT, 1000, "normal(2000, 100)", Fraction(1, 100))
+    text = describe_answer(OLDER_COUNT, 1000, "normal(2000, 100)", Fraction(1, 100))
     assert text.startswith("You believed it to be about 2,000, between 1,803 and 2,197 with a probability of 95 %; ")
     assert "the private answer is 1,000; together that makes about 1," in text
 
@@ -46,7 +46,7 @@ def test_what_was_believed_is_told_as_it_was_stated() -> None:
 def test_who_typed_a_middle_is_told_of_that_one() -> None:
     """Also where the law is held on cells that it is not the middle of."""
     wide = replace(schema("replace-one", 1, 20_000), individual_queries=True)
-    decoder = Decoder(plan(wide, parse_sql(COUNT, wide), Fraction(1, 10), prior="normal(12000, 900)"))
+    decoder = Decoder(plan(wide, parse_sql(OLDER_COUNT, wide), Fraction(1, 10), prior="normal(12000, 900)"))
     before = decoder.get_prior(0)
     assert before is not None
     assert before.median() != 12_000
@@ -65,12 +65,12 @@ def test_how_near_a_median_with_a_prior_is_needs_no_manual() -> None:
 
 
 def test_a_prior_that_is_sure_and_right_is_hardly_moved() -> None:
-    text = describe_answer(COUNT, 2010, "normal(2000, 1)", Fraction(1, 100))
+    text = describe_answer(OLDER_COUNT, 2010, "normal(2000, 1)", Fraction(1, 100))
     assert "together that makes about 2,000, between 1,998 and 2,00" in text
 
 
 def test_a_refinement_is_called_a_draw_shaped_by_the_prior() -> None:
-    text = describe_answer(COUNT, 20, "normal(2000, 100)", distance="continuous")
+    text = describe_answer(OLDER_COUNT, 20, "normal(2000, 100)", distance="continuous")
     assert "; the draw, shaped by your prior, is " in text
     assert "the private answer" not in text
 
@@ -111,7 +111,7 @@ def test_a_median_says_nothing_in_values() -> None:
     assert describe_answer("SELECT MEDIAN(age) FROM t", 3, "normal(1, 1)") == ""
 
 
-@pytest.mark.parametrize("question", [COUNT, SCORE, SEX, DAY])
+@pytest.mark.parametrize("question", [OLDER_COUNT, SCORE, SEX, DAY])
 def test_a_picture_shows_what_the_sentence_says(question: str) -> None:
     """Prior and posterior of the same kind; the noise only where its law is public."""
     prior = {SEX: '{"F": 3, "M": 1}', DAY: "normal(1970-01-12, 2)"}.get(question, "normal(3, 2)")
@@ -122,5 +122,5 @@ def test_a_picture_shows_what_the_sentence_says(question: str) -> None:
     )
     assert chart.prior is not None
     assert chart.posterior is not None
-    assert (chart.noise is None) == (question != COUNT)
-    assert chart.raw == {COUNT: 1, SCORE: 0.5, SEX: "M", DAY: 11}[question]
+    assert (chart.noise is None) == (question != OLDER_COUNT)
+    assert chart.raw == {OLDER_COUNT: 1, SCORE: 0.5, SEX: "M", DAY: 11}[question]

@@ -39,26 +39,26 @@ COLUMNS = (
 Samples = Sequence[Sequence[int]]
 
 
-def declare_schema(units: int | None, rows: int = 1) -> Schema:
+def declare_smokers(units: int | None, rows: int = 1) -> Schema:
     """A table with a truth value and a number; the number of units is public where it is given."""
     relation = "add-remove" if units is None else "replace-one"
     plain_schema = schema(relation, rows, units or 0)
     return replace(plain_schema, columns={column.name: column for column in COLUMNS})
 
 
-def build_plan(question: str, units: int | None, epsilon: object) -> Plan:
-    declared_schema = declare_schema(units)
+def plan_estimate(question: str, units: int | None, epsilon: object) -> Plan:
+    declared_schema = declare_smokers(units)
     return plan(declared_schema, parse_sql(question, declared_schema), epsilon)
 
 
-def sample_results(build_plan: Plan, samples: Samples, seed: int) -> list[NoisyResult]:
+def sample_results(query_plan: Plan, samples: Samples, seed: int) -> list[NoisyResult]:
     """What the noise makes of each sample of codes; a count is of the true ones."""
     entropy, parts = Stream(seed), []
-    for one in build_plan.measurements:
+    for one in query_plan.measurements:
         assert isinstance(one, AdditiveNoise)
         noises = one.noise.sample_units(len(samples), entropy)
         inputs = [
-            one.compute_inputs(tuple(_amount(measure.what, sample) for measure in one.linear_query.measures))
+            one.compute_inputs(tuple(_sum_measure(measure.what, sample) for measure in one.linear_query.measures))
             for sample in samples
         ]
         parts.append(
@@ -67,7 +67,7 @@ def sample_results(build_plan: Plan, samples: Samples, seed: int) -> list[NoisyR
     return [NoisyResult(((),), (tuple(row),)) for row in zip(*parts, strict=True)]
 
 
-def _amount(what: str, sample: Sequence[int]) -> int:
+def _sum_measure(what: str, sample: Sequence[int]) -> int:
     if what == "squares":
         return sum(x * x for x in sample)
     return {"rows": sum, "present": len, "sum": sum}[what](sample)
@@ -83,7 +83,7 @@ def measure_coverage(
     seed: int = 1,
 ) -> float:
     """How often the 95 % interval of the first number holds the truth."""
-    query_plan = build_plan(question, units, epsilon)
+    query_plan = plan_estimate(question, units, epsilon)
     sample, first = SampleEstimator(Decoder(query_plan), 0.95, size), query_plan.query.presentation.outputs[0]
 
     @cache
@@ -106,14 +106,14 @@ def draw_without_replacement(population: Sequence[int], n: int, runs: int, seed:
     return [chance.sample(population, n) for _ in range(runs)]
 
 
-def skewed_days(count: int, seed: int) -> list[int]:
+def draw_skewed_days(count: int, seed: int) -> list[int]:
     """Days in hospital, most of them few."""
     chance = random.Random(seed)
     return [min(int(chance.expovariate(1 / 8)), 100) for _ in range(count)]
 
 
 RUNS = 2000
-SIZES = pytest.mark.parametrize("runs", [1000, pytest.param(RUNS, marks=pytest.mark.soak)])
+RUN_COUNTS = pytest.mark.parametrize("runs", [1000, pytest.param(RUNS, marks=pytest.mark.soak)])
 MIN_COVERAGE = 0.938
 """Of sets of 2,000 draws at exactly 95 % seven in a thousand fall below it, of 1,000 four in a hundred; the draws are
 seeded. Of 1,000 at 91.5 % four in a thousand do not."""
@@ -123,7 +123,7 @@ CASES = [(50, 0.02, 0.1), (50, 0.3, 1), (400, 0.02, 1), (400, 0.3, 0.1)]
 
 
 @pytest.mark.parametrize(("n", "p", "epsilon"), CASES)
-@SIZES
+@RUN_COUNTS
 def test_intervals_of_counts_hold_the_expected_count(n: int, p: float, epsilon: float, runs: int) -> None:
     """With a public number of units, of an endless and a finite population; and without, where counts are Poisson."""
     endless = draw_truth_values(n, p, runs, 1)
@@ -134,7 +134,7 @@ def test_intervals_of_counts_hold_the_expected_count(n: int, p: float, epsilon: 
 
 
 @pytest.mark.parametrize(("n", "p", "epsilon"), CASES)
-@SIZES
+@RUN_COUNTS
 def test_intervals_of_proportions_hold_the_proportion(n: int, p: float, epsilon: float, runs: int) -> None:
     endless = draw_truth_values(n, p, runs, 3)
     finite = draw_without_replacement([1] * round(2 * n * p) + [0] * (2 * n - round(2 * n * p)), n, runs, 4)
@@ -146,9 +146,9 @@ def test_intervals_of_proportions_hold_the_proportion(n: int, p: float, epsilon:
 MEANS = [("SELECT AVG(days) FROM t", 60, 2), ("SELECT AVG(days), VAR(days) FROM t", 400, 4)]
 
 
-def means_hold(question: str, n: int, epsilon: float, runs: int, least: float) -> None:
+def assert_means_hold(question: str, n: int, epsilon: float, runs: int, least: float) -> None:
     """Of a skewed number between bounds; public and private numbers of rows, and a finite population."""
-    population = skewed_days(2 * n, 5)
+    population = draw_skewed_days(2 * n, 5)
     mean = sum(population) / len(population)
     chance = random.Random(6)
     endless = [[chance.choice(population) for _ in range(n)] for _ in range(runs)]
@@ -161,18 +161,18 @@ def means_hold(question: str, n: int, epsilon: float, runs: int, least: float) -
 
 @pytest.mark.parametrize(("question", "n", "epsilon"), MEANS)
 def test_intervals_of_means_hold_the_mean(question: str, n: int, epsilon: float) -> None:
-    means_hold(question, n, epsilon, 150, 0.91)
+    assert_means_hold(question, n, epsilon, 150, 0.91)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("question", "n", "epsilon"), MEANS)
 def test_intervals_of_means_hold_the_mean_in_many_draws(question: str, n: int, epsilon: float) -> None:
-    means_hold(question, n, epsilon, RUNS, MIN_COVERAGE)
+    assert_means_hold(question, n, epsilon, RUNS, MIN_COVERAGE)
 
 
 def test_both_parts_are_needed() -> None:
     """The trap itself: noise alone, or sampling alone, does not hold the expected count."""
-    query_plan = build_plan(COUNT, 400, 0.05)
+    query_plan = plan_estimate(COUNT, 400, 0.05)
     sample, hits = SampleEstimator(Decoder(query_plan), 0.95, None), [0, 0]
     for one in sample_results(query_plan, draw_truth_values(400, 0.3, 400, 8), 9):
         estimate = sample.estimate_number("COUNT(*)", 0, one.numbers[0])
@@ -187,11 +187,11 @@ def test_without_noise_the_intervals_are_those_of_the_books() -> None:
     from scipy import stats
 
     for n, k in ((10, 0), (50, 3), (1000, 400), (10**6, 20)):
-        low, high = interval_ends(k / n, build_binomial(n), 1.0)
+        low, high = compute_interval(k / n, build_binomial(n), 1.0)
         assert low == pytest.approx(stats.beta.ppf(0.025, k, n - k + 1) if k else 0, rel=1e-3, abs=1e-12)
         assert high == pytest.approx(stats.beta.ppf(0.975, k + 1, n - k), rel=1e-3)
     for k in (0, 1, 5, 100):
-        low, high = interval_ends(k, compute_poisson, float("inf"))
+        low, high = compute_interval(k, compute_poisson, float("inf"))
         assert low == pytest.approx(stats.chi2.ppf(0.025, 2 * k) / 2 if k else 0, rel=3e-3, abs=1e-12)
         assert high == pytest.approx(stats.chi2.ppf(0.975, 2 * k + 2) / 2, rel=1e-3)
     for n, size, k in ((10, 20, 3), (100, 1000, 0), (100, 100, 30)):
@@ -200,16 +200,16 @@ def test_without_noise_the_intervals_are_those_of_the_books() -> None:
             for part in range(size + 1)
             if min(stats.hypergeom.sf(k - 1, size, part, n), stats.hypergeom.cdf(k, size, part, n)) > 0.025
         ]
-        low, high = (size * end for end in interval_ends(k / n, build_hypergeometric(n, size), 1.0))
+        low, high = (size * end for end in compute_interval(k / n, build_hypergeometric(n, size), 1.0))
         assert (low, high) == pytest.approx((max(covered_counts[0] - 0.5, 0), covered_counts[-1] + 0.5), abs=0.01)
 
 
-def interval_ends(value: float, distribution: SamplingDistribution, largest_error: float) -> tuple[float, float]:
+def compute_interval(value: float, distribution: SamplingDistribution, largest_error: float) -> tuple[float, float]:
     return NoisySample(value, distribution, compute_noiseless_tail, (0.0, largest_error), 0.1).interval(0.95)
 
 
 def test_a_whole_population_is_moved_by_noise_alone() -> None:
-    query_plan = build_plan(COUNT, 400, 1)
+    query_plan = plan_estimate(COUNT, 400, 1)
     estimate = estimate_population(Decoder(query_plan), NoisyResult(((),), (((120,),),)), (0,), 0.95, 400)[0][
         "COUNT(*)"
     ]
@@ -218,7 +218,7 @@ def test_a_whole_population_is_moved_by_noise_alone() -> None:
     assert estimate.interval == pytest.approx((116.5, 123.5), abs=0.01)
 
 
-HEAD = """
+SMOKERS_SCHEMA = """
 name: people
 source: people.csv
 {who}
@@ -230,42 +230,44 @@ columns:
   smoker: {{kind: boolean}}
   town: {{kind: nominal, keys: private}}
 """
-PUBLIC = "neighbours: replace-one\nunits: 400"
+PUBLIC_UNITS = "neighbours: replace-one\nunits: 400"
 
 
-def write_people(folder: Path, who: str = PUBLIC) -> Path:
+def write_smokers(folder: Path, who: str = PUBLIC_UNITS) -> Path:
     rows = (
         f"p{n // 2},{n % 100},{'true' if n % 4 == 0 else 'false'},{'Oslo' if n % 2 else 'Rome'}" for n in range(400)
     )
     (folder / "people.csv").write_text("\n".join(("id,age,smoker,town", *rows)) + "\n")
-    (folder / "people.yaml").write_text(HEAD.format(who=who))
+    (folder / "people.yaml").write_text(SMOKERS_SCHEMA.format(who=who))
     return folder / "people.yaml"
 
 
 @pytest.fixture
-def people(tmp_path: Path) -> Iterator[Custodian]:
-    with Custodian.open(write_people(tmp_path)) as custodian:
+def smokers_custodian(tmp_path: Path) -> Iterator[Custodian]:
+    with Custodian.open(write_smokers(tmp_path)) as custodian:
         yield custodian
 
 
-def test_a_mean_of_truth_values_is_their_proportion(people: Custodian) -> None:
+def test_a_mean_of_truth_values_is_their_proportion(smokers_custodian: Custodian) -> None:
     """With HAVING, a prior between 0 and 1, and bounds of 0 and 1."""
-    answer = people.answer("SELECT AVG(smoker) FROM people", epsilon=10)
+    answer = smokers_custodian.answer("SELECT AVG(smoker) FROM people", epsilon=10)
     assert answer.value == pytest.approx(0.25, abs=0.05)
-    filtered_answer = people.answer("SELECT AVG(smoker) FROM people HAVING AVG(smoker) > 0.9", epsilon=1)
+    filtered_answer = smokers_custodian.answer("SELECT AVG(smoker) FROM people HAVING AVG(smoker) > 0.9", epsilon=1)
     assert filtered_answer.rows == ()
-    posterior = people.answer("SELECT AVG(smoker) FROM people", epsilon=1, prior="normal(0.3, 0.1) on [0, 1]").posterior
+    posterior = smokers_custodian.answer(
+        "SELECT AVG(smoker) FROM people", epsilon=1, prior="normal(0.3, 0.1) on [0, 1]"
+    ).posterior
     assert posterior is not None
     assert 0.1 < posterior.mean() < 0.4
     with pytest.raises(InvalidInput, match="SUM is of numbers; smoker is boolean"):
-        people.answer("SELECT SUM(smoker) FROM people", epsilon=1)
+        smokers_custodian.answer("SELECT SUM(smoker) FROM people", epsilon=1)
 
 
-def test_an_answer_speaks_for_the_population(people: Custodian) -> None:
+def test_an_answer_speaks_for_the_population(smokers_custodian: Custodian) -> None:
     """Both parts are named, medians are left out, a count of all is exact, and nothing is paid."""
     question = "SELECT COUNT(*), COUNT(smoker) AS told, AVG(age), MEDIAN(age) FROM people"
-    answer = people.answer(question, epsilon=4)
-    before = people.budget()
+    answer = smokers_custodian.answer(question, epsilon=4)
+    before = smokers_custodian.budget()
     (row,) = answer.population()
     assert list(row) == ["COUNT(*)", "told", "AVG(age)"]
     assert (row["COUNT(*)"].interval, row["COUNT(*)"].noise) == ((400, 400), 0)
@@ -281,7 +283,7 @@ def test_an_answer_speaks_for_the_population(people: Custodian) -> None:
     )
     narrow, wide = answer.population(0.5)[0]["AVG(age)"], answer.population(0.999)[0]["AVG(age)"]
     assert wide.interval[0] < narrow.interval[0] < narrow.interval[1] < wide.interval[1]
-    assert people.budget() == before
+    assert smokers_custodian.budget() == before
 
 
 def test_a_variance_beside_a_mean_narrows_it() -> None:
@@ -289,7 +291,7 @@ def test_a_variance_beside_a_mean_narrows_it() -> None:
     ages = [40 + at % 21 for at in range(5000)]
     widths = []
     for question in ("SELECT AVG(days), VAR(days) FROM t", "SELECT AVG(days) FROM t"):
-        query_plan = build_plan(question, len(ages), 20)
+        query_plan = plan_estimate(question, len(ages), 20)
         (row,) = estimate_population(Decoder(query_plan), sample_results(query_plan, [ages], 3)[0], (0,), 0.95, None)
         widths.append(row["AVG(days)"])
     assert widths[0].sampling < widths[1].sampling / 2
@@ -305,10 +307,12 @@ def test_a_few_large_values_do_not_fool_a_variance() -> None:
     assert measure_coverage("SELECT AVG(days), VAR(days) FROM t", 10.5, samples, 20, units, seed=9) > 0.93
 
 
-def test_keys_that_are_private_and_groups_speak_for_the_population_too(people: Custodian) -> None:
-    population = people.answer("SELECT town, COUNT(*) FROM people GROUP BY town", epsilon=2, delta=1e-6).population()
+def test_keys_that_are_private_and_groups_speak_for_the_population_too(smokers_custodian: Custodian) -> None:
+    population = smokers_custodian.answer(
+        "SELECT town, COUNT(*) FROM people GROUP BY town", epsilon=2, delta=1e-6
+    ).population()
     assert all(row["COUNT(*)"].interval[0] < 200 < row["COUNT(*)"].interval[1] for row in population)
-    groups = people.answer("SELECT smoker, COUNT(*), AVG(age) FROM people GROUP BY smoker", epsilon=2)
+    groups = smokers_custodian.answer("SELECT smoker, COUNT(*), AVG(age) FROM people GROUP BY smoker", epsilon=2)
     assert [list(row) for row in groups.population()] == [["COUNT(*)", "AVG(age)"]] * 3
 
 
@@ -323,9 +327,9 @@ def test_keys_that_are_private_and_groups_speak_for_the_population_too(people: C
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    people: Custodian, question: str, options: dict[str, object], message: str
+    smokers_custodian: Custodian, question: str, options: dict[str, object], message: str
 ) -> None:
-    answer = people.answer(question, epsilon=1)
+    answer = smokers_custodian.answer(question, epsilon=1)
     with pytest.raises(InvalidInput, match=message):
         answer.population(**options)  # type: ignore[arg-type]
 
@@ -333,10 +337,10 @@ def test_what_makes_no_sense_is_refused(
 def test_rows_of_one_unit_are_no_sample(tmp_path: Path) -> None:
     """Units are drawn, so only they are told for a population where each may have several rows."""
     who = "neighbours: add-remove\nunit: {column: id, rows: 2}"
-    with Custodian.open(write_people(tmp_path, who)) as people:
+    with Custodian.open(write_smokers(tmp_path, who)) as custodian:
         with pytest.raises(Unsupported, match=r"AVG\(age\) has no interval for it; ask for COUNT\(DISTINCT id\) alone"):
-            people.answer("SELECT AVG(age) FROM people", epsilon=1).population()
-        units = people.answer("SELECT COUNT(DISTINCT id) FROM people", epsilon=1)
+            custodian.answer("SELECT AVG(age) FROM people", epsilon=1).population()
+        units = custodian.answer("SELECT COUNT(DISTINCT id) FROM people", epsilon=1)
         (row,) = units.population()
         assert row["COUNT(DISTINCT id)"].sampling == pytest.approx(28, abs=3)
         with pytest.raises(InvalidInput, match="of use where the number of units is public"):
@@ -345,7 +349,7 @@ def test_rows_of_one_unit_are_no_sample(tmp_path: Path) -> None:
 
 def test_the_command_shows_both_parts(tmp_path: Path) -> None:
     """One line for one number, a table for groups, JSON only on request; refusals come before any charge."""
-    schema_path = str(write_people(tmp_path))
+    schema_path = str(write_smokers(tmp_path))
     words = ["ask", schema_path, "SELECT AVG(smoker) FROM people", "--epsilon", "1"]
     output = discreet(*words, "--population").out
     assert "for the population: 0." in output

@@ -43,12 +43,12 @@ BY_SEX = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
 BY_VISIT = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
 
 
-def declare_schema(relation: str, rows: int, units: int) -> Schema:
+def declare_wards(relation: str, rows: int, units: int) -> Schema:
     schema = small_tables.schema(relation, rows, units)
     return replace(schema, columns={**schema.columns, "ward": WARD, "visit": VISIT})
 
 
-def build_plan(schema: Schema, question: str, epsilon: object = Fraction(1, 2), **options: Any) -> Plan:
+def plan_counts(schema: Schema, question: str, epsilon: object = Fraction(1, 2), **options: Any) -> Plan:
     return plan(schema, parse_sql(question, schema), epsilon, **options)
 
 
@@ -57,10 +57,10 @@ def answer_from_counts(query_plan: Plan, exact: Sequence[int], seed: int, stated
     (one,) = query_plan.measurements
     assert isinstance(one, AdditiveNoise)
     noise = one.noise.sample_units(len(exact), Stream(seed))[:, 0]
-    column_of = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
+    released_numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
     return build.build_answer(
         query_plan,
-        NoisyResult(tuple(query_plan.list_cells()), column_of),
+        NoisyResult(tuple(query_plan.list_cells()), released_numbers),
         "a question",
         query_plan.epsilon,
         1,
@@ -71,10 +71,10 @@ def answer_from_counts(query_plan: Plan, exact: Sequence[int], seed: int, stated
 
 def answer_from_units(query_plan: Plan, units: small_tables.Units, seed: int) -> Answer:
     """The reply to a plan on a table, with noise from a seed."""
-    return answer_from_inputs(query_plan, read_inputs(query_plan, units), seed)
+    return answer_from_inputs(query_plan, read_unit_inputs(query_plan, units), seed)
 
 
-def read_inputs(query_plan: Plan, units: small_tables.Units) -> ExactInputs:
+def read_unit_inputs(query_plan: Plan, units: small_tables.Units) -> ExactInputs:
     """What a plan reads from a table: the same whatever the noise."""
     return exact_inputs(
         query_plan,
@@ -91,7 +91,7 @@ def answer_from_inputs(query_plan: Plan, secret: ExactInputs, seed: int) -> Answ
     return build.build_answer(query_plan, released, "a question", query_plan.epsilon, 1, {})
 
 
-def random_units(rows: int, count: int, seed: int) -> small_tables.Units:
+def draw_units(rows: int, count: int, seed: int) -> small_tables.Units:
     chance = random.Random(seed)
     units = {f"p{number}": small_tables.random_unit(chance, rows) for number in range(count)}
     return {name: [row | {"ward": 1, "visit": 1} for row in unit_rows] for name, unit_rows in units.items()}
@@ -103,11 +103,11 @@ def require_reconciled(answer: Answer) -> ReconciledRows:
     return reconciled
 
 
-def column_of(rows: Sequence[Any], name: str = "COUNT(*)") -> NDArray[np.float64]:
+def read_column(rows: Sequence[Any], name: str = "COUNT(*)") -> NDArray[np.float64]:
     return np.array([row[name] for row in rows], dtype=np.float64)
 
 
-def sparse_counts(cells: int, total_rows: int, seed: int) -> list[int]:
+def draw_sparse_counts(cells: int, total_rows: int, seed: int) -> list[int]:
     """Three cells in four are empty, the others uneven."""
     chance = random.Random(seed)
     weights = [chance.random() ** 3 if chance.random() < 0.25 else 0.0 for _ in range(cells)]
@@ -118,11 +118,11 @@ def sparse_counts(cells: int, total_rows: int, seed: int) -> list[int]:
 
 
 def test_counts_add_up_to_the_public_number_of_units() -> None:
-    query_plan = build_plan(declare_schema("replace-one", 1, 1000), BY_WARD)
-    exact = sparse_counts(40, 1000, 1)
+    query_plan = plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD)
+    exact = draw_sparse_counts(40, 1000, 1)
     for seed in range(20):
         found = require_reconciled(answer_from_counts(query_plan, exact, seed))
-        counts = column_of(found.rows)
+        counts = read_column(found.rows)
         assert counts.sum() == 1000
         assert (counts >= 0).all()
         assert all(isinstance(row["COUNT(*)"], int) for row in found.rows)
@@ -131,17 +131,17 @@ def test_counts_add_up_to_the_public_number_of_units() -> None:
 
 def test_counts_of_several_rows_of_a_unit_add_up_to_no_more_than_there_can_be() -> None:
     """Three rows each at most: where the noise goes beyond, the counts come to the most; elsewhere they are free."""
-    query_plan = build_plan(declare_schema("replace-one", 3, 100), BY_WARD, Fraction(1, 10))
+    query_plan = plan_counts(declare_wards("replace-one", 3, 100), BY_WARD, Fraction(1, 10))
     for exact, allowed in (([300] + [0] * 39, {300.0}), ([100] + [0] * 39, None)):
         for seed in range(10):
-            sums = column_of(require_reconciled(answer_from_counts(query_plan, exact, seed)).rows).sum()
+            sums = read_column(require_reconciled(answer_from_counts(query_plan, exact, seed)).rows).sum()
             assert 100 <= sums <= 300
             assert allowed is None or sums in allowed or sums < 300
 
 
 def test_cells_that_cannot_occur_are_empty() -> None:
-    query_plan = build_plan(
-        declare_schema("add-remove", 1, 0), "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex"
+    query_plan = plan_counts(
+        declare_wards("add-remove", 1, 0), "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex"
     )
     found = require_reconciled(answer_from_counts(query_plan, [50, 0, 0], 4))
     assert [row["COUNT(*)"] for row in found.rows[1:]] == [0, 0]
@@ -149,10 +149,10 @@ def test_cells_that_cannot_occur_are_empty() -> None:
 
 
 def test_a_declared_order_is_kept() -> None:
-    query_plan = build_plan(declare_schema("add-remove", 1, 0), BY_VISIT)
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), BY_VISIT)
     exact = [90, 60, 40, 30, 20, 15, 9, 7, 4, 4, 1, 0]
     for seed in range(20):
-        counts = column_of(require_reconciled(answer_from_counts(query_plan, exact, seed)).rows)
+        counts = read_column(require_reconciled(answer_from_counts(query_plan, exact, seed)).rows)
         assert (np.diff(counts) <= 0).all()
         assert (counts >= 0).all()
 
@@ -165,10 +165,10 @@ def test_a_count_of_fewer_rows_is_no_more_in_any_row() -> None:
         "COUNT(*) FILTER (WHERE age > 0) AS old, COUNT(*) FILTER (WHERE age > 2) AS older FROM t GROUP BY grade"
     )
     for relation, rows in (("add-remove", 3), ("replace-one", 1), ("replace-one", 3)):
-        query_plan = build_plan(declare_schema(relation, rows, 30), question, Fraction(1, 5))
+        query_plan = plan_counts(declare_wards(relation, rows, 30), question, Fraction(1, 5))
         for seed in range(5):
-            found = require_reconciled(answer_from_units(query_plan, random_units(rows, 30, seed), seed)).rows
-            every, aged, units, old, older = (column_of(found, name) for name in names)
+            found = require_reconciled(answer_from_units(query_plan, draw_units(rows, 30, seed), seed)).rows
+            every, aged, units, old, older = (read_column(found, name) for name in names)
             assert (older <= old).all()
             assert (old <= aged).all()
             assert (aged <= every).all()
@@ -186,7 +186,7 @@ CROSSED = f"{YOUNG} AS young, COUNT(*) FILTER (WHERE sex = 'F') AS women, COUNT(
 OF_PARTS = "the counts are made of the same parts, none of which is below 0"
 
 
-def by(key: str, counts: str, where: str = "") -> str:
+def group_by(key: str, counts: str, where: str = "") -> str:
     return f"SELECT {key}, {counts} FROM t {where} GROUP BY {key}" if key else f"SELECT {counts} FROM t {where}"
 
 
@@ -195,24 +195,24 @@ def by(key: str, counts: str, where: str = "") -> str:
 @pytest.mark.parametrize("key", ["", "grade", "ward"])
 def test_counts_of_one_question_fit_together(key: str, relation: str, epsilon: Fraction) -> None:
     """Those that make up a third add up to it in every cell; all together and those apart to what there is."""
-    schema, units = declare_schema(relation, 1, 300), random_units(1, 300, 1)
-    plans = [build_plan(schema, by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART)]
-    asked = [(query_plan, read_inputs(query_plan, units)) for query_plan in plans]
+    schema, units = declare_wards(relation, 1, 300), draw_units(1, 300, 1)
+    plans = [plan_counts(schema, group_by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART)]
+    asked = [(query_plan, read_unit_inputs(query_plan, units)) for query_plan in plans]
     for seed in range(4):
         found, every, shown_apart = (
             require_reconciled(answer_from_inputs(query_plan, secret, seed)) for query_plan, secret in asked
         )
-        young, old, aged = (column_of(found.rows, name) for name in ("young", "old", "aged"))
+        young, old, aged = (read_column(found.rows, name) for name in ("young", "old", "aged"))
         assert (young + old == aged).all()
         assert OF_PARTS in found.because
         assert not any("in every row" in why for why in found.because)
         some = shown_apart.rows
-        shown = np.array([column_of(every.rows, name) for name in ("young", "old", "nobody")])
+        shown = np.array([read_column(every.rows, name) for name in ("young", "old", "nobody")])
         assert (shown >= 0).all()
         if relation == "replace-one":
             assert shown.sum() == 300
             assert "the parts add up to the public number of units, 300" in every.because
-            assert column_of(some, "young").sum() + column_of(some, "older").sum() <= 300
+            assert read_column(some, "young").sum() + read_column(some, "older").sum() <= 300
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -220,12 +220,12 @@ def test_counts_that_cross_keep_what_follows_from_their_parts(relation: str) -> 
     """What two counts have in common, and what neither has, is told beside them and fits: so do several rows each."""
     both = "COUNT(*) FILTER (WHERE age < 0 AND sex = 'F') AS both, COUNT(*) FILTER (WHERE age < 0 OR sex = 'F') AS some"
     for rows, where in ((1, ""), (3, ""), (1, "WHERE score > 1")):
-        query_plan = build_plan(
-            declare_schema(relation, rows, 60), by("grade", f"{CROSSED}, {both}", where), Fraction(1, 10)
+        query_plan = plan_counts(
+            declare_wards(relation, rows, 60), group_by("grade", f"{CROSSED}, {both}", where), Fraction(1, 10)
         )
         for seed in range(5):
-            found = require_reconciled(answer_from_units(query_plan, random_units(rows, 60, seed), seed)).rows
-            young, women, common, some = (column_of(found, name) for name in ("young", "women", "both", "some"))
+            found = require_reconciled(answer_from_units(query_plan, draw_units(rows, 60, seed), seed)).rows
+            young, women, common, some = (read_column(found, name) for name in ("young", "women", "both", "some"))
             assert (young + women == common + some).all()
             assert (common <= np.minimum(young, women)).all()
             assert relation == "add-remove" or some.sum() <= 60 * rows
@@ -240,8 +240,8 @@ def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation
 
     But for a quarter: raw counts without a key fit already, in thirds, and these are whole.
     """
-    query_plan = build_plan(declare_schema(relation, 1, 500), by(key, counts), Fraction(1, 4))
-    units = random_units(1, 500, 2)
+    query_plan = plan_counts(declare_wards(relation, 1, 500), group_by(key, counts), Fraction(1, 4))
+    units = draw_units(1, 500, 2)
     chance = random.Random(6)
     for rows in units.values():
         rows[0]["ward"] = 1 + int(40 * chance.random() ** 4)
@@ -250,13 +250,13 @@ def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation
         name: [_count_rows(units, name, ward) for ward in wards]
         for name in (part.split(" AS ")[1] for part in counts.split(", "))
     }
-    secret, raw, better = read_inputs(query_plan, units), [], []
+    secret, raw, better = read_unit_inputs(query_plan, units), [], []
     for seed in range(runs // 8 if key else runs):
         answer = answer_from_inputs(query_plan, secret, seed)
         assert [row.get("ward") for row in answer.rows] == list(wards)
         for name, exact in exact_by_name.items():
-            raw.append(((column_of(answer.rows, name) - exact) ** 2).mean())
-            better.append(((column_of(require_reconciled(answer).rows, name) - exact) ** 2).mean())
+            raw.append(((read_column(answer.rows, name) - exact) ** 2).mean())
+            better.append(((read_column(require_reconciled(answer).rows, name) - exact) ** 2).mean())
     assert np.mean(better) <= (0.7 * np.mean(raw) if key else np.mean(raw) + INTEGER_NOISE_VARIANCE)
 
 
@@ -276,25 +276,27 @@ def _count_rows(units: small_tables.Units, name: str, ward: object) -> int:
 
 def test_counts_that_fit_already_stay() -> None:
     """With hardly any noise nothing is moved, though their parts are not told and could be halves."""
-    query_plan = build_plan(
-        declare_schema("replace-one", 1, 300), by("grade", f"{CROSSED}, {OLD} AS old"), Fraction(200)
+    query_plan = plan_counts(
+        declare_wards("replace-one", 1, 300), group_by("grade", f"{CROSSED}, {OLD} AS old"), Fraction(200)
     )
     for seed in range(5):
-        answer = answer_from_units(query_plan, random_units(1, 300, seed), seed)
+        answer = answer_from_units(query_plan, draw_units(1, 300, seed), seed)
         assert require_reconciled(answer).rows == answer.rows
 
 
 def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
-    schema = declare_schema("replace-one", 1, 5_000)
+    schema = declare_wards("replace-one", 1, 5_000)
     wide = Column("x", "integer", lower=0, upper=999, missing=0)
-    query_plan = build_plan(replace(schema, columns={**schema.columns, "x": wide}), by("x", f"{CROSSED}, {OLD} AS old"))
+    query_plan = plan_counts(
+        replace(schema, columns={**schema.columns, "x": wide}), group_by("x", f"{CROSSED}, {OLD} AS old")
+    )
     chance = random.Random(4)
     units = {f"p{at}": [small_tables.random_row(chance) | {"x": chance.randrange(1000)}] for at in range(5_000)}
     answer = answer_from_units(query_plan, units, 1)
     start = time.monotonic()
     found = require_reconciled(answer).rows
     took = time.monotonic() - start
-    assert (column_of(found, "young") + column_of(found, "old")).sum() <= 5_000
+    assert (read_column(found, "young") + read_column(found, "old")).sum() <= 5_000
     assert took < 10, took
 
 
@@ -302,17 +304,17 @@ def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
 @pytest.mark.parametrize("runs", [50, pytest.param(200, marks=pytest.mark.soak)])
 def test_reconciled_counts_are_nearer(relation: str, gain: float, runs: int) -> None:
     """Over many seeded runs, on mostly empty cells: the mean square error is far below that of raw counts."""
-    query_plan = build_plan(declare_schema(relation, 1, 1000), BY_WARD, Fraction(1, 10))
-    exact = sparse_counts(40, 1000, 2)
+    query_plan = plan_counts(declare_wards(relation, 1, 1000), BY_WARD, Fraction(1, 10))
+    exact = draw_sparse_counts(40, 1000, 2)
     raw, better = [], []
     for seed in range(runs):
         answer = answer_from_counts(query_plan, exact, seed)
-        raw.append(((column_of(answer.rows) - exact) ** 2).mean())
-        better.append(((column_of(require_reconciled(answer).rows) - exact) ** 2).mean())
+        raw.append(((read_column(answer.rows) - exact) ** 2).mean())
+        better.append(((read_column(require_reconciled(answer).rows) - exact) ** 2).mean())
     assert np.mean(better) < gain * np.mean(raw)
 
 
-WARDS, SEXES = (BY_WARD, sparse_counts(40, 1000, 3)), (BY_SEX, [400, 590, 10])
+WARDS, SEXES = (BY_WARD, draw_sparse_counts(40, 1000, 3)), (BY_SEX, [400, 590, 10])
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ WARDS, SEXES = (BY_WARD, sparse_counts(40, 1000, 3)), (BY_SEX, [400, 590, 10])
 def test_reconciled_intervals_hold(asked: tuple[str, list[int]], epsilon: Fraction, runs: int) -> None:
     """At least 95 % of them at 95 %, less what chance allows; and never wider than those of the raw counts."""
     question, exact = asked
-    query_plan = build_plan(declare_schema("replace-one", 1, 1000), question, epsilon)
+    query_plan = plan_counts(declare_wards("replace-one", 1, 1000), question, epsilon)
     held = []
     for seed in range(runs):
         answer = answer_from_counts(query_plan, exact, seed)
@@ -379,11 +381,11 @@ def _project_by_scipy(noise: DiscreteLaplace, cells: int) -> tuple[NDArray[np.fl
 
 def test_it_is_worked_out_once_and_covers_rows_that_are_not_shown() -> None:
     """HAVING and LIMIT choose among raw rows; what is shown was made to fit together with all the rest."""
-    schema = declare_schema("replace-one", 1, 1000)
-    exact = sparse_counts(40, 1000, 4)
-    whole = require_reconciled(answer_from_counts(build_plan(schema, BY_WARD), exact, 5)).rows
+    schema = declare_wards("replace-one", 1, 1000)
+    exact = draw_sparse_counts(40, 1000, 4)
+    whole = require_reconciled(answer_from_counts(plan_counts(schema, BY_WARD), exact, 5)).rows
     cut = "SELECT COUNT(*), ward FROM t GROUP BY ward HAVING COUNT(*) > 20 ORDER BY COUNT(*) DESC LIMIT 3"
-    answer = answer_from_counts(build_plan(schema, cut), exact, 5)
+    answer = answer_from_counts(plan_counts(schema, cut), exact, 5)
     assert answer.reconciled is answer.reconciled
     assert len(require_reconciled(answer).rows) == len(answer.rows) <= 3
     by_ward = {row["ward"]: row["COUNT(*)"] for row in whole}
@@ -391,11 +393,11 @@ def test_it_is_worked_out_once_and_covers_rows_that_are_not_shown() -> None:
 
 
 def test_numbers_that_are_no_counts_stay_as_they_are() -> None:
-    query_plan = build_plan(declare_schema("add-remove", 1, 0), "SELECT sex, COUNT(*), SUM(score) FROM t GROUP BY sex")
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), "SELECT sex, COUNT(*), SUM(score) FROM t GROUP BY sex")
     answer = answer_from_units(query_plan, {}, 6)
-    raw, found = column_of(answer.rows, "SUM(score)"), column_of(require_reconciled(answer).rows, "SUM(score)")
+    raw, found = read_column(answer.rows, "SUM(score)"), read_column(require_reconciled(answer).rows, "SUM(score)")
     assert raw.tolist() == found.tolist()
-    assert (column_of(require_reconciled(answer).rows) >= 0).all()
+    assert (read_column(require_reconciled(answer).rows) >= 0).all()
     spans, plain_spans = require_reconciled(answer).intervals(0.9), answer.intervals(0.9)
     assert [row["SUM(score)"] for row in spans] == [row["SUM(score)"] for row in plain_spans]
 
@@ -403,29 +405,29 @@ def test_numbers_that_are_no_counts_stay_as_they_are() -> None:
 def test_too_many_different_counts_leave_out_the_prior() -> None:
     """Said, and the rest is done as without one."""
     wide = Column("x", "integer", lower=0, upper=1999, missing=0)
-    schema = declare_schema("replace-one", 1, 10**6)
+    schema = declare_wards("replace-one", 1, 10**6)
     schema = replace(schema, columns={**schema.columns, "x": wide})
     asked = "SELECT x, COUNT(*) FROM t GROUP BY x"
-    query_plan = build_plan(schema, asked, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
+    query_plan = plan_counts(schema, asked, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
     found = require_reconciled(answer_from_counts(query_plan, [500] * 2000, 3))
     assert found.because[0] == "there are too many different counts to weigh each with your prior"
     assert (
         found.rows
-        == require_reconciled(answer_from_counts(build_plan(schema, asked, Fraction(1, 1000)), [500] * 2000, 3)).rows
+        == require_reconciled(answer_from_counts(plan_counts(schema, asked, Fraction(1, 1000)), [500] * 2000, 3)).rows
     )
 
 
 def test_nothing_is_reconciled_where_nothing_is_counted() -> None:
-    query_plan = build_plan(declare_schema("add-remove", 1, 0), "SELECT SUM(score) FROM t")
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), "SELECT SUM(score) FROM t")
     assert answer_from_counts(query_plan, [3], 1).reconciled is None
     assert answer_from_counts(query_plan, [3], 1).to_json()["reconciled"] is None
 
 
 def test_a_public_count_beside_a_noisy_one_is_exact() -> None:
-    query_plan = build_plan(
-        declare_schema("replace-one", 1, 1000), "SELECT COUNT(*), COUNT(age) FROM t", Fraction(1, 10)
+    query_plan = plan_counts(
+        declare_wards("replace-one", 1, 1000), "SELECT COUNT(*), COUNT(age) FROM t", Fraction(1, 10)
     )
-    secret = read_inputs(query_plan, random_units(1, 1000, 1))
+    secret = read_unit_inputs(query_plan, draw_units(1, 1000, 1))
     for seed in range(10):
         (row,) = require_reconciled(answer_from_inputs(query_plan, secret, seed)).rows
         assert row["COUNT(*)"] == 1000
@@ -434,22 +436,22 @@ def test_a_public_count_beside_a_noisy_one_is_exact() -> None:
 
 def test_a_prior_and_what_must_be_true_go_together() -> None:
     """Each cell is weighed with the prior first; then all are made to add up."""
-    query_plan = build_plan(
-        declare_schema("replace-one", 1, 1000), BY_WARD, Fraction(1, 10), prior=Prior.uniform(0, 40)
+    query_plan = plan_counts(
+        declare_wards("replace-one", 1, 1000), BY_WARD, Fraction(1, 10), prior=Prior.uniform(0, 40)
     )
     exact = [25] * 40
     raw, fit, both = [], [], []
     for seed in range(20):
         answer = answer_from_counts(query_plan, exact, seed)
         found = require_reconciled(answer)
-        assert column_of(found.rows).sum() == 1000
+        assert read_column(found.rows).sum() == 1000
         assert "each count was first weighed with your prior by itself" in found.because
-        raw.append(((column_of(answer.rows) - exact) ** 2).mean())
+        raw.append(((read_column(answer.rows) - exact) ** 2).mean())
         plain = answer_from_counts(
-            build_plan(declare_schema("replace-one", 1, 1000), BY_WARD, Fraction(1, 10)), exact, seed
+            plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD, Fraction(1, 10)), exact, seed
         )
-        fit.append(((column_of(require_reconciled(plain).rows) - exact) ** 2).mean())
-        both.append(((column_of(found.rows) - exact) ** 2).mean())
+        fit.append(((read_column(require_reconciled(plain).rows) - exact) ** 2).mean())
+        both.append(((read_column(found.rows) - exact) ** 2).mean())
     assert np.mean(both) < np.mean(fit) < np.mean(raw)
 
 
@@ -466,11 +468,11 @@ def test_a_prior_and_what_must_be_true_go_together() -> None:
     ],
 )
 def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
-    query_plan = build_plan(declare_schema("add-remove", 1, 0), BY_WARD, Fraction(1, 5))
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), BY_WARD, Fraction(1, 5))
     check_plan_constraints(query_plan, texts)
     for seed in range(5):
-        found = require_reconciled(answer_from_counts(query_plan, sparse_counts(40, 1000, 7), seed, texts))
-        assert holds(np.round(column_of(found.rows), 6))
+        found = require_reconciled(answer_from_counts(query_plan, draw_sparse_counts(40, 1000, 7), seed, texts))
+        assert holds(np.round(read_column(found.rows), 6))
         assert any(
             words.startswith("you stated, and it is taken to be true of every data set: ") for words in found.because
         )
@@ -495,18 +497,18 @@ def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
     ],
 )
 def test_what_cannot_be_true_is_refused_before_anything_is_drawn(texts: Any, message: str) -> None:
-    query_plan = build_plan(declare_schema("replace-one", 1, 1000), BY_WARD)
+    query_plan = plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD)
     with pytest.raises(InvalidInput, match=message):
         check_plan_constraints(query_plan, texts)
 
 
 def test_constraints_are_of_one_count() -> None:
-    schema = declare_schema("replace-one", 1, 1000)
+    schema = declare_wards("replace-one", 1, 1000)
     for question in ("SELECT ward, COUNT(*), COUNT(day) FROM t GROUP BY ward", "SELECT SUM(score) FROM t"):
         with pytest.raises(InvalidInput, match="is of one COUNT with noise"):
-            check_plan_constraints(build_plan(schema, question), ["total = 1000"])
+            check_plan_constraints(plan_counts(schema, question), ["total = 1000"])
     with pytest.raises(InvalidInput, match="along one group key"):
-        check_plan_constraints(build_plan(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])
+        check_plan_constraints(plan_counts(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])
 
 
 @pytest.mark.parametrize("more_columns", ["", ", COUNT(age)"])
@@ -515,9 +517,9 @@ def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     """16,384 or 65,536 cells, alone and with a second count that is at most the first in each."""
     wide = Column("x", "integer", lower=0, upper=cells - 1, missing=0)
     units = cells * 3 // 4
-    schema = declare_schema("replace-one", 1, units)
+    schema = declare_wards("replace-one", 1, units)
     schema = replace(schema, columns={**schema.columns, "x": wide})
-    query_plan = build_plan(schema, f"SELECT x, COUNT(*){more_columns} FROM t GROUP BY x")
+    query_plan = plan_counts(schema, f"SELECT x, COUNT(*){more_columns} FROM t GROUP BY x")
     noisy = [one for one in query_plan.measurements if isinstance(one, AdditiveNoise)]
     amounts = [int(at < units) for at in range(cells)]  # a unit in each cell, then none
     exact = [[one.compute_inputs((amount,) * len(one.linear_query.measures)) for amount in amounts] for one in noisy]
@@ -525,11 +527,11 @@ def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     start = time.monotonic()
     found = require_reconciled(answer)
     took = time.monotonic() - start
-    assert column_of(found.rows).sum() == units
+    assert read_column(found.rows).sum() == units
     assert took < 30 * cells / 2**16, took
 
 
-HEAD = """
+PEOPLE_SCHEMA = """
 name: people
 source: people.csv
 neighbours: replace-one
@@ -540,66 +542,66 @@ columns:
   sex: {kind: nominal, categories: [F, M, X]}
   visit: {kind: integer, lower: 1, upper: 6, counts: falling}
 """
-ASKED = "SELECT visit, COUNT(*) FROM people GROUP BY visit"
+COUNT_VISITS = "SELECT visit, COUNT(*) FROM people GROUP BY visit"
 
 
 @pytest.fixture
-def people(tmp_path: Path) -> Path:
+def people_path(tmp_path: Path) -> Path:
     visits = [1] * 30 + [2] * 15 + [3] * 10 + [4] * 5
     lines = [f"p{at},{'FM'[at % 2]},{visit}" for at, visit in enumerate(visits)]
     (tmp_path / "people.csv").write_text("\n".join(["id,sex,visit", *lines]) + "\n")
-    (tmp_path / "people.yaml").write_text(HEAD)
+    (tmp_path / "people.yaml").write_text(PEOPLE_SCHEMA)
     return tmp_path / "people.yaml"
 
 
-def test_it_reads_nothing_and_pays_nothing(people: Path) -> None:
+def test_it_reads_nothing_and_pays_nothing(people_path: Path) -> None:
     """The custodian is closed, source and ledger with it, and the rows are reconciled all the same."""
-    with Custodian.open(people) as custodian:
-        answer = custodian.answer(ASKED, epsilon=1)
+    with Custodian.open(people_path) as custodian:
+        answer = custodian.answer(COUNT_VISITS, epsilon=1)
         paid = custodian.budget()
-        assert custodian.answer(ASKED, epsilon=1).reconciled is not None
+        assert custodian.answer(COUNT_VISITS, epsilon=1).reconciled is not None
         assert custodian.budget() == paid
-    assert column_of(require_reconciled(answer).rows).sum() == 60
-    assert (np.diff(column_of(require_reconciled(answer).rows)[:6]) <= 0).all()
+    assert read_column(require_reconciled(answer).rows).sum() == 60
+    assert (np.diff(read_column(require_reconciled(answer).rows)[:6]) <= 0).all()
 
 
-def test_a_stored_answer_is_reconciled_alike(people: Path) -> None:
-    with Custodian.open(people) as custodian:
-        first, again = custodian.answer(ASKED, epsilon=1), custodian.answer(ASKED, epsilon=1)
-        stated = custodian.answer(ASKED, epsilon=1, constraints=["each <= 25"])
+def test_a_stored_answer_is_reconciled_alike(people_path: Path) -> None:
+    with Custodian.open(people_path) as custodian:
+        first, again = custodian.answer(COUNT_VISITS, epsilon=1), custodian.answer(COUNT_VISITS, epsilon=1)
+        stated = custodian.answer(COUNT_VISITS, epsilon=1, constraints=["each <= 25"])
     assert again.stored
     assert stated.stored
     assert require_reconciled(again).rows == require_reconciled(first).rows
     assert require_reconciled(again).intervals(0.9) == require_reconciled(first).intervals(0.9)
-    assert column_of(require_reconciled(stated).rows).max() <= 25
+    assert read_column(require_reconciled(stated).rows).max() <= 25
     assert (
         require_reconciled(stated).because[-1] == "you stated, and it is taken to be true of every data set: each <= 25"
     )
 
 
 @pytest.mark.parametrize("refused", ["fact: total = 60", "total = 61", "each <= 2", "nonsense"])
-def test_a_refused_constraint_costs_nothing(people: Path, refused: str) -> None:
-    with Custodian.open(people) as custodian:
+def test_a_refused_constraint_costs_nothing(people_path: Path, refused: str) -> None:
+    with Custodian.open(people_path) as custodian:
         before = custodian.budget()
         with pytest.raises(InvalidInput):
-            custodian.answer(ASKED, epsilon=1, constraints=[refused])
+            custodian.answer(COUNT_VISITS, epsilon=1, constraints=[refused])
         assert custodian.budget() == before
         assert [entry for entry in custodian.history() if entry.analyst is not None] == []
 
 
-def test_the_command_shows_both(people: Path) -> None:
+def test_the_command_shows_both(people_path: Path) -> None:
     """A column beside the raw one, why it differs, and the same in JSON."""
-    shown = done("ask", people, ASKED, "--epsilon", "0.05", "--constraint", "each <= 40").out
+    shown = done("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--constraint", "each <= 40").out
     assert "reconciled" in shown
     assert "all counts add up to the public number of units, 60" in shown
     assert "you stated, and it is taken to be true of every data set: each <= 40" in shown
-    document = done("ask", people, ASKED, "--epsilon", "0.05", "--json").document["reconciled"]
+    document = done("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--json").document["reconciled"]
     assert sum(row["COUNT(*)"] for row in document["rows"]) == 60
     assert len(document["intervals_95"]) == 7
     assert "the counts are falling with visit, as the schema declares" in document["because"]
 
 
-def test_the_command_refuses_a_fact(people: Path) -> None:
-    outcome = discreet("ask", people, ASKED, "--epsilon", "1", "--constraint", "fact: total = 60")
+def test_the_command_refuses_a_fact(people_path: Path) -> None:
+    outcome = discreet("ask", people_path, COUNT_VISITS, "--epsilon", "1", "--constraint", "fact: total = 60")
     assert outcome.code == 2
     assert "accept_facts=True" in outcome.err

@@ -32,12 +32,12 @@ HISTOGRAM = "SELECT HISTOGRAM(pay, 96) FROM t WHERE sex = 'F'"
 WARDS = "SELECT ward, COUNT(*) FROM t WHERE sex = 'F' GROUP BY ward"
 
 
-def declare_schema() -> Schema:
+def declare_pay() -> Schema:
     columns = {column.name: column for column in (PAY, WARD, SEX)}
     return schema("add-remove", 1, None, columns=columns)
 
 
-def build_source(declared_schema: Schema, sparse: bool, rows: int = 900) -> MemorySource:
+def build_pay_source(declared_schema: Schema, sparse: bool, rows: int = 900) -> MemorySource:
     """All in one bin and one ward, or spread evenly."""
     places = [0] * rows if sparse else range(rows)
     people = [{"pay": at * 7 % 480, "ward": at % 6, "sex": 0} for at in places]
@@ -45,10 +45,10 @@ def build_source(declared_schema: Schema, sparse: bool, rows: int = 900) -> Memo
 
 
 def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
-    declared_schema = declare_schema()
+    declared_schema = declare_pay()
     planned = plan(declared_schema, parse_sql(question, declared_schema), epsilon)
     cells = planned.list_cells()
-    secret = read_exact_inputs(planned, build_source(declared_schema, sparse, rows), cells, planned.query.where)
+    secret = read_exact_inputs(planned, build_pay_source(declared_schema, sparse, rows), cells, planned.query.where)
     drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
     return [build.build_answer(planned, one, question, build.FREE, None, {}) for one in drawn]
 
@@ -86,7 +86,7 @@ def test_a_dense_histogram_is_shown_as_before(question: str) -> None:
         assert abs(raw_sum - reconciled_sum) < 30  # rounding alone
 
 
-def chart_bars(answer: Answer) -> tuple[list[float], str]:
+def read_chart_bars(answer: Answer) -> tuple[list[float], str]:
     spec = answer.picture_spec()
     assert spec is not None
     return [row["count"] for row in spec["layer"][0]["data"]["values"]], str(spec)
@@ -95,11 +95,11 @@ def chart_bars(answer: Answer) -> tuple[list[float], str]:
 def test_the_picture_shows_the_better_counts() -> None:
     """A bar is a sum of bins where there are many."""
     (sparse,) = draw_answers(HISTOGRAM, sparse=True, epsilon=Fraction(1, 20), count=1)
-    counts, text = chart_bars(sparse)
+    counts, text = read_chart_bars(sparse)
     assert "Bars are the raw counts, which may be below 0" in text
     assert sum(counts) == pytest.approx(sum_counts(sparse)[0], abs=0.5)
     (dense,) = draw_answers(HISTOGRAM, sparse=False, epsilon=Fraction(1), count=1, rows=4800)
-    counts, text = chart_bars(dense)
+    counts, text = read_chart_bars(dense)
     assert "Bars are the reconciled counts" in text
     assert sum(counts) == pytest.approx(sum_counts(dense)[1], abs=1e-6)
 

@@ -27,7 +27,7 @@ from support.small_tables import schema as made_schema
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 GROUPS = 3
 """F, M, and missing."""
-THEIRS = """
+AUDITED_FILE = """
 import numpy
 
 generator = numpy.random.default_rng(1)
@@ -49,14 +49,14 @@ number = 3
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Path:
+def registry_path(tmp_path: Path) -> Path:
     """A schema whose data are not there."""
     path = write_registry(tmp_path)
     path.with_name("registry.csv").unlink()
     return path
 
 
-ROOMS = """
+ROOMS_SCHEMA = """
 name: t
 source: t.csv
 neighbours: add-remove
@@ -74,16 +74,16 @@ columns:
 
 
 @pytest.fixture
-def rooms(tmp_path: Path) -> Path:
+def rooms_path(tmp_path: Path) -> Path:
     """Questions to it may be about very few of its rows, or about one person."""
     path = tmp_path / "rooms.yaml"
-    path.write_text(ROOMS)
+    path.write_text(ROOMS_SCHEMA)
     return path
 
 
 @pytest.fixture
-def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "theirs_to_audit.py").write_text(THEIRS)
+def audited_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "theirs_to_audit.py").write_text(AUDITED_FILE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -103,10 +103,10 @@ def test_noise_that_is_right_is_not_accused(name: str) -> None:
     assert (document["delta"] != "0") == (name == "gaussian")
 
 
-CHOSEN = ["exponential", "permute-and-flip", "refinement", "quantile", "quantiles", "extreme", "bracket"]
+MECHANISM_NAMES = ["exponential", "permute-and-flip", "refinement", "quantile", "quantiles", "extreme", "bracket"]
 
 
-@pytest.mark.parametrize("name", [*CHOSEN, "smooth-median"])
+@pytest.mark.parametrize("name", [*MECHANISM_NAMES, "smooth-median"])
 def test_what_is_drawn_one_by_one_is_not_accused(name: str) -> None:
     document = done("audit", name, "--epsilon", "2", "--draws", "1000", "--json").document
     assert document["violated"] is False
@@ -123,32 +123,32 @@ def test_what_is_not_dp_is_caught(name: str) -> None:
 
 
 def test_every_name_is_tried_here() -> None:
-    assert len(MECHANISM_BUILDERS) == 6 + len(CHOSEN) + 1 + 2
+    assert len(MECHANISM_BUILDERS) == 6 + len(MECHANISM_NAMES) + 1 + 2
 
 
 # --- somebody else's
 
 
 @pytest.mark.parametrize("place", ["theirs_to_audit", "theirs_to_audit.py"])
-def test_a_callable_of_another_library_is_audited(theirs: Path, place: str) -> None:
+def test_a_callable_of_another_library_is_audited(audited_folder: Path, place: str) -> None:
     options = ("--epsilon", "1", "--pair", "0", "1", "--draws", "20000")
     caught = discreet("audit", f"{place}:laplace", *options)
     assert caught.code == 6
     assert "the answer is not a multiple of 2^-53" in caught.err
     assert "No violation above 0." in done("audit", f"{place}:on_a_grid", *options).out
-    assert theirs.is_dir()
+    assert audited_folder.is_dir()
 
 
-def test_the_event_of_a_callable_in_steps_is_told_in_words(theirs: Path) -> None:
+def test_the_event_of_a_callable_in_steps_is_told_in_words(audited_folder: Path) -> None:
     caught = discreet(
         "audit", "theirs_to_audit.py:in_steps_of_two", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000"
     )
     assert caught.code == 6
     assert re.search(r"with D and 0 with D2: the answer is even|with D2 and 0 with D: the answer is odd", caught.err)
-    assert theirs.is_dir()
+    assert audited_folder.is_dir()
 
 
-def test_the_draws_of_a_callable_come_from_one_call(theirs: Path) -> None:
+def test_the_draws_of_a_callable_come_from_one_call(audited_folder: Path) -> None:
     """A generator that is seeded in the function would repeat itself; our own are called in parts, for the bar."""
     counts: list[int] = []
     shown: list[str] = []
@@ -161,17 +161,17 @@ def test_the_draws_of_a_callable_come_from_one_call(theirs: Path) -> None:
     assert sum(counts) == 1010
     assert len(counts) == len(shown) == 20
     source = "calls = []\ndef once(D, n):\n    calls.append(n)\n    assert len(calls) <= 2\n    return [0] * n\n"
-    (theirs / "theirs_called_once.py").write_text(source)
+    (audited_folder / "theirs_called_once.py").write_text(source)
     outcome = discreet("audit", "theirs_called_once.py:once", "--epsilon", "1", "--pair", "0", "1", "--draws", "5000")
     assert outcome.code == 0
 
 
-def test_a_file_may_have_dataclasses(theirs: Path) -> None:
+def test_a_file_may_have_dataclasses(audited_folder: Path) -> None:
     """Which look up the module that they are in."""
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\nimport random\n\n\n"
     text += "@dataclass\nclass Coin:\n    heads: bool\n\n\n"
     text += "def tossed(data, n):\n    return [Coin(random.random() < 0.5).heads for _ in range(n)]\n"
-    (theirs / "numpy.py").write_text(text)  # and a file named like a library stays beside it
+    (audited_folder / "numpy.py").write_text(text)  # and a file named like a library stays beside it
     outcome = discreet("audit", "numpy.py:tossed", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000")
     assert outcome.code == 0, outcome.err
 
@@ -188,16 +188,16 @@ def test_a_pair_of_one_is_refused() -> None:
 # --- a question
 
 
-def test_a_question_is_audited_without_its_data(registry: Path) -> None:
+def test_a_question_is_audited_without_its_data(registry_path: Path) -> None:
     """Nothing is opened, made or charged: the data are not there, and the folder is as it was."""
-    before, names = files(registry.parent), sorted(registry.parent.rglob("*"))
-    document = done("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--json").document
+    before, names = files(registry_path.parent), sorted(registry_path.parent.rglob("*"))
+    document = done("audit", registry_path, COUNT, "--epsilon", "1", "--draws", "20000", "--json").document
     assert document["violated"] is False
     assert document["lower_bound"] > 0.8
-    assert (files(registry.parent), sorted(registry.parent.rglob("*"))) == (before, names)
+    assert (files(registry_path.parent), sorted(registry_path.parent.rglob("*"))) == (before, names)
 
 
-def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_halved_scale_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the path that draws an answer is a fault in what is audited."""
 
     def halve_noise(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
@@ -205,11 +205,11 @@ def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatc
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
     monkeypatch.setattr(measure, "_sample_measurement", halve_noise)
-    caught = discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
+    caught = discreet("audit", registry_path, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
 
 
-def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_draw_for_all_groups_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise so wide that no single count tells anything: the difference of two counts is exact."""
 
     def reuse_draws(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
@@ -217,7 +217,7 @@ def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.M
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
     monkeypatch.setattr(measure, "_sample_measurement", reuse_draws)
-    asked = ("audit", registry, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
+    asked = ("audit", registry_path, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
     caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
     assert re.search(
@@ -225,9 +225,9 @@ def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.M
     )
 
 
-def test_a_picture_is_drawn(registry: Path, tmp_path: Path) -> None:
+def test_a_picture_is_drawn(registry_path: Path, tmp_path: Path) -> None:
     picture = tmp_path / "audit.svg"
-    done("audit", registry, COUNT, "--epsilon", "1", "--draws", "2000", "--neighbours", "8", "--picture", picture)
+    done("audit", registry_path, COUNT, "--epsilon", "1", "--draws", "2000", "--neighbours", "8", "--picture", picture)
     assert "No violation above" in picture.read_text()
 
 
@@ -292,25 +292,25 @@ def test_pairs_that_give_the_same_inputs_are_left_out() -> None:
     assert len(public.pairs) == 1
 
 
-HARD = "SELECT COUNT(*) FROM t WHERE room = 777 AND age = 37 AND ill AND town = 'Rome'"
+RARE_COUNT = "SELECT COUNT(*) FROM t WHERE room = 777 AND age = 37 AND ill AND town = 'Rome'"
 
 
 @pytest.mark.parametrize(
-    "question", ["SELECT COUNT(*) FROM t WHERE room = 777 AND age = 37", "SELECT ill FROM t FOR UNIT 'p37'", HARD]
+    "question", ["SELECT COUNT(*) FROM t WHERE room = 777 AND age = 37", "SELECT ill FROM t FOR UNIT 'p37'", RARE_COUNT]
 )
-def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms: Path, question: str) -> None:
+def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms_path: Path, question: str) -> None:
     """Else its answer would not be moved, and nothing would be audited."""
-    document = done("audit", rooms, question, "--epsilon", "1", "--draws", "4000", "--json").document
+    document = done("audit", rooms_path, question, "--epsilon", "1", "--draws", "4000", "--json").document
     assert 0.5 < document["lower_bound"] < 1
 
 
-def test_an_answer_that_nothing_moves_is_not_audited(rooms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_nothing_moves_is_not_audited(rooms_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.verification.audit.targets.MAX_PAIRS", 2)
-    refused = discreet("audit", rooms, HARD, "--epsilon", "1", "--neighbours", "2")
+    refused = discreet("audit", rooms_path, RARE_COUNT, "--epsilon", "1", "--neighbours", "2")
     assert (refused.code, refused.out) == (4, "")
     assert "no pair of made-up neighbours moves this answer; nothing was audited" in refused.err
     monkeypatch.undo()
-    assert AuditedQuestion.of(load_schema(rooms), HARD, 1, pairs=2).pairs
+    assert AuditedQuestion.of(load_schema(rooms_path), RARE_COUNT, 1, pairs=2).pairs
 
 
 def test_numbers_beyond_64_bits_are_kept() -> None:
@@ -351,10 +351,12 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
         ),
     ],
 )
-def test_bad_input_is_told_in_one_sentence(theirs: Path, registry: Path, words: list[str], message: str) -> None:
+def test_bad_input_is_told_in_one_sentence(
+    audited_folder: Path, registry_path: Path, words: list[str], message: str
+) -> None:
     refused = discreet("audit", *words)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("discreet: ")
     assert refused.err.count("\n") == 1
     assert message in refused.err
-    assert registry.parent == theirs
+    assert registry_path.parent == audited_folder

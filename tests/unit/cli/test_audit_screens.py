@@ -18,7 +18,7 @@ from discreet.verification.audit.targets import MAX_NUMBERS, AuditedQuestion
 from discreet.verification.replays.neighbors import Row
 from support.command_line import discreet, done, write_registry
 
-THEIRS = """import sys
+AUDITED_FILE = """import sys
 
 def raises(D, n):
     if D:
@@ -44,7 +44,7 @@ def apart(D, n):
     return [D] * n
 """
 FILES = {
-    "theirs.py": THEIRS,
+    "theirs.py": AUDITED_FILE,
     "imports.py": "import nothere.at_all\n",
     "itself.py": "import itself\n",
     "unnamed.py": "raise ModuleNotFoundError('who')\n",
@@ -55,7 +55,7 @@ FILES = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def audited_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_registry(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
@@ -67,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- bad input
 
 PAIR = ("--epsilon", "1", "--pair", "0", "1", "--draws", "1000")
-LARGE = "draws must be a whole number from 1,000 to 100,000,000; got "
+DRAWS_RANGE = "draws must be a whole number from 1,000 to 100,000,000; got "
 GROUPS = "SELECT COUNT(*) FROM registry GROUP BY age, hospital"
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 
@@ -75,9 +75,9 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["laplace", "--epsilon", "1", "--draws", "100000000000"], f"{LARGE}100000000000"),
-        (["laplace", "--epsilon", "1", "--draws", "100000001"], f"{LARGE}100000001"),
-        (["laplace", "--epsilon", "1", "--draws", "0"], f"{LARGE}0"),
+        (["laplace", "--epsilon", "1", "--draws", "100000000000"], f"{DRAWS_RANGE}100000000000"),
+        (["laplace", "--epsilon", "1", "--draws", "100000001"], f"{DRAWS_RANGE}100000001"),
+        (["laplace", "--epsilon", "1", "--draws", "0"], f"{DRAWS_RANGE}0"),
         (["imports.py:f", *PAIR], "'imports.py' could not be loaded: it imports 'nothere', which is not installed"),
         (["imports:f", *PAIR], "'imports' could not be loaded: it imports 'nothere', which is not installed"),
         (["itself.py:f", *PAIR], "'itself.py' could not be loaded: it imports 'itself', which is not installed"),
@@ -106,12 +106,12 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
         (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MAX_NUMBERS} numbers; ask for fewer groups"),
     ],
 )
-def test_what_is_wrong_is_told(folder: Path, words: list[str], message: str) -> None:
+def test_what_is_wrong_is_told(audited_folder: Path, words: list[str], message: str) -> None:
     refused = discreet("audit", *words)
     assert (refused.code, refused.out) == (2, ""), refused
     assert message in refused.err
     assert refused.err.count("\n") == 1
-    assert folder.is_dir()
+    assert audited_folder.is_dir()
 
 
 def test_draws_have_bounds_in_python_too() -> None:
@@ -121,10 +121,10 @@ def test_draws_have_bounds_in_python_too() -> None:
 
 
 def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
+    def run_out_of_memory(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", full)
+    monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", run_out_of_memory)
     refused = discreet("audit", "geometric", "--epsilon", "1")
     assert (refused.code, refused.out) == (5, "")
     assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refused.err
@@ -146,8 +146,8 @@ def test_pairs_are_checked(pairs: Any, message: str) -> None:
         audit_worst(lambda data, n: [data] * n, pairs, 1, draws=1000)
 
 
-def test_an_answer_that_is_public_is_not_audited(folder: Path) -> None:
-    refused = discreet("audit", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
+def test_an_answer_that_is_public_is_not_audited(audited_folder: Path) -> None:
+    refused = discreet("audit", audited_folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
     assert (refused.code, refused.out) == (4, "")
     assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refused.err
 
@@ -174,17 +174,26 @@ def test_both_inputs_are_drawn_from() -> None:
     assert 0.3 < document["lower_bound"] < 3
 
 
-def test_the_pair_of_a_callable_is_told(folder: Path) -> None:
+def test_the_pair_of_a_callable_is_told(audited_folder: Path) -> None:
     caught = discreet("audit", "theirs.py:apart", *PAIR)
     assert caught.code == 6
     rows = dict(line.split(maxsplit=1) for line in caught.out.splitlines())
     assert (rows["D"].strip(), rows["D2"].strip()) == ("0", "1")
-    assert folder.is_dir()
+    assert audited_folder.is_dir()
 
 
-def test_the_tables_of_a_question_are_told(folder: Path) -> None:
+def test_the_tables_of_a_question_are_told(audited_folder: Path) -> None:
     document = done(
-        "audit", folder / "registry.yaml", COUNT, "--epsilon", "1", "--draws", "4000", "--neighbours", "8", "--json"
+        "audit",
+        audited_folder / "registry.yaml",
+        COUNT,
+        "--epsilon",
+        "1",
+        "--draws",
+        "4000",
+        "--neighbours",
+        "8",
+        "--json",
     ).document
     assert document["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
     counted = []
@@ -227,13 +236,13 @@ def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
     assert describe_tables(plan, ([row, row], []))[0].startswith("2 rows, 2 of them not in the other, such as age 41,")
 
 
-def test_the_table_says_what_the_sentence_says(folder: Path) -> None:
+def test_the_table_says_what_the_sentence_says(audited_folder: Path) -> None:
     """And where no violation was found there is no bound to read as one."""
     caught = discreet("audit", "theirs.py:apart", *PAIR)
     bound = caught.err.split("is at least ")[1].split(" ")[0]
     assert f"epsilon at least  {bound}" in " ".join(caught.out.splitlines())
     assert "epsilon at least" not in done("audit", "geometric", "--epsilon", "1", "--draws", "2000").out
-    assert folder.is_dir()
+    assert audited_folder.is_dir()
 
 
 def test_help_tells_how_many_draws_there_are() -> None:
@@ -243,7 +252,7 @@ def test_help_tells_how_many_draws_there_are() -> None:
 # --- the picture
 
 
-def _audited(columns: Any, epsilon: float = 1) -> Audit:
+def _audit_shift(columns: Any, epsilon: float = 1) -> Audit:
     """Of what is drawn, moved by one with D2."""
     generator = np.random.default_rng(3)
     return audit_mechanism(lambda data, n: data + columns(generator, n), 0, 1, epsilon, draws=4000)
@@ -252,7 +261,7 @@ def _audited(columns: Any, epsilon: float = 1) -> Audit:
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_whole_numbers_are_shaded_from_half_below(kind: type) -> None:
     """As their bins are, whether they come as whole numbers or as floats."""
-    found = _audited(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
+    found = _audit_shift(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
     shade, lines = build_audit_picture(found)["layer"]
     spans = [(each["from"], each["to"]) for each in shade["data"]["values"]]
     bins = {row["x"] for row in lines["data"]["values"]}
@@ -264,19 +273,19 @@ def test_whole_numbers_are_shaded_from_half_below(kind: type) -> None:
 def test_one_whole_number_is_shaded_with_all_of_its_bin(kind: type) -> None:
     generator = np.random.default_rng(5)
 
-    def often(data: int, n: int) -> np.ndarray[Any, Any]:
+    def sample_mostly_three(data: int, n: int) -> np.ndarray[Any, Any]:
         """Three with D, else anything."""
         return np.where(data + generator.random(n) < 0.8, 3, generator.integers(0, 7, n)).astype(kind)
 
-    found = audit_mechanism(often, 0, 1, 1, draws=4000)
+    found = audit_mechanism(sample_mostly_three, 0, 1, 1, draws=4000)
     assert found.violated
     assert build_audit_picture(found)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
 
 
 def test_a_caption_says_what_is_shaded() -> None:
-    over = _audited(lambda generator, n: generator.geometric(0.9, size=n))
+    over = _audit_shift(lambda generator, n: generator.geometric(0.9, size=n))
     assert build_audit_picture(over)["description"] == f"{over.sentence()} Shaded is that event."
-    right = _audited(lambda generator, n: generator.geometric(0.4, size=n), epsilon=50)
+    right = _audit_shift(lambda generator, n: generator.geometric(0.4, size=n), epsilon=50)
     sentence = f"{right.sentence()} Shaded is the event: {right.event.words}."
     assert build_audit_picture(right)["description"] == sentence
     names = audit_mechanism(lambda data, n: [data] * n, "a", "b", 1, draws=1000)
@@ -288,7 +297,7 @@ def test_no_axis_ends_in_a_comma() -> None:
 
     from discreet.verification.audit.combined_features import learn_likelihood_ratio
 
-    found = _audited(lambda generator, n: generator.normal(size=n), epsilon=50)
+    found = _audit_shift(lambda generator, n: generator.normal(size=n), epsilon=50)
     rows = np.arange(40).reshape(20, 2)
     name = learn_likelihood_ratio(rows, rows + 1).name
     seen = found.evidence
@@ -301,18 +310,18 @@ def test_no_axis_ends_in_a_comma() -> None:
     assert not any(title.endswith(",") for title in titles)
 
 
-def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
+def test_a_place_that_takes_no_picture_is_found_out_first(audited_folder: Path) -> None:
     """Before anything is drawn: the callable is not even called."""
-    (folder / "taken.svg").mkdir()
+    (audited_folder / "taken.svg").mkdir()
     refused = discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
     assert (refused.code, refused.out) == (5, "")
     assert "the picture 'taken.svg' cannot be written there; choose another place" in refused.err
-    assert sorted(path.name for path in folder.glob(".discreet*")) == []
+    assert sorted(path.name for path in audited_folder.glob(".discreet*")) == []
 
 
-def test_a_result_is_told_even_if_its_picture_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_told_even_if_its_picture_fails(audited_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.charts.check_writable", lambda *_: None)
-    (folder / "taken.svg").mkdir()
+    (audited_folder / "taken.svg").mkdir()
     outcome = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
     assert outcome.code == 5
     assert "No violation " in outcome.out

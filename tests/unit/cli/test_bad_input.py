@@ -22,23 +22,23 @@ from discreet.service.api.models import Ask
 from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
 from support.command_line import Outcome, discreet, done, files, write_registry
 
-FROM = "SELECT COUNT(*) FROM registry"
-COUNT = f"{FROM} WHERE age >= 40"
-DEEP, DEEPEST = (f"{FROM} WHERE {'(' * depth}age > 30{')' * depth}" for depth in (1000, 10_000))
-JOIN = f"{FROM} JOIN patients ON registry.person_id = patients.person_id"
-HOLD = """
+FROM_REGISTRY = "SELECT COUNT(*) FROM registry"
+COUNT = f"{FROM_REGISTRY} WHERE age >= 40"
+DEEP, DEEPEST = (f"{FROM_REGISTRY} WHERE {'(' * depth}age > 30{')' * depth}" for depth in (1000, 10_000))
+JOIN = f"{FROM_REGISTRY} JOIN patients ON registry.person_id = patients.person_id"
+HOLD_LOCK = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("BEGIN IMMEDIATE")
 print("held", flush=True)
 sys.stdin.read()
 """
-HEADS: dict[tuple[tuple[str, bytes], ...], object] = {}
+KNOWN_HEADS: dict[tuple[tuple[str, bytes], ...], object] = {}
 TOKEN = f"x{Random(7).randrange(10**11, 10**12)}"
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def answered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that was asked once."""
     folder = tmp_path_factory.mktemp("answered")
     done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
@@ -46,7 +46,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of somebody else, with a ledger of its own."""
     folder = tmp_path_factory.mktemp("others")
     done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
@@ -54,21 +54,21 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def schema(answered: Path, tmp_path: Path) -> Path:
+def schema_path(answered_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own that was asked once."""
-    return shutil.copytree(answered, tmp_path / "own") / "registry.yaml"
+    return shutil.copytree(answered_folder, tmp_path / "own") / "registry.yaml"
 
 
 @pytest.fixture
-def new(tmp_path: Path) -> Path:
+def unregistered_path(tmp_path: Path) -> Path:
     """The schema of a data set that is not registered."""
     (tmp_path / "new").mkdir()
     return write_registry(tmp_path / "new")
 
 
-def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
+def assert_refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
     """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
-    before, spent = files(folder), head(folder)
+    before, spent = files(folder), compute_head(folder)
     text_outcome, document_outcome = discreet(*words), discreet(*words, "--json")
     assert (text_outcome.code, document_outcome.code) == (code, code), text_outcome.err
     assert is_one_sentence(text_outcome.err), text_outcome.err
@@ -77,7 +77,7 @@ def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> No
     assert document_outcome.document["error"]["message"] == text_outcome.err.removeprefix("discreet: ").removesuffix(
         "\n"
     )
-    assert (files(folder), head(folder)) == (before, spent)
+    assert (files(folder), compute_head(folder)) == (before, spent)
 
 
 def is_one_sentence(message: str) -> bool:
@@ -89,20 +89,20 @@ def is_one_sentence(message: str) -> bool:
     )
 
 
-def head(folder: Path) -> object:
+def compute_head(folder: Path) -> object:
     """What stands for every entry of the data set's own ledger, if it can be read."""
     file = folder / "registry.discreet" / "ledger.db"
     held = tuple(sorted((one.name, one.read_bytes()) for one in file.parent.glob("ledger.db*") if one.is_file()))
-    if held not in HEADS:  # a ledger of the same bytes has the same entries
+    if held not in KNOWN_HEADS:  # a ledger of the same bytes has the same entries
         verified = discreet("ledger", "verify", file, "--json")
-        HEADS[held] = {name: value for name, value in verified.document.items() if name != "at"}
-    return HEADS[held]
+        KNOWN_HEADS[held] = {name: value for name, value in verified.document.items() if name != "at"}
+    return KNOWN_HEADS[held]
 
 
-def changed(file: Path, old: str, new: str) -> None:
+def replace_text(file: Path, old: str, unregistered_path: str) -> None:
     text = file.read_text()
     assert old in text
-    file.write_text(text.replace(old, new))
+    file.write_text(text.replace(old, unregistered_path))
 
 
 @pytest.mark.parametrize(
@@ -179,17 +179,17 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
         ("SELECT COUNT(* FROM registry", ""),
         (DEEP, "32"),
         (DEEPEST, "20000 characters"),
-        (f"{FROM} WHERE ABS(age) > 30", ""),
+        (f"{FROM_REGISTRY} WHERE ABS(age) > 30", ""),
         ("SELECT COUNT(*) FROM (SELECT * FROM registry)", "the table and its lookups by name"),
-        (f"{FROM} WHERE age > (SELECT AVG(age) FROM registry)", ""),
+        (f"{FROM_REGISTRY} WHERE age > (SELECT AVG(age) FROM registry)", ""),
         (JOIN, "chapters"),
-        (f"{FROM}; DROP TABLE registry", "one"),
-        (f"{FROM} WHERE income > 1e400", "number"),
+        (f"{FROM_REGISTRY}; DROP TABLE registry", "one"),
+        (f"{FROM_REGISTRY} WHERE income > 1e400", "number"),
         ("SELECT AVG(salary) FROM registry", "age, sex, education, occupation, income"),
         ("SELECT AVG(person_id) FROM registry", ""),
         ('{"from": "registry", "select": [{"count": "*"}]}', ""),
         ("", ""),
-        (f"{FROM} WHERE sex = '\udce9'", "UTF-8"),
+        (f"{FROM_REGISTRY} WHERE sex = '\udce9'", "UTF-8"),
     ],
     ids=[
         "does not parse",
@@ -209,13 +209,13 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["ask", "preview"])
-def test_a_question_that_cannot_be_read(schema: Path, command: str, question: str, says: str) -> None:
-    refused(schema.parent, (command, schema, question, "--epsilon", "0.1"), 2, says)
+def test_a_question_that_cannot_be_read(schema_path: Path, command: str, question: str, says: str) -> None:
+    assert_refused(schema_path.parent, (command, schema_path, question, "--epsilon", "0.1"), 2, says)
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "-0", "nan", "inf", "1e400", "0.1.2", "much", "", "1e-999999999"])
-def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> None:
-    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
+def test_an_epsilon_that_is_no_number_above_0(schema_path: Path, epsilon: str) -> None:
+    assert_refused(schema_path.parent, ("ask", schema_path, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> Non
     ],
     ids=lambda words: " ".join(words)[:30] if isinstance(words, list) else "",
 )
-def test_options_that_do_not_fit(schema: Path, options: list[str], says: str) -> None:
+def test_options_that_do_not_fit(schema_path: Path, options: list[str], says: str) -> None:
     question = "SELECT MEDIAN(age) FROM registry"
-    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *options), 2, says)
+    assert_refused(schema_path.parent, ("ask", schema_path, question, "--epsilon", "0.1", *options), 2, says)
 
 
 MEDIAN = "SELECT MEDIAN(age) FROM registry"
@@ -270,40 +270,40 @@ GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17
         ("SELECT COUNT(*), AVG(age) FROM registry WHERE stay > 3", "normal(9, 1)", "a prior belongs to one aggregate"),
     ],
 )
-def test_a_prior_that_says_nothing_about_the_answer(schema: Path, question: str, prior: str, says: str) -> None:
+def test_a_prior_that_says_nothing_about_the_answer(schema_path: Path, question: str, prior: str, says: str) -> None:
     """Outside the bounds, unreadable (the grammar is shown), or of another kind than the column."""
-    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", "--prior", prior), 2, says)
+    assert_refused(schema_path.parent, ("ask", schema_path, question, "--epsilon", "0.1", "--prior", prior), 2, says)
 
 
 @pytest.mark.parametrize(
     "accuracy", ["very near", "", "±0", "±-5", "±50 at 30%", "±50 at 100%", "±50 of 95%", "5" * 101]
 )
-def test_an_accuracy_that_cannot_be_read(schema: Path, accuracy: str) -> None:
+def test_an_accuracy_that_cannot_be_read(schema_path: Path, accuracy: str) -> None:
     """The grammar is shown."""
-    words = ("ask", schema, COUNT, "--accuracy", accuracy)
-    refused(schema.parent, words, 2, "an accuracy is written like '±50 at 95%'")
+    words = ("ask", schema_path, COUNT, "--accuracy", accuracy)
+    assert_refused(schema_path.parent, words, 2, "an accuracy is written like '±50 at 95%'")
 
 
-def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
+def test_an_accuracy_that_the_budget_cannot_reach(schema_path: Path) -> None:
     """What is left is told, and what it can reach, which then is reached."""
-    question = f"{FROM} WHERE age >= 50"
-    words = ("ask", schema, question, "--accuracy")
-    refused(
-        schema.parent,
+    question = f"{FROM_REGISTRY} WHERE age >= 50"
+    words = ("ask", schema_path, question, "--accuracy")
+    assert_refused(
+        schema_path.parent,
         (*words, "±1 at 99%"),
         3,
         "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
     )
     assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
-    asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
-    refused(schema.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
+    asked = ("preview", schema_path, MEAN, "--accuracy", "±0.01")
+    assert_refused(schema_path.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
 
 
-def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
+def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema_path: Path) -> None:
     """Nobody can promise it: that is refused before anything is charged, with the way out."""
     says = "give rows, the fewest such rows you expect (the lower end of a noisy COUNT(income) with the same condition"
     for command in ("preview", "ask"):
-        refused(schema.parent, (command, schema, MEAN, "--accuracy", "±5000"), 2, says)
+        assert_refused(schema_path.parent, (command, schema_path, MEAN, "--accuracy", "±5000"), 2, says)
 
 
 @pytest.mark.parametrize(
@@ -325,9 +325,11 @@ def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
         (MEAN, ["--epsilon", "0.1", "--rows", "1.5"], 2, "--rows is a whole number"),
     ],
 )
-def test_how_to_answer_that_does_not_fit(schema: Path, question: str, options: list[str], code: int, says: str) -> None:
-    refused(schema.parent, ("ask", schema, question, *options), code, says)
-    refused(schema.parent, ("preview", schema, question, *options), code, says)
+def test_how_to_answer_that_does_not_fit(
+    schema_path: Path, question: str, options: list[str], code: int, says: str
+) -> None:
+    assert_refused(schema_path.parent, ("ask", schema_path, question, *options), code, says)
+    assert_refused(schema_path.parent, ("preview", schema_path, question, *options), code, says)
 
 
 @pytest.mark.parametrize(
@@ -340,9 +342,9 @@ def test_how_to_answer_that_does_not_fit(schema: Path, question: str, options: l
         ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "ordinal", "the distance of sex is 'nominal'"),
     ],
 )
-def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, distance: str, says: str) -> None:
-    words = ("ask", schema, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
-    refused(schema.parent, words, 2, says)
+def test_a_distance_that_does_not_fit(schema_path: Path, question: str, prior: str, distance: str, says: str) -> None:
+    words = ("ask", schema_path, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
+    assert_refused(schema_path.parent, words, 2, says)
 
 
 @pytest.mark.parametrize(
@@ -357,10 +359,10 @@ def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, d
     ],
     ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
 )
-def test_a_picture_that_cannot_be_drawn(schema: Path, question: str, name: str, says: str) -> None:
+def test_a_picture_that_cannot_be_drawn(schema_path: Path, question: str, name: str, says: str) -> None:
     """Before anything is charged: who pays gets what she asked for."""
-    words = ("ask", schema, question, "--epsilon", "0.1", "--fresh", "--plot", schema.parent / name)
-    refused(schema.parent, words, 2, says)
+    words = ("ask", schema_path, question, "--epsilon", "0.1", "--fresh", "--plot", schema_path.parent / name)
+    assert_refused(schema_path.parent, words, 2, says)
 
 
 HOSTILE = {
@@ -379,22 +381,22 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("prior", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) -> None:
+def test_a_hostile_prior_changes_no_charge(schema_path: Path, unregistered_path: Path, prior: str) -> None:
     """Each question costs what it costs without it, or is refused in the same words where there are no rows at all."""
-    new.with_name("registry.csv").unlink()
+    unregistered_path.with_name("registry.csv").unlink()
     paid = Fraction(1, 4)
-    for question in (f"{FROM} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
+    for question in (f"{FROM_REGISTRY} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
         words = (question, "--epsilon", "0.1", "--prior", prior)
-        asked, planned = discreet("ask", schema, *words), discreet("preview", new, *words)
+        asked, planned = discreet("ask", schema_path, *words), discreet("preview", unregistered_path, *words)
         assert (asked.code, asked.err) == (planned.code, planned.err)
         assert asked.code in {0, 2}
         assert asked.code == 0 or is_one_sentence(asked.err)
         paid += Fraction(1, 10) if asked.code == 0 else 0
-        assert Fraction(done("budget", schema, "--json").document[0]["spent"]["epsilon"]) == paid
+        assert Fraction(done("budget", schema_path, "--json").document[0]["spent"]["epsilon"]) == paid
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "unregistered_path", "says"),
     [
         ("lower: 17, ", "", "age of kind integer needs lower"),
         ("lower: 17, upper: 90", "lower: 90, upper: 17", "the bounds of age are reversed"),
@@ -409,23 +411,25 @@ def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) 
     ids=["missing", "reversed", "NaN", "infinite", "undecided", "no budget", "misspelt", "no YAML", "no taxonomy"],
 )
 @pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
-def test_a_schema_that_does_not_hold(schema: Path, command: str, old: str, new: str, says: str) -> None:
-    changed(schema, old, new)
+def test_a_schema_that_does_not_hold(
+    schema_path: Path, command: str, old: str, unregistered_path: str, says: str
+) -> None:
+    replace_text(schema_path, old, unregistered_path)
     options = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
-    refused(schema.parent, (command, schema, *options), 2, says)
+    assert_refused(schema_path.parent, (command, schema_path, *options), 2, says)
 
 
 @pytest.mark.parametrize("way", ["nothing", "folder", "bytes"])
-def test_a_schema_file_that_cannot_be_read(schema: Path, way: str) -> None:
-    schema.unlink()
+def test_a_schema_file_that_cannot_be_read(schema_path: Path, way: str) -> None:
+    schema_path.unlink()
     if way == "folder":
-        schema.mkdir()
+        schema_path.mkdir()
     elif way == "bytes":
-        schema.write_bytes(bytes(range(128, 256)))
-    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
+        schema_path.write_bytes(bytes(range(128, 256)))
+    assert_refused(schema_path.parent, ("ask", schema_path, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
 
 
-def rewritten(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+def rewrite_rows(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
     """The CSV file with every row changed."""
     with file.open(newline="") as stream:
         rows = [change(row) for row in csv.DictReader(stream)]
@@ -435,19 +439,19 @@ def rewritten(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) ->
         writer.writerows(rows)
 
 
-def without_age(row: dict[str, str]) -> dict[str, str]:
+def drop_age(row: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in row.items() if name != "age"}
 
 
-def age_in_words(row: dict[str, str]) -> dict[str, str]:
+def spell_age(row: dict[str, str]) -> dict[str, str]:
     return row | {"age": f"{TOKEN} years"}
 
 
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda file: rewritten(file, without_age), "no column age"),
-        (lambda file: rewritten(file, age_in_words), "age holds no integer"),
+        (lambda file: rewrite_rows(file, drop_age), "no column age"),
+        (lambda file: rewrite_rows(file, spell_age), "age holds no integer"),
         (lambda file: file.write_text(""), ""),
         (lambda file: file.write_text(file.read_text().splitlines()[0] + "\n"), "no rows"),
         (lambda file: file.write_text("\n".join(file.read_text().splitlines()[1:])), "none of the columns"),
@@ -457,132 +461,175 @@ def age_in_words(row: dict[str, str]) -> dict[str, str]:
     ids=["a column missing", "a wrong type", "empty", "only a header", "no header", "no table", "no file"],
 )
 @pytest.mark.parametrize("command", ["check", "ask"])
-def test_data_that_cannot_be_registered(new: Path, command: str, spoil: Callable[[Path], object], says: str) -> None:
-    spoil(new.with_name("registry.csv"))
+def test_data_that_cannot_be_registered(
+    unregistered_path: Path, command: str, spoil: Callable[[Path], object], says: str
+) -> None:
+    spoil(unregistered_path.with_name("registry.csv"))
     options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
-    refused(new.parent, (command, new, *options), 2, says)
+    assert_refused(unregistered_path.parent, (command, unregistered_path, *options), 2, says)
 
 
-def test_a_ledger_that_stays_locked(schema: Path) -> None:
+def test_a_ledger_that_stays_locked(schema_path: Path) -> None:
     """Another process holds SQLite's own lock for longer than we wait."""
-    before = head(schema.parent)
-    command = [sys.executable, "-c", HOLD, str(schema.parent / "registry.discreet" / "ledger.db")]
+    before = compute_head(schema_path.parent)
+    command = [sys.executable, "-c", HOLD_LOCK, str(schema_path.parent / "registry.discreet" / "ledger.db")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        locked = discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
+        locked = discreet("ask", schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
         holder.communicate()
     assert (locked.code, locked.out) == (5, "")
     assert is_one_sentence(locked.err)
     assert "locked" in locked.err
-    assert head(schema.parent) == before
+    assert compute_head(schema_path.parent) == before
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history", "verify"])
-def test_a_ledger_that_is_damaged(schema: Path, command: str) -> None:
-    folder = schema.parent / "registry.discreet"
+def test_a_ledger_that_is_damaged(schema_path: Path, command: str) -> None:
+    folder = schema_path.parent / "registry.discreet"
     for file in folder.glob("ledger.db*"):
         file.unlink()
     (folder / "ledger.db").write_bytes(Random(5).randbytes(20_000))
-    words = {"ask": ("ask", schema, COUNT, "--epsilon", "0.1"), "verify": ("ledger", "verify", folder / "ledger.db")}
-    refused(schema.parent, words.get(command, (command, schema)), 5, "ledger")
+    words = {
+        "ask": ("ask", schema_path, COUNT, "--epsilon", "0.1"),
+        "verify": ("ledger", "verify", folder / "ledger.db"),
+    }
+    assert_refused(schema_path.parent, words.get(command, (command, schema_path)), 5, "ledger")
     assert (folder / "ledger.db").read_bytes() == Random(5).randbytes(20_000)
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history"])
-def test_the_ledger_of_another_data_set(schema: Path, others: Path, tmp_path: Path, command: str) -> None:
-    other = shutil.copytree(others, tmp_path / "other") / "registry.yaml"
+def test_the_ledger_of_another_data_set(schema_path: Path, other_folder: Path, tmp_path: Path, command: str) -> None:
+    other = shutil.copytree(other_folder, tmp_path / "other") / "registry.yaml"
     theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
     options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
-    before = head(other.parent)
-    refused(schema.parent, (command, schema, *options, "--ledger", theirs), 2, "another ledger")
-    assert head(other.parent) == before
+    before = compute_head(other.parent)
+    assert_refused(schema_path.parent, (command, schema_path, *options, "--ledger", theirs), 2, "another ledger")
+    assert compute_head(other.parent) == before
 
 
-def test_the_ledger_of_another_data_set_on_first_use(new: Path, schema: Path) -> None:
-    theirs = schema.parent / "registry.discreet" / "ledger.db"
-    done("check", new)
-    before = head(schema.parent)
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", theirs), 2, "another data set")
-    assert head(schema.parent) == before
+def test_the_ledger_of_another_data_set_on_first_use(unregistered_path: Path, schema_path: Path) -> None:
+    theirs = schema_path.parent / "registry.discreet" / "ledger.db"
+    done("check", unregistered_path)
+    before = compute_head(schema_path.parent)
+    assert_refused(
+        unregistered_path.parent,
+        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", theirs),
+        2,
+        "another data set",
+    )
+    assert compute_head(schema_path.parent) == before
 
 
-def test_a_budget_that_is_exhausted(schema: Path) -> None:
+def test_a_budget_that_is_exhausted(schema_path: Path) -> None:
     """What was asked, what is left, what would fit."""
-    words = ("ask", schema, f"{FROM} WHERE age > 50", "--epsilon")
-    refused(schema.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
+    words = ("ask", schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon")
+    assert_refused(schema_path.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
     done(*words, "0.75")
-    refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing new like it")
+    assert_refused(
+        schema_path.parent,
+        ("ask", schema_path, f"{FROM_REGISTRY} WHERE age > 60", "--epsilon", "0.1"),
+        3,
+        "nothing new like it",
+    )
 
 
-def test_a_folder_that_cannot_be_written(new: Path) -> None:
+def test_a_folder_that_cannot_be_written(unregistered_path: Path) -> None:
     """A file stands where the data set's own folder would be; so that root cannot write there either."""
-    new.with_name("registry.discreet").write_text("")
-    refused(new.parent, ("check", new), 5, "cannot be written")
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1"), 5, "cannot be written")
+    unregistered_path.with_name("registry.discreet").write_text("")
+    assert_refused(unregistered_path.parent, ("check", unregistered_path), 5, "cannot be written")
+    assert_refused(
+        unregistered_path.parent, ("ask", unregistered_path, COUNT, "--epsilon", "0.1"), 5, "cannot be written"
+    )
 
 
-def test_a_place_for_a_ledger_that_cannot_be_written(new: Path) -> None:
-    done("check", new)
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent / "none" / "l.db"), 5, "ledger")
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent), 5, "ledger")
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"), 2, "ledger")
+def test_a_place_for_a_ledger_that_cannot_be_written(unregistered_path: Path) -> None:
+    done("check", unregistered_path)
+    assert_refused(
+        unregistered_path.parent,
+        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", unregistered_path.parent / "none" / "l.db"),
+        5,
+        "ledger",
+    )
+    assert_refused(
+        unregistered_path.parent,
+        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", unregistered_path.parent),
+        5,
+        "ledger",
+    )
+    assert_refused(
+        unregistered_path.parent,
+        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"),
+        2,
+        "ledger",
+    )
 
 
-def test_a_place_for_a_draft_that_cannot_be_written(new: Path) -> None:
-    draft = new.parent / "none" / "draft.yaml"
-    refused(new.parent, ("init", new.with_name("registry.csv"), "--output", draft), 5, "draft.yaml")
+def test_a_place_for_a_draft_that_cannot_be_written(unregistered_path: Path) -> None:
+    draft = unregistered_path.parent / "none" / "draft.yaml"
+    assert_refused(
+        unregistered_path.parent,
+        ("init", unregistered_path.with_name("registry.csv"), "--output", draft),
+        5,
+        "draft.yaml",
+    )
 
 
-def test_no_command_shows_a_cell(new: Path) -> None:
+def test_no_command_shows_a_cell(unregistered_path: Path) -> None:
     """A token in every cell of every second row, and in every person's name, is in no output, good or bad."""
     rows = iter(range(10**6))
 
-    def planted(row: dict[str, str]) -> dict[str, str]:
+    def plant_token(row: dict[str, str]) -> dict[str, str]:
         number = next(rows)
         marked = dict.fromkeys(row, TOKEN) if number % 2 else row
         return marked | {"person_id": f"{TOKEN}{number}"}
 
-    rewritten(new.with_name("registry.csv"), planted)
-    outcomes = [done(*words) for words in good_commands(new)]
-    outcomes += [discreet(*words) for words in bad_commands(new)]
-    changed(new, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
-    outcomes += [discreet("check", new, "--refresh"), discreet("ask", new, COUNT, "--epsilon", "0.1")]
-    rewritten(new.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
-    outcomes += [discreet("check", new, "--refresh"), discreet("init", new.with_name("registry.csv"))]
-    assert shows_the_token(Outcome(0, new.with_name("registry.csv").read_text(), ""))
-    assert [outcome for outcome in outcomes if shows_the_token(outcome)] == []
+    rewrite_rows(unregistered_path.with_name("registry.csv"), plant_token)
+    outcomes = [done(*words) for words in list_good_commands(unregistered_path)]
+    outcomes += [discreet(*words) for words in list_bad_commands(unregistered_path)]
+    replace_text(unregistered_path, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
+    outcomes += [
+        discreet("check", unregistered_path, "--refresh"),
+        discreet("ask", unregistered_path, COUNT, "--epsilon", "0.1"),
+    ]
+    rewrite_rows(unregistered_path.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
+    outcomes += [
+        discreet("check", unregistered_path, "--refresh"),
+        discreet("init", unregistered_path.with_name("registry.csv")),
+    ]
+    assert has_token(Outcome(0, unregistered_path.with_name("registry.csv").read_text(), ""))
+    assert [outcome for outcome in outcomes if has_token(outcome)] == []
     assert {outcome.code for outcome in outcomes} >= {0, 2, 3, 5}
 
 
-def shows_the_token(outcome: Outcome) -> bool:
+def has_token(outcome: Outcome) -> bool:
     return TOKEN[1:] in "".join((outcome.out + outcome.err).split())
 
 
-def good_commands(schema: Path) -> list[tuple[object, ...]]:
+def list_good_commands(schema_path: Path) -> list[tuple[object, ...]]:
     commands: list[tuple[object, ...]] = [
-        ("init", schema.with_name("registry.csv")),
-        ("check", schema),
-        ("check", schema, "--refresh"),
-        ("ask", schema, COUNT, "--epsilon", "0.1"),
-        ("ask", schema, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
-        ("ask", schema, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
-        ("ask", schema, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
-        ("preview", schema, COUNT, "--epsilon", "0.1"),
-        ("budget", schema, "--analyst", "analyst"),
-        ("history", schema),
-        ("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db"),
+        ("init", schema_path.with_name("registry.csv")),
+        ("check", schema_path),
+        ("check", schema_path, "--refresh"),
+        ("ask", schema_path, COUNT, "--epsilon", "0.1"),
+        ("ask", schema_path, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
+        ("ask", schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
+        ("ask", schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
+        ("preview", schema_path, COUNT, "--epsilon", "0.1"),
+        ("budget", schema_path, "--analyst", "analyst"),
+        ("history", schema_path),
+        ("ledger", "verify", schema_path.parent / "registry.discreet" / "ledger.db"),
     ]
     return [*commands, *((*words, "--json") for words in commands if words[-1] != "--refresh")]
 
 
-def bad_commands(schema: Path) -> list[tuple[object, ...]]:
-    ask = ("ask", schema)
+def list_bad_commands(schema_path: Path) -> list[tuple[object, ...]]:
+    ask = ("ask", schema_path)
     return [
-        ("check", schema, "--refresh", "--source", schema.with_name("chapters.csv")),
-        ("check", schema, "--name", "1", "--refresh"),
+        ("check", schema_path, "--refresh", "--source", schema_path.with_name("chapters.csv")),
+        ("check", schema_path, "--name", "1", "--refresh"),
         (*ask, "SELECT AVG(salary) FROM registry", "--epsilon", "0.1"),
-        (*ask, f"{FROM} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
-        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "5"),
-        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "1", "--ledger", schema),
+        (*ask, f"{FROM_REGISTRY} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
+        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "5"),
+        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "1", "--ledger", schema_path),
     ]

@@ -25,13 +25,13 @@ from support.ledger_stores import schema_of
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 GROUPS = "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital"
-HEAVY = {"duckdb", "numpy", "pandas", "psycopg", "pyspark", "rich", "sqlalchemy", "sqlglot", "yaml"}
+HEAVY_MODULES = {"duckdb", "numpy", "pandas", "psycopg", "pyspark", "rich", "sqlalchemy", "sqlglot", "yaml"}
 COMMANDS = (["init"], ["check"], ["ask"], ["preview"], ["budget"], ["history"], ["ledger"], ["ledger", "verify"])
 COMMANDS += (["publish"], ["verify"], ["assess"], ["audit"])
 
 
 @pytest.fixture(scope="module")
-def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def registered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered and was never asked."""
     folder = tmp_path_factory.mktemp("registered")
     done("check", write_registry(folder))
@@ -39,19 +39,19 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def schema(registered: Path, tmp_path: Path) -> Path:
+def schema_path(registered_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own, registered and never asked."""
-    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+    return shutil.copytree(registered_folder, tmp_path / "own") / "registry.yaml"
 
 
 @pytest.fixture
-def unregistered(tmp_path: Path) -> Path:
+def unregistered_path(tmp_path: Path) -> Path:
     """The schema of a data set that is not registered."""
     (tmp_path / "new").mkdir()
     return write_registry(tmp_path / "new")
 
 
-def process(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
+def run_process(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, with settings in its environment."""
     command = [sys.executable, "-m", "discreet", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **settings})
@@ -68,7 +68,7 @@ def test_help_is_quick(words: list[str]) -> None:
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith(f"Usage: discreet{''.join(' ' + word for word in words)}")
     assert "typer" in shown.stderr.split()
-    assert HEAVY & set(shown.stderr.split()) == set()
+    assert HEAVY_MODULES & set(shown.stderr.split()) == set()
 
 
 def test_without_a_command_help_is_shown() -> None:
@@ -79,7 +79,7 @@ def test_the_version_is_that_of_the_package() -> None:
     from discreet import __version__
 
     assert done("--version").out == f"discreet {__version__}\n"
-    assert process("--version").stdout == f"discreet {__version__}\n"
+    assert run_process("--version").stdout == f"discreet {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_words_that_are_not_understood_are_told_in_one_sentence(words: list[str]
 # --- init
 
 
-def test_init_drafts_what_the_custodian_must_decide(unregistered: Path, tmp_path: Path) -> None:
+def test_init_drafts_what_the_custodian_must_decide(unregistered_path: Path, tmp_path: Path) -> None:
     """The draft is refused until all is decided, and it names the data wherever it is written."""
-    data, draft = unregistered.with_name("registry.csv"), tmp_path / "draft.yaml"
+    data, draft = unregistered_path.with_name("registry.csv"), tmp_path / "draft.yaml"
     output = done("init", data, "--output", draft).out
     assert "Replace every DECIDE" in output
     assert "leak" in output
@@ -109,17 +109,17 @@ def test_init_drafts_what_the_custodian_must_decide(unregistered: Path, tmp_path
     assert "still to decide" in refused.err
 
 
-def test_init_never_overwrites(unregistered: Path) -> None:
-    before = files(unregistered.parent)
-    refused = discreet("init", unregistered.with_name("registry.csv"), "--output", unregistered)
+def test_init_never_overwrites(unregistered_path: Path) -> None:
+    before = files(unregistered_path.parent)
+    refused = discreet("init", unregistered_path.with_name("registry.csv"), "--output", unregistered_path)
     assert refused.code == 2
     assert "overwrite" in refused.err
-    assert files(unregistered.parent) == before
+    assert files(unregistered_path.parent) == before
 
 
-def test_init_prints_the_draft(unregistered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_prints_the_draft(unregistered_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the data, the draft names it as it was typed."""
-    monkeypatch.chdir(unregistered.parent)
+    monkeypatch.chdir(unregistered_path.parent)
     text = done("init", "registry.csv").out
     assert 'source: "registry.csv"' in text
     assert done("init", "registry.csv", "--json").document == {"schema": text, "output": None}
@@ -130,58 +130,58 @@ def test_init_prints_the_draft(unregistered: Path, monkeypatch: pytest.MonkeyPat
 # --- check
 
 
-def test_check_registers_once(unregistered: Path) -> None:
+def test_check_registers_once(unregistered_path: Path) -> None:
     """A second check shows the same report; a refresh makes a second snapshot."""
-    first = done("check", unregistered).out
+    first = done("check", unregistered_path).out
     assert "Snapshot 1 of registry is registered." in first
     assert re.search(r"rows read +2,000 *\n", first)
     assert re.search(r"units found +2,000 \(2,000 declared\) *\n", first)
     assert re.search(r"column +missing +unreadable +clipped", first)
     assert "Warning" not in first
-    second = done("check", unregistered).out
+    second = done("check", unregistered_path).out
     assert "registered already, as snapshot 1" in second
     assert first.splitlines()[1:] == second.splitlines()[1:]
-    document = done("check", unregistered, "--refresh", "--name", "june", "--json").document
+    document = done("check", unregistered_path, "--refresh", "--name", "june", "--json").document
     assert document["snapshot"] == "june"
     assert document["report"]["rows_read"] == PATIENTS
     assert set(document["report"]["columns"]["age"]) == {"missing", "unreadable", "clipped"}
 
 
-def test_another_source_is_sought_from_where_one_is(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(schema.parent.parent)
+def test_another_source_is_sought_from_where_one_is(schema_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(schema_path.parent.parent)
     document = done("check", "own/registry.yaml", "--refresh", "--source", "own/registry.csv", "--json").document
     assert document["snapshot"] == "2"
 
 
-def test_a_wrong_number_of_units_is_pointed_out(unregistered: Path) -> None:
-    text = unregistered.read_text()
-    unregistered.write_text(text.replace(f"units: {PATIENTS}", "units: 2500"))
-    output = done("check", unregistered).out
+def test_a_wrong_number_of_units_is_pointed_out(unregistered_path: Path) -> None:
+    text = unregistered_path.read_text()
+    unregistered_path.write_text(text.replace(f"units: {PATIENTS}", "units: 2500"))
+    output = done("check", unregistered_path).out
     assert "Warning: 2,000 units were found and 2,500 are declared." in " ".join(output.split())
 
 
 @pytest.mark.parametrize("options", [["--name", "june"], ["--source", "other.csv"], ["--disjoint"]])
-def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema: Path, options: list[str]) -> None:
-    refused = discreet("check", schema, *options)
+def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema_path: Path, options: list[str]) -> None:
+    refused = discreet("check", schema_path, *options)
     assert refused.code == 2
     assert "--refresh" in refused.err
 
 
-def test_a_refreshed_data_set_goes_on_answering(schema: Path) -> None:
+def test_a_refreshed_data_set_goes_on_answering(schema_path: Path) -> None:
     """What was spent carries over."""
-    done("ask", schema, COUNT, "--epsilon", "0.5")
-    done("check", schema, "--refresh")
+    done("ask", schema_path, COUNT, "--epsilon", "0.5")
+    done("check", schema_path, "--refresh")
     for _ in range(2):
-        done("ask", schema, COUNT, "--epsilon", "0.25")
-    spent = done("budget", schema, "--json").document[0]["spent"]["epsilon"]
+        done("ask", schema_path, COUNT, "--epsilon", "0.25")
+    spent = done("budget", schema_path, "--json").document[0]["spent"]["epsilon"]
     assert spent == "3/4"
 
 
 # --- ask
 
 
-def test_a_value_comes_with_its_interval_promise_and_cost(schema: Path) -> None:
-    output = done("ask", schema, COUNT, "--epsilon", "0.5").out
+def test_a_value_comes_with_its_interval_promise_and_cost(schema_path: Path) -> None:
+    output = done("ask", schema_path, COUNT, "--epsilon", "0.5").out
     lines = output.splitlines()
     assert re.fullmatch(r"1,[0-9]{3}", lines[0])
     assert re.fullmatch(r"95 % interval: 1,[0-9]{3}(\.[0-9]+)? to 1,[0-9]{3}(\.[0-9]+)?", lines[1])
@@ -192,90 +192,92 @@ def test_a_value_comes_with_its_interval_promise_and_cost(schema: Path) -> None:
     assert "\x1b" not in output
 
 
-def test_groups_are_a_table_with_bars(schema: Path) -> None:
-    output = done("ask", schema, GROUPS, "--epsilon", "1").out
+def test_groups_are_a_table_with_bars(schema_path: Path) -> None:
+    output = done("ask", schema_path, GROUPS, "--epsilon", "1").out
     assert re.search(r"hospital +COUNT\(\*\) +95 % interval", output)
     assert re.search(r"Alder +[0-9]+ +[0-9,]+ to [0-9,]+( +[0-9,]+)? +━+", output)
-    document = done("ask", schema, GROUPS, "--epsilon", "1", "--json").document
+    document = done("ask", schema_path, GROUPS, "--epsilon", "1", "--json").document
     assert document["stored"]
     assert document["columns"] == ["hospital", "COUNT(*)"]
     for row in document["rows"]:
         assert re.search(rf"{row['hospital'] or 'missing'} +{row['COUNT(*)']:,} ", output)
 
 
-def test_the_same_question_again_is_free(schema: Path) -> None:
+def test_the_same_question_again_is_free(schema_path: Path) -> None:
     """The stored answer, also for other words; --fresh pays for another draw."""
-    first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
+    first = done("ask", schema_path, COUNT, "--epsilon", "0.25", "--json").document
     again = done(
-        "ask", schema, "SELECT COUNT(*) FROM registry WHERE NOT age < 40", "--epsilon", "0.25", "--json"
+        "ask", schema_path, "SELECT COUNT(*) FROM registry WHERE NOT age < 40", "--epsilon", "0.25", "--json"
     ).document
     assert (first["stored"], again["stored"]) == (False, True)
     assert (first["rows"], first["entry"]) == (again["rows"], again["entry"])
     assert again["cost"]["epsilon"] == "0"
-    assert "nothing: it was answered before" in done("ask", schema, COUNT, "--epsilon", "0.25").out
-    assert not done("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--json").document["stored"]
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+    assert "nothing: it was answered before" in done("ask", schema_path, COUNT, "--epsilon", "0.25").out
+    assert not done("ask", schema_path, COUNT, "--epsilon", "0.25", "--fresh", "--json").document["stored"]
+    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/2"
 
 
-def test_epsilon_is_a_ceiling(schema: Path) -> None:
+def test_epsilon_is_a_ceiling(schema_path: Path) -> None:
     """A stored answer of another analyst is degraded to the offer, or taken at its price with --reuse any."""
-    done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
+    done("ask", schema_path, COUNT, "--epsilon", "0.25", "--analyst", "ann")
     offer = ("--epsilon", "0.1", "--analyst", "bob")
-    document = done("preview", schema, COUNT, *offer, "--json").document
+    document = done("preview", schema_path, COUNT, *offer, "--json").document
     assert (document["reuse"], document["stored_epsilon"], document["cost"]["epsilon"]) == ("degraded", None, "1/10")
-    output = " ".join(done("preview", schema, COUNT, *offer).out.split())
+    output = " ".join(done("preview", schema_path, COUNT, *offer).out.split())
     assert "another analyst's answer is stored, and is told with noise added" in output
-    assert done("ask", schema, COUNT, *offer, "--json").document["cost"]["epsilon"] == "1/10"
-    assert "0.1, a stored answer with noise added" in done("history", schema, "--analyst", "bob").out
+    assert done("ask", schema_path, COUNT, *offer, "--json").document["cost"]["epsilon"] == "1/10"
+    assert "0.1, a stored answer with noise added" in done("history", schema_path, "--analyst", "bob").out
     other = ("--epsilon", "0.1", "--analyst", "cat", "--reuse", "any")
-    document = done("preview", schema, COUNT, *other, "--json").document
+    document = done("preview", schema_path, COUNT, *other, "--json").document
     assert (document["reuse"], document["stored_epsilon"], document["cost"]["epsilon"]) == ("shared", None, "1/4")
-    assert done("ask", schema, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
-    refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--reuse", "all")
+    assert done("ask", schema_path, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
+    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    refused = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--reuse", "all")
     assert refused.code == 2
     assert 'reuse is "any"' in refused.err
 
 
-def test_a_key_makes_a_retry_safe(schema: Path) -> None:
-    words = ("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--key", "k1", "--json")
+def test_a_key_makes_a_retry_safe(schema_path: Path) -> None:
+    words = ("ask", schema_path, COUNT, "--epsilon", "0.25", "--fresh", "--key", "k1", "--json")
     assert done(*words).document["value"] == done(*words).document["value"]
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/4"
 
 
-def test_a_question_may_come_from_standard_input(schema: Path) -> None:
-    first = done("ask", schema, COUNT, "--epsilon", "0.1", "--json").document
-    again = done("ask", schema, "-", "--epsilon", "0.1", "--json", typed=COUNT.encode()).document
+def test_a_question_may_come_from_standard_input(schema_path: Path) -> None:
+    first = done("ask", schema_path, COUNT, "--epsilon", "0.1", "--json").document
+    again = done("ask", schema_path, "-", "--epsilon", "0.1", "--json", typed=COUNT.encode()).document
     assert (again["value"], again["stored"]) == (first["value"], True)
 
 
-def test_what_the_schema_says_costs_nothing(schema: Path) -> None:
-    output = done("ask", schema, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
+def test_what_the_schema_says_costs_nothing(schema_path: Path) -> None:
+    output = done("ask", schema_path, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
     assert output.startswith("2,000\n")
     assert "nothing: the schema makes it public" in output
 
 
-def test_two_numbers_stand_side_by_side(schema: Path) -> None:
-    output = done("ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1").out
+def test_two_numbers_stand_side_by_side(schema_path: Path) -> None:
+    output = done(
+        "ask", schema_path, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1"
+    ).out
     assert re.search(r"mean +95 % interval +COUNT\(\*\) +95 % interval", output)
 
 
-def test_the_first_question_registers(unregistered: Path) -> None:
-    assert re.match(r"1,[0-9]{3}\n", done("ask", unregistered, COUNT, "--epsilon", "0.5").out)
+def test_the_first_question_registers(unregistered_path: Path) -> None:
+    assert re.match(r"1,[0-9]{3}\n", done("ask", unregistered_path, COUNT, "--epsilon", "0.5").out)
 
 
-def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
-    before = files(unregistered.parent)
-    assert discreet("ask", unregistered, "SELECT nothing", "--epsilon", "1").code == 2
-    assert files(unregistered.parent) == before
+def test_a_refused_first_question_registers_nothing(unregistered_path: Path) -> None:
+    before = files(unregistered_path.parent)
+    assert discreet("ask", unregistered_path, "SELECT nothing", "--epsilon", "1").code == 2
+    assert files(unregistered_path.parent) == before
 
 
 # --- what is known already, and how near an answer should be
 
 
-def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
+def test_what_is_known_comes_with_what_it_means(schema_path: Path) -> None:
     """Raw value, interval, posterior and a plain sentence; in JSON the same numbers."""
-    words = ("ask", schema, COUNT, "--epsilon", "0.2", "--prior", "normal(1560, 30)")
+    words = ("ask", schema_path, COUNT, "--epsilon", "0.2", "--prior", "normal(1560, 30)")
     lines, document = done(*words).out.splitlines(), done(*words, "--json").document
     raw, known = document["value"], document["posteriors"][0]["COUNT(*)"]
     assert lines[0] == f"{raw:,}"
@@ -291,9 +293,9 @@ def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
     assert (document["headline"], document["shaped_by_prior"], document["warning"]) == (raw, False, None)
 
 
-def test_a_prior_far_off_is_warned_of(schema: Path) -> None:
+def test_a_prior_far_off_is_warned_of(schema_path: Path) -> None:
     """So far off that no noise hides it; what was drawn stays what is told first."""
-    words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(100, 5)")
+    words = ("ask", schema_path, COUNT, "--epsilon", "0.5", "--prior", "normal(100, 5)")
     output, document = done(*words).out, done(*words, "--json").document
     assert "Warning: the raw answer lies in the 1 % tails of what your prior predicts" in output
     assert output.startswith(f"{document['value']:,}\n")
@@ -305,9 +307,9 @@ def test_a_prior_far_off_is_warned_of(schema: Path) -> None:
 PRIOR = '{"60": 1, "89": 1}'
 
 
-def test_a_refinement_is_told_by_its_posterior_mean(schema: Path) -> None:
+def test_a_refinement_is_told_by_its_posterior_mean(schema_path: Path) -> None:
     """The draw is raw, and shaped by the prior: two ages that are far apart, so that the draw says much."""
-    words = ("ask", schema, "SELECT MAX(age) FROM registry", "--epsilon", "0.75", "--prior", PRIOR)
+    words = ("ask", schema_path, "SELECT MAX(age) FROM registry", "--epsilon", "0.75", "--prior", PRIOR)
     lines, document = done(*words).out.splitlines(), done(*words, "--json").document
     mean = document["posteriors"][0]["MAX(age)"]["mean"]
     assert (document["headline"], document["shaped_by_prior"]) == (mean, True)
@@ -317,9 +319,9 @@ def test_a_refinement_is_told_by_its_posterior_mean(schema: Path) -> None:
     assert f"the draw, shaped by your prior, is {document['value']}; together that makes about " in lines[3]
 
 
-def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
+def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema_path: Path) -> None:
     """Its law depends on all rows, so there is no posterior; that it was shaped is told."""
-    words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
+    words = ("ask", schema_path, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
     lines, document = done(*words).out.splitlines(), done(*words, "--json").document
     used = "A tenth of the prior's weight is given to a heavy tail."
     assert lines[:5] == [str(document["value"]), "a draw shaped by your prior", document["meaning"], used, ""]
@@ -328,27 +330,35 @@ def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
     assert document["posteriors"] == [{"MEDIAN(age)": None}]
 
 
-def test_a_tail_can_be_asked_for_and_declined(schema: Path) -> None:
-    asked = ("preview", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "uniform(40, 60)")
+def test_a_tail_can_be_asked_for_and_declined(schema_path: Path) -> None:
+    asked = (
+        "preview",
+        schema_path,
+        "SELECT MEDIAN(age) FROM registry",
+        "--epsilon",
+        "0.5",
+        "--prior",
+        "uniform(40, 60)",
+    )
     stated = "The prior is used as stated: values outside 40 to 60 are impossible, also if the truth is one of them."
     for option, words in (((), stated), (("--no-tail",), stated), (("--tail",), "A tenth of the prior's weight")):
         assert done(*asked, *option, "--json").document["prior_use"].startswith(words)
     assert "prior is used as stated" in " ".join(done(*asked).out.split())
 
 
-def test_a_distance_makes_a_count_a_refinement(schema: Path) -> None:
+def test_a_distance_makes_a_count_a_refinement(schema_path: Path) -> None:
     options = ("--epsilon", "0.5", "--prior", "normal(1560, 60)", "--distance", "continuous")
-    document = done("ask", schema, COUNT, *options, "--json").document
+    document = done("ask", schema_path, COUNT, *options, "--json").document
     assert document["shaped_by_prior"]
     assert document["mechanism"].startswith("refinement of your prior")
     assert document["headline"] == document["posteriors"][0]["COUNT(*)"]["mean"]
 
 
-def test_a_date_is_told_as_one(schema: Path) -> None:
+def test_a_date_is_told_as_one(schema_path: Path) -> None:
     """Also where it is the mean of a posterior."""
-    schema.write_text(schema.read_text().replace("individual_queries: no", "individual_queries: yes"))
+    schema_path.write_text(schema_path.read_text().replace("individual_queries: no", "individual_queries: yes"))
     words = ("SELECT admitted FROM registry FOR UNIT 'p17'", "--epsilon", "0.5", "--prior", "normal(2020-01-01, 300)")
-    lines = done("ask", schema, *words).out.splitlines()
+    lines = done("ask", schema_path, *words).out.splitlines()
     day = "20[12][0-9]-[01][0-9]-[0-3][0-9]"
     assert re.fullmatch(day, lines[0])
     assert re.fullmatch(f"raw: {day}, a draw shaped by your prior", lines[1])
@@ -357,50 +367,50 @@ def test_a_date_is_told_as_one(schema: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "html"])
-def test_a_picture_is_drawn(schema: Path, suffix: str) -> None:
+def test_a_picture_is_drawn(schema_path: Path, suffix: str) -> None:
     """And named; what is drawn of a stored answer costs nothing."""
-    words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(1560, 30)")
+    words = ("ask", schema_path, COUNT, "--epsilon", "0.5", "--prior", "normal(1560, 30)")
     value = done(*words, "--json").document["value"]
-    out = schema.parent / f"out.{suffix}"
+    out = schema_path.parent / f"out.{suffix}"
     output = done(*words, "--plot", out).out
     assert re.search(rf"picture +{re.escape(str(out))}", output)
     drawn = out.read_bytes()
     assert {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix] in drawn[:20]
     assert suffix == "png" or f"the private answer is {value:,}" in drawn.decode()
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/2"
 
 
-def test_an_accuracy_costs_the_smallest_epsilon(schema: Path) -> None:
+def test_an_accuracy_costs_the_smallest_epsilon(schema_path: Path) -> None:
     """0.05932 for a count within 50 with 95 %; the answer's interval is as asked."""
     words = ("SELECT COUNT(*) FROM registry WHERE age >= 50", "--accuracy", "±50 at 95%")
-    planned = done("preview", schema, *words, "--json").document
-    document = done("ask", schema, *words, "--json").document
+    planned = done("preview", schema_path, *words, "--json").document
+    document = done("ask", schema_path, *words, "--json").document
     assert planned["cost"]["epsilon"] == document["cost"]["epsilon"] == str(Fraction("0.05932"))
     assert document["accuracy"] == "within 50 with a probability of at least 95 %"
     low, high = document["intervals_95"][0]["COUNT(*)"]
     assert high - low <= 100
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
+    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
 
 
-def test_a_noise_scale_stands_in_for_epsilon(schema: Path) -> None:
-    document = done("ask", schema, COUNT, "--noise-scale", "20", "--json").document
+def test_a_noise_scale_stands_in_for_epsilon(schema_path: Path) -> None:
+    document = done("ask", schema_path, COUNT, "--noise-scale", "20", "--json").document
     assert document["cost"]["epsilon"] == "1/20"
     assert document["accuracy"] == "within 60 with a probability of at least 95 %"
 
 
 @pytest.mark.parametrize("options", [["--accuracy", "±50 at 95%"], ["--noise-scale", "20"]])
-def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, options: list[str]) -> None:
+def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema_path: Path, options: list[str]) -> None:
     """It is what it was, with the promise it was drawn with, and free."""
-    first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
-    again = done("ask", schema, COUNT, *options, "--json").document
+    first = done("ask", schema_path, COUNT, "--epsilon", "0.25", "--json").document
+    again = done("ask", schema_path, COUNT, *options, "--json").document
     assert (again["stored"], again["cost"]["epsilon"]) == (True, "0")
     same = ("value", "entry", "guarantee", "intervals_95", "accuracy")
     assert [again[name] for name in same] == [first[name] for name in same]
 
 
-def test_an_interval_about_a_median(schema: Path) -> None:
+def test_an_interval_about_a_median(schema_path: Path) -> None:
     """Two values that it lies between, for the same epsilon."""
-    words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--interval")
+    words = ("ask", schema_path, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--interval")
     output, document = done(*words).out, done(*words, "--json").document
     low, high = document["intervals_95"][0]["MEDIAN(age)"]
     assert low <= document["value"] <= high
@@ -412,23 +422,23 @@ def test_an_interval_about_a_median(schema: Path) -> None:
 # --- preview, budget, history
 
 
-def test_a_preview_needs_no_data(unregistered: Path) -> None:
+def test_a_preview_needs_no_data(unregistered_path: Path) -> None:
     """Nothing is made, and the file with the rows need not even be there."""
-    unregistered.with_name("registry.csv").unlink()
-    before = sorted(unregistered.parent.rglob("*"))
-    output = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
+    unregistered_path.with_name("registry.csv").unlink()
+    before = sorted(unregistered_path.parent.rglob("*"))
+    output = " ".join(done("preview", unregistered_path, COUNT, "--epsilon", "0.5").out.split())
     assert "Differential privacy with epsilon 0.5" in output
     assert re.search(r"accuracy within [0-9]+ with a probability of at least 95 %", output)
     assert "cost epsilon 0.5 left 3 of 3 for the data set, 1 of 1 for analyst" in output
-    document = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
+    document = done("preview", unregistered_path, COUNT, "--epsilon", "0.5", "--json").document
     assert document["guarantee"]["epsilon"] == "1/2"
     assert document["budget"][0]["left"] == "3"
-    assert sorted(unregistered.parent.rglob("*")) == before
+    assert sorted(unregistered_path.parent.rglob("*")) == before
 
 
-def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
+def test_a_preview_weighs_the_mechanisms(schema_path: Path) -> None:
     """All candidates with cost and expected error, why the chosen one, and how many more such questions fit."""
-    words = ("preview", schema, "SELECT AVG(income) FROM registry WHERE sex = 'F'", "--epsilon", "0.3")
+    words = ("preview", schema_path, "SELECT AVG(income) FROM registry WHERE sex = 'F'", "--epsilon", "0.3")
     document = done(*words, "--prior", "normal(30000, 4000)", "--json").document
     errors = {one["mechanism"]: one["expected_error"] for one in document["candidates"]}
     assert len(errors) >= 2
@@ -446,95 +456,99 @@ def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
     assert "Nothing was charged and no row was read." in output
 
 
-def test_what_is_known_lessens_the_expected_error(schema: Path) -> None:
-    words = ("preview", schema, COUNT, "--epsilon", "0.01", "--json")
+def test_what_is_known_lessens_the_expected_error(schema_path: Path) -> None:
+    words = ("preview", schema_path, COUNT, "--epsilon", "0.01", "--json")
     plain = done(*words).document["expected_error"]
     assert done(*words, "--prior", "normal(1560, 50)").document["expected_error"] < plain / 2
 
 
-def test_what_is_told_of_rows_depends_on_them(schema: Path) -> None:
+def test_what_is_told_of_rows_depends_on_them(schema_path: Path) -> None:
     """No number stands where none can be told beforehand."""
-    words = ("preview", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.3")
+    words = ("preview", schema_path, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.3")
     assert done(*words, "--json").document["expected_error"] is None
     assert re.search(
         r"chosen +MEDIAN\(age\) +permute-and-flip on ranks +epsilon 0.3 +depends on the rows", done(*words).out
     )
 
 
-def test_a_preview_charges_nothing(schema: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann")
-    document = done("preview", schema, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+def test_a_preview_charges_nothing(schema_path: Path) -> None:
+    done("ask", schema_path, COUNT, "--epsilon", "0.5", "--analyst", "ann")
+    document = done("preview", schema_path, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
     assert [balance["left"] for balance in document["budget"]] == ["5/2", "1/2"]
-    assert [balance["left"] for balance in done("budget", schema, "--json").document] == ["5/2"]
+    assert [balance["left"] for balance in done("budget", schema_path, "--json").document] == ["5/2"]
 
 
-def test_another_analyst_pays_for_the_stored_answer_herself(schema: Path) -> None:
+def test_another_analyst_pays_for_the_stored_answer_herself(schema_path: Path) -> None:
     """Her account is charged, the data set's is not."""
-    first = done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann", "--json").document
-    second = done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "bob", "--json").document
+    first = done("ask", schema_path, COUNT, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+    second = done("ask", schema_path, COUNT, "--epsilon", "0.5", "--analyst", "bob", "--json").document
     assert second["value"] == first["value"]
-    balances = done("budget", schema, "--analyst", "bob", "--json").document
+    balances = done("budget", schema_path, "--analyst", "bob", "--json").document
     assert [(one["analyst"], one["left"]) for one in balances] == [(None, "5/2"), ("bob", "1/2")]
-    output = done("budget", schema, "--analyst", "bob").out
+    output = done("budget", schema_path, "--analyst", "bob").out
     assert re.search(r"the data set +dp +0\.5 +3 +2\.5 +━+", output)
     assert re.search(r"bob +dp +0\.5 +1 +0\.5 +━+", output)
 
 
-COUNTED = ("age", "sex", "education", "occupation", "income", "diagnosis", "smoker", "bmi", "stay", "admitted")
-MANY = ", ".join(f"COUNT({name})" for name in COUNTED)
-MANY += ", SUM(age), SUM(stay), SUM(bmi), AVG(age), AVG(stay), AVG(bmi), VAR(age), VAR(stay)"
+COUNTED_COLUMNS = ("age", "sex", "education", "occupation", "income", "diagnosis", "smoker", "bmi", "stay", "admitted")
+MANY_TOTALS = ", ".join(f"COUNT({name})" for name in COUNTED_COLUMNS)
+MANY_TOTALS += ", SUM(age), SUM(stay), SUM(bmi), AVG(age), AVG(stay), AVG(bmi), VAR(age), VAR(stay)"
 """So many totals at once that Gaussian noise is the lesser."""
 
 
-def test_a_weaker_model_shows_in_the_budget(schema: Path) -> None:
+def test_a_weaker_model_shows_in_the_budget(schema_path: Path) -> None:
     """The flag stays beside the DP total; --tight adds a smaller total for display."""
-    text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]").replace("epsilon: 1,", "epsilon: 3,")
-    schema.write_text(text)
-    done("ask", schema, f"SELECT {MANY} FROM registry", "--epsilon", "0.2", "--delta", "1e-3")
+    text = (
+        schema_path.read_text().replace("models: [dp]", "models: [dp, approx-dp]").replace("epsilon: 1,", "epsilon: 3,")
+    )
+    schema_path.write_text(text)
+    done("ask", schema_path, f"SELECT {MANY_TOTALS} FROM registry", "--epsilon", "0.2", "--delta", "1e-3")
     for age in range(41, 50):
-        done("ask", schema, f"SELECT COUNT(*) FROM registry WHERE age >= {age}", "--epsilon", "0.2")
-    plain = done("budget", schema, "--analyst", "analyst").out
+        done("ask", schema_path, f"SELECT COUNT(*) FROM registry WHERE age >= {age}", "--epsilon", "0.2")
+    plain = done("budget", schema_path, "--analyst", "analyst").out
     assert "Warning: the DP total no longer describes all disclosure" in plain
     assert len(re.findall("approx-dp +[0-9]", plain)) == 2
     assert "the data set, approx-dp: all answers of this account together satisfy approximate" in plain
     assert "tighter" not in plain
-    documents = done("budget", schema, "--analyst", "analyst", "--tight", "--json").document
+    documents = done("budget", schema_path, "--analyst", "analyst", "--tight", "--json").document
     assert ["tighter_epsilon" in one for one in documents] == [False, True, False, True]
     assert all(one["tighter_epsilon"] < float(Fraction(one["spent"]["epsilon"])) for one in documents[1::2])
-    assert "A tighter total in approx-dp, for display alone: " in done("budget", schema, "--tight").out
+    assert "A tighter total in approx-dp, for display alone: " in done("budget", schema_path, "--tight").out
 
 
-def test_a_tighter_total_is_of_approx_dp_alone(schema: Path) -> None:
-    refused = discreet("budget", schema, "--tight")
+def test_a_tighter_total_is_of_approx_dp_alone(schema_path: Path) -> None:
+    refused = discreet("budget", schema_path, "--tight")
     assert refused.code == 2
     assert "approx-dp" in refused.err
 
 
-def test_an_untouched_budget_is_whole(unregistered: Path) -> None:
-    before = sorted(unregistered.parent.rglob("*"))
-    assert re.search(r"the data set +dp +0 +3 +3", done("budget", unregistered).out)
-    assert done("history", unregistered).out == "Nothing was asked yet.\n"
-    assert done("history", unregistered, "--json").document == []
-    assert sorted(unregistered.parent.rglob("*")) == before
+def test_an_untouched_budget_is_whole(unregistered_path: Path) -> None:
+    before = sorted(unregistered_path.parent.rglob("*"))
+    assert re.search(r"the data set +dp +0 +3 +3", done("budget", unregistered_path).out)
+    assert done("history", unregistered_path).out == "Nothing was asked yet.\n"
+    assert done("history", unregistered_path, "--json").document == []
+    assert sorted(unregistered_path.parent.rglob("*")) == before
 
 
-def test_the_history_shows_the_latest_first(schema: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
-    done("ask", schema, GROUPS, "--epsilon", "0.5", "--analyst", "bob")
-    entries = done("history", schema, "--json").document
+def test_the_history_shows_the_latest_first(schema_path: Path) -> None:
+    done("ask", schema_path, COUNT, "--epsilon", "0.25", "--analyst", "ann")
+    done("ask", schema_path, GROUPS, "--epsilon", "0.5", "--analyst", "bob")
+    entries = done("history", schema_path, "--json").document
     assert [entry["analyst"] for entry in entries] == ["bob", "ann", None]
     assert [entry["epsilon"] for entry in entries] == ["1/2", "1/4", None]
-    assert [entry["analyst"] for entry in done("history", schema, "--limit", 1, "--json").document] == ["bob"]
-    assert [entry["analyst"] for entry in done("history", schema, "--analyst", "ann", "--json").document] == ["ann"]
-    output = done("history", schema).out
+    assert [entry["analyst"] for entry in done("history", schema_path, "--limit", 1, "--json").document] == ["bob"]
+    assert [entry["analyst"] for entry in done("history", schema_path, "--analyst", "ann", "--json").document] == [
+        "ann"
+    ]
+    output = done("history", schema_path).out
     assert re.search(r"bob +SELECT", output)
     assert "snapshot 1 registered" in output
 
 
-def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> None:
+def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema_path: Path) -> None:
     """A name that would clear the screen of whoever reads the history is shown by its codes."""
-    done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "\x1b[2Jann[bold]")
-    output = done("history", schema).out
+    done("ask", schema_path, COUNT, "--epsilon", "0.1", "--analyst", "\x1b[2Jann[bold]")
+    output = done("history", schema_path).out
     assert "\x1b" not in output
     assert "[bold]" in "".join(output.split())
 
@@ -542,12 +556,12 @@ def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> Non
 # --- ledger verify
 
 
-def test_a_ledger_that_holds_is_verified(schema: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.25")
-    ledger = schema.parent / "registry.discreet" / "ledger.db"
+def test_a_ledger_that_holds_is_verified(schema_path: Path) -> None:
+    done("ask", schema_path, COUNT, "--epsilon", "0.25")
+    ledger = schema_path.parent / "registry.discreet" / "ledger.db"
     document = done("ledger", "verify", ledger, "--json").document
     assert document["entries"] == 3  # the registration, the charge, the answer
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(schema_path) as custodian:
         assert document["heads"] == {"registry": custodian.verify().head}
     output = done("ledger", "verify", ledger).out
     assert f"head of registry          {document['heads']['registry']}" in output
@@ -556,18 +570,18 @@ def test_a_ledger_that_holds_is_verified(schema: Path) -> None:
     assert again | {"at": ""} == document | {"at": ""}
 
 
-def test_a_log_of_heads_has_one_line_for_each_with_its_time(schema: Path, tmp_path: Path) -> None:
-    done("ask", schema, COUNT, "--epsilon", "0.25")
-    ledger = schema.parent / "registry.discreet" / "ledger.db"
+def test_a_log_of_heads_has_one_line_for_each_with_its_time(schema_path: Path, tmp_path: Path) -> None:
+    done("ask", schema_path, COUNT, "--epsilon", "0.25")
+    ledger = schema_path.parent / "registry.discreet" / "ledger.db"
     for words in (("verify", ledger), ("backup", ledger, tmp_path / "copy.db")):
         [line] = done("ledger", *words, "--json").out.splitlines()
         assert datetime.fromisoformat(json.loads(line)["at"]).tzinfo is not None
 
 
-def test_a_head_that_was_kept_is_found_for_good(schema: Path) -> None:
+def test_a_head_that_was_kept_is_found_for_good(schema_path: Path) -> None:
     """At its entry and in its data set; the head of the whole ledger is found as long as it is that."""
-    done("ask", schema, COUNT, "--epsilon", "0.25")
-    ledger = schema.parent / "registry.discreet" / "ledger.db"
+    done("ask", schema_path, COUNT, "--epsilon", "0.25")
+    ledger = schema_path.parent / "registry.discreet" / "ledger.db"
     verified = done("ledger", "verify", ledger, "--json").document
     dataset_head, ledger_head = verified["heads"]["registry"], verified["head"]
     words = ("ledger", "verify", ledger, "--contains", dataset_head.upper(), "--contains", ledger_head)
@@ -578,17 +592,17 @@ def test_a_head_that_was_kept_is_found_for_good(schema: Path) -> None:
     assert (
         f"{dataset_head} is entry 3 of registry.\n{ledger_head} is the head of the whole ledger.\n" in done(*words).out
     )
-    done("ask", schema, COUNT, "--epsilon", "0.5")
+    done("ask", schema_path, COUNT, "--epsilon", "0.5")
     assert f"{dataset_head} is entry 3 of registry." in done(*words[:5]).out
     assert discreet(*words).code == 6
 
 
-def test_a_ledger_that_was_set_back_lacks_the_head_that_was_kept(schema: Path, tmp_path: Path) -> None:
+def test_a_ledger_that_was_set_back_lacks_the_head_that_was_kept(schema_path: Path, tmp_path: Path) -> None:
     """Each of its entries is as it was written: nothing else tells."""
-    ledger, older = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "older.db"
-    done("ask", schema, COUNT, "--epsilon", "0.25")
+    ledger, older = schema_path.parent / "registry.discreet" / "ledger.db", tmp_path / "older.db"
+    done("ask", schema_path, COUNT, "--epsilon", "0.25")
     done("ledger", "backup", ledger, older)
-    done("ask", schema, COUNT, "--epsilon", "0.5")
+    done("ask", schema_path, COUNT, "--epsilon", "0.5")
     head = done("ledger", "verify", ledger, "--json").document["heads"]["registry"]
     done("ledger", "verify", older)
     lacks = discreet("ledger", "verify", older, "--contains", head, "--json")
@@ -598,11 +612,11 @@ def test_a_ledger_that_was_set_back_lacks_the_head_that_was_kept(schema: Path, t
     assert (wrong.code, "a head is 64 digits and letters a to f" in wrong.err) == (2, True)
 
 
-def test_what_is_taken_for_a_ledger_is_named_and_nothing_is_left_beside_it(schema: Path, tmp_path: Path) -> None:
+def test_what_is_taken_for_a_ledger_is_named_and_nothing_is_left_beside_it(schema_path: Path, tmp_path: Path) -> None:
     """A table, and an empty file, which is a ledger to be only where one may be made."""
-    table, empty = schema.with_name("registry.csv"), tmp_path / "empty.db"
+    table, empty = schema_path.with_name("registry.csv"), tmp_path / "empty.db"
     empty.write_text("")
-    before = {path: path.read_bytes() for path in schema.parent.iterdir() if path.is_file()}
+    before = {path: path.read_bytes() for path in schema_path.parent.iterdir() if path.is_file()}
     for words in (
         ("ledger", "verify", table),
         ("ledger", "backup", table, tmp_path / "copy.db"),
@@ -614,13 +628,13 @@ def test_what_is_taken_for_a_ledger_is_named_and_nothing_is_left_beside_it(schem
     for words in (("ledger", "verify", empty), ("ledger", "upgrade", empty)):
         refused = discreet(*words)
         assert (refused.code, "there is no ledger 'empty.db' there" in refused.err) == (2, True)
-    assert {path: path.read_bytes() for path in schema.parent.iterdir() if path.is_file()} == before
+    assert {path: path.read_bytes() for path in schema_path.parent.iterdir() if path.is_file()} == before
 
 
-def test_a_ledger_that_was_changed_is_caught(schema: Path) -> None:
+def test_a_ledger_that_was_changed_is_caught(schema_path: Path) -> None:
     """Exit code 6, for people and in JSON."""
-    done("ask", schema, COUNT, "--epsilon", "0.25")
-    ledger = schema.parent / "registry.discreet" / "ledger.db"
+    done("ask", schema_path, COUNT, "--epsilon", "0.25")
+    ledger = schema_path.parent / "registry.discreet" / "ledger.db"
     with sqlite3.connect(ledger) as connection:
         connection.execute("UPDATE ledger_accounts SET dp = replace(dp, '25', '15')")
     connection.close()
@@ -629,15 +643,15 @@ def test_a_ledger_that_was_changed_is_caught(schema: Path) -> None:
     assert broken.document["error"] == {"kind": "ClaimFailed", "exit": 6, "message": broken.err[len("discreet: ") : -1]}
 
 
-def test_a_ledger_may_be_in_postgresql(schema: Path, postgres: str) -> None:
+def test_a_ledger_may_be_in_postgresql(schema_path: Path, postgres: str) -> None:
     there = ("--ledger", schema_of(postgres))
-    first = done("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
-    again = done("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
+    first = done("ask", schema_path, COUNT, "--epsilon", "0.25", *there, "--json").document
+    again = done("ask", schema_path, COUNT, "--epsilon", "0.25", *there, "--json").document
     assert (again["value"], again["stored"]) == (first["value"], True)
-    assert done("budget", schema, *there, "--json").document[0]["spent"]["epsilon"] == "1/4"
-    assert len(done("history", schema, *there, "--json").document) == 2
+    assert done("budget", schema_path, *there, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    assert len(done("history", schema_path, *there, "--json").document) == 2
     assert done("ledger", "verify", there[1], "--json").document["entries"] == 3
-    assert not (schema.parent / "registry.discreet" / "ledger.db").exists()
+    assert not (schema_path.parent / "registry.discreet" / "ledger.db").exists()
 
 
 def test_no_ledger_is_made_to_be_verified(tmp_path: Path) -> None:
@@ -648,14 +662,14 @@ def test_no_ledger_is_made_to_be_verified(tmp_path: Path) -> None:
 # --- the edges of a process
 
 
-def test_what_is_not_expected_shows_nothing(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_expected_shows_nothing(schema_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No traceback, no text of an exception."""
 
     def fail(*_: object) -> None:
         raise RuntimeError("the income of p17 is 12345")
 
     monkeypatch.setattr("discreet.custodian.status.get_balances", fail)
-    broken = discreet("budget", schema, "--json")
+    broken = discreet("budget", schema_path, "--json")
     assert broken.code == 1
     assert broken.err == "discreet: an internal error; nothing about the data is shown\n"
     assert broken.document["error"]["kind"] == "Internal"
@@ -671,21 +685,23 @@ def test_what_is_not_expected_shows_nothing(schema: Path, monkeypatch: pytest.Mo
     ],
     ids=["screen", "JSON", "help", "failure"],
 )
-def test_a_pipe_that_is_closed_is_no_matter(schema: Path, words: list[str], says: str) -> None:
+def test_a_pipe_that_is_closed_is_no_matter(schema_path: Path, words: list[str], says: str) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "discreet", *words]
-    broken = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, cwd=schema.parent)
+    broken = subprocess.run(
+        command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, cwd=schema_path.parent
+    )
     os.close(write)
     assert broken.stderr == says
 
 
-def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_quiet(schema_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("discreet.custodian.status.get_balances", interrupt)
-    stopped = discreet("budget", schema)
+    stopped = discreet("budget", schema_path)
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "")
 
 
@@ -695,25 +711,25 @@ def test_an_interrupt_of_what_is_paid_for_says_that_it_may_have_been(
 ) -> None:
     from discreet.cli import main
 
-    monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, signal.SIGINT))
+    monkeypatch.setattr(main, "_build_command", partial(_stop_in_library, signal.SIGINT))
     stopped = discreet(command, "nowhere.yaml")
     assert (stopped.code, stopped.out) == (130, "")
     assert stopped.err == f"discreet: stopped before it was done; {main.PAID_NOTE}\n"
 
 
-def test_a_picture_that_cannot_be_written_is_not_paid_for(schema: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_not_paid_for(schema_path: Path) -> None:
     """Nor is one whose name is a folder's; nobody can make a file in /proc."""
-    (schema.parent / "taken.svg").mkdir()
-    for place in ("/proc/taken.svg", schema.parent / "taken.svg"):
-        refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--plot", place)
+    (schema_path.parent / "taken.svg").mkdir()
+    for place in ("/proc/taken.svg", schema_path.parent / "taken.svg"):
+        refused = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--plot", place)
         assert (refused.code, refused.out) == (5, "")
         assert refused.err == "discreet: the picture 'taken.svg' cannot be written there; choose another place\n"
-    assert not [one for one in done("history", schema, "--json").document if one["kind"] == "charge"]
+    assert not [one for one in done("history", schema_path, "--json").document if one["kind"] == "charge"]
 
 
-def test_means_by_group_have_no_bars(schema: Path) -> None:
+def test_means_by_group_have_no_bars(schema_path: Path) -> None:
     """A mean that happens to be whole would have one, and the others would look like none."""
-    output = done("ask", schema, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1").out
+    output = done("ask", schema_path, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1").out
     assert "Alder" in output
     assert "\u2501" not in output
 
@@ -726,7 +742,7 @@ def test_means_by_group_have_no_bars(schema: Path) -> None:
     ],
 )
 def test_rights_that_are_missing_are_told_as_such(
-    schema: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: tuple[str, ...], says: str
+    schema_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: tuple[str, ...], says: str
 ) -> None:
     """Nothing is to be mended in the file, let alone restored."""
     really = Path.open
@@ -737,11 +753,11 @@ def test_rights_that_are_missing_are_told_as_such(
         return really(self, *options, **named)
 
     monkeypatch.setattr(Path, "open", fail_to_open)
-    refused = discreet(command[0], schema, *command[1:])
+    refused = discreet(command[0], schema_path, *command[1:])
     assert (refused.code, refused.out, refused.err) == (5, "", f"discreet: {says}\n")
 
 
-def _stopped_in_a_library(number: int) -> None:
+def _stop_in_library(number: int) -> None:
     """A signal comes in the midst of somebody else's code, which makes an error of what the handler raises."""
     from discreet.cli import main
 
@@ -756,20 +772,20 @@ def test_what_a_library_makes_of_a_stop_is_still_a_stop(monkeypatch: pytest.Monk
     from discreet.cli import main
 
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        monkeypatch.setattr(main, "_build_command", partial(_stopped_in_a_library, number))
+        monkeypatch.setattr(main, "_build_command", partial(_stop_in_library, number))
         outcome = discreet("budget", "nowhere.yaml")
         assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
 
 
-def test_a_narrow_encoding_is_no_matter(schema: Path) -> None:
+def test_a_narrow_encoding_is_no_matter(schema_path: Path) -> None:
     """Bars and names print on a terminal without Unicode too."""
-    shown = process("ask", schema, GROUPS, "--epsilon", "1", PYTHONIOENCODING="ascii")
+    shown = run_process("ask", schema_path, GROUPS, "--epsilon", "1", PYTHONIOENCODING="ascii")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "Alder" in shown.stdout
 
 
-def test_the_history_tells_what_was_paid_for_an_answer_that_was_there(schema: Path) -> None:
+def test_the_history_tells_what_was_paid_for_an_answer_that_was_there(schema_path: Path) -> None:
     """Who offers less and takes the stored answer at any price pays what that cost."""
-    done("ask", schema, COUNT, "--epsilon", "0.2", "--analyst", "ann")
-    done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "bob", "--reuse", "any")
-    assert "0.2, reused (0.1 was asked)" in done("history", schema).out
+    done("ask", schema_path, COUNT, "--epsilon", "0.2", "--analyst", "ann")
+    done("ask", schema_path, COUNT, "--epsilon", "0.1", "--analyst", "bob", "--reuse", "any")
+    assert "0.2, reused (0.1 was asked)" in done("history", schema_path).out

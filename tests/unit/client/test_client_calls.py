@@ -83,7 +83,7 @@ def test_numbers_and_priors_are_sent_by_their_exact_text(
     assert service.seen[0].headers["content-type"] == "application/json"
 
 
-REFUSED: list[tuple[dict[str, Any], str]] = [
+REFUSED_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": 0}, "epsilon must be above 0"),
     ({"epsilon": "0.1"}, "epsilon must be a number"),
     ({"epsilon": float("nan")}, "epsilon must be a finite number"),
@@ -99,7 +99,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED)
+@pytest.mark.parametrize(("options", "words"), REFUSED_OPTIONS)
 def test_what_cannot_be_sent_is_refused_here(service: Scripted, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         client(service).answer(QUESTION, **options)
@@ -183,14 +183,28 @@ def test_dates_names_and_many_rows(service: Scripted) -> None:
 
 # More of an answer, for nothing.
 
-RANGE = {"asked": ["20", "30"], "low": 20, "high": 31, "value": 5.5, "interval": [1.0, 9.0], "confidence": 0.95}
-PEOPLE = {"value": 0.5, "interval": [0.4, 0.6], "confidence": 0.95, "noise": 0.01, "sampling": 0.1, "words": "so"}
+RANGE_DOCUMENT = {
+    "asked": ["20", "30"],
+    "low": 20,
+    "high": 31,
+    "value": 5.5,
+    "interval": [1.0, 9.0],
+    "confidence": 0.95,
+}
+POPULATION_DOCUMENT = {
+    "value": 0.5,
+    "interval": [0.4, 0.6],
+    "confidence": 0.95,
+    "noise": 0.01,
+    "sampling": 0.1,
+    "words": "so",
+}
 
 
 def test_ranges_and_population_ask_the_same_question_again(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
     answer = client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
-    service.steps[:] = [reply(ANSWER | {"ranges": [RANGE]}, 201)]
+    service.steps[:] = [reply(ANSWER | {"ranges": [RANGE_DOCUMENT]}, 201)]
     counted_range = answer.range(20, Fraction(30))
     assert (counted_range.low, counted_range.high, counted_range.value, counted_range.interval) == (
         20,
@@ -200,7 +214,7 @@ def test_ranges_and_population_ask_the_same_question_again(service: Scripted) ->
     )
     body = {"question": QUESTION, "epsilon": "1/10", "constraints": ["total = 9"], "stored_only": True}
     assert [one.document for one in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
-    service.steps[:] = [reply(ANSWER | {"population": [{"count": PEOPLE}]}, 201)]
+    service.steps[:] = [reply(ANSWER | {"population": [{"count": POPULATION_DOCUMENT}]}, 201)]
     people = answer.population(size=9000)
     assert (people[0]["count"].name, people[0]["count"].sampling) == ("count", 0.1)
     assert service.seen[-1].document["population_size"] == 9000
@@ -221,7 +235,7 @@ def test_a_range_that_would_be_paid_for_is_refused(service: Scripted) -> None:
 def test_a_range_of_another_answer_is_not_told(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
     answer = client(service).answer(QUESTION, epsilon=0.1)
-    service.steps[:] = [reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE]}, 201)]
+    service.steps[:] = [reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE_DOCUMENT]}, 201)]
     with pytest.raises(InvalidInput, match="by now the service tells another answer"):
         answer.range(20, 30)
 
@@ -238,7 +252,7 @@ def test_a_range_has_two_ends(service: Scripted, low: object, high: object) -> N
 def test_a_range_of_dates_is_told_in_dates(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
     answer = client(service).answer(QUESTION, epsilon=0.1)
-    document = RANGE | {"low": "2020-01-01", "high": "2020-12-31"}
+    document = RANGE_DOCUMENT | {"low": "2020-01-01", "high": "2020-12-31"}
     service.steps[:] = [reply(ANSWER | {"ranges": [document]}, 201)]
     assert answer.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
     assert service.seen[-1].document["ranges"] == ["2020-01-05..2020-12-30"]
@@ -271,13 +285,27 @@ def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_p
 
 # Long work.
 
-JOB = {"id": "j1", "kind": "ask", "state": "running", "stage": None, "answer": None, "problem": None, "files": []}
+JOB_DOCUMENT = {
+    "id": "j1",
+    "kind": "ask",
+    "state": "running",
+    "stage": None,
+    "answer": None,
+    "problem": None,
+    "files": [],
+}
 
 
 def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
-    done = JOB | {"state": "done", "answer": "a1"}
+    done = JOB_DOCUMENT | {"state": "done", "answer": "a1"}
     service.then(
-        reply(JOB | {"state": "waiting"}, 202), reply(ABOUT), reply(JOB), drop, reply(JOB), reply(done), reply(ANSWER)
+        reply(JOB_DOCUMENT | {"state": "waiting"}, 202),
+        reply(ABOUT),
+        reply(JOB_DOCUMENT),
+        drop,
+        reply(JOB_DOCUMENT),
+        reply(done),
+        reply(ANSWER),
     )
     assert client(service).answer(QUESTION, epsilon=0.1).value == 1234
     paths = [one.path for one in service.seen]
@@ -301,7 +329,7 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
 def test_a_job_that_failed_is_its_error(
     service: Scripted, document: object, error: type[DiscreetError], words: str
 ) -> None:
-    service.then(reply(JOB, 202), reply(ABOUT), reply(JOB | {"state": "failed", "problem": document}))
+    service.then(reply(JOB_DOCUMENT, 202), reply(ABOUT), reply(JOB_DOCUMENT | {"state": "failed", "problem": document}))
     with pytest.raises(error, match=words):
         client(service).answer(QUESTION, epsilon=0.1)
 
@@ -311,17 +339,17 @@ def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
 
     class Patient(Transport):
         def send(self, *_: object) -> Any:
-            return JOB if len(slept) < 20 else JOB | {"state": "done"}
+            return JOB_DOCUMENT if len(slept) < 20 else JOB_DOCUMENT | {"state": "done"}
 
     slept: list[float] = []
     wire = Patient(parse_service_address("http://127.0.0.1:1"), TOKEN, sleep=slept.append)
     stages: list[str] = []
-    assert wait_for_job(wire, JOB | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
+    assert wait_for_job(wire, JOB_DOCUMENT | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
     assert slept[:3] == [0.5, 0.75, 1.125]
     assert max(slept) == slept[-1] == 15
     assert stages[:2] == ["reading", "running"]
     slept.clear()
-    wait_for_job(wire, JOB, 40, stages.append)
+    wait_for_job(wire, JOB_DOCUMENT, 40, stages.append)
     assert set(slept) == {40}
 
 
@@ -392,8 +420,8 @@ def test_a_session_that_cannot_be_ended_is_closed_all_the_same(service: Scripted
 
 # Releases.
 
-TABLE = b"age\n30\n"
-RELEASE: dict[str, Any] = {
+TABLE_BYTES = b"age\n30\n"
+RELEASE_DOCUMENT: dict[str, Any] = {
     "name": "registry-1",
     "method": "private-columns",
     "rows": 1,
@@ -409,18 +437,18 @@ RELEASE: dict[str, Any] = {
 }
 
 
-def release_steps(tables: dict[str, bytes], **changes: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
+def script_release(tables: dict[str, bytes], **changes: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
     """The steps of a release whose tables are these."""
     entries = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in tables.items()]
     manifest = {"format": "discreet release 1", "files": entries}
-    document = RELEASE | {"manifest": manifest, "files": list(tables)} | changes
-    job = JOB | {"kind": "publish", "state": "done", "release": document}
-    waiting = reply(JOB | {"kind": "publish", "stage": "writing"}, 202)
+    document = RELEASE_DOCUMENT | {"manifest": manifest, "files": list(tables)} | changes
+    job = JOB_DOCUMENT | {"kind": "publish", "state": "done", "release": document}
+    waiting = reply(JOB_DOCUMENT | {"kind": "publish", "stage": "writing"}, 202)
     return [waiting, reply(ABOUT), reply(job), *map(raw, tables.values()), raw(json.dumps(manifest).encode())]
 
 
 def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
-    service.then(*release_steps({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+    service.then(*script_release({"registry.csv": TABLE_BYTES}, report="report.html"), raw(b"<html>"))
     stages: list[str] = []
     out, report = tmp_path / "mine.csv", tmp_path / "page.html"
     release = client(service).publish(
@@ -432,7 +460,7 @@ def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
         tmp_path / "mine.csv.manifest.json",
         report,
     )
-    assert (out.read_bytes(), report.read_bytes()) == (TABLE, b"<html>")
+    assert (out.read_bytes(), report.read_bytes()) == (TABLE_BYTES, b"<html>")
     assert json.loads(release.manifest_file.read_text()) == release.manifest
     assert (release.guarantee.epsilon, release.rows, release.entry, release.warnings) == (
         Fraction(1, 10),
@@ -450,7 +478,7 @@ def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
 
 
 def test_a_second_table_keeps_the_name_that_its_manifest_has(service: Scripted, tmp_path: Path) -> None:
-    service.then(*release_steps({"registry.csv": TABLE, "registry-values.csv": b"group\n1\n"}))
+    service.then(*script_release({"registry.csv": TABLE_BYTES, "registry-values.csv": b"group\n1\n"}))
     release = client(service).publish("anatomy", tmp_path / "mine.csv", 3)
     assert release.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
     assert release.files[1].read_bytes() == b"group\n1\n"
@@ -458,7 +486,7 @@ def test_a_second_table_keeps_the_name_that_its_manifest_has(service: Scripted, 
 
 def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> None:
     columns = {"columns/age.parquet": b"30", "columns/sex.parquet": b"F"}
-    service.then(*release_steps(columns, manifest_file="columns/manifest.json"))
+    service.then(*script_release(columns, manifest_file="columns/manifest.json"))
     release = client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
     assert release.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
     assert [path.read_bytes() for path in release.files] == [b"30", b"F"]
@@ -467,20 +495,20 @@ def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> No
     sent = {"method": "private-columns", "epsilon": 1, "apart": True, "report": False}
     assert service.seen[0].document == sent
     assert service.seen[3].path.endswith("/files/columns%2Fage.parquet")
-    service.steps[:] = release_steps({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
+    service.steps[:] = script_release({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
     client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["age.parquet", "manifest.json"]
-    service.steps[:] = release_steps({"columns/../..": b""}, manifest_file="columns/manifest.json")
+    service.steps[:] = script_release({"columns/../..": b""}, manifest_file="columns/manifest.json")
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
         client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path: Path) -> None:
-    accepted, about, done, table, manifest = release_steps({"registry.csv": TABLE})
-    service.then(drop, accepted, about, done, raw(TABLE[:2], announced=len(TABLE)), drop, table, manifest)
+    accepted, about, done, table, manifest = script_release({"registry.csv": TABLE_BYTES})
+    service.then(drop, accepted, about, done, raw(TABLE_BYTES[:2], announced=len(TABLE_BYTES)), drop, table, manifest)
     client(service).publish("mdav", tmp_path / "mine.csv", 3)
-    assert (tmp_path / "mine.csv").read_bytes() == TABLE
+    assert (tmp_path / "mine.csv").read_bytes() == TABLE_BYTES
     assert service.seen[0].key == service.seen[1].key
 
 
@@ -488,10 +516,10 @@ def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path:
     ("steps", "error"),
     [
         ([problem(404)], InvalidInput),
-        ([raw(TABLE), problem(500, "Internal")], Internal),
+        ([raw(TABLE_BYTES), problem(500, "Internal")], Internal),
         ([raw(b"age\n31\n"), None], ClaimFailed),
-        ([raw(TABLE), raw(b'{"format": "another"}')], ClaimFailed),
-        ([raw(TABLE), raw(b"no manifest")], ClaimFailed),
+        ([raw(TABLE_BYTES), raw(b'{"format": "another"}')], ClaimFailed),
+        ([raw(TABLE_BYTES), raw(b"no manifest")], ClaimFailed),
         ([drop], Unavailable),
     ],
 )
@@ -499,7 +527,7 @@ def test_a_release_comes_whole_or_not_at_all(
     service: Scripted, tmp_path: Path, steps: list[Any], error: type[DiscreetError]
 ) -> None:
     """Nothing is left here, and it is said that the release is made and where it is."""
-    all_well = release_steps({"registry.csv": TABLE})
+    all_well = script_release({"registry.csv": TABLE_BYTES})
     service.then(*all_well[:3], *(all_well[-1] if step is None else step for step in steps))
     with pytest.raises(
         error, match="the release is made and entered, and its files are those of job j1 at the service"
@@ -512,7 +540,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_
     """It is not taken for a lost connection."""
     from discreet.client.transport import HttpRequest
 
-    full, service.steps[:] = Path("/dev/full"), [raw(TABLE)]
+    full, service.steps[:] = Path("/dev/full"), [raw(TABLE_BYTES)]
     wire = Transport(parse_service_address(service.address), TOKEN)
     with pytest.raises(Unavailable, match="'full' cannot be written; check the folder and that the disk has room"):
         wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), full)
@@ -524,7 +552,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_
 @pytest.mark.parametrize("name", ["../evil.csv", "/etc/evil.csv", "", "..", "a/b.csv", None, 3])
 def test_a_name_of_the_service_leads_nowhere_else(service: Scripted, tmp_path: Path, name: Any) -> None:
     (tmp_path / "in").mkdir()
-    service.then(*release_steps({"registry.csv": TABLE}, files=["registry.csv", name])[:3])
+    service.then(*script_release({"registry.csv": TABLE_BYTES}, files=["registry.csv", name])[:3])
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
         client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
     assert [path.name for path in tmp_path.rglob("*")] == ["in"]
@@ -556,9 +584,9 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scrip
 def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scripted, tmp_path: Path) -> None:
     """By its hash: the service has another name for it."""
     out, page = tmp_path / "mine.csv", tmp_path / "page.html"
-    service.then(*release_steps({"registry.csv": TABLE}))
+    service.then(*script_release({"registry.csv": TABLE_BYTES}))
     client(service).publish("mdav", out, 3)
-    service.steps[:] = release_steps({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
+    service.steps[:] = script_release({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
     with pytest.raises(InvalidInput, match="is there already"):
         client(service).publish("anatomy", out, 3)
     client(service).publish("anatomy", out, 3, force=True)
@@ -574,7 +602,7 @@ def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scri
 
 
 def test_a_report_is_for_its_custodian_alone(service: Scripted, tmp_path: Path) -> None:
-    service.then(*release_steps({"registry.csv": TABLE}, report="report.html"), raw(b"<html>"))
+    service.then(*script_release({"registry.csv": TABLE_BYTES}, report="report.html"), raw(b"<html>"))
     release = client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
     assert release.report is not None
     assert release.report.stat().st_mode & 0o077 == 0

@@ -267,13 +267,13 @@ def test_a_refusal_that_comes_before_all_was_sent_is_heard() -> None:
     refusal = b'{"detail": "a request has at most 65536 bytes", "kind": null}'
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def refuse() -> None:
+        def refuse_request() -> None:
             accepted, _ = listening.accept()
             with accepted:
                 accepted.recv(100)
                 accepted.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: %d\r\n\r\n%s" % (len(refusal), refusal))
 
-        thread = threading.Thread(target=refuse)
+        thread = threading.Thread(target=refuse_request)
         thread.start()
         ours = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", TOKEN, "registry", retries=0)
         with pytest.raises(InvalidInput, match="at most 65536 bytes"):
@@ -441,7 +441,7 @@ def test_a_closed_client_asks_no_more(service: Scripted) -> None:
 
 NOT_OVER_HTTP = {"open", "check", "rehearse", "is_stale", "cached_only", "notable_entries"}
 """What is done where the rows are: opening, registering, watching; a rehearsing client is made by rehearsal=True."""
-NOT_SAID = {"analyst"}
+NOT_SENT = {"analyst"}
 """Who asks is whom the token was given to."""
 
 
@@ -459,7 +459,7 @@ def test_every_call_of_a_custodian_is_a_client_s() -> None:
         wanted = {
             parameter_name: parameter
             for parameter_name, parameter in theirs[name].parameters.items()
-            if parameter_name not in NOT_SAID
+            if parameter_name not in NOT_SENT
         }
         own_parameters = ours[name].parameters
         assert [parameter_name for parameter_name in own_parameters if parameter_name in wanted] == list(wanted)

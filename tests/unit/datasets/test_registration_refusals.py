@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 AGE = Column("age", "integer", 0, 120)
 SEX = Column("sex", "nominal", 0, 1, categories=("F", "M"))
 TOKEN = "tk8f3q"
-NAMES = count()
+TABLE_NUMBERS = count()
 ON_POSTGRES = pytest.mark.xdist_group("postgres")
 ON_SPARK = pytest.mark.xdist_group("spark")
 
-Register = Callable[[Schema, pa.Table], object]
+Registrar = Callable[[Schema, pa.Table], object]
 
 
 def schema_of(*columns: Column, unit: str | None = None) -> Schema:
@@ -54,7 +54,7 @@ def snapshot_folder(tmp_path: Path) -> Path:
 @pytest.fixture(
     params=["memory", "duckdb", pytest.param("postgres", marks=ON_POSTGRES), pytest.param("spark", marks=ON_SPARK)]
 )
-def register(request: pytest.FixtureRequest, tmp_path: Path, snapshot_folder: Path) -> Register:
+def register_table(request: pytest.FixtureRequest, tmp_path: Path, snapshot_folder: Path) -> Registrar:
     """Register an Arrow table on one engine."""
     if request.param == "memory":
         return lambda schema, table: register_memory(schema, table.to_pylist(), "key")
@@ -62,19 +62,19 @@ def register(request: pytest.FixtureRequest, tmp_path: Path, snapshot_folder: Pa
         return lambda schema, table: register_duckdb(schema, table, snapshot_folder / "t.duckdb", "key")
     if request.param == "postgres":
         dsn = request.getfixturevalue("postgres")
-        return lambda schema, table: on_postgres(schema, table, dsn)
+        return lambda schema, table: register_on_postgres(schema, table, dsn)
     session = request.getfixturevalue("spark")
 
-    def on_spark(schema: Schema, table: pa.Table) -> object:
+    def register_on_spark(schema: Schema, table: pa.Table) -> object:
         pq.write_table(table, tmp_path / "raw.parquet")
         return register_spark(
             schema, session, session.read.parquet(str(tmp_path / "raw.parquet")), snapshot_folder / "t", "key"
         )
 
-    return on_spark
+    return register_on_spark
 
 
-def on_postgres(schema: Schema, table: pa.Table, dsn: str) -> object:
+def register_on_postgres(schema: Schema, table: pa.Table, dsn: str) -> object:
     import psycopg
 
     kinds = {
@@ -85,7 +85,7 @@ def on_postgres(schema: Schema, table: pa.Table, dsn: str) -> object:
         "date32[day]": "date",
     }
     columns = ", ".join(f'"{field.name}" {kinds[str(field.type)]}' for field in table.schema)
-    name = f"refused_{next(NAMES)}"
+    name = f"refused_{next(TABLE_NUMBERS)}"
     with psycopg.connect(dsn) as connection:
         connection.execute(f"CREATE TABLE {name} ({columns})".encode())
         with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
@@ -94,7 +94,7 @@ def on_postgres(schema: Schema, table: pa.Table, dsn: str) -> object:
     return register_postgres(schema, dsn, name, name, "key")
 
 
-GOOD = {"person": ["a", "b"], "age": ["1", "2"], "sex": ["F", "M"]}
+GOOD_TABLE = {"person": ["a", "b"], "age": ["1", "2"], "sex": ["F", "M"]}
 
 
 @pytest.mark.parametrize(
@@ -107,26 +107,32 @@ GOOD = {"person": ["a", "b"], "age": ["1", "2"], "sex": ["F", "M"]}
             "the unit column person must hold text or whole",
         ),
         ({"person": [True], "age": ["1"], "sex": ["F"]}, "the unit column person must hold text or whole numbers"),
-        (GOOD | {"age": ["x", ""]}, "column age holds no integer; check its kind"),
-        (GOOD | {"age": [date(2020, 1, 1), None]}, "column age holds no integer; check its kind"),
-        (GOOD | {"sex": ["f", "m"]}, "column sex holds no value that is one of its categories; check their spelling"),
-        (GOOD | {"person": ["", " "]}, "no row names its unit; check that person is the right column"),
-        ({name: pa.array([], pa.string()) for name in GOOD}, "the source has no rows; there is nothing to register"),
+        (GOOD_TABLE | {"age": ["x", ""]}, "column age holds no integer; check its kind"),
+        (GOOD_TABLE | {"age": [date(2020, 1, 1), None]}, "column age holds no integer; check its kind"),
+        (
+            GOOD_TABLE | {"sex": ["f", "m"]},
+            "column sex holds no value that is one of its categories; check their spelling",
+        ),
+        (GOOD_TABLE | {"person": ["", " "]}, "no row names its unit; check that person is the right column"),
+        (
+            {name: pa.array([], pa.string()) for name in GOOD_TABLE},
+            "the source has no rows; there is nothing to register",
+        ),
     ],
 )
 def test_a_source_that_does_not_fit_is_refused_alike(
-    register: Register, snapshot_folder: Path, columns: dict[str, list[object]], sentence: str
+    register_table: Registrar, snapshot_folder: Path, columns: dict[str, list[object]], sentence: str
 ) -> None:
     """The same sentence on every engine, and nothing is left behind."""
     with pytest.raises(InvalidInput) as refused:
-        register(PEOPLE, pa.table(columns))
+        register_table(PEOPLE, pa.table(columns))
     assert str(refused.value).startswith(sentence)
     assert list(snapshot_folder.iterdir()) == []
 
 
-def test_a_column_without_any_value_is_not_refused(register: Register) -> None:
+def test_a_column_without_any_value_is_not_refused(register_table: Registrar) -> None:
     """Nothing says that it is of another kind."""
-    assert register(PEOPLE, pa.table(GOOD | {"age": ["", None]}))
+    assert register_table(PEOPLE, pa.table(GOOD_TABLE | {"age": ["", None]}))
 
 
 @pytest.mark.parametrize(
@@ -157,13 +163,13 @@ def test_a_schema_without_columns_is_refused() -> None:
 # Files.
 
 
-def csv_file(folder: Path, data: bytes, name: str = "people.csv") -> Path:
+def write_csv(folder: Path, data: bytes, name: str = "people.csv") -> Path:
     path = folder / name
     path.write_bytes(data)
     return path
 
 
-def registered(schema: Schema, raw: object, target: Path) -> list[tuple[object, ...]]:
+def read_registered(schema: Schema, raw: object, target: Path) -> list[tuple[object, ...]]:
     register_duckdb(schema, raw, target, "key")
     with duckdb.connect(str(target), read_only=True) as connection:
         return sorted(connection.execute("SELECT * FROM snapshot").fetchall())
@@ -182,7 +188,7 @@ def registered(schema: Schema, raw: object, target: Path) -> list[tuple[object, 
     ids=["plain", "windows", "semicolons", "tabs", "bars", "old mac"],
 )
 def test_files_as_people_write_them_are_read(tmp_path: Path, snapshot_folder: Path, data: bytes) -> None:
-    rows = registered(PEOPLE, csv_file(tmp_path, data), snapshot_folder / "t.duckdb")
+    rows = read_registered(PEOPLE, write_csv(tmp_path, data), snapshot_folder / "t.duckdb")
     assert rows == [(1, 0, "a"), (2, 1, "b")]
 
 
@@ -190,8 +196,8 @@ def test_lines_within_a_quoted_field_are_no_rows(tmp_path: Path, snapshot_folder
     """However the file is split among threads: one person's text cannot make rows of others."""
     field = b"x\n" + b"b,2,M,9\n" * 16_000
     rows = b"".join(b'a%d,1,F,"%s"\n' % (i, field) for i in range(160))
-    path = csv_file(tmp_path, b"person,age,sex,note\n" + rows)
-    assert len(registered(PEOPLE, path, snapshot_folder / "t.duckdb")) == 160
+    path = write_csv(tmp_path, b"person,age,sex,note\n" + rows)
+    assert len(read_registered(PEOPLE, path, snapshot_folder / "t.duckdb")) == 160
 
 
 AMBIGUOUS = "the CSV file can be read in more than one way; write it with one kind of line end"
@@ -215,7 +221,7 @@ def test_a_file_that_is_no_table_is_refused_without_quoting_it(
 ) -> None:
     """A line is told by its number alone."""
     with pytest.raises(InvalidInput) as refused:
-        register_duckdb(PEOPLE, csv_file(tmp_path, b"person,age,sex\n" + data), snapshot_folder / "t.duckdb", "key")
+        register_duckdb(PEOPLE, write_csv(tmp_path, b"person,age,sex\n" + data), snapshot_folder / "t.duckdb", "key")
     assert str(refused.value).startswith(sentence)
     assert list(snapshot_folder.iterdir()) == []
 
@@ -234,17 +240,17 @@ def test_a_file_without_a_good_first_line_is_refused(
     tmp_path: Path, snapshot_folder: Path, data: bytes, sentence: str
 ) -> None:
     with pytest.raises(InvalidInput, match=sentence):
-        register_duckdb(PEOPLE, csv_file(tmp_path, data), snapshot_folder / "t.duckdb", "key")
+        register_duckdb(PEOPLE, write_csv(tmp_path, data), snapshot_folder / "t.duckdb", "key")
 
 
 def test_files_that_are_not_there_or_not_what_they_say(tmp_path: Path, snapshot_folder: Path) -> None:
     target = snapshot_folder / "t.duckdb"
-    pq.write_table(pa.table(GOOD), tmp_path / "cut.parquet")
-    csv_file(tmp_path, (tmp_path / "cut.parquet").read_bytes()[:-9], "cut.parquet")
+    pq.write_table(pa.table(GOOD_TABLE), tmp_path / "cut.parquet")
+    write_csv(tmp_path, (tmp_path / "cut.parquet").read_bytes()[:-9], "cut.parquet")
     for raw, sentence in [
         (tmp_path / "absent.csv", "there is no file .*absent.csv; check the source"),
         (tmp_path, "there is no file"),
-        (csv_file(tmp_path, b"x", "people.xlsx"), "a file of rows is named .csv or .parquet, got '.xlsx'"),
+        (write_csv(tmp_path, b"x", "people.xlsx"), "a file of rows is named .csv or .parquet, got '.xlsx'"),
         (tmp_path / "cut.parquet", "the file cannot be read as Parquet; check it"),
         (object(), "the source must be a file, or a table of pandas, Polars or Arrow"),
         (None, "the source must be a file, or a table of pandas, Polars or Arrow"),
@@ -270,7 +276,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, snapshot_folder: Path) -> Non
 @pytest.mark.parametrize("ages", [[1, "2"], [1, 2.5], [True, 2], [b"1", b"2"], [Decimal("1e30"), Decimal("1e-30")]])
 def test_objects_of_several_types_are_refused(snapshot_folder: Path, ages: list[object]) -> None:
     """DuckDB would find one type for all of a column's objects, so one person could change how all are read."""
-    frame = pd.DataFrame(GOOD | {"age": pd.Series(ages, dtype=object)})
+    frame = pd.DataFrame(GOOD_TABLE | {"age": pd.Series(ages, dtype=object)})
     with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
         register_duckdb(PEOPLE, frame, snapshot_folder / "t.duckdb", "key")
     with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
@@ -282,7 +288,7 @@ def test_texts_that_are_not_utf_8_are_refused_without_quoting_them(tmp_path: Pat
     text = TOKEN.encode() + b"\xff"
     offsets = pa.py_buffer((0).to_bytes(4, "little") + len(text).to_bytes(4, "little"))
     texts = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))
-    pq.write_table(pa.table(dict.fromkeys(GOOD, texts)), tmp_path / "people.parquet")
+    pq.write_table(pa.table(dict.fromkeys(GOOD_TABLE, texts)), tmp_path / "people.parquet")
     with pytest.raises(InvalidInput, match="the source cannot be read to its end") as refused:
         register_duckdb(PEOPLE, tmp_path / "people.parquet", snapshot_folder / "t.duckdb", "key")
     assert TOKEN not in "".join(traceback.format_exception(refused.value))
@@ -293,23 +299,23 @@ def test_a_snapshot_is_never_overwritten(snapshot_folder: Path, tmp_path: Path) 
     target = snapshot_folder / "t.duckdb"
     target.write_text("precious")
     with pytest.raises(InvalidInput, match="exists already; a snapshot is never overwritten"):
-        register_duckdb(PEOPLE, pa.table(GOOD), target, "key")
+        register_duckdb(PEOPLE, pa.table(GOOD_TABLE), target, "key")
     assert target.read_text() == "precious"
     with pytest.raises(InvalidInput, match="does not exist; make it first"):
-        register_duckdb(PEOPLE, pa.table(GOOD), tmp_path / "absent" / "t.duckdb", "key")
+        register_duckdb(PEOPLE, pa.table(GOOD_TABLE), tmp_path / "absent" / "t.duckdb", "key")
 
 
 def test_only_the_owner_may_read_a_snapshot(snapshot_folder: Path) -> None:
     target = snapshot_folder / "t.duckdb"
-    register_duckdb(PEOPLE, pa.table(GOOD), target, "key")
+    register_duckdb(PEOPLE, pa.table(GOOD_TABLE), target, "key")
     assert target.stat().st_mode & 0o777 == 0o600
     assert list(snapshot_folder.iterdir()) == [target]
 
 
 def test_progress_names_the_stages(snapshot_folder: Path) -> None:
     stages: list[str] = []
-    register_duckdb(PEOPLE, pa.table(GOOD), snapshot_folder / "t.duckdb", "key", stages.append)
-    register_memory(PEOPLE, pa.table(GOOD).to_pylist(), "key", stages.append)
+    register_duckdb(PEOPLE, pa.table(GOOD_TABLE), snapshot_folder / "t.duckdb", "key", stages.append)
+    register_memory(PEOPLE, pa.table(GOOD_TABLE).to_pylist(), "key", stages.append)
     assert stages == ["reading", "normalising", "bounding", "writing"] * 2
 
 
@@ -361,7 +367,7 @@ def test_spark_refuses_plainly(spark: SparkSession, snapshot_folder: Path) -> No
 # Tokens: a text that stands in every cell, and that nobody may hear of.
 
 
-def planted() -> list[tuple[str, object]]:
+def list_planted_sources() -> list[tuple[str, object]]:
     """Sources that fail at every place where they can, each with the token in every cell."""
     rows = f"{TOKEN},{TOKEN},{TOKEN}\n"
     frame = pd.DataFrame({"person": [TOKEN], "age": [TOKEN], "sex": [TOKEN]})
@@ -380,7 +386,7 @@ def planted() -> list[tuple[str, object]]:
     ]
 
 
-@pytest.mark.parametrize(("name", "raw"), planted(), ids=[name for name, _ in planted()])
+@pytest.mark.parametrize(("name", "raw"), list_planted_sources(), ids=[name for name, _ in list_planted_sources()])
 def test_a_refusal_tells_nothing_of_the_rows(
     tmp_path: Path,
     snapshot_folder: Path,
@@ -391,7 +397,7 @@ def test_a_refusal_tells_nothing_of_the_rows(
 ) -> None:
     """Not in its words, not in its traceback, not in a log, not in what is printed or left behind."""
     caplog.set_level(logging.DEBUG)
-    source = csv_file(tmp_path, raw.encode(), name) if isinstance(raw, str) else raw
+    source = write_csv(tmp_path, raw.encode(), name) if isinstance(raw, str) else raw
     with pytest.raises(InvalidInput) as refused:
         register_duckdb(PEOPLE, source, snapshot_folder / "t.duckdb", "key", print)
     trace = "".join(traceback.format_exception(refused.value))
@@ -401,14 +407,14 @@ def test_a_refusal_tells_nothing_of_the_rows(
 
 @pytest.mark.parametrize("kind", ["text", "typed"])
 def test_no_engine_tells_of_the_rows(
-    register: Register, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, kind: str
+    register_table: Registrar, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
     number = 918_273_645
     columns = {"person": [TOKEN] * 3, "age": [TOKEN] * 3, "sex": [TOKEN] * 3}
     table = pa.table(columns if kind == "text" else columns | {"sex": [number] * 3, "age": [1, 2, number]})
     with pytest.raises(InvalidInput) as refused:
-        register(PEOPLE, table)
+        register_table(PEOPLE, table)
     trace = "".join(traceback.format_exception(refused.value)) + caplog.text + "".join(capfd.readouterr())
     assert TOKEN not in trace
     assert str(number) not in trace

@@ -20,18 +20,18 @@ from discreet.estimation.constraint_set import ConstraintSet, gather_constraints
 Array = NDArray[np.float64]
 
 
-def missed_by(values: Array, must: ConstraintSet) -> float:
+def measure_violation(values: Array, must: ConstraintSet) -> float:
     """By how much the worst constraint is missed, in parts of the largest value."""
     order = [values[before] - values[after] for places in must.chains for before, after in pairwise(places)]
     gaps = [*np.abs(must.matrix.T @ values - must.constants), *(must.low - values), *(values - must.high), *order]
     return max(0.0, *gaps) / max(1.0, float(np.abs(values).max()))
 
 
-def distance(values: Array, noisy: Array, variance: Array) -> float:
+def measure_distance(values: Array, noisy: Array, variance: Array) -> float:
     return float(((values - noisy) ** 2 / variance).sum() / 2)
 
 
-def in_full(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
+def build_dense_constraints(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
     """Dense rows: equal @ x = right, most @ x <= ceiling."""
     cells = np.eye(len(must.low))
     order = [cells[before] - cells[after] for places in must.chains for before, after in pairwise(places)]
@@ -41,31 +41,31 @@ def in_full(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
     return must.matrix.toarray().T, must.constants, most, ceiling
 
 
-def by_trying_all(noisy: Array, variance: Array, must: ConstraintSet) -> float:
+def solve_by_enumeration(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     """The least distance: least squares for every choice of inequalities that are met with equality."""
-    equal, right, most, ceiling = in_full(must)
+    equal, right, most, ceiling = build_dense_constraints(must)
     best, root = math.inf, np.sqrt(variance)
     for chosen in chain.from_iterable(combinations(range(len(most)), size) for size in range(len(noisy) + 1)):
         rows, sides = np.vstack([equal, most[list(chosen)]]), np.append(right, ceiling[list(chosen)])
         values = noisy + root * np.linalg.lstsq(rows * root, sides - rows @ noisy, rcond=1e-12)[0]
-        if missed_by(values, must) <= 1e-9:
-            best = min(best, distance(values, noisy, variance))
+        if measure_violation(values, must) <= 1e-9:
+            best = min(best, measure_distance(values, noisy, variance))
     return best
 
 
-def possible(must: ConstraintSet) -> bool:
+def is_feasible(must: ConstraintSet) -> bool:
     """Whether some answers satisfy all, by scipy's linear programs."""
-    equal, right, most, ceiling = in_full(must)
+    equal, right, most, ceiling = build_dense_constraints(must)
     return bool(linprog(np.zeros(len(must.low)), most, ceiling, equal, right, bounds=(None, None)).status == 0)
 
 
-def by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
+def solve_by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     """The least distance that scipy's dense solver finds."""
-    equal, right, most, ceiling = in_full(must)
+    equal, right, most, ceiling = build_dense_constraints(must)
     rows = [{"type": "eq", "fun": lambda x: equal @ x - right, "jac": lambda _: equal}] if len(equal) else []
     rows += [{"type": "ineq", "fun": lambda x: ceiling - most @ x, "jac": lambda _: -most}] if len(most) else []
     found = minimize(
-        lambda x: distance(x, noisy, variance),
+        lambda x: measure_distance(x, noisy, variance),
         np.clip(noisy, must.low, must.high),
         jac=lambda x: (x - noisy) / variance,
         constraints=rows,
@@ -75,22 +75,22 @@ def by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     return float(found.fun) if found.success else math.inf
 
 
-def mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
+def draw_mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
     """Noisy answers, variances and a few constraints of all kinds, which may contradict each other."""
     cells = int(rng.integers(2, most + 1))
     noisy = rng.normal(size=cells) * 10.0 ** rng.integers(-1, 4)
     noisy = np.round(noisy) if rng.random() < 0.5 else noisy
 
-    def some() -> NDArray[np.int64]:
+    def draw_cells() -> NDArray[np.int64]:
         return rng.permutation(cells)[: rng.integers(2, cells + 1)]
 
     offered: list[tuple[float, Callable[[], Constraint]]] = [
         (0.6, lambda: at_least(rng.integers(-3, 1))),
         (0.3, lambda: at_most(2 * np.abs(noisy).max() + 1)),
-        (0.5, lambda: total(float(rng.choice([noisy.sum(), np.abs(noisy).sum()])), some())),
-        (0.4, lambda: nested(int((places := some())[0]), places[1:])),
-        (0.4, lambda: increasing(some())),
-        (0.3, lambda: decreasing(some())),
+        (0.5, lambda: total(float(rng.choice([noisy.sum(), np.abs(noisy).sum()])), draw_cells())),
+        (0.4, lambda: nested(int((places := draw_cells())[0]), places[1:])),
+        (0.4, lambda: increasing(draw_cells())),
+        (0.3, lambda: decreasing(draw_cells())),
         (0.2, lambda: fixed(1, int(rng.integers(cells)))),
         (0.2, same_total),
     ]
@@ -101,41 +101,43 @@ def mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Con
     )
 
 
-def holds_and_is_nearest(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
+def check_mixture(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
     """Check one mixture; False where it was refused, which must be right."""
-    noisy, variance, constraints = mixture(rng, most)
+    noisy, variance, constraints = draw_mixture(rng, most)
     must = gather_constraints(noisy, constraints)
     try:
         values = reconcile(noisy, constraints, variance).values
     except InvalidInput:
-        assert not possible(must), [one.name for one in constraints]
+        assert not is_feasible(must), [one.name for one in constraints]
         return False
-    assert missed_by(values, must) <= 1e-9
+    assert measure_violation(values, must) <= 1e-9
     least = reference(noisy, variance, must)
-    assert distance(values, noisy, variance) <= least + 1e-9 * max(1.0, least), [one.name for one in constraints]
+    assert measure_distance(values, noisy, variance) <= least + 1e-9 * max(1.0, least), [
+        one.name for one in constraints
+    ]
     return True
 
 
 def test_no_choice_of_active_constraints_is_nearer() -> None:
     """On small problems, where all of them can be tried."""
     rng = np.random.default_rng(1)
-    assert sum(holds_and_is_nearest(rng, 4, by_trying_all) for _ in range(60)) >= 40
+    assert sum(check_mixture(rng, 4, solve_by_enumeration) for _ in range(60)) >= 40
 
 
-def against_slsqp(seed: int, problems: int) -> int:
+def compare_with_slsqp(seed: int, problems: int) -> int:
     rng = np.random.default_rng(seed)
-    return sum(holds_and_is_nearest(rng, 12, by_slsqp) for _ in range(problems))
+    return sum(check_mixture(rng, 12, solve_by_slsqp) for _ in range(problems))
 
 
 def test_mixed_constraints_hold_and_a_dense_solver_finds_none_nearer() -> None:
     """Every constraint to 1e-9; and what is refused as a contradiction is one."""
-    assert against_slsqp(2, 150) >= 100
+    assert compare_with_slsqp(2, 150) >= 100
 
 
 @pytest.mark.soak
 def test_mixed_constraints_hold_on_many_problems() -> None:
     """The same, longer."""
-    assert against_slsqp(3, 5000) >= 3500
+    assert compare_with_slsqp(3, 5000) >= 3500
 
 
 def test_only_equalities_are_refined_linearly() -> None:
@@ -168,7 +170,7 @@ def test_20000_answers_in_order_with_a_known_total() -> None:
     noisy = np.arange(20_000) * 0.01 + rng.laplace(scale=5, size=20_000)
     constraints = [increasing(), total(2_000_000), at_least(np.linspace(-1, 1, 20_000))]
     refined = reconcile(noisy, constraints)
-    assert missed_by(refined.values, gather_constraints(noisy, constraints)) <= 1e-9
+    assert measure_violation(refined.values, gather_constraints(noisy, constraints)) <= 1e-9
 
 
 def test_a_total_with_bounds_is_exact() -> None:
@@ -197,7 +199,7 @@ def test_refined_answers_are_never_further_from_the_truth(seed: int) -> None:
     noisy = exact + rng.laplace(size=6) * np.sqrt(variance / 2)
     true = [nested(5, range(5)), at_least(0), increasing(range(5)), total(float(parts[:3].sum()), range(3))]
     refined = reconcile(noisy, [one for one in true if rng.random() < 0.6], variance).values
-    assert distance(refined, exact, variance) <= distance(noisy, exact, variance) * (1 + 1e-9) + 1e-12
+    assert measure_distance(refined, exact, variance) <= measure_distance(noisy, exact, variance) * (1 + 1e-9) + 1e-12
 
 
 def test_a_total_that_stays_gives_its_noise_back() -> None:
@@ -256,7 +258,7 @@ def test_redundant_constraints_are_dropped_and_said() -> None:
     assert refined.dropped[0] in {"cell 0 is the sum of cells 1, 2", "cell 0 is 4", "cells 1, 2 add up to 4"}
 
 
-def leaves_first(rng: np.random.Generator, leaves: int) -> tuple[Array, dict[int, list[int]]]:
+def draw_tree(rng: np.random.Generator, leaves: int) -> tuple[Array, dict[int, list[int]]]:
     """A random tree above some leaves: noisy answers of all nodes, and the parts of each that has some."""
     open_, family, cells = list(range(leaves)), {}, leaves
     while len(open_) > 1:
@@ -271,7 +273,7 @@ def leaves_first(rng: np.random.Generator, leaves: int) -> tuple[Array, dict[int
 def test_whole_numbers_keep_totals_nesting_and_bounds(seed: int) -> None:
     """Exactly; and each is less than 1 from what it would be otherwise."""
     rng = np.random.default_rng(seed)
-    noisy, family = leaves_first(rng, int(rng.integers(4, 20)))
+    noisy, family = draw_tree(rng, int(rng.integers(4, 20)))
     root = len(noisy) - 1
     offered = [at_least(0), fixed(100, root), at_most(80, range(3)), at_least([0.5, 0.5], [0, 1]), same_total([root])]
     also = [one for one in offered[: 4 if rng.random() < 0.5 else 3] if rng.random() < 0.6]
@@ -279,7 +281,7 @@ def test_whole_numbers_keep_totals_nesting_and_bounds(seed: int) -> None:
     refined = reconcile(noisy, constraints, whole=True).values
     tight = [at_least(1, [0, 1]) if one is offered[3] else one for one in constraints]
     assert (refined == np.round(refined)).all()
-    assert missed_by(refined, gather_constraints(noisy, tight)) == 0
+    assert measure_violation(refined, gather_constraints(noisy, tight)) == 0
     assert np.abs(refined - reconcile(noisy, tight).values).max() < 1
 
 
@@ -292,7 +294,7 @@ def test_whole_numbers_keep_the_order_of_the_parts_of_a_total(seed: int) -> None
     constraints += [total(max(int(noisy.sum()), -20))] if rng.random() < 0.7 else []
     refined = reconcile(noisy, constraints, whole=True).values
     assert (refined == np.round(refined)).all()
-    assert missed_by(refined, gather_constraints(noisy, constraints)) == 0
+    assert measure_violation(refined, gather_constraints(noisy, constraints)) == 0
 
 
 def test_whole_numbers_in_a_large_tree() -> None:

@@ -594,7 +594,7 @@ def test_components_are_summed_apart(ledger: Ledger) -> None:
 # Approximate DP
 
 
-def gaussian(rho: object) -> PrivacyCost:
+def gaussian_cost(rho: object) -> PrivacyCost:
     return PrivacyCost(gaussian_rho=Fraction(str(rho)))
 
 
@@ -603,10 +603,10 @@ def test_gaussian_answers_add_up_better_than_their_epsilons(ledger: Ledger) -> N
     limits = caps(1, delta="1e-6", models=("approx-dp",))
     fitted = 0
     while spent_of(ledger, limits)["approx-dp"] < Fraction(97, 100):
-        ledger.charge(ask(fitted, "0.2", model="approx-dp", spend=gaussian("0.001")), limits)
+        ledger.charge(ask(fitted, "0.2", model="approx-dp", spend=gaussian_cost("0.001")), limits)
         fitted += 1
     with pytest.raises(BudgetExceeded, match="at most about"):
-        ledger.charge(ask("more", "0.2", model="approx-dp", spend=gaussian("0.002")), limits)
+        ledger.charge(ask("more", "0.2", model="approx-dp", spend=gaussian_cost("0.002")), limits)
     best = Guarantee.zcdp(Fraction(fitted, 1000)).approximate(Fraction(1, 2 * 10**6)).epsilon or 0
     assert Fraction(9, 10) < best <= 1
     assert ledger.balance(DATASET, limits)[0].delta == Fraction(1, 2 * 10**6)
@@ -617,7 +617,7 @@ def test_pure_answers_need_no_delta_in_an_approximate_account(ledger: Ledger) ->
     ledger.charge(ask(1, 1, model="approx-dp"), limits)
     assert ledger.balance(DATASET, limits)[0].epsilon == 1
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask(2, 1, model="approx-dp", spend=gaussian("1e-9")), caps(5, models=("approx-dp",)))
+        ledger.charge(ask(2, 1, model="approx-dp", spend=gaussian_cost("1e-9")), caps(5, models=("approx-dp",)))
 
 
 def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:
@@ -668,10 +668,10 @@ def test_the_deltas_of_all_orders_are_less_than_half_of_the_caps() -> None:
 # Values
 
 
-NO_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320), 0.5, None, True]
+BAD_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320), 0.5, None, True]
 
 
-@pytest.mark.parametrize("wrong", NO_AMOUNTS, ids=lambda wrong: repr(wrong)[:20])
+@pytest.mark.parametrize("wrong", BAD_AMOUNTS, ids=lambda wrong: repr(wrong)[:20])
 @pytest.mark.parametrize("name", ["epsilon", "rho", "gaussian_rho", "delta"])
 def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: object) -> None:
     with pytest.raises(InvalidInput, match=name):

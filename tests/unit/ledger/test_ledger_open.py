@@ -185,7 +185,7 @@ def test_a_fork_goes_on_with_a_connection_of_its_own(ledger: Ledger) -> None:
 def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
     inside, most = 0, 0
 
-    def work() -> None:
+    def take_turn() -> None:
         nonlocal inside, most
         for _ in range(20):
             with turn(tmp_path / "queue", time.monotonic() + 60):  # type: ignore[operator]
@@ -194,7 +194,7 @@ def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
                 time.sleep(0.0005)
                 inside -= 1
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=take_turn) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -205,11 +205,11 @@ def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
 def test_turns_come_in_the_order_of_asking(tmp_path: Path) -> None:
     path, order = tmp_path / "queue", []
 
-    def work(number: int) -> None:
+    def take_turn(number: int) -> None:
         with wait_by_ticket(path, time.monotonic() + 60):
             order.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+    threads = [threading.Thread(target=take_turn, args=(number,)) for number in range(20)]
     with wait_by_ticket(path, time.monotonic() + 60):
         for number, thread in enumerate(threads):
             thread.start()

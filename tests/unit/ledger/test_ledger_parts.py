@@ -16,23 +16,25 @@ from support.ledger_stores import DATASET, EVERY, ask, caps, ledger, pure, spent
 __all__ = ["ledger", "where"]  # fixtures
 
 LIMITS = caps(1, delta="1e-6", models=EVERY)
-MOST = PrivacyCost(gaussian_rho=Fraction(21, 1000))
+LARGEST_COST = PrivacyCost(gaussian_rho=Fraction(21, 1000))
 """21 Gaussian answers: 0.985 of a cap of 1; two times as much is 1.481."""
 
 
-def gaussian(name: str, part: str | None = None, analyst: str = "ann", spend: PrivacyCost = MOST) -> Charge:
+def gaussian_charge(
+    name: str, part: str | None = None, analyst: str = "ann", spend: PrivacyCost = LARGEST_COST
+) -> Charge:
     on = None if part is None else SubAccount("partition", part, 1)
     return ask(name, "0.1", model="approx-dp", spend=spend, part=on, analyst=analyst)
 
 
-def raising(model: str = "individual-dp", analyst: str = "ann", reach: int = 2) -> Charge:
+def touching_charge(model: str = "individual-dp", analyst: str = "ann", reach: int = 2) -> Charge:
     """A charge on a part of its own that says how many parts one unit touches."""
     spend = PrivacyCost(gaussian_rho=Fraction(1, 10**6)) if model == "approx-dp" else pure("0.1")
     part = SubAccount("partition", "c", reach)
     return ask(model, "0.1", model=model, spend=spend, part=part, analyst=analyst)  # type: ignore[arg-type]
 
 
-def promised(ledger: Ledger, analyst: str | None = None) -> dict[str, bool]:
+def list_promised_models(ledger: Ledger, analyst: str | None = None) -> dict[str, bool]:
     """The models in which an epsilon is promised in advance."""
     balances = ledger.balance(DATASET, LIMITS, analyst)
     return {one.model: one.promise.startswith("all answers of this account together satisfy ") for one in balances}
@@ -41,48 +43,49 @@ def promised(ledger: Ledger, analyst: str | None = None) -> dict[str, bool]:
 def test_a_reach_is_raised_only_if_every_model_stays_under_its_cap(ledger: Ledger) -> None:
     """Gaussian answers on two parts are 1.481 for whoever is in both, also where the raise is of another model."""
     for part in "ab":
-        ledger.charge(gaussian(part, part), LIMITS)
+        ledger.charge(gaussian_charge(part, part), LIMITS)
     before = ledger.verify()
-    assert ledger.count_affordable(raising(), LIMITS) == 0
+    assert ledger.count_affordable(touching_charge(), LIMITS) == 0
     with pytest.raises(BudgetExceeded, match="one unit touches 2 parts, more than was said before"):
-        ledger.charge(raising(), LIMITS)
+        ledger.charge(touching_charge(), LIMITS)
     assert ledger.verify() == before
-    assert all(promised(ledger).values())
-    ledger.charge(raising(reach=1), LIMITS)
+    assert all(list_promised_models(ledger).values())
+    ledger.charge(touching_charge(reach=1), LIMITS)
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    assert all(promised(ledger).values())
+    assert all(list_promised_models(ledger).values())
 
 
 def test_a_raise_under_a_higher_cap_or_within_it_is_admitted(ledger: Ledger) -> None:
     for part in "ab":
-        ledger.charge(gaussian(part, part, spend=PrivacyCost(gaussian_rho=Fraction(7, 1000))), LIMITS)
-    ledger.charge(raising(), LIMITS)
+        ledger.charge(gaussian_charge(part, part, spend=PrivacyCost(gaussian_rho=Fraction(7, 1000))), LIMITS)
+    ledger.charge(touching_charge(), LIMITS)
     with pytest.raises(BudgetExceeded):  # the largest counts, whoever names less
-        ledger.charge(gaussian("d", "d"), LIMITS)
-    ledger.charge(gaussian("d", "d", spend=PrivacyCost(gaussian_rho=Fraction(14, 1000))), LIMITS)
+        ledger.charge(gaussian_charge("d", "d"), LIMITS)
+    ledger.charge(gaussian_charge("d", "d", spend=PrivacyCost(gaussian_rho=Fraction(14, 1000))), LIMITS)
     with pytest.raises(BudgetExceeded):
-        ledger.charge(raising(reach=3), LIMITS)
-    ledger.charge(raising(reach=3), caps(2, delta="1e-6", models=EVERY))
+        ledger.charge(touching_charge(reach=3), LIMITS)
+    ledger.charge(touching_charge(reach=3), caps(2, delta="1e-6", models=EVERY))
     ledger.verify()
 
 
 def test_a_reach_is_raised_only_if_the_deltas_stay_within_half(ledger: Ledger) -> None:
     for part in "ab":
         ledger.charge(
-            gaussian(part, part, spend=PrivacyCost(gaussian_rho=Fraction(1, 10**4), delta=Fraction(4, 10**7))), LIMITS
+            gaussian_charge(part, part, spend=PrivacyCost(gaussian_rho=Fraction(1, 10**4), delta=Fraction(4, 10**7))),
+            LIMITS,
         )
     with pytest.raises(BudgetExceeded):
-        ledger.charge(raising(), LIMITS)
+        ledger.charge(touching_charge(), LIMITS)
 
 
 def test_a_reach_is_raised_only_if_the_accounts_of_others_stay_under_their_caps(ledger: Ledger) -> None:
     """Bob has all that an analyst may have on two parts; Ann has nothing, and the data set has room."""
     limits = caps(4, analyst=1, delta="1e-6", models=EVERY)
     for part in "ab":
-        ledger.charge(gaussian(part, part, "bob"), limits)
+        ledger.charge(gaussian_charge(part, part, "bob"), limits)
     for model in EVERY:
         with pytest.raises(BudgetExceeded):
-            ledger.charge(raising(model, "ann"), limits)
+            ledger.charge(touching_charge(model, "ann"), limits)
     ledger.charge(ask("whole", analyst="ann"), limits)
 
 
@@ -91,14 +94,14 @@ def test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten(
 ) -> None:
     """It looked at the models of the charge alone; then other units came, who have lost nothing."""
     for part in "ab":
-        ledger.charge(gaussian(part, part), LIMITS)
+        ledger.charge(gaussian_charge(part, part), LIMITS)
     with monkeypatch.context() as before:
         before.setattr(budget_check, "_raise_fits", lambda *_: True)
-        ledger.charge(raising(), LIMITS)
+        ledger.charge(touching_charge(), LIMITS)
     for snapshot in ("s1", "s2", "s3"):
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")
         for analyst in (None, "ann"):
-            assert promised(ledger, analyst) == {"dp": True, "approx-dp": False, "individual-dp": True}
+            assert list_promised_models(ledger, analyst) == {"dp": True, "approx-dp": False, "individual-dp": True}
         promise = ledger.balance(DATASET, LIMITS)[1].promise
         assert promise.startswith(f"{SPENT_ABOVE_CAP}; for the epsilon of 1.4811")
     ledger.verify()
@@ -106,7 +109,7 @@ def test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten(
 
 def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
     """Some have lost Gaussian answers, others a pure one: 1.985 is counted together, and nobody has lost above 1."""
-    ledger.charge(gaussian("first"), LIMITS)
+    ledger.charge(gaussian_charge("first"), LIMITS)
     ledger.register(DATASET, "0f", "s2", disjoint=True)
     ledger.charge(ask("second", 1, snapshot="s2", part=SubAccount("partition", "north", 2)), LIMITS)
     for snapshot in ("s3", "s4"):
@@ -114,8 +117,8 @@ def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
         spent = spent_of(ledger, LIMITS)["approx-dp"]
         assert spent is not None
         assert Fraction(198, 100) < spent < 2
-        assert all(promised(ledger).values())
-        assert all(promised(ledger, "ann").values())
+        assert all(list_promised_models(ledger).values())
+        assert all(list_promised_models(ledger, "ann").values())
         with pytest.raises(BudgetExceeded):
             ledger.charge(ask("more", "0.001", snapshot=snapshot), LIMITS)
     ledger.verify()

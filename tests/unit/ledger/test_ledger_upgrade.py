@@ -28,14 +28,14 @@ pytestmark = pytest.mark.usefixtures("unrecorded")
 
 
 @pytest.fixture
-def database(where: str) -> Iterator[Database]:
+def empty_database(where: str) -> Iterator[Database]:
     """A database without tables."""
     with closing(open_database(where, 10)) as opened:
         yield opened
 
 
 @pytest.fixture
-def old(where: str) -> str:
+def old_ledger(where: str) -> str:
     """The address of a ledger that an older discreet made."""
     with Ledger.open(where) as ledger:
         fill(ledger)
@@ -43,13 +43,13 @@ def old(where: str) -> str:
     return where
 
 
-def shape(where: str) -> list[tuple[Any, ...]]:
+def read_shape(where: str) -> list[tuple[Any, ...]]:
     """Every table, column and index, as the engine tells them."""
     with closing(open_database(where, 10)) as database, database.begin_read() as connection:
-        return sorted(_shape(connection))
+        return sorted(_list_shape(connection))
 
 
-def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
+def _list_shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
     if connection.dialect.name == "sqlite":
         for kind, name, sql in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master"):
             yield kind, name, " ".join((sql or "").split())
@@ -72,7 +72,7 @@ def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
         yield tuple(map(str, row))
 
 
-def format_of(where: str) -> int:
+def read_format(where: str) -> int:
     """The format that a ledger says it has."""
     with closing(open_database(where, 10)) as database, database.begin_read() as connection:
         return int(connection.exec_driver_sql("SELECT version FROM ledger_about").scalar_one())
@@ -84,13 +84,13 @@ def format_of(where: str) -> int:
 def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: str) -> None:
     with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
-    tables = shape(where)
+    table_names = read_shape(where)
     with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         for name in (*METADATA.tables, VERSION_TABLE):
             connection.exec_driver_sql(f"DROP TABLE {name}")
     Ledger.open(where).close()
-    assert tables == shape(where)
-    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in tables for part in row[:2]}
+    assert table_names == read_shape(where)
+    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in table_names for part in row[:2]}
 
 
 def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
@@ -101,40 +101,40 @@ def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
     }
 
 
-def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
-    tables = shape(old)
-    with closing(open_database(old, 10)) as database, database.begin_write() as connection:
+def test_the_first_version_is_what_an_old_ledger_has(old_ledger: str) -> None:
+    table_names = read_shape(old_ledger)
+    with closing(open_database(old_ledger, 10)) as database, database.begin_write() as connection:
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f"DROP TABLE {name}")
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
         connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
-    assert tables == shape(old)
+    assert table_names == read_shape(old_ledger)
 
 
 # The custodian's act
 
 
-def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
-    before = shape(old)
+def test_an_older_ledger_is_not_opened_and_not_touched(old_ledger: str) -> None:
+    before = read_shape(old_ledger)
     for opened in (Ledger.open, Ledger.existing):
         with pytest.raises(InvalidInput) as refusal:
-            opened(old)
+            opened(old_ledger)
         assert str(refusal.value) == (
             f"the ledger has format 1, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger backup) and run: "
             "discreet ledger upgrade"
         )
-    assert shape(old) == before
+    assert read_shape(old_ledger) == before
 
 
 def test_an_upgrade_changes_no_row_and_no_hash(where: str) -> None:
     with Ledger.open(where) as ledger:
         fill(ledger)
         head = ledger.verify()
-    new = shape(where)
+    new = read_shape(where)
     make_old(where)
     before = rows_of(where)
     assert Ledger.upgrade(where) == 1
-    assert (rows_of(where), shape(where)) == (before | {"ledger_caps": []}, new)
+    assert (rows_of(where), read_shape(where)) == (before | {"ledger_caps": []}, new)
     with Ledger.existing(where) as ledger:
         assert ledger.verify() == head
         assert ledger.charge(ask(9, snapshot="s2"), caps(10)).charged
@@ -148,11 +148,11 @@ def test_a_newer_ledger_is_left_alone(where: str) -> None:
         Ledger.upgrade(where)
 
 
-def test_where_there_is_no_ledger_none_is_made(where: str, database: Database) -> None:
+def test_where_there_is_no_ledger_none_is_made(where: str, empty_database: Database) -> None:
     for opened in (Ledger.upgrade, Ledger.existing):
         with pytest.raises(InvalidInput, match="there is no ledger in that database"):
             opened(where)
-    with database.begin_read() as connection:
+    with empty_database.begin_read() as connection:
         assert inspect(connection).get_table_names() == []
 
 
@@ -199,21 +199,21 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
 # Two at once, and one that is killed
 
 
-def upgrade_at(where: str, start: Any, results: Any) -> None:
+def upgrade_at_once(where: str, start: Any, results: Any) -> None:
     start.wait()
     results.put(Ledger.upgrade(where, timeout=60))
 
 
-def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old: str) -> None:
+def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old_ledger: str) -> None:
     start, results = processes.Barrier(4), processes.Queue()
-    running = [processes.Process(target=upgrade_at, args=(old, start, results)) for _ in range(4)]
+    running = [processes.Process(target=upgrade_at_once, args=(old_ledger, start, results)) for _ in range(4)]
     for process in running:
         process.start()
     had = sorted(results.get(timeout=120) for _ in running)
     for process in running:
         process.join()
     assert had == [1, FORMAT_VERSION, FORMAT_VERSION, FORMAT_VERSION]
-    with Ledger.existing(old) as ledger:
+    with Ledger.existing(old_ledger) as ledger:
         ledger.verify()
 
 
@@ -225,11 +225,11 @@ def test_threads_upgrade_several_ledgers_at_once(tmp_path: Path) -> None:
         make_old(place)
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(Ledger.upgrade, places)) == [1] * 6
-    assert {str(shape(place)) for place in places} == {str(shape(places[0]))}
-    assert [format_of(place) for place in places] == [FORMAT_VERSION] * 6
+    assert {str(read_shape(place)) for place in places} == {str(read_shape(places[0]))}
+    assert [read_format(place) for place in places] == [FORMAT_VERSION] * 6
 
 
-def upgrade_until(where: str, most_bytes: int) -> None:
+def upgrade_limited(where: str, most_bytes: int) -> None:
     die_beyond(most_bytes)
     Ledger.upgrade(where)
 
@@ -243,16 +243,16 @@ def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
             ledger.charge(ask(f"more {number}", "0.0001", snapshot="s2"), caps(10))
         head = ledger.verify()
     make_old(str(place))
-    whole, old = place.read_bytes(), shape(str(place))
+    whole, old_shape = place.read_bytes(), read_shape(str(place))
     ends = set()
     for most in (*range(0, 48_000, 2999), 10**7):
         died = str(tmp_path / f"{most}.db")
         Path(died).write_bytes(whole)
-        process = processes.Process(target=upgrade_until, args=(died, most))
+        process = processes.Process(target=upgrade_limited, args=(died, most))
         process.start()
         process.join()
-        ends.add((process.exitcode, format_of(died)))
-        assert (format_of(died) == 1) == (shape(died) == old)
+        ends.add((process.exitcode, read_format(died)))
+        assert (read_format(died) == 1) == (read_shape(died) == old_shape)
         Ledger.upgrade(died)
         with Ledger.existing(died) as ledger:
             assert ledger.verify() == head
@@ -266,7 +266,7 @@ def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
 # Any set of tables
 
 
-def version(folder: Path, number: int, does: str) -> None:
+def write_version(folder: Path, number: int, does: str) -> None:
     """Write one version of a set of tables."""
     before = None if number == 1 else str(number - 1)
     (folder / f"v{number}.py").write_text(
@@ -275,28 +275,28 @@ def version(folder: Path, number: int, does: str) -> None:
     )
 
 
-def tables(database: Database) -> set[str]:
-    with database.begin_read() as connection:
+def list_tables(empty_database: Database) -> set[str]:
+    with empty_database.begin_read() as connection:
         return set(inspect(connection).get_table_names())
 
 
-def test_a_step_that_fails_takes_the_steps_before_it_with_it(database: Database, tmp_path: Path) -> None:
-    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
-    with pytest.raises(ZeroDivisionError), database.begin_write() as connection:
+def test_a_step_that_fails_takes_the_steps_before_it_with_it(empty_database: Database, tmp_path: Path) -> None:
+    write_version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    write_version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
+    with pytest.raises(ZeroDivisionError), empty_database.begin_write() as connection:
         connect.run_migrations(connection, tmp_path, "own_version")
-    assert tables(database) == set()
-    version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
-    with database.begin_write() as connection:
+    assert list_tables(empty_database) == set()
+    write_version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
+    with empty_database.begin_write() as connection:
         connect.run_migrations(connection, tmp_path, "own_version", "1")
         assert connect.find_revision(connection, "own_version") == "1"
         connect.run_migrations(connection, tmp_path, "own_version")
         assert connect.find_revision(connection, "own_version") == "2"
-    assert tables(database) == {"one", "two", "own_version"}
+    assert list_tables(empty_database) == {"one", "two", "own_version"}
 
 
 def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(where: str, tmp_path: Path) -> None:
-    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    write_version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
     with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
         assert connect.find_revision(connection, "own_version") is None
         connect.run_migrations(connection, tmp_path, "own_version")
@@ -304,14 +304,14 @@ def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(where: st
         assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
 
 
-def test_a_version_that_nobody_knows_is_told_plainly(database: Database, tmp_path: Path) -> None:
-    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    with database.begin_write() as connection:
+def test_a_version_that_nobody_knows_is_told_plainly(empty_database: Database, tmp_path: Path) -> None:
+    write_version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    with empty_database.begin_write() as connection:
         connect.run_migrations(connection, tmp_path, "own_version")
         connection.exec_driver_sql("UPDATE own_version SET version_num = '9'")
     for act in (connect.run_migrations, connect.stamp_revision):
         with (
             pytest.raises(InvalidInput, match="own_version names a version that this discreet does not know"),
-            database.begin_write() as connection,
+            empty_database.begin_write() as connection,
         ):
             act(connection, tmp_path, "own_version")

@@ -25,13 +25,13 @@ from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, ch
 
 DISEASES = ["diabetes", "hepatitis", "flu", "hiv"]
 TABLES = [table for size in range(4) for table in all_tables(range(3), size)]
-scores = st.lists(st.integers(-20, 20), min_size=1, max_size=6)
-changes = st.lists(st.integers(-1, 1), min_size=6, max_size=6)
-epsilons = st.sampled_from([0.01, 0.3, 1, 4])
-weights = st.lists(st.integers(1, 9), min_size=6, max_size=6)
+st_scores = st.lists(st.integers(-20, 20), min_size=1, max_size=6)
+st_changes = st.lists(st.integers(-1, 1), min_size=6, max_size=6)
+st_epsilons = st.sampled_from([0.01, 0.3, 1, 4])
+st_weights = st.lists(st.integers(1, 9), min_size=6, max_size=6)
 
 
-def histogram(table: tuple) -> list[int]:
+def count_table_values(table: tuple) -> list[int]:
     return [table.count(value) for value in range(3)]
 
 
@@ -41,8 +41,10 @@ def test_the_mode_of_all_small_tables(neighbors: str, spread: int, prior: Prior 
     """Exactly: counts change by one each; a coming row moves scores one way, so the bounded range is 1, not 2."""
     laws = {}
     for table in TABLES:
-        laws[table] = exponential(histogram(table), 1, 1, prior=prior, bounded_range=spread).law()
-    flips = {table: PermuteAndFlip(Selection.of(1, 1, spread)).probabilities(histogram(table)) for table in TABLES}
+        laws[table] = exponential(count_table_values(table), 1, 1, prior=prior, bounded_range=spread).law()
+    flips = {
+        table: PermuteAndFlip(Selection.of(1, 1, spread)).probabilities(count_table_values(table)) for table in TABLES
+    }
     for table in TABLES:
         for other in map(tuple, map(sorted, all_neighbors(table, range(3), neighbors))):
             if other not in laws:
@@ -55,7 +57,7 @@ def test_the_mode_of_all_small_tables(neighbors: str, spread: int, prior: Prior 
             assert flipped <= exp_below(Fraction(1), 80)
 
 
-@given(scores, changes, epsilons, weights)
+@given(st_scores, st_changes, st_epsilons, st_weights)
 def test_scores_that_move_by_the_sensitivity_lose_epsilon(one: list, change: list, epsilon: float, prior: list) -> None:
     """Any scores, any change of at most 1 each: both mechanisms, the first with a prior, exactly."""
     two = [score + move for score, move in zip(one, change, strict=False)]
@@ -81,7 +83,7 @@ def test_the_loss_is_tight() -> None:
     assert 2.6 < ratio <= exp_below(Fraction(1), 80)
 
 
-@given(scores, epsilons)
+@given(st_scores, st_epsilons)
 def test_permute_and_flip_is_never_worse(candidate_scores: list, epsilon: float) -> None:
     """McKenna and Sheldon: its expected score is at least that of the exponential mechanism, exactly compared."""
     flips = PermuteAndFlip(Selection.of(epsilon, 1)).probabilities(candidate_scores)
@@ -186,7 +188,7 @@ def test_public_bounds_on_the_score() -> None:
     assert sum(p for p, score in zip(flips, scores, strict=True) if score > -bound) >= Fraction(95, 100)
 
 
-def loss(one: list, two: list, *facts: object, **public: object) -> float:
+def compute_exact_loss(one: list, two: list, *facts: object, **public: object) -> float:
     """The exact loss between two lists of scores, the larger of both mechanisms."""
     laws = [exponential(scores, *facts, **public).law() for scores in (one, two)]
     flips = PermuteAndFlip.of(facts[1], facts[0], **public)
@@ -199,15 +201,15 @@ def loss(one: list, two: list, *facts: object, **public: object) -> float:
 def test_floored_scores_lose_no_more() -> None:
     """Changes that are no whole number of steps, and ranges that are not symmetric: both widen by the floor."""
     near, far = [Fraction(-30, 100)] + [Fraction(25, 100)] * 50, [Fraction(-45, 100)] + [Fraction(40, 100)] * 50
-    assert loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
+    assert compute_exact_loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
     one, two = [Fraction(-1)] + [Fraction(3, 4)] * 100, [Fraction(-5, 4)] + [Fraction(1)] * 100
-    assert loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
+    assert compute_exact_loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
     low, high = [-0.9] + [0.0] * 50, [0.1] + [2.0] * 50
-    assert loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
+    assert compute_exact_loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
     half, other = [0.5, 0.0, 0.0], [1.0, -0.5, -0.5]
-    assert loss(half, other, 0.5, 1) <= 1
+    assert compute_exact_loss(half, other, 0.5, 1) <= 1
     with pytest.raises(InvalidInput, match="public step"):
-        loss(half, other, 1, 1, bounded_range=1)
+        compute_exact_loss(half, other, 1, 1, bounded_range=1)
 
 
 def test_the_law_follows_numbers_and_not_their_types() -> None:
@@ -232,8 +234,8 @@ def test_floats_are_the_numbers_they_are() -> None:
 def test_any_scores_floored_to_any_step_lose_no_more(one: list, moves: list, step: Fraction) -> None:
     """All moves in [0, 1]: sensitivity 1, bounded range 1, exactly within epsilon whatever the step."""
     two = [score + move for score, move in zip(one, moves, strict=False)]
-    assert loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
-    assert loss(one, two, 1, 1, step=step) <= 1 + 1e-12
+    assert compute_exact_loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
+    assert compute_exact_loss(one, two, 1, 1, step=step) <= 1 + 1e-12
 
 
 def test_arrays_lists_and_mappings_come_to_the_same() -> None:

@@ -35,7 +35,7 @@ HALF = Fraction(1, 2)
 CASES = [(1, 5, Fraction(5, 2)), (HALF, 4, Fraction(9, 4)), (2, 1, HALF), (1, 7, Fraction(13, 2)), (3, 6, HALF)]
 
 
-def window(noise, reach):
+def compute_window(noise, reach):
     return {k: noise.probability(k) for k in range(-reach, reach + 1)}
 
 
@@ -45,7 +45,7 @@ def test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step(epsilon, uni
     """Privacy: over all shifts within the sensitivity the exact ratio reaches 1/fall <= e^epsilon and no more."""
     noise = Staircase(epsilon, units, HALF + share * (units - 1))
     reach = 4 * units + 2
-    seen = check_density(window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach)
+    seen = check_density(compute_window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach)
     assert seen.worst_ratio == 1 / noise.fall
     assert seen.skipped_pairs == units * (units + 1)
     assert 1 / noise.fall <= exp_above(epsilon)
@@ -55,7 +55,7 @@ def test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step(epsilon, uni
 def test_the_closed_forms_are_the_sums(epsilon, sensitivity, core):
     """Total, variance, mean error and tail agree with sums over a window so wide that the rest is below 1e-15."""
     noise, reach = Staircase(epsilon, sensitivity, core), 400
-    law = window(noise, reach)
+    law = compute_window(noise, reach)
     assert float(sum(law.values())) == pytest.approx(1, abs=1e-14)
     assert float(sum(k * k * p for k, p in law.items())) == pytest.approx(noise.variance(), rel=1e-12)
     assert float(sum(abs(k) * p for k, p in law.items())) == pytest.approx(noise.expected_error(), rel=1e-12)
@@ -71,22 +71,24 @@ def test_the_chances_of_a_draw_multiply_out_to_the_law(epsilon, sensitivity, cor
     noise = Staircase(epsilon, sensitivity, core)
     odds = _build_odds(noise.units, noise.fall, noise.points, noise.part)
 
-    def value(chance):
-        return Fraction(chance.digits(128), 2**128)
+    def value_of_coin(coin_chance):
+        return Fraction(coin_chance.digits(128), 2**128)
 
-    def level(number):
+    def level_probability(number):
         bits = ((number >> i) & 1 for i in range(len(odds.level.digits)))
-        each = (value(c) if bit else 1 - value(c) for bit, c in zip(bits, odds.level.digits, strict=True))
-        return math.prod(each) * (1 - value(odds.level.tail))
+        each = (
+            value_of_coin(c) if bit else 1 - value_of_coin(c) for bit, c in zip(bits, odds.level.digits, strict=True)
+        )
+        return math.prod(each) * (1 - value_of_coin(odds.level.tail))
 
     for distance in range(3 * noise.units):
         total = Fraction(0)
-        for wider, share in ((0, 1 - value(odds.wider)), (1, value(odds.wider))):
-            reach, inside = noise.points + wider, value(odds.inside[wider])
+        for wider, share in ((0, 1 - value_of_coin(odds.wider)), (1, value_of_coin(odds.wider))):
+            reach, inside = noise.points + wider, value_of_coin(odds.inside[wider])
             if distance < reach:
                 total += share * inside / (2 * reach - 1)
             else:
-                total += share * (1 - inside) * level((distance - reach) // noise.units) / (2 * noise.units)
+                total += share * (1 - inside) * level_probability((distance - reach) // noise.units) / (2 * noise.units)
         assert abs(total - noise.probability(distance)) < Fraction(1, 2**100)
 
 
@@ -101,7 +103,7 @@ def test_the_digits_of_the_geometric_are_exact():
 
 
 @cache
-def chance(noise, k):
+def noise_chance(noise, k):
     return float(noise.probability(k))
 
 
@@ -111,7 +113,7 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off(core):
     noise = Staircase(1, 5, core)
     jaws = [Staircase(Fraction(epsilon), 5, core) for epsilon in ("1.1", "0.9")]
     draws = noise.sample_many(200_000).tolist()
-    assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
+    assert_fits(draws, *(lambda k, law=law: noise_chance(law, k) for law in (noise, *jaws)))
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(30_000, marks=pytest.mark.soak)])
@@ -120,7 +122,7 @@ def test_single_draws_fit_too(count):
     noise = Staircase(1, 3, Fraction(7, 4))
     jaws = [Staircase(epsilon, 3, Fraction(7, 4)) for epsilon in (Fraction(5, 4), Fraction(3, 4))]
     draws = [noise.sample() for _ in range(count)]
-    assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
+    assert_fits(draws, *(lambda k, law=law: noise_chance(law, k) for law in (noise, *jaws)))
 
 
 @pytest.mark.parametrize("epsilon", ["1.1", "0.9"])
@@ -129,7 +131,7 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     claimed, wrong = Staircase(1, 5, Fraction(5, 2)), Staircase(Fraction(epsilon), 5, Fraction(5, 2))
     draws = wrong.sample_many(200_000).tolist()
     with pytest.raises(AssertionError):
-        assert_fits(draws, lambda k: chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
+        assert_fits(draws, lambda k: noise_chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
 
 
 def test_a_scripted_draw_comes_out_as_the_note_says():
@@ -228,7 +230,7 @@ def test_the_interval_holds_what_it_says_and_the_next_smaller_does_not():
         noise = Staircase(epsilon, units, core)
         for confidence in (0.05, 0.5, 0.9, 0.99):
             low, high = noise.interval(confidence)
-            law = window(noise, int(high))
+            law = compute_window(noise, int(high))
             assert low == -high
             assert sum(law.values()) >= confidence
             assert high == 0 or sum(p for k, p in law.items() if abs(k) < high) < confidence
@@ -278,7 +280,7 @@ def test_what_a_group_pays():
     assert costs == [0, HALF, HALF, 1, Fraction(3, 2)]
 
 
-class Programme:
+class StaircaseProgram:
     """The symmetric private laws on a grid whose tail falls by `fall` every `units` points, as a linear programme."""
 
     def __init__(self, units, fall, periods=3):
@@ -324,7 +326,7 @@ class Programme:
 def test_no_private_law_is_smaller(epsilon, units, core):
     """Theorem 2 on the grid: of the laws at least as concentrated, the most concentrated gains nothing."""
     noise = Staircase(epsilon, units, Fraction(core))
-    programme = Programme(units, noise.fall)
+    programme = StaircaseProgram(units, noise.fall)
     inner = programme.concentration()
     smallest_cost = inner @ np.array([float(noise.probability(k)) for k in range(programme.last + 1)])
     best = programme.solve(-inner.sum(axis=0), -inner, -smallest_cost + 1e-12)
@@ -337,7 +339,7 @@ def test_no_private_law_is_smaller(epsilon, units, core):
 def test_no_private_law_has_less_variance(epsilon, units):
     """The linear programme that minimises the variance finds least_variance."""
     noise = Staircase.least_variance(epsilon, units)
-    programme = Programme(units, noise.fall)
+    programme = StaircaseProgram(units, noise.fall)
     best = programme.solve(programme.tail_weights(lambda k: k * k))
     assert best.status == 0
     assert best.fun == pytest.approx(noise.variance(), rel=1e-7)
@@ -346,7 +348,7 @@ def test_no_private_law_has_less_variance(epsilon, units):
 def test_the_programme_does_find_something_smaller_where_there_is():
     """The trap works: Laplace noise on the grid is not the least, and the programme says so."""
     units, fall = 4, compute_fall(Fraction(1))
-    programme = Programme(units, fall)
+    programme = StaircaseProgram(units, fall)
     law = np.array([float(fall) ** (k / units) for k in range(programme.last + 1)])
     law /= programme.tail_weights(lambda _: 1) @ law
     inner = programme.concentration()

@@ -25,11 +25,11 @@ REPLACE, ADD = schema("replace-one", 1, 10_000), schema("add-remove", 1, 10_000)
 SEVERAL = schema("add-remove", 3, 10_000)
 
 
-def build_plan(question: str, declared: Schema, **options: object) -> Plan:
+def plan_by_accuracy(question: str, declared: Schema, **options: object) -> Plan:
     return plan(declared, parse_sql(question, declared), max_epsilon=Fraction(20), **options)  # type: ignore[arg-type]
 
 
-def miss_rate(epsilon: Fraction, distance: int) -> float:
+def compute_miss_rate(epsilon: Fraction, distance: int) -> float:
     """How likely discrete Laplace noise goes farther than a distance, from its geometric tails."""
     ratio = math.exp(-float(epsilon))
     return 2 * ratio ** (distance + 1) / (1 + ratio)
@@ -68,16 +68,16 @@ def test_what_is_no_accuracy(text: object) -> None:
 @pytest.mark.parametrize(("distance", "confidence"), [(50, "95%"), (3, "99%"), (1000, "50%"), (20, "99.9999%")])
 def test_a_count_costs_the_smallest_epsilon(declared: Schema, distance: int, confidence: str) -> None:
     """To four digits: the next smaller number would miss more often than was asked."""
-    epsilon = build_plan(COUNT, declared, accuracy=f"±{distance} at {confidence}").epsilon
+    epsilon = plan_by_accuracy(COUNT, declared, accuracy=f"±{distance} at {confidence}").epsilon
     allowed = 1 - float(Fraction(confidence.rstrip("%")) / 100)
     unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 3)
     assert (epsilon / unit).denominator == 1
-    assert miss_rate(epsilon, distance) <= allowed * (1 + 1e-9)
-    assert miss_rate(epsilon - unit, distance) > allowed
+    assert compute_miss_rate(epsilon, distance) <= allowed * (1 + 1e-9)
+    assert compute_miss_rate(epsilon - unit, distance) > allowed
 
 
 def test_fifty_people_with_95_percent() -> None:
-    assert build_plan(COUNT, REPLACE, accuracy="±50 at 95%").epsilon == Fraction("0.05932")
+    assert plan_by_accuracy(COUNT, REPLACE, accuracy="±50 at 95%").epsilon == Fraction("0.05932")
 
 
 @pytest.mark.parametrize(
@@ -94,23 +94,28 @@ def test_fifty_people_with_95_percent() -> None:
 def test_other_totals_cost_the_smallest_epsilon(declared: Schema, aggregate: str, accuracy: str) -> None:
     """As near as asked, and not so with a hundredth less."""
     question, asked = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
-    query_plan = build_plan(question, declared, accuracy=accuracy, rows=4000)
+    query_plan = plan_by_accuracy(question, declared, accuracy=accuracy, rows=4000)
     assert farthest(query_plan, float(asked.confidence)) <= asked.distance
-    less = build_plan(question, declared, epsilon=query_plan.epsilon * Fraction(99, 100), rows=4000)
+    less = plan_by_accuracy(question, declared, epsilon=query_plan.epsilon * Fraction(99, 100), rows=4000)
     assert farthest(less, float(asked.confidence)) > asked.distance * Fraction(99, 100)
 
 
 def test_what_is_known_does_not_make_an_accuracy_cheaper() -> None:
     """The interval must hold whatever the prior is worth."""
-    plain = build_plan(COUNT, REPLACE, accuracy="±50")
-    assert build_plan(COUNT, REPLACE, accuracy="±50", prior="normal(5000, 1)").epsilon == plain.epsilon
+    plain = plan_by_accuracy(COUNT, REPLACE, accuracy="±50")
+    assert plan_by_accuracy(COUNT, REPLACE, accuracy="±50", prior="normal(5000, 1)").epsilon == plain.epsilon
 
 
 def test_nearer_or_surer_costs_more() -> None:
-    def cost(accuracy: str) -> Fraction:
-        return build_plan(COUNT, REPLACE, accuracy=accuracy).epsilon
+    def compute_cost(accuracy: str) -> Fraction:
+        return plan_by_accuracy(COUNT, REPLACE, accuracy=accuracy).epsilon
 
-    assert cost("±50 at 90%") < cost("±50 at 95%") < cost("±40 at 95%") < cost("±40 at 99%")
+    assert (
+        compute_cost("±50 at 90%")
+        < compute_cost("±50 at 95%")
+        < compute_cost("±40 at 95%")
+        < compute_cost("±40 at 99%")
+    )
 
 
 def test_what_is_public_is_exact_and_free() -> None:

@@ -34,7 +34,7 @@ SHIFTS, DRAWS = tuple((step + 0.5) / 16 - 0.5 for step in range(16)), 15
 FUNCTIONS = ["MEDIAN({})", "QUANTILE({}, 0.25)", "MIN({})", "MAX({})", "SECOND_MAX({})"]
 
 
-def declare_schema(rows: int) -> Schema:
+def declare_incomes(rows: int) -> Schema:
     columns = {column.name: column for column in (INCOME, BORN)}
     return schema(
         "replace-one", 1, rows, columns=columns, models=("dp", "individual-dp"), individual_dp_reason="a test"
@@ -42,7 +42,7 @@ def declare_schema(rows: int) -> Schema:
 
 
 def compare_models(text: str, rows: int, epsilon: object) -> DpComparison:
-    declared_schema = declare_schema(rows)
+    declared_schema = declare_incomes(rows)
     found = compare_with_dp(
         plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), epsilon, model="individual-dp")
     )
@@ -66,7 +66,7 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     function: str, rows: int, epsilon: int | Fraction
 ) -> None:
     """A choice by rank has at most the error that is stated; the noise about that of its floor, but for clamping."""
-    declared_schema, text = declare_schema(rows), function.format("income")
+    declared_schema, text = declare_incomes(rows), function.format("income")
     query = parse_sql(f"SELECT {text} FROM t", declared_schema)
     weaker, plain = (
         plan(declared_schema, query, epsilon, model=model).measurements[0] for model in ("individual-dp", "dp")
@@ -91,14 +91,14 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     assert (comparison.prefer == "dp") == (comparison.expected_error <= comparison.own_error)
 
 
-def even_rows(rows: int, upper: int) -> list[np.ndarray]:
+def list_even_rows(rows: int, upper: int) -> list[np.ndarray]:
     """Rows that are spread evenly over 0..upper, moved by parts of the distance of two rows, or of two values."""
     exact = (np.arange(rows) + 0.5) / rows * (upper + 1)
     moved = [exact + shift * max(1.0, (upper + 1) / rows) for shift in SHIFTS]
     return [np.clip(np.floor(one), 0, upper).astype(np.int64) for one in moved]
 
 
-def mean_square_of_noise(mechanism: OrderStatistic, codes: np.ndarray, truth: int) -> float:
+def compute_noise_mean_square(mechanism: OrderStatistic, codes: np.ndarray, truth: int) -> float:
     """Of individual DP on these rows, clamped to the bounds: from the law of its noise, exactly."""
     rate, upper = float(build_local_noise(mechanism.mechanism.vector, codes).rate), mechanism.candidates.count - 1
     noise = np.arange(-math.ceil(40 / rate), math.ceil(40 / rate) + 1)
@@ -112,11 +112,11 @@ def mean_square_of_noise(mechanism: OrderStatistic, codes: np.ndarray, truth: in
 def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, epsilon: Fraction) -> None:
     """At most a fifth more than the other, on even whole numbers, of which several may be equal."""
     column = Column("x", "integer", lower=0, upper=upper, missing=0)
-    declare_schema = schema(
+    declared_schema = schema(
         "replace-one", 1, rows, columns={"x": column}, models=("dp", "individual-dp"), individual_dp_reason="a test"
     )
-    query = parse_sql("SELECT MEDIAN(x) FROM t", declare_schema)
-    weaker, plain = (plan(declare_schema, query, epsilon, model=model) for model in ("individual-dp", "dp"))
+    query = parse_sql("SELECT MEDIAN(x) FROM t", declared_schema)
+    weaker, plain = (plan(declared_schema, query, epsilon, model=model) for model in ("individual-dp", "dp"))
     comparison, weaker_measurement, plain_measurement = (
         compare_with_dp(weaker),
         weaker.measurements[0],
@@ -126,9 +126,9 @@ def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, 
     assert isinstance(weaker_measurement, OrderStatistic)
     assert isinstance(plain_measurement, CandidateSelection)
     noises, squares = [], []
-    for codes in even_rows(rows, upper):
+    for codes in list_even_rows(rows, upper):
         truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
-        noises.append(mean_square_of_noise(weaker_measurement, codes, truth))
+        noises.append(compute_noise_mean_square(weaker_measurement, codes, truth))
         drawn = [float(cast(int, plain_measurement.values(plain_measurement.measure(counts))[0])) for _ in range(DRAWS)]
         squares += [(one - truth) ** 2 for one in drawn]
     away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws
@@ -150,14 +150,14 @@ def test_days_are_called_so() -> None:
 
 
 def test_no_other_model_is_compared() -> None:
-    declared_schema = declare_schema(100)
+    declared_schema = declare_incomes(100)
     assert compare_with_dp(plan(declared_schema, parse_sql("SELECT MEDIAN(income) FROM t", declared_schema), 1)) is None
     assert preview_from_schema(declared_schema, "SELECT MEDIAN(income) FROM t", 1).compared_with_dp is None
 
 
 def test_the_floor_is_stated_and_the_local_scale_is_not() -> None:
     """A preview is made from the schema alone, so nothing of the rows can be in it."""
-    preview = preview_from_schema(declare_schema(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
+    preview = preview_from_schema(declare_incomes(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
     assert (
         preview.accuracy == "its noise follows the data and is not told; its scale is at least 1,500, whatever the data"
     )
@@ -177,7 +177,7 @@ def allow_individual_dp(path: Path) -> Path:
     return path
 
 
-def show_preview(preview: Preview) -> str:
+def format_comparison(preview: Preview) -> str:
     assert preview.compared_with_dp is not None
     assert preview.compared_with_dp.prefer == "dp"
     return preview.compared_with_dp.words
@@ -185,9 +185,9 @@ def show_preview(preview: Preview) -> str:
 
 def test_library_and_commands_show_both(tmp_path: Path) -> None:
     path = allow_individual_dp(write_registry(tmp_path, patients=500))
-    words = show_preview(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
+    words = format_comparison(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
     with Custodian.open(path) as custodian:
-        assert show_preview(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
+        assert format_comparison(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
     asked = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
     output = " ".join(done("preview", *asked).out.split())
     assert f"which model {words}" in output

@@ -72,7 +72,7 @@ RELATIONS: list[tuple[NeighborRelation, int]] = [
     ("replace-one", 2),
 ]
 
-conditions = st.one_of(
+st_conditions = st.one_of(
     st.builds(InRanges, st.just("age"), st.sets(st.integers(-3, 4)).map(build_ranges), st.booleans()),
     st.builds(InRanges, st.just("sex"), st.sets(st.integers(0, 2)).map(build_ranges)),
     st.builds(InRanges, st.just("sex.rank"), st.sets(st.integers(5, 7)).map(build_ranges), st.booleans()),
@@ -80,15 +80,15 @@ conditions = st.one_of(
         InTexts, st.just("city"), st.sampled_from([(), ("Oslo",), ("Oslo", "Rome")]), st.booleans(), st.booleans()
     ),
 )
-predicates = st.recursive(
-    conditions,
+st_predicates = st.recursive(
+    st_conditions,
     lambda inner: (
         st.builds(AllOf, st.lists(inner, max_size=3).map(tuple))
         | st.builds(AnyOf, st.lists(inner, max_size=3).map(tuple))
     ),
     max_leaves=6,
 )
-keys = st.sampled_from(
+st_keys = st.sampled_from(
     [
         (),
         (),
@@ -100,20 +100,20 @@ keys = st.sampled_from(
         (GroupKey("sex", 2),),
     ]
 )
-some_counts = st.lists(st.builds(CountQuery, predicates, st.sampled_from(SCALES), keys), min_size=1, max_size=5)
+st_counts = st.lists(st.builds(CountQuery, st_predicates, st.sampled_from(SCALES), st_keys), min_size=1, max_size=5)
 
 
-def cell(key: GroupKey, row: Row) -> int | None:
+def find_cell(key: GroupKey, row: Row) -> int | None:
     value = row[key.column]
     return (value - SMALL.column(key.column).lower) // key.width if isinstance(value, int) else None
 
 
-def vectors(counts: Sequence[CountQuery], rows: Sequence[Row] = EVERY_ROW) -> dict[Vector, None]:
+def list_vectors(counts: Sequence[CountQuery], rows: Sequence[Row] = EVERY_ROW) -> dict[Vector, None]:
     """What each row adds to every count in every cell, written out; the plain definition, in no clever way."""
-    cells = [sorted({tuple(cell(key, row) for key in count.keys) for row in rows}, key=str) for count in counts]
+    cells = [sorted({tuple(find_cell(key, row) for key in count.keys) for row in rows}, key=str) for count in counts]
     return dict.fromkeys(
         tuple(
-            int(is_satisfied(count.predicate, row) and tuple(cell(key, row) for key in count.keys) == one)
+            int(is_satisfied(count.predicate, row) and tuple(find_cell(key, row) for key in count.keys) == one)
             for count, cells_of_count in zip(counts, cells, strict=True)
             for one in cells_of_count
         )
@@ -121,9 +121,9 @@ def vectors(counts: Sequence[CountQuery], rows: Sequence[Row] = EVERY_ROW) -> di
     )
 
 
-def weights(counts: Sequence[CountQuery]) -> list[Fraction]:
+def list_weights(counts: Sequence[CountQuery]) -> list[Fraction]:
     """1 / scale for each place of a vector."""
-    sizes = [len({tuple(cell(key, row) for key in count.keys) for row in EVERY_ROW}) for count in counts]
+    sizes = [len({tuple(find_cell(key, row) for key in count.keys) for row in EVERY_ROW}) for count in counts]
     return [1 / count.scale for count, size in zip(counts, sizes, strict=True) for _ in range(size)]
 
 
@@ -131,9 +131,9 @@ def add_rows(rows: Sequence[Vector], size: int) -> Vector:
     return tuple(sum(row[place] for row in rows) for place in range(size))
 
 
-def by_definition(counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int) -> Fraction:
+def compute_by_definition(counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int) -> Fraction:
     """The largest sum of |change| / scale over all units of up to r rows, come, gone or replaced."""
-    each, size = list(vectors(counts)), len(weights(counts))
+    each, size = list(list_vectors(counts)), len(list_weights(counts))
     least = 1 if neighbors == "replace-one" and rows == 1 else 0
     units = {
         add_rows(cells, size)
@@ -141,24 +141,24 @@ def by_definition(counts: Sequence[CountQuery], neighbors: NeighborRelation, row
         for cells in combinations_with_replacement(each, count)
     }
     before = [(0,) * size] if neighbors == "add-remove" else list(units)
-    common = lcm(*(w.denominator for w in weights(counts)))
-    scaled, after = np.array([int(w * common) for w in weights(counts)]), np.array(list(units))
+    common = lcm(*(w.denominator for w in list_weights(counts)))
+    scaled, after = np.array([int(w * common) for w in list_weights(counts)]), np.array(list(units))
     return Fraction(max(int((abs(after - np.array(one)) @ scaled).max()) for one in before), common)
 
 
 @pytest.mark.parametrize(("neighbors", "rows"), RELATIONS)
 @settings(max_examples=40)
-@given(counts=some_counts)
+@given(counts=st_counts)
 def test_it_is_the_largest_change_of_any_unit(neighbors: NeighborRelation, rows: int, counts: list[CountQuery]) -> None:
     """Exactly, with several rows to a unit too: r times the worst row, or the worst pair of rows."""
-    few = counts if len(vectors(counts)) <= 10 or rows == 1 else counts[:1]
-    few = few if len(vectors(few)) <= 16 or rows == 1 else [replace(few[0], keys=())]
-    assert compute_joint_sensitivity(SMALL, few, neighbors, rows) == by_definition(few, neighbors, rows)
+    few = counts if len(list_vectors(counts)) <= 10 or rows == 1 else counts[:1]
+    few = few if len(list_vectors(few)) <= 16 or rows == 1 else [replace(few[0], keys=())]
+    assert compute_joint_sensitivity(SMALL, few, neighbors, rows) == compute_by_definition(few, neighbors, rows)
 
 
 @pytest.mark.parametrize(("neighbors", "rows"), RELATIONS)
 @settings(max_examples=30)
-@given(counts=some_counts)
+@given(counts=st_counts)
 def test_the_changes_told_are_those_of_the_worst_unit(
     neighbors: NeighborRelation, rows: int, counts: list[CountQuery]
 ) -> None:
@@ -167,7 +167,7 @@ def test_the_changes_told_are_those_of_the_worst_unit(
 
 
 @settings(max_examples=60)
-@given(counts=some_counts, rows=st.sampled_from([1, 2]), work=st.sampled_from([0, 10**9]) | st.integers(0, 20_000))
+@given(counts=st_counts, rows=st.sampled_from([1, 2]), work=st.sampled_from([0, 10**9]) | st.integers(0, 20_000))
 def test_a_search_cut_short_is_never_below_the_truth(counts: list[CountQuery], rows: int, work: int) -> None:
     """With too much to compare a bound is given, at most the sum of what each count changes alone."""
     atoms = DomainGrid(SMALL, counts).build_atoms()
@@ -181,7 +181,7 @@ def test_a_search_cut_short_is_never_below_the_truth(counts: list[CountQuery], r
         assert bound == most
 
 
-def boxes(chance: random.Random, declared_schema: Schema, count: int) -> list[CountQuery]:
+def draw_boxes(chance: random.Random, declared_schema: Schema, count: int) -> list[CountQuery]:
     """Random rectangles in the plane of two columns."""
     ends = [[sorted(chance.choices(range(10), k=2)) for _ in declared_schema.columns] for _ in range(count)]
     sides = [
@@ -195,8 +195,11 @@ def test_a_far_pair_is_not_taken_for_the_farthest() -> None:
     """Where going from far to farther stops too early: the whole search finds the farthest, a cut one is above it."""
     chance, early = random.Random(4), 0
     for _ in range(60):
-        counts = boxes(chance, wide(2), 14)
-        atoms, whole = DomainGrid(wide(2), counts).build_atoms(), [int(6 / count.scale) for count in counts]
+        counts = draw_boxes(chance, build_wide_schema(2), 14)
+        atoms, whole = (
+            DomainGrid(build_wide_schema(2), counts).build_atoms(),
+            [int(6 / count.scale) for count in counts],
+        )
         most = max(int(compute_atom_distances(atoms, atoms.get_row(at), whole).max()) for at in range(len(atoms)))
         found = [
             sum(w * change for w, change in zip(whole, find_farthest_changes(atoms, whole, work), strict=True))
@@ -248,7 +251,7 @@ def test_a_derived_column_moves_with_its_key() -> None:
     assert compute_joint_sensitivity(SMALL, counts, "add-remove", 1) == 1
 
 
-def wide(places: int) -> Schema:
+def build_wide_schema(places: int) -> Schema:
     """A schema of many columns with ten codes each."""
     columns = {f"x{place}": Column(f"x{place}", "integer", lower=0, upper=9, missing=0) for place in range(places)}
     return replace(SMALL, columns=columns)
@@ -257,7 +260,7 @@ def wide(places: int) -> Schema:
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_beyond_a_million_cells_parts_are_added_up(neighbors: NeighborRelation) -> None:
     """Eight columns cut into ten pieces each: halves that are exact, so still far below the sum of all counts."""
-    declared_schema = wide(8)
+    declared_schema = build_wide_schema(8)
     counts = [CountQuery(InRanges(f"x{x}", ((at, at),)), Fraction(1)) for x in range(8) for at in range(10)]
     assert DomainGrid(declared_schema, counts).cells is None
     assert DomainGrid(declared_schema, counts[:40]).cells == 10**4
@@ -268,7 +271,7 @@ def test_beyond_a_million_cells_parts_are_added_up(neighbors: NeighborRelation) 
 
 
 def test_one_count_with_too_many_cells_is_bounded_by_its_own_sensitivity() -> None:
-    declared_schema = wide(8)
+    declared_schema = build_wide_schema(8)
     keys = tuple(GroupKey(f"x{x}") for x in range(8))
     assert compute_joint_sensitivity(
         declared_schema, [CountQuery(TRUE, Fraction(2), keys)], "add-remove", 3
@@ -277,13 +280,13 @@ def test_one_count_with_too_many_cells_is_bounded_by_its_own_sensitivity() -> No
 
 
 @settings(max_examples=20)
-@given(st.lists(predicates, min_size=4, max_size=4))
+@given(st.lists(st_predicates, min_size=4, max_size=4))
 def test_scales_without_a_short_common_denominator_round_up(some: list[Predicate]) -> None:
     """The sum is then above the exact one by less than anyone can see, and never below."""
     long = [Fraction(10**12 + prime, 10**12) for prime in (39, 61, 63, 91)]
     counts = [CountQuery(one, scale) for one, scale in zip(some, long, strict=True)]
     for neighbors in ("add-remove", "replace-one"):
-        exact = by_definition(counts, neighbors, 1)  # type: ignore[arg-type]
+        exact = compute_by_definition(counts, neighbors, 1)  # type: ignore[arg-type]
         sensitivity = compute_joint_sensitivity(SMALL, counts, neighbors, 1)  # type: ignore[arg-type]
         assert exact <= sensitivity <= exact * (1 + Fraction(1, 2**40))
 

@@ -62,21 +62,21 @@ TAILS = [
 ]
 
 
-def filters(*conditions: str) -> str:
+def list_filters(*conditions: str) -> str:
     return ", ".join(f"COUNT(*) FILTER (WHERE {one}) AS c{at}" for at, one in enumerate(conditions))
 
 
 WORKLOADS = {
-    "disjoint": filters(*(f"age = {age}" for age in range(-3, 4))),
-    "nested": filters(*(f"age >= {age}" for age in range(-2, 5))),
-    "overlapping": filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
-    "with their total": "COUNT(*) AS n, " + filters("sex = 'F'", "sex = 'M'"),
+    "disjoint": list_filters(*(f"age = {age}" for age in range(-3, 4))),
+    "nested": list_filters(*(f"age >= {age}" for age in range(-2, 5))),
+    "overlapping": list_filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
+    "with their total": "COUNT(*) AS n, " + list_filters("sex = 'F'", "sex = 'M'"),
     "of values": "COUNT(age), COUNT(day), COUNT(city)",
-    "margins": filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
+    "margins": list_filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
 }
 
 
-def build_plan(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
+def plan_workload(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
     return plan(declared, parse_sql(f"SELECT {select} FROM t {tail}", declared), epsilon)
 
 
@@ -90,35 +90,37 @@ def force_strategy(query_plan: Plan, strategy: str) -> Plan:
 
 
 @cache
-def plans_of(relation: str, rows: int, tail: str, workload: str) -> tuple[Plan, dict[str, Plan]]:
+def plan_every_strategy(relation: str, rows: int, tail: str, workload: str) -> tuple[Plan, dict[str, Plan]]:
     """A workload as it is planned, and by every strategy there is for it; planned once for all that look at it."""
-    query_plan = build_plan(schema(relation, rows, units=5), WORKLOADS[workload], tail)
+    query_plan = plan_workload(schema(relation, rows, units=5), WORKLOADS[workload], tail)
     by_name = {
-        name: query_plan if chosen_strategy(query_plan) == name else force_strategy(query_plan, name) for name in NAMES
+        name: query_plan if get_strategy(query_plan) == name else force_strategy(query_plan, name) for name in NAMES
     }
-    return query_plan, {name: one for name, one in by_name.items() if any(part.joint_group for part in list_noisy(one))}
+    return query_plan, {
+        name: one for name, one in by_name.items() if any(part.joint_group for part in list_additive(one))
+    }
 
 
-def chosen_strategy(query_plan: Plan) -> str | None:
+def get_strategy(query_plan: Plan) -> str | None:
     """The strategy that the plan takes by itself."""
-    return next((one.strategy for one in list_noisy(query_plan) if one.joint_group), None)
+    return next((one.strategy for one in list_additive(query_plan) if one.joint_group), None)
 
 
-def list_noisy(query_plan: Plan) -> list[AdditiveNoise]:
+def list_additive(query_plan: Plan) -> list[AdditiveNoise]:
     return [one for one in query_plan.measurements if isinstance(one, AdditiveNoise)]
 
 
-def scales_of(one: AdditiveNoise) -> list[int | Fraction]:
+def list_scales(one: AdditiveNoise) -> list[int | Fraction]:
     return [component.l1_sensitivity for component in one.linear_query.components]
 
 
-def read_inputs(query_plan: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
+def read_people_inputs(query_plan: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
     return measure.read_exact_inputs(
         query_plan, MemorySource(query_plan.schema, rows_of(people)), query_plan.list_cells(), query_plan.query.where
     )
 
 
-def mean_variance(query_plan: Plan, mechanism: str) -> float:
+def compute_mean_variance(query_plan: Plan, mechanism: str) -> float:
     errors = [one.expected_error or 0.0 for one in query_plan.candidates if one.mechanism == mechanism]
     return sum(error**2 for error in errors) / len(errors)
 
@@ -130,12 +132,14 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
     """Exactly, over all cells and totals, for every strategy; and what it costs is no more than epsilon and its rho."""
     chance = random.Random(f"{relation} {rows} {tail}")
     plans = [
-        query_plan for workload in WORKLOADS for query_plan in plans_of(relation, rows, tail, workload)[1].values()
+        query_plan
+        for workload in WORKLOADS
+        for query_plan in plan_every_strategy(relation, rows, tail, workload)[1].values()
     ]
     assert len(plans) > 15
     for query_plan in plans:
-        for one in list_noisy(query_plan)[:1]:
-            assert [float(law.rate) for law in one.noise.noises] == [float(1 / Fraction(s)) for s in scales_of(one)]  # type: ignore[union-attr]
+        for one in list_additive(query_plan)[:1]:
+            assert [float(law.rate) for law in one.noise.noises] == [float(1 / Fraction(s)) for s in list_scales(one)]  # type: ignore[union-attr]
     worst = dict.fromkeys(NAMES, Fraction(0))
     for _ in range(tables):
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
@@ -145,10 +149,12 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
                 (at, one) for at, one in enumerate(query_plan.measurements) if isinstance(one, AdditiveNoise)
             )
             pairs = zip(
-                read_inputs(query_plan, people).inputs[at], read_inputs(query_plan, other).inputs[at], strict=True
+                read_people_inputs(query_plan, people).inputs[at],
+                read_people_inputs(query_plan, other).inputs[at],
+                strict=True,
             )
             moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
-            both = (part for cell in moved for part in zip(cell, scales_of(one), strict=True))
+            both = (part for cell in moved for part in zip(cell, list_scales(one), strict=True))
             shares = [Fraction(change) / scale for change, scale in both if change]
             assert sum(shares) <= 1, (query_plan.mechanism, tail)
             assert sum(share**2 for share in shares) / 2 <= query_plan.cost.rho, (query_plan.mechanism, tail)
@@ -162,14 +168,18 @@ def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> N
     """For some neighbours all of it is used up: no smaller scale would do."""
     chance = random.Random(11)
     declared = schema(relation, rows, units=2)
-    query_plan = force_strategy(build_plan(declared, filters("sex = 'F'", "age > 0"), tail), ATOMS)
+    query_plan = force_strategy(plan_workload(declared, list_filters("sex = 'F'", "age > 0"), tail), ATOMS)
     most = Fraction(0)
     for _ in range(3000):
         people = {name: random_unit(chance, rows) for name in ("a", "b")}
         other = neighbours_of(people, relation, rows, chance)
-        pairs = zip(read_inputs(query_plan, people).inputs[0], read_inputs(query_plan, other).inputs[0], strict=True)
+        pairs = zip(
+            read_people_inputs(query_plan, people).inputs[0],
+            read_people_inputs(query_plan, other).inputs[0],
+            strict=True,
+        )
         moved = sum(abs(x - y) for pair in pairs for x, y in zip(*pair, strict=True))  # type: ignore[call-overload]
-        most = max(most, moved / Fraction(list_noisy(query_plan)[0].linear_query.components[0].l1_sensitivity))
+        most = max(most, moved / Fraction(list_additive(query_plan)[0].linear_query.components[0].l1_sensitivity))
         if most == 1:
             break
     assert most == 1
@@ -183,24 +193,24 @@ def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail
     declared = schema(relation, 3, units=5)
     people = {f"p{number}": random_unit(chance, 3) for number in range(5)}
     for workload, select in WORKLOADS.items():
-        query_plan, by_name = plans_of(relation, 3, tail, workload)
-        alone = [build_plan(declared, part, tail) for part in _parts(select)]
-        exact = [read_inputs(one, people).inputs[0] for one in alone]
+        query_plan, by_name = plan_every_strategy(relation, 3, tail, workload)
+        alone = [plan_workload(declared, part, tail) for part in _split_select(select)]
+        exact = [read_people_inputs(one, people).inputs[0] for one in alone]
         for together in by_name.values():
-            seen = read_inputs(together, people)
+            seen = read_people_inputs(together, people)
             exact_values = [
-                [one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(list_noisy(together))
+                [one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(list_additive(together))
             ]  # type: ignore[arg-type]
             labels = [output.aggregate for output in query_plan.query.presentation.outputs]
             assert [exact_values[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
 
 
-def _parts(select: str) -> list[str]:
+def _split_select(select: str) -> list[str]:
     return select.split(", ")
 
 
 @pytest.mark.parametrize(
-    ("workload", "relation", "chosen_strategy", "better"),
+    ("workload", "relation", "strategy", "better"),
     [
         ("disjoint", "add-remove", JOINTLY, 49),
         ("disjoint", "replace-one", TOTAL, 12),
@@ -213,16 +223,18 @@ def _parts(select: str) -> list[str]:
     ],
 )
 def test_the_best_strategy_is_chosen_and_better_than_as_asked(
-    workload: str, relation: str, chosen_strategy: str, better: float
+    workload: str, relation: str, strategy: str, better: float
 ) -> None:
     """The mean variance falls by so much, as previewed; the name is told, and all candidates are by theirs."""
-    query_plan = build_plan(schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10))
-    assert query_plan.mechanism == f"discrete Laplace ({chosen_strategy})"
+    query_plan = plan_workload(
+        schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10)
+    )
+    assert query_plan.mechanism == f"discrete Laplace ({strategy})"
     assert {one.mechanism for one in query_plan.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
-    assert {one.mechanism for one in query_plan.candidates if one.chosen} == {chosen_strategy}
-    assert mean_variance(query_plan, AS_ASKED) > better * mean_variance(query_plan, chosen_strategy)
+    assert {one.mechanism for one in query_plan.candidates if one.chosen} == {strategy}
+    assert compute_mean_variance(query_plan, AS_ASKED) > better * compute_mean_variance(query_plan, strategy)
     assert all(
-        mean_variance(query_plan, chosen_strategy) <= 1.001 * mean_variance(query_plan, name)
+        compute_mean_variance(query_plan, strategy) <= 1.001 * compute_mean_variance(query_plan, name)
         for name in (AS_ASKED, *NAMES)
     )
 
@@ -232,20 +244,20 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     """Drawn 400 times: the mean squared error of each count within a fifth or so of what was promised, 95 % covered."""
     chance = random.Random(5)
     declared = schema("add-remove", 1, units=5)
-    query_plan = build_plan(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
+    query_plan = plan_workload(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
-    secret = read_inputs(query_plan, people)
-    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(list_noisy(query_plan))]  # type: ignore[arg-type]
+    secret = read_people_inputs(query_plan, people)
+    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
     drawn = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
     promised = {one.aggregate: one.expected_error for one in query_plan.candidates if one.chosen}
     covered = errors = expected = 0.0
-    for at, one in enumerate(list_noisy(query_plan)):
+    for at, one in enumerate(list_additive(query_plan)):
         meaning = query_plan.build_estimator(one)
         reach = meaning.half_width(0.95)
         off = [float(one.value(numbers[at]) - exact[at]) for numbers in drawn]
         errors += sum(error**2 for error in off) / len(off)
         expected += (promised[query_plan.query.presentation.outputs[at].label] or 0.0) ** 2
-        covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_noisy(query_plan))
+        covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_additive(query_plan))
         low, high = meaning.interval(drawn[0][at], 0.95)
         assert high - low == pytest.approx(2 * reach)
     assert errors == pytest.approx(expected, rel=0.25)
@@ -255,17 +267,17 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
 def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers serve every count: a second draw would be a second loss."""
     declared = schema("add-remove", 1, units=5)
-    query_plan = build_plan(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
+    query_plan = plan_workload(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
     drawings: list[int] = []
     plain = IndependentNoises.sample_units
 
-    def count_rows(self: IndependentNoises, size: int, entropy: object) -> object:
+    def count_draws(self: IndependentNoises, size: int, entropy: object) -> object:
         drawings.append(len(self.noises))
         return plain(self, size, entropy)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(IndependentNoises, "sample_units", count_rows)
+    monkeypatch.setattr(IndependentNoises, "sample_units", count_draws)
     released = measure.sample_noisy_outputs(
-        query_plan, read_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
+        query_plan, read_people_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
     )
     group = [at for at, one in enumerate(query_plan.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
     assert len(group) == 7
@@ -276,8 +288,8 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
 def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
     declared = schema("add-remove", 1, units=5)
-    query_plan = build_plan(declared, "SUM(age), AVG(score), " + filters("sex = 'F'", "smoker"), epsilon=2)
-    counts = [one for one in list_noisy(query_plan) if one.joint_group]
+    query_plan = plan_workload(declared, "SUM(age), AVG(score), " + list_filters("sex = 'F'", "smoker"), epsilon=2)
+    counts = [one for one in list_additive(query_plan) if one.joint_group]
     assert len(counts) == 2
     rates = [
         law.rate * Fraction(part.l1_sensitivity)
@@ -291,13 +303,13 @@ def test_counts_get_the_shares_of_counts() -> None:
 def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
     """A filter makes the number of rows private; without one it is what the schema says, and takes no share."""
     declared = schema("replace-one", 1, units=50)
-    query_plan = build_plan(declared, "COUNT(*), " + filters("sex = 'F'", "smoker"))
+    query_plan = plan_workload(declared, "COUNT(*), " + list_filters("sex = 'F'", "smoker"))
     assert query_plan.measurements[0].name == "public by the schema"
-    single = build_plan(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
+    single = plan_workload(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
     assert single.mechanism == "discrete Laplace"
-    assert list_noisy(single)[0].linear_query.components[0].l1_sensitivity == 1
-    assert list_noisy(single)[0].linear_query.measures[0].where != TRUE
-    units = build_plan(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
+    assert list_additive(single)[0].linear_query.components[0].l1_sensitivity == 1
+    assert list_additive(single)[0].linear_query.measures[0].where != TRUE
+    units = plan_workload(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
     assert units.mechanism != "public by the schema"
 
 
@@ -305,12 +317,14 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     """What names it does not depend on epsilon, and tells one strategy from another; so does the plan it is read by."""
     declared = schema("replace-one", 1, units=50)
     for select in WORKLOADS.values():
-        plans = [build_plan(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
+        plans = [plan_workload(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
         assert len({query_plan.build_question_key() for query_plan in plans}) == 1
         again = replan_query(plans[0], QueryOptions(Fraction(1)))
         assert again.build_question_key() == plans[0].build_question_key()
-        assert [one.linear_query for one in list_noisy(again)] == [one.linear_query for one in list_noisy(plans[2])]
-        assert [one.noise for one in list_noisy(again)] == [one.noise for one in list_noisy(plans[2])]
+        assert [one.linear_query for one in list_additive(again)] == [
+            one.linear_query for one in list_additive(plans[2])
+        ]
+        assert [one.noise for one in list_additive(again)] == [one.noise for one in list_additive(plans[2])]
     assert len({force_strategy(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
 
 
@@ -318,7 +332,7 @@ def test_a_session_counts_what_a_filter_leaves() -> None:
     """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
     declared = schema("add-remove", 1, units=5)
     query_plan = plan_session_counts(
-        declared, parse_sql(f"SELECT {filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
+        declared, parse_sql(f"SELECT {list_filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
     )
     assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(query_plan, Fraction(2))).spent == Fraction(1, 2)
 
@@ -326,10 +340,10 @@ def test_a_session_counts_what_a_filter_leaves() -> None:
 def test_keys_that_are_not_public_have_counts_together_too() -> None:
     """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
     declared = schema("add-remove", 1, units=5)
-    select = "COUNT(*), " + filters("sex = 'F'", "smoker", "age > 0")
+    select = "COUNT(*), " + list_filters("sex = 'F'", "smoker", "age > 0")
     query_plan = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
     assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
-    assert all(one.joint_group for one in list_noisy(query_plan))
+    assert all(one.joint_group for one in list_additive(query_plan))
     assert query_plan.cost.epsilon <= 1
 
 
@@ -338,14 +352,16 @@ def test_under_delta_nothing_is_together() -> None:
     declared = schema("add-remove", 1, units=5)
     query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
     query_plan = plan(declared, query, 1, 1e-6)
-    assert not any(one.joint_group for one in list_noisy(query_plan))
+    assert not any(one.joint_group for one in list_additive(query_plan))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
     """Seven halves cut a table into 128 atoms, which is too many; 100 thresholds of a date likewise."""
     declared = schema("add-remove", 1, units=5)
-    halves = filters("sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1")
-    query_plan = build_plan(declared, halves)
+    halves = list_filters(
+        "sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1"
+    )
+    query_plan = plan_workload(declared, halves)
     assert query_plan.mechanism == "discrete Laplace"
     assert {one.mechanism for one in query_plan.candidates} == {AS_ASKED}
 
@@ -355,8 +371,8 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     """Weights, reaches and previews stay finite and in order."""
     declared = schema("add-remove", 3, units=5)
     for select in WORKLOADS.values():
-        query_plan = build_plan(declared, select, epsilon=epsilon)
-        for one in list_noisy(query_plan):
+        query_plan = plan_workload(declared, select, epsilon=epsilon)
+        for one in list_additive(query_plan):
             reaches = [query_plan.build_estimator(one).half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])
@@ -365,45 +381,45 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
 @pytest.mark.parametrize(
     ("select", "message"),
     [
-        (filters("age > 99", "smoker"), "no row can satisfy"),
-        (filters("age > 1 AND age < 1"), "no row can satisfy"),
+        (list_filters("age > 99", "smoker"), "no row can satisfy"),
+        (list_filters("age > 1 AND age < 1"), "no row can satisfy"),
     ],
 )
 def test_refusals(select: str, message: str) -> None:
     """One sentence, before anything is charged."""
     with pytest.raises(InvalidInput, match=message) as refusal:
-        build_plan(schema("add-remove", 1, units=5), select)
+        plan_workload(schema("add-remove", 1, units=5), select)
     assert "\n" not in str(refusal.value)
 
 
-ASKED = """SELECT COUNT(*) FILTER (WHERE age >= 40) AS a, COUNT(*) FILTER (WHERE age >= 60) AS b, COUNT(*) AS n
+TWO_COUNTS = """SELECT COUNT(*) FILTER (WHERE age >= 40) AS a, COUNT(*) FILTER (WHERE age >= 60) AS b, COUNT(*) AS n
     FROM people WHERE sex = 'F'"""
 
 
 def test_a_custodian_answers_together_stores_and_previews(tmp_path: Path) -> None:
     """One charge of epsilon; the same question again, or at less, is the stored answer; the preview says why."""
     with Custodian.open(write_people(tmp_path)) as people:
-        preview = people.preview(ASKED, 0.5)
+        preview = people.preview(TWO_COUNTS, 0.5)
         assert "atoms" in preview.mechanism
         assert preview.reason.startswith("the counts together have an expected error of ")
-        answer = people.answer(ASKED, 0.5)
+        answer = people.answer(TWO_COUNTS, 0.5)
         assert answer.guarantee.epsilon == Fraction(1, 2)
         assert set(answer.rows[0]) == {"a", "b", "n"}
         spans = answer.intervals(0.95)[0]
         assert all(
             low < value < high for value, (low, high) in zip(answer.rows[0].values(), spans.values(), strict=True)
         )
-        assert people.answer(ASKED, 0.5).rows == answer.rows
-        again = people.answer(ASKED.replace("age >= 60", "NOT age < 60"), 0.25)
+        assert people.answer(TWO_COUNTS, 0.5).rows == answer.rows
+        again = people.answer(TWO_COUNTS.replace("age >= 60", "NOT age < 60"), 0.25)
         assert (again.rows, again.stored) == (answer.rows, True)
         assert again.intervals(0.95) == answer.intervals(0.95)
-        before = people.preview(ASKED, 0.5).balances
+        before = people.preview(TWO_COUNTS, 0.5).balances
         with pytest.raises(InvalidInput, match="no row can satisfy"):
             people.answer("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 999) FROM people", 0.5)
-        assert people.preview(ASKED, 0.5).balances == before
+        assert people.preview(TWO_COUNTS, 0.5).balances == before
 
 
-def brute(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
+def solve_by_pseudo_inverse(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
     """Weighted least squares in floating point, by the pseudo-inverse."""
     totals_array, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
     assert totals_array.shape[1] == held.shape[1]
@@ -411,14 +427,14 @@ def brute(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[i
 
 
 @st.composite
-def works(draw_: st.DrawFn) -> Workload:
+def st_works(draw_: st.DrawFn) -> Workload:
     counts, atoms = draw_(st.integers(2, 5)), draw_(st.integers(1, 7))
     columns = st.lists(st.integers(0, 1), min_size=counts, max_size=counts).filter(any)
     held = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
     return Workload(np.array(held, dtype=np.int64).T, draw_(st.booleans()))
 
 
-@given(works(), st.sampled_from(RELATIONS), st.booleans())
+@given(st_works(), st.sampled_from(RELATIONS), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
     work: Workload, relation: tuple[str, int], grouped: bool
@@ -430,14 +446,16 @@ def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
         assert multiply_matrices(one.estimates, totals.tolist()) == tuple(
             tuple(map(Fraction, row)) for row in work.matrix.tolist()
         )
-        expected = brute(work.matrix, totals.tolist(), one.weights)
+        expected = solve_by_pseudo_inverse(work.matrix, totals.tolist(), one.weights)
         assert np.allclose(np.array(one.estimates, float), expected, atol=1e-9)
-        most, square = worst_pair(one, totals, work, facts)
+        most, square = compute_worst_pair(one, totals, work, facts)
         assert (one.l1_sensitivity, one.l2_sensitivity_sq) == (max(most, 1), max(square, 1))
         assert one.compute_rho(Fraction(1)) <= Fraction(1, 2)
 
 
-def worst_pair(one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds) -> tuple[int, int]:
+def compute_worst_pair(
+    one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds
+) -> tuple[int, int]:
     columns = [tuple(column) for column in totals.T.tolist()]
     weigh = [tuple(w * x for w, x in zip(one.weights, column, strict=True)) for column in columns]
     if not facts.is_replace_one:

@@ -17,7 +17,7 @@ from discreet.priors.prior import Prior
 from discreet.privacy.guarantee import DP_MODELS, compute_epsilon_at_order
 from discreet.verification import worst_ratio
 
-epsilons = st.fractions(min_value=0, max_value=10, max_denominator=1000)
+st_epsilons = st.fractions(min_value=0, max_value=10, max_denominator=1000)
 
 
 def test_a_thousand_tenths_are_a_hundred() -> None:
@@ -25,7 +25,7 @@ def test_a_thousand_tenths_are_a_hundred() -> None:
     assert sum((Guarantee.dp(0.1) for _ in range(999)), Guarantee.dp(0.1)).epsilon == 100
 
 
-@given(st.lists(epsilons, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["add-remove", "replace-one"]))
+@given(st.lists(st_epsilons, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["add-remove", "replace-one"]))
 def test_parallel_counts_the_largest_accounts_a_unit_can_reach(parts: list, rows: int, neighbors: str) -> None:
     """r under add-remove, 2r under replace-one: the worst over all sets of accounts of that size."""
     reach = rows if neighbors == "add-remove" else 2 * rows

@@ -46,7 +46,7 @@ LEVELS = {"age": [10, 30, 90]}
 
 
 @pytest.fixture(scope="module")
-def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def registered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered."""
     folder = tmp_path_factory.mktemp("registered")
     with Custodian.open(write_registry(folder, PATIENTS)):
@@ -54,38 +54,38 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def schema(registered: Path, tmp_path: Path) -> Path:
+def schema(registered_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own."""
-    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+    return shutil.copytree(registered_folder, tmp_path / "own") / "registry.yaml"
 
 
 @pytest.fixture(scope="module")
-def released(registered: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released_folder(registered_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the same data set and a release of it."""
     folder = tmp_path_factory.mktemp("released")
-    schema = shutil.copytree(registered, folder / "own") / "registry.yaml"
+    schema = shutil.copytree(registered_folder, folder / "own") / "registry.yaml"
     done("publish", schema, "--method", "mdav", "-k", 10, "--out", folder / "out.csv")
     return folder
 
 
 @pytest.fixture
-def out(released: Path, tmp_path: Path) -> Path:
+def out(released_folder: Path, tmp_path: Path) -> Path:
     """A release of one's own; its data set is in `own` beside it."""
-    return shutil.copytree(released, tmp_path, dirs_exist_ok=True) / "out.csv"
+    return shutil.copytree(released_folder, tmp_path, dirs_exist_ok=True) / "out.csv"
 
 
 @cache
-def engine() -> duckdb.DuckDBPyConnection:
+def shared_engine() -> duckdb.DuckDBPyConnection:
     """One for all that is looked at: to make one takes longer than to look."""
     return duckdb.connect()
 
 
-def rows_of(path: Path) -> list[tuple[Any, ...]]:
-    return engine().execute(f"SELECT * FROM '{path}'").fetchall()
+def read_rows(path: Path) -> list[tuple[Any, ...]]:
+    return shared_engine().execute(f"SELECT * FROM '{path}'").fetchall()
 
 
-def columns_of(path: Path) -> list[str]:
-    return [str(row[0]) for row in engine().execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
+def read_columns(path: Path) -> list[str]:
+    return [str(row[0]) for row in shared_engine().execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
 
 
 # --- what leaves
@@ -99,8 +99,8 @@ def test_a_release_is_what_it_says(schema: Path, tmp_path: Path, method: str, su
     with Custodian.open(schema) as custodian:
         release = custodian.publish(method, out, 10, **METHODS[method])
     assert release.guarantee.model == MODELS.get(method, "probabilistic-k-anonymity")
-    assert release.rows == len(rows_of(out)) <= PATIENTS
-    assert set(columns_of(out)) <= {*QUASI, *CONFIDENTIAL, "group"}
+    assert release.rows == len(read_rows(out)) <= PATIENTS
+    assert set(read_columns(out)) <= {*QUASI, *CONFIDENTIAL, "group"}
     assert verify_release(out, schema).claims[0].shown
     assert release.risk
     assert release.utility
@@ -126,7 +126,7 @@ def test_swapping_leaves_each_column_as_it_was(schema: Path, tmp_path: Path) -> 
     outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
     for method, out in outs.items():
         done("publish", schema, "--method", method, "-k", 10, "--out", out)
-    one, two = (rows_of(out) for out in outs.values())
+    one, two = (read_rows(out) for out in outs.values())
     for place in range(len(QUASI) + len(CONFIDENTIAL)):
         assert sorted(str(row[place]) for row in one) == sorted(str(row[place]) for row in two)
     quasi = [sorted(map(str, (row[: len(QUASI)] for row in rows))) for rows in (one, two)]
@@ -138,7 +138,7 @@ def test_the_order_of_rows_tells_nothing(schema: Path, tmp_path: Path) -> None:
     outs = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for out in outs:
         done("publish", schema, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
-    incomes = [[row[4] for row in rows_of(out)] for out in outs]
+    incomes = [[row[4] for row in read_rows(out)] for out in outs]
     assert incomes[0] != incomes[1]
     assert sorted(map(str, incomes[0])) == sorted(map(str, incomes[1]))
 
@@ -146,8 +146,8 @@ def test_the_order_of_rows_tells_nothing(schema: Path, tmp_path: Path) -> None:
 def test_a_column_is_kept_only_where_it_is_named(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
-    assert columns_of(out) == [*QUASI, "group", "hospital"]
-    assert columns_of(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
+    assert read_columns(out) == [*QUASI, "group", "hospital"]
+    assert read_columns(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
 
 
 def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_a_changed_file_is_found_out(out: Path) -> None:
     header, *lines = out.read_text().splitlines()
     at = [header.split(",").index(name) for name in QUASI]
     classes = [tuple(line.split(",")[place] for place in at) for line in lines]
-    alone = next(number for number, found in enumerate(classes) if classes.count(found) == 10)
-    out.write_text("\n".join([header, *lines[:alone], *lines[alone + 1 :]]) + "\n")
+    group_alone = next(number for number, found in enumerate(classes) if classes.count(found) == 10)
+    out.write_text("\n".join([header, *lines[:group_alone], *lines[group_alone + 1 :]]) + "\n")
     outcome = discreet("verify", out)
     assert outcome.code == 6
     assert "manifest" in outcome.err
@@ -278,9 +278,9 @@ def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) 
     assert 0 < both.linkage <= 10
     assert both.sse is not None
     done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "swapped.csv")
-    alone = assess_release(tmp_path / "swapped.csv", out)
-    assert alone.linkage is None
-    assert alone.means["age"] == pytest.approx(both.means["age"])
+    group_alone = assess_release(tmp_path / "swapped.csv", out)
+    assert group_alone.linkage is None
+    assert group_alone.means["age"] == pytest.approx(both.means["age"])
     assert "risk" in done("assess", schema, out).out
     assert done("assess", schema, out, "--json").document["linkage"] == pytest.approx(both.linkage)
 
@@ -298,7 +298,7 @@ def test_a_sweep_recommends_and_releases_nothing(schema: Path, tmp_path: Path) -
 
 # --- what is refused: one sentence, nothing written, nothing entered
 
-REFUSED = {
+REFUSED_WORDS = {
     "no method": ([], 2, "--method private-linked --epsilon 1"),
     "unknown method": (["--method", "magic", "-k", 5], 2, "is none of them"),
     "no k": (["--method", "mdav"], 2, "needs k"),
@@ -323,9 +323,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED_WORDS)
 def test_bad_recipes_are_refused(schema: Path, tmp_path: Path, case: str) -> None:
-    words, code, says = REFUSED[case]
+    words, code, says = REFUSED_WORDS[case]
     before = files(schema.parent)
     outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
@@ -382,7 +382,7 @@ def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypa
     """Where the last file cannot be moved to its place, those before it are taken back."""
     moved: list[str] = []
 
-    def full(source: Path, target: Path) -> None:
+    def fail_to_link(source: Path, target: Path) -> None:
         if target == out:
             raise OSError
         moved.append(str(target))
@@ -390,14 +390,14 @@ def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypa
 
     out = tmp_path / "out.csv"
     with Custodian.open(schema) as custodian:
-        monkeypatch.setattr("discreet.release.files._put_file", full)
+        monkeypatch.setattr("discreet.release.files._put_file", fail_to_link)
         with pytest.raises(Unavailable, match="cannot be put in its place"):
             custodian.publish("mdav", out, 10)
     assert moved
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
 
 
-def edited(schema: Path, old: str, new: str) -> Path:
+def rewrite_schema(schema: Path, old: str, new: str) -> Path:
     """The same data set anew with another schema."""
     text = schema.read_text()
     assert old in text
@@ -407,7 +407,7 @@ def edited(schema: Path, old: str, new: str) -> Path:
 
 
 def test_a_table_without_roles_is_refused(schema: Path, tmp_path: Path) -> None:
-    edited(schema, "role: confidential", "role: other")
+    rewrite_schema(schema, "role: confidential", "role: other")
     outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2
     assert "role: confidential" in outcome.err
@@ -415,7 +415,7 @@ def test_a_table_without_roles_is_refused(schema: Path, tmp_path: Path) -> None:
 
 def test_units_of_several_rows_are_refused(schema: Path, tmp_path: Path) -> None:
     """k rows could be those of one person."""
-    edited(schema, "rows: 1}", "rows: 3}")
+    rewrite_schema(schema, "rows: 1}", "rows: 3}")
     with Custodian.open(schema) as custodian, pytest.raises(Unsupported, match="one row for each unit"):
         custodian.publish("mdav", tmp_path / "out.csv", 10)
 
@@ -443,10 +443,10 @@ def test_columns_that_say_nothing_are_refused(schema: Path, tmp_path: Path, valu
 def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The verifier stands between a method and the file: groups that are too small stop the release."""
 
-    def alone(*_: Any, **__: Any) -> Any:
+    def group_alone(*_: Any, **__: Any) -> Any:
         return np.arange(PATIENTS)
 
-    monkeypatch.setattr("discreet.sdc.methods.swap.group_by_nearness", alone)
+    monkeypatch.setattr("discreet.sdc.methods.swap.group_by_nearness", group_alone)
     with Custodian.open(schema) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
         custodian.publish("mdav", tmp_path / "out.csv", 10)
     assert not (tmp_path / "out.csv").exists()
@@ -534,7 +534,7 @@ def test_groups_do_not_follow_a_confidential_column(schema: Path, tmp_path: Path
     assert "groups would give it away" in outcome.err
 
 
-def small(folder: Path, rows: list[str], income: str) -> Path:
+def write_small_dataset(folder: Path, rows: list[str], income: str) -> Path:
     """A table of few columns, one confidential."""
     folder.mkdir()
     (folder / "t.csv").write_text("\n".join(["id,age,group,income", *rows]) + "\n")
@@ -550,13 +550,13 @@ NUMERALS = ["1.50", "2.0", "3e2", "007", ""]
 
 
 @pytest.fixture(scope="module")
-def numerals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def numerals_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders with registered data sets of such texts, by the kind of their column."""
     rows = [f"p{i},{20 + i % 40},x,{NUMERALS[i % 4]}" for i in range(80)]
     found = {}
     for kind in ("nominal", "ordinal"):
         categories = f"{{kind: {kind}, categories: ['1.50', '2.0', 3e2, '007'], role: confidential}}"
-        schema = small(tmp_path_factory.mktemp(kind) / "own", rows, categories)
+        schema = write_small_dataset(tmp_path_factory.mktemp(kind) / "own", rows, categories)
         Custodian.open(schema).close()
         found[kind] = schema.parent
     return found
@@ -565,10 +565,10 @@ def numerals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("kind", ["nominal", "ordinal"])
 @pytest.mark.parametrize("method", ["mdav", "mdav-swap", "anatomy", "t-closeness", "generalise"])
 def test_text_that_looks_like_numbers_stays_text(
-    numerals: dict[str, Path], tmp_path: Path, kind: str, method: str
+    numerals_folders: dict[str, Path], tmp_path: Path, kind: str, method: str
 ) -> None:
     """What a CSV file holds is told by its manifest, not by how it looks."""
-    schema, out = shutil.copytree(numerals[kind], tmp_path / "own") / "t.yaml", tmp_path / "out.csv"
+    schema, out = shutil.copytree(numerals_folders[kind], tmp_path / "own") / "t.yaml", tmp_path / "out.csv"
     words = [] if method != "t-closeness" else ["-t", 2]
     done("publish", schema, "--method", method, "-k", 7, "--out", out, *words)
     done("verify", out, "--original", schema)
@@ -576,7 +576,7 @@ def test_text_that_looks_like_numbers_stays_text(
 
 def test_a_column_named_group(tmp_path: Path) -> None:
     """It is in nobody's way unless it is to leave beside Anatomy's own."""
-    schema = small(
+    schema = write_small_dataset(
         tmp_path / "own",
         [f"p{i},{20 + i % 40},x,{i % 17}" for i in range(80)],
         "{kind: integer, lower: 0, upper: 99, role: confidential}",
@@ -593,7 +593,7 @@ def test_a_column_named_group(tmp_path: Path) -> None:
 def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
     """Where all of every group have the same value, 1/k says nothing."""
     rows = [f"p{i},{20 + i % 40},{'x' if i < 40 else 'y'},{i // 40}" for i in range(80)]
-    schema = small(tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}")
+    schema = write_small_dataset(tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}")
     outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
     assert outcome.code == 2
     assert "would hide nothing" in outcome.err
@@ -613,7 +613,7 @@ def test_a_copy_under_another_name_verifies(out: Path, tmp_path: Path) -> None:
     done("verify", tmp_path / "two.csv")
 
 
-def manifest_with(path: Path, change: Any) -> None:
+def change_manifest(path: Path, change: Any) -> None:
     manifest = json.loads(path.read_text())
     change(manifest)
     path.write_text(json.dumps(manifest))
@@ -622,13 +622,13 @@ def manifest_with(path: Path, change: Any) -> None:
 def test_a_manifest_that_was_changed_is_found_out(out: Path) -> None:
     """By its custodian always; by others where it does not fit its file."""
     schema, manifest = out.parent / "own" / "registry.yaml", out.with_name("out.csv.manifest.json")
-    manifest_with(manifest, lambda document: document["recipe"].update(quasi_identifiers=["sex"]))
-    manifest_with(manifest, lambda document: document["guarantee"].update(k=20))
+    change_manifest(manifest, lambda document: document["recipe"].update(quasi_identifiers=["sex"]))
+    change_manifest(manifest, lambda document: document["guarantee"].update(k=20))
     assert "sex" in done("verify", out).out
     assert discreet("verify", out, "--original", schema).code == 6
-    manifest_with(manifest, lambda document: document.update(files=[]))
+    change_manifest(manifest, lambda document: document.update(files=[]))
     assert discreet("verify", out).code == 2
-    manifest_with(manifest, lambda document: document.update(files=[{"name": "../out.csv", "sha256": ""}]))
+    change_manifest(manifest, lambda document: document.update(files=[{"name": "../out.csv", "sha256": ""}]))
     assert discreet("verify", out).code == 2
 
 
@@ -648,12 +648,12 @@ def test_what_force_overwrites_comes_back_where_it_fails(
 ) -> None:
     before = files(tmp_path)
 
-    def broken(written: Path, target: Path) -> None:
+    def fail_to_link(written: Path, target: Path) -> None:
         if target == out:
             raise KeyboardInterrupt
         os.link(written, target)
 
-    monkeypatch.setattr("discreet.release.files._put_file", broken)
+    monkeypatch.setattr("discreet.release.files._put_file", fail_to_link)
     with Custodian.open(tmp_path / "own" / "registry.yaml") as custodian, pytest.raises(KeyboardInterrupt):
         custodian.publish("anatomy", out, 10, force=True)
     now = files(tmp_path)
@@ -670,12 +670,12 @@ def test_a_file_that_comes_meanwhile_is_not_overwritten(
     out = tmp_path / "o.csv"
     real = os.link
 
-    def slow(written: Path, target: Path) -> None:
+    def link_slowly(written: Path, target: Path) -> None:
         if not out.exists():
             out.write_text("theirs")
         real(written, target)
 
-    monkeypatch.setattr("discreet.release.files.os.link", slow)
+    monkeypatch.setattr("discreet.release.files.os.link", link_slowly)
     with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
         custodian.publish("mdav", out, 10)
     assert out.read_text() == "theirs"
@@ -706,13 +706,13 @@ def test_a_lost_record_is_not_written_over(out: Path, tmp_path: Path) -> None:
 
 # --- larger than memory
 
-WIDE = 32_000
+WIDE_ROWS = 32_000
 """Rows of a table of many columns."""
-WIDES = ((2, 1000), (1, WIDE), (16, WIDE))
+WIDE_CASES = ((2, 1000), (1, WIDE_ROWS), (16, WIDE_ROWS))
 """Columns and rows; the first, which is not measured, for what is imported on the way."""
 
 
-def wide(folder: Path, columns: int, confidential: int = 1, rows: int = WIDE) -> Path:
+def write_wide_dataset(folder: Path, columns: int, confidential: int = 1, rows: int = WIDE_ROWS) -> Path:
     """A data set of that many columns beside two quasi-identifiers and a confidential one, or more; its schema."""
     columns_sql = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
     with duckdb.connect() as engine:
@@ -731,17 +731,17 @@ def wide(folder: Path, columns: int, confidential: int = 1, rows: int = WIDE) ->
 
 
 @pytest.fixture(scope="module")
-def wides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with such data sets, registered."""
     folder = tmp_path_factory.mktemp("wides")
-    for columns, rows in WIDES:
-        Custodian.open(wide(folder, columns, rows=rows)).close()
+    for columns, rows in WIDE_CASES:
+        Custodian.open(write_wide_dataset(folder, columns, rows=rows)).close()
     return folder
 
 
 @pytest.mark.parametrize("method", ["ir-swap", "anatomy", "t-closeness"])
 def test_memory_does_not_grow_with_the_columns(
-    wides: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    wide_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """What an engine makes is written as it comes, and checked column by column; nothing is left of the way there.
 
@@ -751,30 +751,30 @@ def test_memory_does_not_grow_with_the_columns(
     monkeypatch.setattr("discreet.sources.duckdb.BATCH_SIZE", 2000)
     monkeypatch.setattr("discreet.release.files.BATCH_ROWS", 2000)
     monkeypatch.setattr("discreet.release.publish.MAX_ASSESSED_ROWS", 0)
-    shutil.copytree(wides, tmp_path, dirs_exist_ok=True)
-    _peak(tmp_path, method, *WIDES[0], "first")
-    allowed = 4 * WIDE * 8  # of 15 columns more
-    one, many = (_peak(tmp_path, method, *wide, "once") for wide in WIDES[1:])
+    shutil.copytree(wide_folder, tmp_path, dirs_exist_ok=True)
+    _measure_peak(tmp_path, method, *WIDE_CASES[0], "first")
+    allowed = 4 * WIDE_ROWS * 8  # of 15 columns more
+    one, many = (_measure_peak(tmp_path, method, *case, "once") for case in WIDE_CASES[1:])
     for again in ("twice", "again"):
         if many - one < allowed:
             break
-        many = min(many, _peak(tmp_path, method, *WIDES[2], again))
+        many = min(many, _measure_peak(tmp_path, method, *WIDE_CASES[2], again))
     assert one > 0
     assert many - one < allowed
 
 
-def _peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
+def _measure_peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
     """The most memory that a release takes, in bytes; 0 of the first, which also compiles."""
     out, options = folder / f"{name}{columns}.parquet", {"t": 2} if method == "t-closeness" else {}
     with Custodian.open(folder / f"wide{columns}.yaml") as custodian:
         gc.collect()
-        if rows == WIDE:
+        if rows == WIDE_ROWS:
             tracemalloc.start()
         custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **options)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert [file.name for file in folder.rglob("*") if file.name.startswith(".")] == []
-    assert len(columns_of(out)) >= 2 + columns
+    assert len(read_columns(out)) >= 2 + columns
     return peak
 
 
@@ -810,10 +810,10 @@ def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytes
 def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns cannot be put on disk while the claim is checked: one sentence, no file, no release."""
 
-    def full(**_: object) -> object:
+    def fail_to_link(**_: object) -> object:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("discreet.release.files.TemporaryFile", full)
+    monkeypatch.setattr("discreet.release.files.TemporaryFile", fail_to_link)
     with Custodian.open(schema) as custodian, pytest.raises(Unavailable, match="check its owner and the disk"):
         custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
     assert not list(tmp_path.glob("out*"))
@@ -822,7 +822,7 @@ def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: p
 def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows keep their order from one statement to the next; every column is checked beside the original."""
     monkeypatch.setattr("discreet.release.protect.MAX_SWAPPED_COLUMNS", 2)
-    schema = wide(tmp_path, 4, confidential=5, rows=5000)
+    schema = write_wide_dataset(tmp_path, 4, confidential=5, rows=5000)
     out = tmp_path / "out.parquet"
     with Custodian.open(schema) as custodian:
         custodian.publish("ir-swap", out, 20)

@@ -29,12 +29,12 @@ FEW = ("age", "bmi", "smoker")
 
 
 @pytest.fixture(scope="module")
-def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def registered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered; approx-dp is allowed, and some rows are impossible."""
-    return register(tmp_path_factory.mktemp("registered"), PATIENTS)
+    return register_patients(tmp_path_factory.mktemp("registered"), PATIENTS)
 
 
-def register(folder: Path, patients: int) -> Path:
+def register_patients(folder: Path, patients: int) -> Path:
     schema = write_registry(folder, patients)
     text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
     text = text.replace("epsilon: 3,", "epsilon: 30,").replace("epsilon: 1,", "epsilon: 30,")
@@ -45,19 +45,19 @@ def register(folder: Path, patients: int) -> Path:
 
 
 @pytest.fixture
-def schema(registered: Path, tmp_path: Path) -> Path:
+def schema(registered_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own."""
-    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+    return shutil.copytree(registered_folder, tmp_path / "own") / "registry.yaml"
 
 
 @cache
-def engine() -> duckdb.DuckDBPyConnection:
+def synthetic_engine() -> duckdb.DuckDBPyConnection:
     """One for all that is looked at: to make one takes longer than to look."""
     return duckdb.connect()
 
 
-def columns(path: Path) -> dict[str, list[Any]]:
-    found = engine().execute(f"SELECT * FROM '{path}'")
+def read_columns_of(path: Path) -> dict[str, list[Any]]:
+    found = synthetic_engine().execute(f"SELECT * FROM '{path}'")
     names = [str(each[0]) for each in found.description or []]
     return dict(zip(names, map(list, zip(*found.fetchall(), strict=True)), strict=True))
 
@@ -86,7 +86,7 @@ def test_a_private_file_is_charged_and_says_what_it_is(schema: Path, tmp_path: P
     assert manifest["guarantee"] == release.guarantee.to_json()
     assert manifest["guarantee"]["neighbours"] == "replace-one"
     assert set(manifest["expected_error"]) >= set(manifest["recipe"]["columns"])
-    found = columns(out)
+    found = read_columns_of(out)
     assert list(found) == manifest["recipe"]["columns"]
     assert {len(values) for values in found.values()} == {PATIENTS} == {release.rows}
     assert "person_id" not in found
@@ -98,7 +98,7 @@ def test_values_stay_in_their_domains(schema: Path, tmp_path: Path, method: str)
     out = tmp_path / "out.parquet"
     with Custodian.open(schema) as custodian:
         custodian.publish(method, out, epsilon=Fraction(1, 10_000), columns=["age", "sex", "bmi", "education"])
-    found = columns(out)
+    found = read_columns_of(out)
     assert all(value is None or 17 <= value <= 90 for value in found["age"])
     assert set(found["sex"]) <= {"F", "M", None}
     assert all(value is None or 10 <= value <= 70 for value in found["bmi"])
@@ -112,21 +112,23 @@ def test_declared_impossible_combinations_never_leave(schema: Path, tmp_path: Pa
     with Custodian.open(schema) as custodian:
         custodian.publish(method, out, epsilon=2, columns=["age", "sex", "smoker", "bmi"])
     rows = "(age < 40 AND smoker) OR (age > 80 AND bmi < 30 AND sex = 'M')"
-    [[left]] = engine().execute(f"SELECT count(*) FROM '{out}' WHERE {rows}").fetchall()
-    [[before]] = engine().execute(f"SELECT count(*) FROM '{schema.parent}/registry.csv' WHERE {rows}").fetchall()
+    [[left]] = synthetic_engine().execute(f"SELECT count(*) FROM '{out}' WHERE {rows}").fetchall()
+    [[before]] = (
+        synthetic_engine().execute(f"SELECT count(*) FROM '{schema.parent}/registry.csv' WHERE {rows}").fetchall()
+    )
     assert (left, before > 0) == (0, True)
 
 
 def test_columns_are_not_linked_and_linked_records_are(tmp_path: Path) -> None:
     """Columns leave in orders of their own; linked records keep what columns have to do with each other."""
-    schema = register(tmp_path, 2000) / "registry.yaml"  # of fewer, orders drawn apart may look linked
+    schema = register_patients(tmp_path, 2000) / "registry.yaml"  # of fewer, orders drawn apart may look linked
     with Custodian.open(schema) as custodian:
         custodian.publish("private-columns", tmp_path / "apart.parquet", epsilon=10, columns=["age", "stay"])
         custodian.publish("private-linked", tmp_path / "linked.parquet", epsilon=10, columns=["age", "education"])
     raw = f"(SELECT age, stay FROM '{schema.parent}/registry.csv')"
     query = "SELECT corr(age, stay) FROM {}"
-    [[apart]] = engine().execute(query.format(f"'{tmp_path}/apart.parquet'")).fetchall()
-    [[exact]] = engine().execute(query.format(raw)).fetchall()
+    [[apart]] = synthetic_engine().execute(query.format(f"'{tmp_path}/apart.parquet'")).fetchall()
+    [[exact]] = synthetic_engine().execute(query.format(raw)).fetchall()
     assert abs(apart) < 0.1
     assert abs(exact) <= 1
     manifest = json.loads((tmp_path / "apart.parquet.manifest.json").read_text())
@@ -140,7 +142,7 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
         assert sorted(file.name for file in (tmp_path / "apart").iterdir()) == sorted(
             ["manifest.json", *(f"{name}.parquet" for name in FEW)]
         )
-        assert [list(columns(file)) for file in release.files] == [[name] for name in FEW]
+        assert [list(read_columns_of(file)) for file in release.files] == [[name] for name in FEW]
         with pytest.raises(Unsupported, match="no file shows"):
             verify_release(tmp_path / "apart" / "bmi.parquet")
         assert assess_release(schema, tmp_path / "apart" / "bmi.parquet").marginals.keys() == {"bmi"}
@@ -206,7 +208,7 @@ def test_what_a_file_shows_of_differential_privacy(schema: Path, tmp_path: Path)
 # --- what is refused, and what is charged
 
 
-REFUSED: dict[str, tuple[list[object], int, str]] = {
+REFUSED_WORDS: dict[str, tuple[list[object], int, str]] = {
     "no epsilon": (["--method", "private-linked"], 2, "needs an epsilon"),
     "epsilon 0": (["--method", "private-linked", "--epsilon", "0"], 2, "epsilon"),
     "k of linked records": (["--method", "private-linked", "--epsilon", "1", "-k", "5"], 2, "has no k"),
@@ -240,10 +242,10 @@ REFUSED: dict[str, tuple[list[object], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED_WORDS)
 def test_bad_recipes_are_refused_in_one_sentence(schema: Path, tmp_path: Path, case: str) -> None:
     """Nothing is charged, nothing written."""
-    words, code, says = REFUSED[case]
+    words, code, says = REFUSED_WORDS[case]
     before = files(schema.parent)
     outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
@@ -254,7 +256,7 @@ def test_bad_recipes_are_refused_in_one_sentence(schema: Path, tmp_path: Path, c
         assert files(schema.parent) == before
 
 
-def written(folder: Path, **changed: str) -> Path:
+def write_dataset(folder: Path, **changed: str) -> Path:
     statements = {
         "name": "t",
         "source": "t.csv",
@@ -272,12 +274,12 @@ def written(folder: Path, **changed: str) -> Path:
 def test_a_single_possible_row_is_all_there_is(tmp_path: Path, method: str) -> None:
     """However little is possible, nothing fails after the charge; where nothing is, it is refused before."""
     narrow = """["x <> 7", "x IS NULL", "y = true", "y IS NULL"]"""
-    with Custodian.open(written(tmp_path, impossible=narrow)) as custodian:
+    with Custodian.open(write_dataset(tmp_path, impossible=narrow)) as custodian:
         custodian.publish(method, tmp_path / "out.csv", epsilon=1)
-    assert set(columns(tmp_path / "out.csv")["x"]) == {7}
+    assert set(read_columns_of(tmp_path / "out.csv")["x"]) == {7}
     (tmp_path / "t.yaml").unlink()
     nothing = """["x >= 0", "x IS NULL"]"""
-    with Custodian.open(written(tmp_path, impossible=nothing)) as custodian:
+    with Custodian.open(write_dataset(tmp_path, impossible=nothing)) as custodian:
         with pytest.raises(InvalidInput, match="leaves no row that can be"):
             custodian.publish(method, tmp_path / "more.csv", epsilon=1)
         [balance, *_] = custodian.budget()
@@ -286,7 +288,7 @@ def test_a_single_possible_row_is_all_there_is(tmp_path: Path, method: str) -> N
 
 def test_a_delta_needs_a_schema_that_allows_it(tmp_path: Path) -> None:
     """Refused with what to do, also in a preview."""
-    with Custodian.open(written(tmp_path)) as custodian:
+    with Custodian.open(write_dataset(tmp_path)) as custodian:
         options: dict[str, Any] = {"delta": Fraction(1, 100), "epsilon": 1}
         with pytest.raises(InvalidInput, match="add approx-dp"):
             custodian.estimate_error("private-columns", **options)
@@ -296,7 +298,7 @@ def test_a_delta_needs_a_schema_that_allows_it(tmp_path: Path) -> None:
 
 def test_a_key_pays_for_one_private_file(tmp_path: Path) -> None:
     """A retry is refused with what the key was used for; a file that was refused has not used it."""
-    with Custodian.open(written(tmp_path)) as custodian:
+    with Custodian.open(write_dataset(tmp_path)) as custodian:
         with pytest.raises(BudgetExceeded):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=50, key="k")
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
@@ -309,7 +311,7 @@ def test_a_key_pays_for_one_private_file(tmp_path: Path) -> None:
 
 def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also from another machine, where neither the folder's lock nor a look at the ledger comes in between."""
-    with Custodian.open(written(tmp_path)) as custodian:
+    with Custodian.open(write_dataset(tmp_path)) as custodian:
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
         monkeypatch.setattr("discreet.release.publish_synthetic.find_next_release_number", lambda _: 1)
         monkeypatch.setattr("discreet.ledger.Ledger.find_by_key", lambda *_: None)
@@ -338,21 +340,23 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
-    schema = written(tmp_path, neighbors="add-remove", units="")
+    schema = write_dataset(tmp_path, neighbors="add-remove", units="")
     refused = discreet("publish", schema, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
     assert refused.code == Unsupported.exit_code
-    done("publish", written(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    done(
+        "publish", write_dataset(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
+    )
 
 
 def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path: Path) -> None:
     """Exactly, in private columns and in linked records; combinations of columns that are not linked are warned of."""
     known = """[{statistic: odd, value: 13, question: "SELECT COUNT(*) FROM t WHERE y = true"}]"""
     never = """["x < 4", "x IS NULL", "x = 7 AND y = false", "y IS NULL"]"""
-    with Custodian.open(written(tmp_path, published=known, impossible=never)) as custodian:
+    with Custodian.open(write_dataset(tmp_path, published=known, impossible=never)) as custodian:
         for method in ("private-columns", "private-linked"):
             out = tmp_path / f"{method}.csv"
             release = custodian.publish(method, out, epsilon=1)
-            found = columns(out)
+            found = read_columns_of(out)
             assert sum(found["y"]) == 13
             assert min(found["x"]) >= 4
             assert any("not linked" in one for one in release.warnings) == (method == "private-columns")
@@ -361,12 +365,12 @@ def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path
 
 def test_linked_records_have_no_exact_counts(tmp_path: Path) -> None:
     """At a small epsilon the counts of single columns differ from file to file, and from the exact ones."""
-    schema = written(tmp_path)
+    schema = write_dataset(tmp_path)
     counts = []
     with Custodian.open(schema) as custodian:
         for name in ("one.csv", "two.csv"):
             custodian.publish("private-linked", tmp_path / name, epsilon=Fraction(1, 5))
-            found = columns(tmp_path / name)
+            found = read_columns_of(tmp_path / name)
             counts.append([sorted(map(str, found["x"])), sorted(map(str, found["y"]))])
     assert counts[0] != counts[1]
     assert [sorted(str(i % 10) for i in range(40))] * 2 != [counts[0][0], counts[1][0]]
@@ -381,11 +385,13 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
     lines = "".join(f"{int(w)},{i}\n" for w, i in zip(works, income, strict=True))
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
     columns_text = "{works: {kind: boolean}, income: {kind: integer, lower: 0, upper: 199999}}"
-    schema = written(tmp_path, units=str(rows), columns=columns_text, impossible="""["works = false AND income > 0"]""")
+    schema = write_dataset(
+        tmp_path, units=str(rows), columns=columns_text, impossible="""["works = false AND income > 0"]"""
+    )
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
     with Custodian.open(schema) as custodian:
         custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1)
-    found = columns(tmp_path / "out.csv")
+    found = read_columns_of(tmp_path / "out.csv")
     idle = [i for w, i in zip(found["works"], found["income"], strict=True) if w is False]
     assert abs(len(idle) / rows - 0.4) < 0.02
     assert {i for i in idle if i is not None} == {0}
@@ -396,7 +402,7 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
 def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> None:
     """The number of rows is a secret there, and a file tells it."""
     with (
-        Custodian.open(written(tmp_path, neighbors="add-remove", units="")) as custodian,
+        Custodian.open(write_dataset(tmp_path, neighbors="add-remove", units="")) as custodian,
         pytest.raises(Unsupported, match="tells how many rows"),
     ):
         custodian.publish(method, tmp_path / "out.csv", epsilon=1)
@@ -405,7 +411,7 @@ def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> N
 def test_a_column_without_a_public_domain_is_refused(tmp_path: Path) -> None:
     """The sentence says what to declare."""
     private = "{x: {kind: integer, lower: 0, upper: 9}, town: {kind: nominal, keys: private}}"
-    with Custodian.open(written(tmp_path, columns=private)) as custodian:
+    with Custodian.open(write_dataset(tmp_path, columns=private)) as custodian:
         with pytest.raises(InvalidInput, match="no public domain"):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, columns=["x"])
@@ -413,7 +419,7 @@ def test_a_column_without_a_public_domain_is_refused(tmp_path: Path) -> None:
 
 def test_an_epsilon_too_small_is_warned_of_and_not_refused(tmp_path: Path) -> None:
     """With the error to expect, and what could be carried."""
-    with Custodian.open(written(tmp_path)) as custodian:
+    with Custodian.open(write_dataset(tmp_path)) as custodian:
         release = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=Fraction(1, 100))
         assert custodian.publish("private-columns", tmp_path / "fine.csv", epsilon=4).warnings == ()
     assert "hardly more than their domains" in release.warnings[-1]
@@ -423,7 +429,7 @@ def test_more_columns_than_epsilon_carries_are_told(tmp_path: Path) -> None:
     """The warning says how many it could carry."""
     many = ", ".join(f"c{i}: {{kind: integer, lower: 0, upper: 9}}" for i in range(40))
     (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
-    schema = written(tmp_path, columns=f"{{{many}}}")
+    schema = write_dataset(tmp_path, columns=f"{{{many}}}")
     (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
     with Custodian.open(schema) as custodian:
         [warning] = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=2).warnings
@@ -435,10 +441,10 @@ def test_what_fails_after_the_charge_stays_charged(
 ) -> None:
     """No refund: the rows were counted. Nothing is half-written, and the sentence says so."""
 
-    def full(*_: object) -> None:
+    def fail_to_write(*_: object) -> None:
         raise Unavailable("the released table cannot be written; check that the disk has room")
 
-    monkeypatch.setattr("discreet.release.publish_synthetic.write_released_table", full)
+    monkeypatch.setattr("discreet.release.publish_synthetic.write_released_table", fail_to_write)
     with Custodian.open(schema) as custodian:
         with pytest.raises(Unavailable, match="what was charged stays charged"):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)
@@ -460,7 +466,7 @@ def test_an_unwritable_place_is_refused_before_the_charge(schema: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_table_with_other_rows_than_declared_still_gives_as_many(tmp_path: Path, method: str, rows: int) -> None:
     """The number of rows in the file is the public one, whatever the table has."""
-    schema = written(tmp_path)
+    schema = write_dataset(tmp_path)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i % 10},{i % 2}\n" for i in range(rows)))
     with Custodian.open(schema) as custodian:
         release = custodian.publish(method, tmp_path / "out.csv", epsilon=1)
@@ -474,7 +480,7 @@ def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> 
         for name in ("one.csv", "two.csv"):
             custodian.publish("private-columns", tmp_path / name, epsilon=1, columns=["stay"])
         [balance, *_] = custodian.budget()
-    one, two = (sorted(columns(tmp_path / name)["stay"], key=str) for name in ("one.csv", "two.csv"))
+    one, two = (sorted(read_columns_of(tmp_path / name)["stay"], key=str) for name in ("one.csv", "two.csv"))
     assert balance.epsilon == 2
     assert one != two
 
@@ -500,8 +506,8 @@ def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) 
 
 def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
     """A column that may be missing has no ranks of all rows."""
-    columns = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
-    with Custodian.open(written(tmp_path, columns=columns)) as custodian:
+    columns_text = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
+    with Custodian.open(write_dataset(tmp_path, columns=columns_text)) as custodian:
         [plan] = custodian.estimate_error("private-columns", 5, 2)
     assert plan.column_methods["x"] == "rank blocks of 5"
     assert any("k is not used for y" in one for one in plan.warnings)
@@ -514,7 +520,7 @@ def test_nothing_of_the_layout_comes_from_the_rows(tmp_path: Path, method: str) 
     for name, values in (("low", [0] * 40), ("high", [*range(10)] * 4)):
         folder = tmp_path / name
         folder.mkdir()
-        schema = written(folder)
+        schema = write_dataset(folder)
         (folder / "t.csv").write_text("x,y\n" + "".join(f"{value},{value % 2}\n" for value in values))
         with Custodian.open(schema) as custodian:
             release = custodian.publish(method, folder / "out.csv", epsilon=1)

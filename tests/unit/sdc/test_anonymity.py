@@ -42,7 +42,7 @@ FIGURE_7_5 = np.array([0, 0, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2], dtype=np.float64)
 THIRDS = np.repeat([0, 1, 2], 4)
 
 
-def ratio(one: Counter[int], two: Counter[int]) -> Fraction | float:
+def compute_ratio(one: Counter[int], two: Counter[int]) -> Fraction | float:
     """Definition 15, value by value."""
     worst: Fraction | float = Fraction(0)
     for value in {*one, *two}:
@@ -53,7 +53,7 @@ def ratio(one: Counter[int], two: Counter[int]) -> Fraction | float:
     return worst
 
 
-def emd(one: Counter[int], two: Counter[int], m: int) -> Fraction:
+def compute_emd(one: Counter[int], two: Counter[int], m: int) -> Fraction:
     """The ordered earth mover's distance: what has to pass each of the m - 1 steps."""
     passed, total = Fraction(0), Fraction(0)
     for value in range(m):
@@ -62,42 +62,42 @@ def emd(one: Counter[int], two: Counter[int], m: int) -> Fraction:
     return total / (m - 1) if m > 1 else Fraction(0)
 
 
-def variation(one: Counter[int], two: Counter[int], m: int) -> Fraction:
+def compute_variation(one: Counter[int], two: Counter[int], m: int) -> Fraction:
     """Half the sum of the differences."""
     parts = (abs(Fraction(one[v], one.total()) - Fraction(two[v], two.total())) for v in range(m))
     return sum(parts, Fraction(0)) / 2
 
 
-def recursive(held: Counter[int], l: int) -> Fraction | float:  # noqa: E741  the measure's name is l
+def compute_recursive_ratio(held: Counter[int], l: int) -> Fraction | float:  # noqa: E741  the measure's name is l
     """r_1 over what the l-th most frequent value and those after it have."""
     often = sorted(held.values(), reverse=True)
     return Fraction(often[0], sum(often[l - 1 :])) if len(often) >= l else math.inf
 
 
-def plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int = 2) -> ClassDiversity:  # noqa: E741
+def measure_plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int = 2) -> ClassDiversity:  # noqa: E741
     """The measures by loops over classes; values are places 0 to m - 1, all of which occur."""
     m, whole = len(set(values)), Counter(values)
     held = [Counter(v for c, v in zip(classes, values, strict=True) if c == label) for label in set(classes)]
     entropies = [-sum(c / each.total() * math.log(c / each.total()) for c in each.values()) for each in held]
-    distance = variation if nominal else emd
+    distance = compute_variation if nominal else compute_emd
     return ClassDiversity(
         min(len(each) for each in held),
         math.exp(min(entropies)),
-        max(recursive(each, l) for each in held),
-        max(ratio(each, whole) for each in held),
+        max(compute_recursive_ratio(each, l) for each in held),
+        max(compute_ratio(each, whole) for each in held),
         max(distance(each, whole, m) for each in held),
-        max(ratio(one, two) for one in held for two in held),
+        max(compute_ratio(one, two) for one in held for two in held),
     )
 
 
-def same(found: ClassDiversity, plain: ClassDiversity) -> None:
+def assert_same_measures(found: ClassDiversity, plain: ClassDiversity) -> None:
     """All measures equal, exactly but for the entropy."""
     assert found.entropy == pytest.approx(plain.entropy, rel=1e-12)
     exact = ("distinct", "recursive", "t_ratio", "t_emd", "between")
     assert [getattr(found, name) for name in exact] == [getattr(plain, name) for name in exact]
 
 
-def dense(values: Sequence[int | None]) -> list[int]:
+def number_densely(values: Sequence[int | None]) -> list[int]:
     """Places among the distinct values, a missing one last."""
     order = sorted({v for v in values if v is not None})
     return [len(order) if v is None else order.index(v) for v in values]
@@ -118,7 +118,7 @@ def test_measures_equal_those_of_plain_loops(
     column = np.array([None if s is None else str(s) for s in secret], dtype=object)
     numbers = np.array([np.nan if s is None else s for s in secret], dtype=np.float64)
     found = measure_anonymity({"q": np.array(quasi), "s": column if nominal else numbers}, ["q"], ["s"], recursive_l=l)
-    same(found.columns["s"], plainly(quasi, dense(secret), nominal, l))
+    assert_same_measures(found.columns["s"], measure_plainly(quasi, number_densely(secret), nominal, l))
     assert found.to_json()["recursive_l"] == l
     sizes = Counter(quasi).values()
     assert (found.k, found.greatest, found.classes) == (min(sizes), max(sizes), len(sizes))
@@ -136,7 +136,7 @@ def test_measures_equal_those_of_plain_loops_where_every_class_has_every_value()
             start = classes.index(label)
             values[start : start + 3] = [0, 1, 2]
         found = measure_groups(classes, {"s": np.array(values)}, ["s"])
-        same(found.columns["s"], plainly(classes, values, nominal=False))
+        assert_same_measures(found.columns["s"], measure_plainly(classes, values, nominal=False))
         assert found.t_ratio != math.inf
 
 
@@ -265,7 +265,7 @@ def test_bad_input_is_refused_in_one_sentence(call: Any, words: str) -> None:
         call()
 
 
-def half_and_half(rows: int) -> Anonymity:
+def build_halves(rows: int) -> Anonymity:
     """All values distinct, the lower half one class and the upper half the other."""
     return measure_groups(np.arange(rows) * 2 // rows, {"s": np.arange(rows)}, ["s"])
 
@@ -273,7 +273,7 @@ def half_and_half(rows: int) -> Anonymity:
 @pytest.mark.parametrize("rows", [2, 10, 1000])
 def test_the_ordered_distance_of_halves_has_its_closed_form(rows: int) -> None:
     """The lower half is n^2/4 of n(n - 1) away: each step is passed by as much as lies below or above it."""
-    assert half_and_half(rows).t_emd == Fraction(rows * rows // 4, rows * (rows - 1))
+    assert build_halves(rows).t_emd == Fraction(rows * rows // 4, rows * (rows - 1))
 
 
 @pytest.mark.soak
@@ -281,7 +281,7 @@ def test_beyond_two_million_rows_the_measures_are_still_exact() -> None:
     """Sums that no longer fit 64 bits are made in whole numbers without a limit."""
     rows = 2_000_000
     assert rows**3 > 2**62
-    assert half_and_half(rows).t_emd == Fraction(rows * rows // 4, rows * (rows - 1))
+    assert build_halves(rows).t_emd == Fraction(rows * rows // 4, rows * (rows - 1))
 
 
 @pytest.mark.soak

@@ -30,7 +30,7 @@ from support.published_data import shared_data
 QUASI, CONFIDENTIAL = ("age", "height", "sex"), ("income", "debt")
 
 
-def people(rows: int = 120, key: int = 7) -> Table:
+def build_people_table(rows: int = 120, key: int = 7) -> Table:
     """People whose income follows their age, with some values missing."""
     draw = np.random.default_rng(key)
     age = draw.integers(18, 90, rows)
@@ -43,7 +43,7 @@ def people(rows: int = 120, key: int = 7) -> Table:
     )
 
 
-def points(*triples: tuple[str, int, float, float]) -> list[SweepPoint]:
+def build_points(*triples: tuple[str, int, float, float]) -> list[SweepPoint]:
     return [SweepPoint(method, k, loss, risk, None, None, None) for method, k, loss, risk in triples]
 
 
@@ -96,20 +96,20 @@ def test_what_is_no_sweep_is_refused(text: str, message: str) -> None:
 
 def test_the_least_loss_within_the_limit_is_recommended() -> None:
     """A point that loses less but gives away more than the limit is not taken."""
-    tried = points(("a", 3, 0.1, 0.2), ("a", 9, 0.4, 0.05), ("b", 9, 0.3, 0.01), ("b", 27, 2, 0.0))
+    tried = build_points(("a", 3, 0.1, 0.2), ("a", 9, 0.4, 0.05), ("b", 9, 0.3, 0.01), ("b", 27, 2, 0.0))
     assert recommend_point(tried, 0.05) is tried[2]
     assert recommend_point(tried, 0.3) is tried[0]
 
 
 def test_losses_alike_are_told_apart_by_their_risk() -> None:
     """Where nothing is lost either way, the greater safety is recommended."""
-    tried = points(("a", 3, 0.001, 0.04), ("a", 9, 0.04, 0.01), ("a", 27, 0.06, 0.0))
+    tried = build_points(("a", 3, 0.001, 0.04), ("a", 9, 0.04, 0.01), ("a", 27, 0.06, 0.0))
     assert recommend_point(tried, 0.05) is tried[1]
 
 
 def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
     """By how far its worse figure is over its bound; it is not advised, and the words say what is wrong with it."""
-    tried = points(("a", 3, 0.2, 0.5), ("b", 9, 1.5, 0.04), ("b", 27, 3.0, 0.01), ("c", 9, 1.2, 0.08))
+    tried = build_points(("a", 3, 0.2, 0.5), ("b", 9, 1.5, 0.04), ("b", 27, 3.0, 0.01), ("c", 9, 1.2, 0.08))
     best = recommend_point(tried, 0.05)
     assert best is tried[1]
     found = SweepResult(tuple(tried), best, 0.05)
@@ -128,7 +128,7 @@ def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
 
 def test_a_useful_point_goes_before_a_safer_one_that_is_not() -> None:
     """At the bounds themselves a point is still safe and useful; with a limit of 0 only one without any risk is."""
-    tried = points(("a", 3, 1.01, 0.0), ("a", 9, 1.0, 0.05))
+    tried = build_points(("a", 3, 1.01, 0.0), ("a", 9, 1.0, 0.05))
     assert recommend_point(tried, 0.05) is tried[1]
     assert SweepResult(tuple(tried), tried[1], 0.05).useful
     assert recommend_point(tried, 0) is tried[0]
@@ -138,7 +138,7 @@ def test_a_sweep_tries_every_method_at_every_k() -> None:
     """In order, following its progress, and with figures that JSON holds."""
     seen: list[tuple[int, int]] = []
     found = sweep_parameters(
-        people(),
+        build_people_table(),
         QUASI,
         CONFIDENTIAL,
         (3, 10),
@@ -157,7 +157,9 @@ def test_a_sweep_tries_every_method_at_every_k() -> None:
 def test_a_sweep_with_the_same_entropy_comes_out_the_same() -> None:
     """Chance enters by the one door."""
     one, two = (
-        sweep_parameters(people(), QUASI, CONFIDENTIAL, (4,), entropy=KeyedEntropy(b"key", "sweep")).to_json()
+        sweep_parameters(
+            build_people_table(), QUASI, CONFIDENTIAL, (4,), entropy=KeyedEntropy(b"key", "sweep")
+        ).to_json()
         for _ in range(2)
     )
     assert one == two
@@ -165,7 +167,7 @@ def test_a_sweep_with_the_same_entropy_comes_out_the_same() -> None:
 
 def test_a_k_above_the_rows_is_left_out_and_said() -> None:
     """The others are tried all the same."""
-    found = sweep_parameters(people(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
+    found = sweep_parameters(build_people_table(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
     assert {point.k for point in found.points} == {3}
     assert len(found.left_out) == 2
     assert all("k = 31" in why for why in found.left_out)
@@ -174,12 +176,12 @@ def test_a_k_above_the_rows_is_left_out_and_said() -> None:
 def test_a_sweep_that_can_try_nothing_is_refused() -> None:
     """With the reason of the first refusal."""
     with pytest.raises(InvalidInput, match="rows"):
-        sweep_parameters(people(30), QUASI, CONFIDENTIAL, (31, 40))
+        sweep_parameters(build_people_table(30), QUASI, CONFIDENTIAL, (31, 40))
 
 
 def test_t_closeness_can_be_tried_too() -> None:
     """At the t that is given."""
-    found = sweep_parameters(people(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
+    found = sweep_parameters(build_people_table(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
     assert found.recommended.method == "t-closeness"
 
 
@@ -193,12 +195,12 @@ def test_only_comparable_methods_are_tried(methods: tuple[str, ...]) -> None:
 def test_a_wrong_role_is_refused_at_once() -> None:
     """Not once for each try."""
     with pytest.raises(InvalidInput, match="wage"):
-        sweep_parameters(people(), QUASI, ("wage",), (3,))
+        sweep_parameters(build_people_table(), QUASI, ("wage",), (3,))
 
 
 def test_the_loss_is_the_worst_of_what_a_verdict_goes_by() -> None:
     """Each over its upper bar, so that above 1 is where the verdict on utility is the worst; the words say what."""
-    table = people()
+    table = build_people_table()
     for point in sweep_parameters(table, QUASI, CONFIDENTIAL, (3, 20, 60), ("mdav",)).points:
         found = compare_release(table, mdav_id(table, point.k, QUASI, scale="domain"), QUASI, CONFIDENTIAL)
         figures = {
@@ -256,7 +258,7 @@ def test_larger_groups_of_the_census_tell_less_and_no_k_is_both_safe_and_useful(
 
 def test_words_tell_the_method_the_k_and_the_figures() -> None:
     """In one sentence."""
-    tried = points(("mdav", 1500, 0.0123, 0.0456))
+    tried = build_points(("mdav", 1500, 0.0123, 0.0456))
     words = SweepResult(tuple(tried), tried[0], 0.05).words
     assert words == (
         "Take mdav with k = 1,500: of all points with a risk of at most 5 % above chance (its own is 4.56 %) "

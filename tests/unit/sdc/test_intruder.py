@@ -18,7 +18,7 @@ from discreet.sdc.intruder import Matrix, probabilistic_k, reidentification, swa
 F = Fraction
 
 
-def enumerated(chances: list[list[Fraction]]) -> Matrix | None:
+def enumerate_matchings(chances: list[list[Fraction]]) -> Matrix | None:
     """Every injection of released into external records, one after the other; None where none is possible."""
     people, records = len(chances), len(chances[0])
     weight = {who: prod(chances[i][j] for j, i in enumerate(who)) for who in permutations(range(people), records)}
@@ -32,7 +32,7 @@ def enumerated(chances: list[list[Fraction]]) -> Matrix | None:
 
 
 @st.composite
-def matrices(draw: st.DrawFn) -> list[list[Fraction]]:
+def st_matrices(draw: st.DrawFn) -> list[list[Fraction]]:
     """Small tables of chances, many of them 0 or equal, so that they fall into components."""
     people = draw(st.integers(1, 6))
     records = draw(st.integers(1, people))
@@ -40,10 +40,10 @@ def matrices(draw: st.DrawFn) -> list[list[Fraction]]:
     return [[draw(chance) for _ in range(records)] for _ in range(people)]
 
 
-@given(matrices())
+@given(st_matrices())
 def test_the_formula_is_what_enumeration_gives(chances: list[list[Fraction]]) -> None:
     """Components, closed form and subsets come to the sums over all injections, exactly."""
-    plain = enumerated(chances)
+    plain = enumerate_matchings(chances)
     if plain is None:
         with pytest.raises(InvalidInput, match="nobody's"):
             reidentification(chances)
@@ -92,7 +92,7 @@ def test_a_sample_of_a_swapped_table_is_no_less_anonymous(groups: list[int], dra
     sample = draw.sample(range(len(groups)), draw.randint(1, len(groups)))
     chances = swap_chances(groups, sample)
     found = reidentification(chances)
-    assert found == enumerated([list(row) for row in chances])
+    assert found == enumerate_matchings([list(row) for row in chances])
     assert found == tuple(tuple(F(int(mine == groups[row]), groups.count(mine)) for row in sample) for mine in groups)
     assert probabilistic_k(chances) >= probabilistic_k(swap_chances(groups))
 

@@ -35,11 +35,11 @@ TREE = Taxonomy.of({"cat": "animal", "dog": "animal", "oak": "plant", "fir": "pl
 VALUES = [1, 2, 3, 10, 11, 12, 20, 21, 22, 23]
 
 
-def beings(*values: str | None) -> Attribute:
+def build_beings(*values: str | None) -> Attribute:
     return read_table({"being": np.array(values, dtype=object)}, taxonomies={"being": TREE})["being"]
 
 
-def of(attribute: Attribute) -> Table:
+def build_single_table(attribute: Attribute) -> Table:
     return Table({attribute.name: attribute})
 
 
@@ -194,9 +194,9 @@ def test_missing_values_are_as_far_as_the_domain_is_wide() -> None:
 
 def test_released_concepts_are_in_the_space_of_the_original() -> None:
     """A centroid above the leaves has its distance to every value; the tables' codes agree."""
-    before = beings("cat", "dog", "cat", "dog", "oak", "fir")
+    before = build_beings("cat", "dog", "cat", "dog", "oak", "fir")
     after = compute_centroids(before, np.zeros(6, dtype=np.int64))
-    one, two = build_spaces([of(before), of(after)], None)
+    one, two = build_spaces([build_single_table(before), build_single_table(after)], None)
     assert one.squares[0] is two.squares[0]
     value = after.categories[after.values[0]]
     apart = math.sqrt(one.squares[0][one.codes[0, 0], two.codes[0, 0]])
@@ -210,7 +210,7 @@ def test_nominal_centroids_are_least_marginal(seed: int) -> None:
     values = [drawn.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
     groups = np.array([drawn.randrange(12) for _ in values])
     groups = np.unique(groups, return_inverse=True)[1]
-    found = compute_centroids(beings(*values), groups)
+    found = compute_centroids(build_beings(*values), groups)
     semantic = Distance.semantic(TREE)
     for group in range(groups.max() + 1):
         held = [value for value, g in zip(values, groups, strict=True) if g == group]
@@ -245,7 +245,7 @@ def test_a_centroid_is_missing_where_most_is() -> None:
     for kind in ("ordinal", "nominal"):
         listed = Attribute("x", kind, np.array([0, -1, -1, -1, 1]), ("a", "b"))  # type: ignore[arg-type]
         assert compute_centroids(listed, groups).values.tolist() == [0, 0, -1, -1, -1]
-    assert compute_centroids(beings("cat", None, None, None, "dog"), groups).values[2] == -1
+    assert compute_centroids(build_beings("cat", None, None, None, "dog"), groups).values[2] == -1
 
 
 def test_corners_go_from_one_end_to_the_other() -> None:
@@ -267,13 +267,13 @@ def test_insensitive_groups_change_by_one_record(data: st.DataObject) -> None:
     k, at, other = data.draw(st.integers(2, 4)), data.draw(st.integers(0, len(rows) - 1)), data.draw(place)
     changed = [*rows[:at], other, *rows[at + 1 :]]
     domains = [(0, 4), (0, 4)]
-    one = _held(rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains))
-    two = _held(changed, microaggregate(np.array(changed), k, "insensitive", "domain", domains=domains))
+    one = _list_rows_of_groups(rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains))
+    two = _list_rows_of_groups(changed, microaggregate(np.array(changed), k, "insensitive", "domain", domains=domains))
     for before, after in zip(one, two, strict=True):
         assert sum(max(0, before.count(row) - after.count(row)) for row in set(before)) <= 1
 
 
-def _held(rows: list[tuple[int, int]], groups: np.ndarray) -> list[list[tuple[int, int]]]:
+def _list_rows_of_groups(rows: list[tuple[int, int]], groups: np.ndarray) -> list[list[tuple[int, int]]]:
     return [[rows[i] for i in np.flatnonzero(groups == g)] for g in range(groups.max() + 1)]
 
 
@@ -351,7 +351,7 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
         ({"x": np.arange(9.0)}, {"domains": [(0, 1)]}, "by the names of its columns"),
         ({"x": np.arange(9.0)}, {"strata": "x"}, "no column to form groups by"),
         (VALUES, {"taxonomies": {"0": TREE}}, "no taxonomies"),
-        (of(beings("cat", "dog", "oak")), {"taxonomies": {"being": TREE}}, "taxonomies already"),
+        (build_single_table(build_beings("cat", "dog", "oak")), {"taxonomies": {"being": TREE}}, "taxonomies already"),
         (MANY_CATEGORIES, {}, "has 5000 categories"),
         (np.zeros((30, 9)), {"method": "insensitive"}, "at most 8 columns"),
     ],

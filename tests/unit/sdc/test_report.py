@@ -51,7 +51,7 @@ FACTS = {
 }
 
 
-class Page(HTMLParser):
+class ReportPage(HTMLParser):
     """The elements of a page, and the text of some of them."""
 
     def __init__(self, text: str) -> None:
@@ -70,7 +70,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def tables(rows: int = 60, further_rows: int = 0) -> tuple[Table, Table]:
+def build_tables(rows: int = 60, further_rows: int = 0) -> tuple[Table, Table]:
     """People before, and after neighbours by age were given their mean."""
     draw = np.random.default_rng(5)
     columns: dict[str, Any] = {
@@ -87,30 +87,30 @@ def tables(rows: int = 60, further_rows: int = 0) -> tuple[Table, Table]:
     return read_table(columns), read_table(after)
 
 
-def compared(original: Table, released: Table) -> Comparison:
+def compare_tables(original: Table, released: Table) -> Comparison:
     return compare_release(original, released, ("age", "born", HOSTILE), ("income",), k=10)
 
 
-def swept() -> SweepResult:
+def build_sweep() -> SweepResult:
     points = tuple(
         SweepPoint(method, k, k / 1000, 1 / k, 0.1, 5.0, None) for method in ("mdav", "ir-swap") for k in (3, 10, 30)
     )
     return SweepResult(points, points[2], 0.05, (f"t-closeness: {HOSTILE} (k = 3)",))
 
 
-def page(
+def write_page(
     folder: Path, *, facts: dict[str, Any] = FACTS, further_rows: int = 0, sweep: SweepResult | None = None
-) -> tuple[str, Page]:
-    original, released = tables(further_rows=further_rows)
+) -> tuple[str, ReportPage]:
+    original, released = build_tables(further_rows=further_rows)
     path = folder / "report.html"
-    write_report(path, facts, compared(original, released), original, released, sweep)
+    write_report(path, facts, compare_tables(original, released), original, released, sweep)
     text = path.read_text(encoding="utf-8")
-    return text, Page(text)
+    return text, ReportPage(text)
 
 
 def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     """No script, no address but the names of SVG, nothing that is fetched, and the browser is told to fetch nothing."""
-    text, read = page(tmp_path, sweep=swept())
+    text, read = write_page(tmp_path, sweep=build_sweep())
     assert not read.all("script")
     assert not read.all("link")
     assert not read.all("img")
@@ -123,8 +123,8 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
 
 def test_no_name_or_word_can_do_harm(tmp_path: Path) -> None:
     """Whatever columns, categories and facts are called, they are text."""
-    text, read = page(
-        tmp_path, facts={**FACTS, HOSTILE: HOSTILE, "title": HOSTILE, "warnings": [HOSTILE]}, sweep=swept()
+    text, read = write_page(
+        tmp_path, facts={**FACTS, HOSTILE: HOSTILE, "title": HOSTILE, "warnings": [HOSTILE]}, sweep=build_sweep()
     )
     assert "<script" not in text
     assert "<b>" not in text
@@ -134,8 +134,8 @@ def test_no_name_or_word_can_do_harm(tmp_path: Path) -> None:
 
 def test_verdicts_and_promise_stand_before_the_first_picture(tmp_path: Path) -> None:
     """Under the notice that the page is not to be released."""
-    text, read = page(tmp_path)
-    found = compared(*tables())
+    text, read = write_page(tmp_path)
+    found = compare_tables(*build_tables())
     order = [read.text.index(words) for words in (CUSTODIAN_NOTICE, found.risk, found.utility, FACTS["guarantee"])]
     assert order == sorted(order)
     assert text.index("1/10") < text.index("<svg")
@@ -145,7 +145,7 @@ def test_verdicts_and_promise_stand_before_the_first_picture(tmp_path: Path) -> 
 
 def test_every_picture_is_told_to_those_who_do_not_see_it(tmp_path: Path) -> None:
     """Four columns, three heat maps, three curves; each with its sentence, none with an id that another could have."""
-    text, read = page(tmp_path, sweep=swept())
+    text, read = write_page(tmp_path, sweep=build_sweep())
     pictures = read.all("svg")
     assert len(pictures) == 4 + 3 + 3 == len(read.all("figure"))
     labels = [picture["aria-label"] or "" for picture in pictures]
@@ -157,7 +157,7 @@ def test_every_picture_is_told_to_those_who_do_not_see_it(tmp_path: Path) -> Non
 
 def test_many_columns_are_pictured_by_their_change(tmp_path: Path) -> None:
     """Twelve at most, the changed one among them; the others are named and stand in the tables."""
-    _, read = page(tmp_path, further_rows=14)
+    _, read = write_page(tmp_path, further_rows=14)
     labels = [picture["aria-label"] or "" for picture in read.all("svg")]
     drawn = [label for label in labels if "before and after" in label]
     assert len(drawn) == MAX_PICTURES
@@ -167,23 +167,23 @@ def test_many_columns_are_pictured_by_their_change(tmp_path: Path) -> None:
 
 def test_columns_that_changed_their_kind_or_are_gone_are_told(tmp_path: Path) -> None:
     """Neither is passed over in silence."""
-    original, released = tables()
+    original, released = build_tables()
     ages = read_table({"age": np.array(["[10, 50)"] * 30 + ["[50, 90)"] * 30)})["age"]
     released = released.drop(["born"]).put(ages)
     found = compare_release(original, released, ("age",), ("income",))
     write_report(tmp_path / "report.html", FACTS, found, original, released)
-    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    text = ReportPage((tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "Now values of another kind, and not compared: age." in text
     assert "Not in the released table: born." in text
 
 
 def test_columns_with_one_value_left_are_told_as_gone(tmp_path: Path) -> None:
     """Under the pictures, and what could then not be compared is a dash, not 0."""
-    original = tables()[0].select(["age", HOSTILE])
+    original = build_tables()[0].select(["age", HOSTILE])
     released = original.put(read_table({"age": np.full(60, "*")})["age"])
     found = compare_release(original, released, ("age",), (HOSTILE,))
     write_report(tmp_path / "report.html", FACTS, found, original, released)
-    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    text = ReportPage((tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "Gone, with one value in every row: age." in text
     assert "not compared" not in text
     assert "columns with values that can be compared1 of 2" in text
@@ -193,15 +193,15 @@ def test_columns_with_one_value_left_are_told_as_gone(tmp_path: Path) -> None:
 
 def test_dates_are_told_as_dates(tmp_path: Path) -> None:
     """Also their means and quantiles."""
-    _, read = page(tmp_path)
-    mean = np.datetime64(round(compared(*tables()).means["born"][0]), "D")
+    _, read = write_page(tmp_path)
+    mean = np.datetime64(round(compare_tables(*build_tables()).means["born"][0]), "D")
     assert str(mean) in read.text
 
 
 def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
     """Every column has a row, and every table a caption."""
-    _, read = page(tmp_path, sweep=swept())
-    found = compared(*tables())
+    _, read = write_page(tmp_path, sweep=build_sweep())
+    found = compare_tables(*build_tables())
     assert len(read.all("caption")) == len(read.all("table")) >= 6
     assert f"{found.means['age'][0]:.4g}" in read.text
     figures = (found.disclosure, found.disclosure_by_chance, found.disclosure_excess)
@@ -212,7 +212,9 @@ def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
 def test_json_tells_what_the_page_tells() -> None:
     """With exact numbers by their text, and no NaN."""
     facts = {**FACTS, "t": Fraction(3, 2), "sizes": {"age": 10}}
-    document = json.loads(json.dumps(build_report_json(facts, compared(*tables()), swept()), allow_nan=False))
+    document = json.loads(
+        json.dumps(build_report_json(facts, compare_tables(*build_tables()), build_sweep()), allow_nan=False)
+    )
     assert document["notice"] == CUSTODIAN_NOTICE
     assert document["facts"]["t"] == "1.5"
     assert document["facts"]["sizes"] == {"age": 10}
@@ -221,7 +223,7 @@ def test_json_tells_what_the_page_tells() -> None:
     assert document["measures"]["rows"] == 60
     assert document["sweep"]["recommended"]["k"] == 30
     assert document["not_promised"][0] == FACTS["assumptions"][0]
-    assert build_report_json(FACTS, compared(*tables()))["sweep"] is None
+    assert build_report_json(FACTS, compare_tables(*build_tables()))["sweep"] is None
 
 
 def test_nothing_is_written_where_it_cannot_be(tmp_path: Path) -> None:
@@ -231,16 +233,16 @@ def test_nothing_is_written_where_it_cannot_be(tmp_path: Path) -> None:
             check_report_file(path)
     taken = tmp_path / "taken.html"
     taken.mkdir()
-    original, released = tables()
+    original, released = build_tables()
     with pytest.raises(Unavailable, match="cannot be written there"):
-        write_report(taken, FACTS, compared(original, released), original, released)
+        write_report(taken, FACTS, compare_tables(original, released), original, released)
     assert list(tmp_path.iterdir()) == [taken]
     assert not list(taken.iterdir())
 
 
 def test_a_report_is_for_its_owner(tmp_path: Path) -> None:
     """Figures of the original records are not for every user of the machine."""
-    page(tmp_path)
+    write_page(tmp_path)
     assert stat.S_IMODE((tmp_path / "report.html").stat().st_mode) == 0o600
 
 
@@ -248,14 +250,14 @@ def test_without_the_packages_for_pictures_a_report_is_refused(tmp_path: Path, m
     """With what to install, and nothing is written."""
     real = builtins.__import__
 
-    def without(name: str, *rest: Any) -> Any:
+    def fail_to_import(name: str, *rest: Any) -> Any:
         if name == "vl_convert":
             raise ImportError
         return real(name, *rest)
 
-    original, released = tables()
-    found = compared(original, released)
-    monkeypatch.setattr(builtins, "__import__", without)
+    original, released = build_tables()
+    found = compare_tables(original, released)
+    monkeypatch.setattr(builtins, "__import__", fail_to_import)
     with pytest.raises(Unsupported, match="pip install"):
         write_report(tmp_path / "r.html", FACTS, found, original, released)
     assert not list(tmp_path.iterdir())
@@ -346,7 +348,7 @@ def test_a_heat_map_tells_hundredths() -> None:
 
 def test_the_recommended_point_is_ringed() -> None:
     """In every curve, also where there is one k alone."""
-    one = swept()
+    one = build_sweep()
     for sweep in (one, replace(one, points=(one.recommended,))):
         for chart in build_sweep_charts(sweep):
             assert chart.spec["layer"][-1]["data"]["values"][0]["k"] == 30
@@ -358,7 +360,7 @@ def test_the_recommended_point_is_ringed() -> None:
 
 def test_the_page_fits_a_telephone(tmp_path: Path, chromium: Chromium) -> None:
     """A browser 400 pixels wide finds nothing that sticks out of the page."""
-    text, _ = page(tmp_path, sweep=swept())
+    text, _ = write_page(tmp_path, sweep=build_sweep())
     measure = "document.title = document.querySelector('iframe').contentDocument.documentElement.scrollWidth"
     framed = tmp_path / "framed.html"
     framed.write_text(

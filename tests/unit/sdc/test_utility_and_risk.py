@@ -28,7 +28,7 @@ NAN = math.nan
 ANIMALS = Taxonomy.of({"cat": "pet", "dog": "pet", "cow": "farm", "pet": "animal", "farm": "animal"})
 
 
-def squared(one: RecordSpace, i: int, two: RecordSpace, j: int) -> float:
+def square_distance(one: RecordSpace, i: int, two: RecordSpace, j: int) -> float:
     """The distance by its formula, summed in the order that is promised."""
     total = 0.0
     for x, y in zip(one.points[i], two.points[j], strict=True):
@@ -38,7 +38,7 @@ def squared(one: RecordSpace, i: int, two: RecordSpace, j: int) -> float:
     return total
 
 
-def space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.ndarray, ...]) -> RecordSpace:
+def draw_space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.ndarray, ...]) -> RecordSpace:
     """Records with many ties and duplicates."""
     points = np.array([[draw.randint(0, 5) / 3 for _ in range(numbers)] for _ in range(rows)]).reshape(rows, numbers)
     codes = [[draw.randrange(len(table)) for table in squares] for _ in range(rows)]
@@ -57,16 +57,16 @@ def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int,
     """The tree finds what looking at every pair finds: the least distance, and exactly the records at it."""
     draw = random.Random(seed)
     squares = tuple(np.array([[0.0, 1, 2], [1, 0, 2], [2, 2, 0]]) / 3 for _ in range(shape[1]))
-    targets, asked = space(draw, rows, shape[0], squares), space(draw, queries, shape[0], squares)
+    targets, asked = draw_space(draw, rows, shape[0], squares), draw_space(draw, queries, shape[0], squares)
     found = find_nearest_ties(asked, targets)
     for query in range(queries):
-        all_of_them = [squared(asked, query, targets, row) for row in range(rows)]
+        all_of_them = [square_distance(asked, query, targets, row) for row in range(rows)]
         tied = found.targets[found.starts[query] : found.starts[query + 1]]
         assert found.squares[query] == min(all_of_them)
         assert sorted(tied) == [row for row in range(rows) if all_of_them[row] == min(all_of_them)]
 
 
-def linkage_by_pairs(before: np.ndarray, after: np.ndarray) -> float:
+def count_linkage_by_pairs(before: np.ndarray, after: np.ndarray) -> float:
     """RL of thesis 6.4.2, by looking at every pair."""
     shares = []
     for row in range(len(before)):
@@ -83,7 +83,9 @@ def test_linkage_shares_ties(rows: list[tuple[int, int, int, int]]) -> None:
     both = np.array(rows, dtype=float)
     before, after = both[:, :2], both[:, 2:]
     columns = ({"a": table[:, 0], "b": table[:, 1]} for table in (before, after))
-    assert compare_release(*columns, ("a", "b"), scale=None).linkage == pytest.approx(linkage_by_pairs(before, after))
+    assert compare_release(*columns, ("a", "b"), scale=None).linkage == pytest.approx(
+        count_linkage_by_pairs(before, after)
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -94,7 +96,9 @@ def test_ties_are_exact_whatever_the_scale(rows: list[tuple[int, ...]]) -> None:
     before, after = both[:, :3], both[:, 3:] / 2
     columns = [read_table({name: table[:, i] for i, name in enumerate("abc")}) for table in (before, after)]
     wide = read_table(columns[0].to_arrays(), domains=dict.fromkeys("abc", (0, 10)))
-    assert compare_release(wide, columns[1], tuple("abc")).linkage == pytest.approx(linkage_by_pairs(before, after))
+    assert compare_release(wide, columns[1], tuple("abc")).linkage == pytest.approx(
+        count_linkage_by_pairs(before, after)
+    )
 
 
 def test_ties_of_a_column_as_wide_as_three() -> None:
@@ -172,7 +176,7 @@ def test_correlations_where_both_have_a_value() -> None:
     assert (found.correlation_change, found.correlation_change_sd) == pytest.approx((np.mean(change), np.std(change)))
 
 
-def scored(before: Table, after: Table) -> float:
+def score_propensity(before: Table, after: Table) -> float:
     return compare_release(before, after, aligned=False).propensity
 
 
@@ -184,21 +188,21 @@ def test_propensity_tells_what_differs() -> None:
     anew = before.take(draw.integers(0, 2000, 2000))
     apart = before.put(read_table({"y": draw.permutation(before["y"].values)})["y"])
     shifted = before.put(read_table({"x": x + 50})["x"])
-    assert scored(before, before) == 0
-    assert scored(before, anew) < 0.01
-    assert 0.05 < scored(before, apart) < 0.5
-    assert scored(before, shifted) > 0.99
+    assert score_propensity(before, before) == 0
+    assert score_propensity(before, anew) < 0.01
+    assert 0.05 < score_propensity(before, apart) < 0.5
+    assert score_propensity(before, shifted) > 0.99
 
 
 def test_propensity_by_chance_is_taken_off() -> None:
     """Files drawn anew from the original score 0 about as often as not: neither more nor less is taken off."""
     draw = np.random.default_rng(2)
     before = read_table({name: draw.normal(size=400) for name in "abcd"})
-    above = [scored(before, before.take(draw.integers(0, 400, 400))) > 0 for _ in range(60)]
+    above = [score_propensity(before, before.take(draw.integers(0, 400, 400))) > 0 for _ in range(60)]
     assert 15 <= sum(above) <= 45
 
 
-def related(rows: int) -> tuple[Table, Table, Table]:
+def draw_related_tables(rows: int) -> tuple[Table, Table, Table]:
     """People whose sex tells their job; and the same with jobs, or pay, dealt out anew."""
     draw = np.random.default_rng(6)
     sex = draw.choice(["f", "m"], rows)
@@ -210,7 +214,7 @@ def related(rows: int) -> tuple[Table, Table, Table]:
 
 def test_associations_of_categories() -> None:
     """The correlation ratio with numbers and Cramer's V with categories, and their mean change over pairs."""
-    before, jobs, pays = related(400)
+    before, jobs, pays = draw_related_tables(400)
     pay, women = before["pay"].values, before["sex"].values == 0
     means = np.where(women, pay[women].mean(), pay[~women].mean())
     ratio = np.sqrt(np.var(means) / np.var(pay))
@@ -226,17 +230,17 @@ def test_associations_of_categories() -> None:
 
 def test_utility_sees_associations_of_categories() -> None:
     """A job that no longer goes with the sex is a grave loss, to the sentence and to the model."""
-    before, jobs, _ = related(400)
+    before, jobs, _ = draw_related_tables(400)
     found = compare_release(before.select(["sex", "job"]), jobs.select(["sex", "job"]))
     assert "associations of categories moved by" in found.utility
     assert found.utility.endswith(": findings may well differ from those on the original.")
     assert found.propensity > 0.1
     many = {f"c{place}": np.random.default_rng(place).choice([*"abcdefghijklmnopqrst"], 400) for place in range(9)}
     wide = [read_table({**table.to_arrays(), **many}) for table in (before, jobs)]
-    assert scored(*wide) > 0.1
+    assert score_propensity(*wide) > 0.1
 
 
-def disclosed_by_pairs(
+def compute_disclosure_by_pairs(
     quasi: Sequence[float], released: Sequence[float], secret: np.ndarray, released_secret: np.ndarray
 ) -> float:
     """How likely the nearest released row, any of several, has a value near a person's own."""
@@ -255,12 +259,12 @@ def test_attribute_disclosure(rows: list[tuple[int, int, int, int]]) -> None:
     """An intruder reads at random among the nearest released rows; by chance, among all of them."""
     q, r, s, t = np.array(rows, dtype=float).T
     found = compare_release({"q": q, "s": s}, {"q": r, "s": t}, ("q",), ("s",), scale=None)
-    assert found.disclosure["s"] == pytest.approx(disclosed_by_pairs(q, r, s, t))
+    assert found.disclosure["s"] == pytest.approx(compute_disclosure_by_pairs(q, r, s, t))
     near = 0.05 * np.std(s, ddof=1)
     assert found.disclosure_by_chance["s"] == pytest.approx(np.mean(np.abs(s[:, None] - t[None, :]) <= near))
 
 
-def unchanged(column: np.ndarray) -> dict[str, np.ndarray]:
+def build_unchanged(column: np.ndarray) -> dict[str, np.ndarray]:
     return {"id": np.arange(float(len(column))), "hiv": column}
 
 
@@ -269,7 +273,7 @@ def unchanged(column: np.ndarray) -> dict[str, np.ndarray]:
 def test_a_rare_value_that_nothing_hides_is_a_high_risk(rows: int, ill: int) -> None:
     """Chance tells nearly everybody's value where it is rare; what it leaves open is what counts."""
     column = np.where(np.arange(rows) < min(ill, rows // 2), "yes", "no")
-    found = compare_release(unchanged(column), unchanged(column), ("id",), ("hiv",))
+    found = compare_release(build_unchanged(column), build_unchanged(column), ("id",), ("hiv",))
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
     assert "give away their hiv (" in found.risk
     assert "; where it is hidden worst, 100 of every 100 whom chance would miss are found out" in found.risk
@@ -281,12 +285,12 @@ def test_the_worst_value_is_what_counts() -> None:
     """A few are given away among many that are hidden: over everybody it is little, over those it is all."""
     column = np.array(["yes"] * 20 + ["no", "maybe"] * 490, dtype=object)
     released_column = np.concatenate([column[:20], np.random.default_rng(8).permutation(column[20:])])
-    found = compare_release(unchanged(column), unchanged(released_column), ("id",), ("hiv",))
+    found = compare_release(build_unchanged(column), build_unchanged(released_column), ("id",), ("hiv",))
     assert found.disclosure["hiv"] - found.disclosure_by_chance["hiv"] < 0.1
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
     numbers = np.where(column == "yes", 2.0, np.where(column == "no", 1.0, 0.0))
     released = np.where(released_column == "yes", 2.0, np.where(released_column == "no", 1.0, 0.0))
-    found = compare_release(unchanged(numbers), unchanged(released), ("id",), ("hiv",))
+    found = compare_release(build_unchanged(numbers), build_unchanged(released), ("id",), ("hiv",))
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
 
 
@@ -295,9 +299,9 @@ def test_luck_is_no_risk(values: int) -> None:
     """Values dealt out anew bring some home, and some value all of its own: that is not called a risk."""
     draw = np.random.default_rng(values)
     column = np.array([f"v{place % values}" for place in range(1000)], dtype=object)
-    tried = [unchanged(draw.permutation(column)) for _ in range(40)]
+    tried = [build_unchanged(draw.permutation(column)) for _ in range(40)]
     above = [
-        compare_release(unchanged(column), released_column, ("id",), ("hiv",)).disclosure_excess["hiv"]
+        compare_release(build_unchanged(column), released_column, ("id",), ("hiv",)).disclosure_excess["hiv"]
         for released_column in tried
     ]
     assert sum(excess > 0.05 for excess in above) <= 3
@@ -306,7 +310,7 @@ def test_luck_is_no_risk(values: int) -> None:
 def test_a_constant_column_leaves_nothing_to_learn() -> None:
     """Who knows it by chance learns nothing."""
     column = np.full(20, "no", dtype=object)
-    found = compare_release(unchanged(column), unchanged(column), ("id",), ("hiv",))
+    found = compare_release(build_unchanged(column), build_unchanged(column), ("id",), ("hiv",))
     assert found.disclosure_excess["hiv"] == 0
     assert "a small risk for these values, though whose record is whose can be told" in found.risk
 
@@ -338,7 +342,7 @@ def test_matched_records_count_where_values_are_not_measured() -> None:
     assert "; what is given away of s could not be measured: a high risk." in found.risk
 
 
-def anatomised(values: Sequence[float]) -> ProtectedTable:
+def anatomise_values(values: Sequence[float]) -> ProtectedTable:
     """Two groups of two under Anatomy's two tables; the second group's values are as given."""
     first = read_table({"q": np.arange(4.0), "group": np.array([5, 5, 2, 2])})
     second = read_table({"group": np.array([2, 2, 5]), "s": np.array([*values, 7.0]), "count": np.array([1, 1, 2])})
@@ -349,10 +353,10 @@ def anatomised(values: Sequence[float]) -> ProtectedTable:
 def test_disclosure_through_anatomy() -> None:
     """Of a column that no row shows, the values are those that the second table gives a person's group."""
     original = {"q": np.arange(4.0), "s": np.array([7.0, 7, 1, 3])}
-    found = compare_release(original, anatomised([1.0, 3.0]), ("q",), ("s",))
+    found = compare_release(original, anatomise_values([1.0, 3.0]), ("q",), ("s",))
     assert found.disclosure["s"] == pytest.approx((1 + 1 + 1 / 2 + 1 / 2) / 4)
     assert found.knows["s"] == ((0, pytest.approx(0.75)), (1, pytest.approx(1.0)))
-    bucketed = compare_release(original, anatomised([2.0, 2.0]), ("q",), ("s",))
+    bucketed = compare_release(original, anatomise_values([2.0, 2.0]), ("q",), ("s",))
     assert bucketed.disclosure["s"] == pytest.approx(1 / 2)
 
 
@@ -418,7 +422,7 @@ def test_numbers_are_given_away_by_what_is_near_them() -> None:
     x = np.arange(4.0)
     shown = compare_release({"q": x, "s": x}, {"q": x, "s": x}, ("q",), ("s",))
     assert "give away a value near their s (" in shown.risk
-    listed = compare_release({"q": x, "s": np.array([7.0, 7, 1, 3])}, anatomised([1.0, 3.0]), ("q",), ("s",))
+    listed = compare_release({"q": x, "s": np.array([7.0, 7, 1, 3])}, anatomise_values([1.0, 3.0]), ("q",), ("s",))
     assert "give away a value near their s (" in listed.risk
 
 
@@ -428,7 +432,7 @@ def test_an_informed_intruder_does_not_know_the_value_itself() -> None:
     assert compare_release({"q": q, "s": s}, {"q": q, "s": s}, ("q", "s"), ("s",)).disclosure["s"] == 0.25
 
 
-def posterior_by_cases(values: Sequence[int], j: int) -> float:
+def compute_posterior_by_cases(values: Sequence[int], j: int) -> float:
     """The chance of a person's own value, over all people and all sets of j others that are known."""
     chances = []
     for me, own_value in enumerate(values):
@@ -447,7 +451,7 @@ def test_knowing_others_of_a_group(values: list[int]) -> None:
         {0, 1, len(values) // 2, len(values) - 2, len(values) - 1} & {*range(len(values))}
     )
     for j, chance in line:
-        assert chance == pytest.approx(posterior_by_cases(values, j))
+        assert chance == pytest.approx(compute_posterior_by_cases(values, j))
     assert line[-1][1] == pytest.approx(1)
 
 
@@ -480,14 +484,14 @@ def test_groups_of_different_columns_do_not_meet() -> None:
         measure_intersection({"a": now["a"]}, {"b": now["b"]}, 2)
 
 
-def registry() -> dict[str, np.ndarray]:
+def build_registry_table() -> dict[str, np.ndarray]:
     draw = np.random.default_rng(3)
     return {"age": draw.integers(18, 90, 200), "stay": draw.exponential(5, 200), "ward": draw.choice([*"ABC"], 200)}
 
 
 def test_a_protected_table_brings_its_own() -> None:
     """Its groups and the rows that it kept need not be given again."""
-    original = read_table(registry())
+    original = read_table(build_registry_table())
     positions = np.arange(150)
     groups = {"records": positions // 3}
     protected = ProtectedTable(original.take(positions), Guarantee.k_anonymity(3), groups, positions)
@@ -498,7 +502,7 @@ def test_a_protected_table_brings_its_own() -> None:
 
 def test_rows_that_are_not_side_by_side() -> None:
     """What needs row beside row is None, and the rest is as it is with the rows in order."""
-    original, order = read_table(registry()), np.random.default_rng(4).permutation(200)
+    original, order = read_table(build_registry_table()), np.random.default_rng(4).permutation(200)
     found = compare_release(original, original.take(order), ("age",), ("stay",), aligned=False)
     beside = compare_release(original, original, ("age",), ("stay",))
     assert (found.sse, found.il1s, found.linkage, dict(found.sse_of)) == (None, None, None, {})
@@ -518,7 +522,7 @@ def test_the_comparison_as_json() -> None:
 
 def test_verdicts() -> None:
     """One sentence on each, that grows graver with the figures and names the worst."""
-    original = registry()
+    original = build_registry_table()
     same = compare_release(original, original, ("age",), ("stay", "ward"))
     assert same.risk.startswith("Of 1,000 people whose quasi-identifiers an intruder knows, about ")
     assert same.risk.endswith(": a high risk.")

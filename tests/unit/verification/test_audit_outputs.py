@@ -22,7 +22,7 @@ Mechanism = Callable[[Any, int], object]
 LARGEST = float(np.finfo(np.float64).max)
 
 
-def chance(seed: int) -> np.random.Generator:
+def build_generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
@@ -89,15 +89,15 @@ def test_numbers_without_a_sign_are_read_by_training_draws() -> None:
     assert beyond.columns.tolist() == [[4.0], [3.0], [2.0**64], [1.0]]
 
 
-def scaled_geometric(seed: int, dress: Callable[[int], object]) -> Mechanism:
+def build_scaled_geometric(seed: int, dress: Callable[[int], object]) -> Mechanism:
     """Epsilon is exactly 1 for 7 and 8, and numpy is left to choose the type of the array."""
-    generator = chance(seed)
+    generator = build_generator(seed)
 
-    def mechanism(data: int, n: int) -> object:
+    def sample_output(data: int, n: int) -> object:
         noise = generator.geometric(1 - math.exp(-1), n) - generator.geometric(1 - math.exp(-1), n)
         return np.array([dress(data + int(each)) for each in noise])
 
-    return mechanism
+    return sample_output
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,9 @@ def test_an_honest_mechanism_is_not_accused_by_the_type_of_its_array(
     dress: Callable[[int], object], audits: int
 ) -> None:
     """The seeds are fixed; with numbers times 2^59, 19 of 40 were accused when the type of the array was read."""
-    assert not any(audit_mechanism(scaled_geometric(at, dress), 7, 8, 1, draws=2000).violated for at in range(audits))
+    assert not any(
+        audit_mechanism(build_scaled_geometric(at, dress), 7, 8, 1, draws=2000).violated for at in range(audits)
+    )
 
 
 def test_the_width_of_a_type_and_the_type_of_an_array_tell_nothing() -> None:
@@ -141,9 +143,9 @@ def test_an_array_of_objects_tells_types_where_training_draws_make_it_one() -> N
 # --- answers of any kind
 
 
-def spread(reply_of: Callable[[float], object], width: float = 0.01) -> Mechanism:
+def build_spread(reply_of: Callable[[float], object], width: float = 0.01) -> Mechanism:
     """Noise at epsilon 1 / width, in any dress."""
-    generator = chance(8)
+    generator = build_generator(8)
     return lambda data, n: [reply_of(float(x)) for x in data + generator.laplace(scale=width, size=n)]
 
 
@@ -168,7 +170,7 @@ def spread(reply_of: Callable[[float], object], width: float = 0.01) -> Mechanis
     ids=range(14),
 )
 def test_a_gross_leak_is_found_in_answers_of_any_kind(reply_of: Callable[[float], object]) -> None:
-    assert audit_mechanism(spread(reply_of), 0, 1, 1, draws=4000).lower_bound > 3
+    assert audit_mechanism(build_spread(reply_of), 0, 1, 1, draws=4000).lower_bound > 3
 
 
 @pytest.mark.parametrize(
@@ -190,19 +192,19 @@ def test_a_gross_leak_is_found_in_answers_of_any_kind(reply_of: Callable[[float]
     ids=range(12),
 )
 def test_a_shape_a_length_a_type_and_an_entry_are_told_apart(answer: Callable[[int, Any, int], object]) -> None:
-    generator = chance(9)
+    generator = build_generator(9)
     found = audit_mechanism(lambda data, n: answer(data, generator, n), 0, 1, 1, draws=2000)
     assert found.lower_bound > 1.5
     assert found.event.words
 
 
 def test_a_length_is_told_as_such_and_up_to_the_next_one_that_was_seen() -> None:
-    generator = chance(12)
+    generator = build_generator(12)
 
-    def mechanism(data: int, n: int) -> object:
+    def sample_output(data: int, n: int) -> object:
         return [generator.normal(size=3 + 6 * data + int(shift)) for shift in generator.integers(0, 2, n)]
 
-    words = audit_mechanism(mechanism, 0, 1, 1, draws=2000).event.words
+    words = audit_mechanism(sample_output, 0, 1, 1, draws=2000).event.words
     assert words in {"the number of entries is below 9", "the number of entries is at least 5"}
 
 
@@ -210,27 +212,27 @@ def test_a_length_is_told_as_such_and_up_to_the_next_one_that_was_seen() -> None
 @pytest.mark.parametrize("draws", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_values_without_an_order_keep_what_they_promise(reply_of: Callable[[int], object], draws: int) -> None:
     """Thousands of values, each seldom seen: epsilon is 3, and the event that promises most must keep it."""
-    generator = chance(10)
+    generator = build_generator(10)
 
-    def mechanism(data: int, n: int) -> object:
+    def sample_output(data: int, n: int) -> object:
         return [reply_of(int(v)) for v in data + np.round(generator.laplace(scale=1 / 3, size=n) * 1000)]
 
-    found = audit_mechanism(mechanism, 0, 1000, 1, draws=draws)
+    found = audit_mechanism(sample_output, 0, 1000, 1, draws=draws)
     assert 1 < found.lower_bound < 3
     assert found.lower_bound > found.evidence.candidate.estimated_bound - 0.6
 
 
 def test_huge_and_infinite_numbers_are_no_obstacle() -> None:
-    generator = chance(11)
+    generator = build_generator(11)
 
-    def mechanism(data: int, n: int) -> object:
+    def sample_output(data: int, n: int) -> object:
         rows = generator.laplace(size=(n, 3)) + data
         rows[generator.random(n) < 0.1, 0] = math.inf
         rows[generator.random(n) < 0.1, 1] = math.nan
         rows[generator.random(n) < 0.1, 2] = -1e300
         return rows
 
-    assert audit_mechanism(mechanism, 0, 5, 1, draws=4000).lower_bound > 2
+    assert audit_mechanism(sample_output, 0, 5, 1, draws=4000).lower_bound > 2
     far = [Decimal("-1e-999"), Decimal("1e1000000"), Decimal("-1e1000000"), Decimal("inf")]
     one = read_output_pair(far, far, 4)[0].columns
     assert one is not None

@@ -88,17 +88,17 @@ OBJECTS += [datetime(2020, 1, 5, 3, tzinfo=EAST), pd.Timestamp("2020-01-05") + p
 Gather = Callable[[list[Any]], object]
 
 
-def same(one: object, two: object) -> bool:
+def is_same(one: object, two: object) -> bool:
     """As a draw is looked up: 0 is not -0.0, and 1 not 1.0, but NaN is itself."""
     return {(type(one), repr(one), one)} == {(type(two), repr(two), two)}
 
 
-def first_of(gathered: object) -> object:
+def read_first_output(gathered: object) -> object:
     """The first draw of what a mechanism returned, read as those of arrays are."""
     return normalize_value(np.asarray(gathered)[:1])[0]  # type: ignore[index]
 
 
-def together(values: list[Any]) -> Iterator[tuple[Any, ...]]:
+def list_forced(values: list[Any]) -> Iterator[tuple[Any, ...]]:
     """A value and one or two others that force a type on it."""
     yield from itertools.product(values, repeat=2)
     yield from itertools.product(values[::2], values[::3], values[1::4])
@@ -110,8 +110,8 @@ GROUPS = [NUMBERS, MOMENTS, DURATIONS]
 @pytest.mark.parametrize("group", GROUPS, ids=range(3))
 def test_no_other_draw_of_an_array_changes_what_a_draw_is(group: list[Any]) -> None:
     """numpy converts all entries of an array for the sake of one of them."""
-    for values in together([*group, *TEXTS, *OBJECTS]):
-        assert same(first_of(np.array(list(values))), normalize_value(values[0])), values
+    for values in list_forced([*group, *TEXTS, *OBJECTS]):
+        assert is_same(read_first_output(np.array(list(values))), normalize_value(values[0])), values
 
 
 @pytest.mark.parametrize("gather", [pd.Series, pd.Categorical, pl.Series, pa.array])
@@ -125,13 +125,13 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
     seen = 0
     others = OBJECTS[:3] if gather is pa.array and group is not MOMENTS else OBJECTS
     usual = [value for value in group if repr(value) != "-0.0"]
-    for values in together([*usual, *TEXTS[::2], *others]):
+    for values in list_forced([*usual, *TEXTS[::2], *others]):
         try:
             alone, gathered = gather([values[0]]), np.asarray(gather(list(values)))
         except Exception:
             continue
         seen += 1
-        assert same(first_of(gathered), first_of(alone)), values
+        assert is_same(read_first_output(gathered), read_first_output(alone)), values
     assert seen > 20
 
 
@@ -154,28 +154,30 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
 def test_no_other_draw_changes_what_any_number_or_text_is(values: list[Any], in_rows: bool) -> None:
     outputs: list[Any] = [[value, values[0]] for value in values] if in_rows else values
     for read, value in zip(normalize_value(np.array(outputs)), outputs, strict=True):  # type: ignore[call-overload]
-        assert same(read, normalize_value(value))
+        assert is_same(read, normalize_value(value))
 
 
 COUNTS = st.integers(-(2**62), 2**62)
 
 
-def moments(letter: str) -> st.SearchStrategy[Any]:
+def st_moments(letter: str) -> st.SearchStrategy[Any]:
     """Of any unit, as far from 1970 as nanoseconds reach; durations of months are not converted to others."""
     units = ALL_UNITS[: ALL_UNITS.index("ns") + 1] if letter == "M" else ALL_UNITS[2 : ALL_UNITS.index("ns") + 1]
-    st_moments = st.builds(
+    moments_or_durations = st.builds(
         lambda count, unit: np.array(count, f"{letter}8[ns]").astype(f"{letter}8[{unit}]")[()],
         COUNTS,
         st.sampled_from(units),
     )
-    return st.one_of(st_moments, st.just(np.array("NaT", f"{letter}8[s]")[()]))
+    return st.one_of(moments_or_durations, st.just(np.array("NaT", f"{letter}8[s]")[()]))
 
 
-@given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=1, max_size=5)), st.booleans())
+@given(
+    st.sampled_from("mM").flatmap(lambda letter: st.lists(st_moments(letter), min_size=1, max_size=5)), st.booleans()
+)
 def test_a_moment_is_that_moment_in_whatever_unit(values: list[Any], with_none: bool) -> None:
     others = [None] if with_none else []
     read = normalize_value(np.array([*values, *others]))
-    assert all(same(one, normalize_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
+    assert all(is_same(one, normalize_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
     known = [value for value in values if not np.isnat(value)]
     exact = [normalize_value(value) for value in known]
     assert all(
@@ -275,7 +277,7 @@ def test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is
     assert_read_alike(before, after, [at for at in range(20) if at != 7])
 
 
-USUAL: dict[str, Callable[[int], Any]] = {
+USUAL_VALUES: dict[str, Callable[[int], Any]] = {
     "days": lambda at: DAY + at,
     "hours": lambda at: DAY.astype("M8[h]") + at,
     "nanoseconds": lambda at: (DAY + at) + (at * 7) * NANOSECOND,
@@ -296,9 +298,9 @@ USUAL: dict[str, Callable[[int], Any]] = {
 }
 
 
-def strange_for(name: str) -> list[Any]:
+def list_strange(name: str) -> list[Any]:
     """What is rare beside the usual values, and forces another type."""
-    usual = np.array(USUAL[name](1))
+    usual = np.array(USUAL_VALUES[name](1))
     if usual.dtype.kind in "mM":
         letter = usual.dtype.kind
         found = [np.array(1, f"{letter}8[{unit}]")[()] for unit in ("m", "ms", "ns")]
@@ -308,19 +310,19 @@ def strange_for(name: str) -> list[Any]:
     return [[one, one] for one in found] if usual.ndim else found
 
 
-@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("name", USUAL_VALUES)
 def test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read(name: str) -> None:
-    usual = [USUAL[name](at) for at in range(20)]
+    usual = [USUAL_VALUES[name](at) for at in range(20)]
     before = read_output_pair(np.array(usual), np.array(usual), 20)
     rest = [at for at in range(20) if at not in {7, 13}]
-    for one, two in itertools.product(strange_for(name), repeat=2):
+    for one, two in itertools.product(list_strange(name), repeat=2):
         odd = list(usual)
         odd[7], odd[13] = one, two
         assert_read_alike(before, read_output_pair(np.array(odd), np.array(usual), 20), rest)
         assert_read_alike(before, read_output_pair(np.array(odd), np.array(odd), 20), rest)
 
 
-@given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=8, max_size=8)))
+@given(st.sampled_from("mM").flatmap(lambda letter: st.lists(st_moments(letter), min_size=8, max_size=8)))
 def test_arrays_of_moments_are_read_as_their_values_are(values: list[Any]) -> None:
     """All at once where both arrays are of moments, one by one where a test draw is None."""
     odd = [*values[:7], None]
@@ -403,11 +405,11 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
 def test_last_digits_of_large_whole_numbers_count_in_a_list_and_not_in_an_array() -> None:
     """As docs/audit.md says: beside a rare float no array of NumPy's has them."""
 
-    def mechanism(data: int, n: int) -> list[int]:
+    def sample_output(data: int, n: int) -> list[int]:
         return [2**60 + data] * n
 
-    assert audit_mechanism(mechanism, 0, 1, 1, draws=1000).violated
-    assert audit_mechanism(lambda data, n: np.array(mechanism(data, n)), 0, 1, 1, draws=1000).lower_bound == 0
+    assert audit_mechanism(sample_output, 0, 1, 1, draws=1000).violated
+    assert audit_mechanism(lambda data, n: np.array(sample_output(data, n)), 0, 1, 1, draws=1000).lower_bound == 0
 
 
 def test_infinite_numbers_side_by_side_are_no_obstacle() -> None:
@@ -420,34 +422,40 @@ def test_infinite_numbers_side_by_side_are_no_obstacle() -> None:
 # --- no honest mechanism is accused
 
 
-def honest(name: str, gather: Gather, seed: int) -> Callable[[Any, int], object]:
+def build_honest(name: str, gather: Gather, seed: int) -> Callable[[Any, int], object]:
     """Draws that do not depend on the data; two strange ones, each about once in all draws."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    strange = strange_for(name)
+    strange = list_strange(name)
 
-    def mechanism(_: object, n: int) -> object:
-        values = [USUAL[name](int(at)) for at in generator.integers(1, 40, n)]
+    def sample_output(_: object, n: int) -> object:
+        values = [USUAL_VALUES[name](int(at)) for at in generator.integers(1, 40, n)]
         for odd in generator.choice(len(strange), 2):
             for at in np.flatnonzero(generator.random(n) < 1 / n):
                 values[at] = strange[odd]
         return gather(values)
 
-    return mechanism
+    return sample_output
 
 
 def count_alarms(audits: int, gather: Gather, names: list[str]) -> int:
     """How many honest mechanisms are accused, of all kinds in turn."""
     each = itertools.cycle(names)
-    return sum(audit_mechanism(honest(next(each), gather, at), 0, 1, 1, draws=4000).violated for at in range(audits))
+    return sum(
+        audit_mechanism(build_honest(next(each), gather, at), 0, 1, 1, draws=4000).violated for at in range(audits)
+    )
 
 
 @pytest.mark.parametrize("audits", [17, pytest.param(850, marks=pytest.mark.soak)])
 def test_no_honest_mechanism_is_accused_by_what_numpy_makes_of_rare_draws(audits: int) -> None:
     """When units and zeros at the end were read, 3 to 5 of 12 were accused of mechanisms such as these."""
-    assert count_alarms(audits, np.array, list(USUAL)) == 0
+    assert count_alarms(audits, np.array, list(USUAL_VALUES)) == 0
 
 
 @pytest.mark.parametrize("audits", [9, pytest.param(270, marks=pytest.mark.soak)])
 def test_no_honest_mechanism_is_accused_by_what_pandas_makes_of_rare_draws(audits: int) -> None:
-    names = [name for name in USUAL if "rows" not in name and name not in {"years", "large", "hours", "truth", "whole"}]
+    names = [
+        name
+        for name in USUAL_VALUES
+        if "rows" not in name and name not in {"years", "large", "hours", "truth", "whole"}
+    ]
     assert count_alarms(audits, pd.Series, names) == 0

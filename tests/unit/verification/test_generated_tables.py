@@ -29,7 +29,7 @@ from support.small_tables import COLUMNS, schema
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
 
 
-def without_units(declared: Schema) -> Schema:
+def remove_units(declared: Schema) -> Schema:
     return replace(declared, unit=None, rows=1)
 
 
@@ -49,7 +49,7 @@ def assert_fits_schema(declared: Schema, rows: list) -> None:
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 def test_pairs_fit_the_schema_and_differ_in_one_unit(relation: str, rows: int) -> None:
     """Whether units have names or every row is one."""
-    for declared in (schema(relation, rows, units=5), without_units(schema(relation, 1, units=5))):
+    for declared in (schema(relation, rows, units=5), remove_units(schema(relation, 1, units=5))):
         found = neighbor_rows(declared, 150)
         assert len(found) == 150
         for one, two in found:
@@ -130,10 +130,10 @@ def test_the_strategy_draws_neighbours(data: st.DataObject) -> None:
 
 
 def test_the_strategy_shrinks_to_an_extreme() -> None:
-    def both_there(pair: Pair) -> bool:
+    def has_both(pair: Pair) -> bool:
         return all(pair)
 
-    found = find(generated_pairs(schema("add-remove", 1, units=4)), both_there, settings=settings(database=None))
+    found = find(generated_pairs(schema("add-remove", 1, units=4)), has_both, settings=settings(database=None))
     assert {row["age"] for table in found for row in table} == {-3}
 
 
@@ -204,7 +204,7 @@ def test_rows_that_no_snapshot_has_are_refused() -> None:
 
 
 def test_rows_alike_are_units_of_their_own_where_none_has_a_name() -> None:
-    declared = without_units(schema("add-remove", 1, units=5))
+    declared = remove_units(schema("add-remove", 1, units=5))
     row = {"age": 1, "score": 0, "debt": -1, "sex": 0, "grade": 0, "smoker": 0, "day": 10, "city": None}
     assert find_differing_rows(declared, [row, row], [row]) == [row]
     with pytest.raises(InvalidInput, match="no neighbours"):

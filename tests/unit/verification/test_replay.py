@@ -56,34 +56,34 @@ TAILS += ["WHERE city <> 'Oslo' GROUP BY smoker", "GROUP BY city"]
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
 
 
-def build_plan(declared: Schema, aggregate: str, tail: str) -> Plan:
+def plan_aggregate(declared: Schema, aggregate: str, tail: str) -> Plan:
     private = tail.endswith("BY city")
     query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
     return plan(declared, query, 1, delta=1e-6 if private else None)  # type: ignore[arg-type]
 
 
 @cache
-def pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
+def draw_pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
     """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
     declared = schema(relation, rows, units=units)
     found = neighbor_rows(declared, count)
     return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
 
 
-def only(query_plan: Plan, pair: Pair) -> MechanismReplay:
+def replay_only_mechanism(query_plan: Plan, pair: Pair) -> MechanismReplay:
     """What the one mechanism of a plan was handed."""
     [recorded] = replay_plan(query_plan, *pair).mechanisms
     return recorded
 
 
 @cache
-def plans(relation: str, rows: int, tail: str) -> list[Plan]:
+def plan_every_aggregate(relation: str, rows: int, tail: str) -> list[Plan]:
     """One for each aggregate, of tables of five units."""
     declared = schema(relation, rows, units=5)
-    return [build_plan(declared, aggregate, tail) for aggregate in AGGREGATES]
+    return [plan_aggregate(declared, aggregate, tail) for aggregate in AGGREGATES]
 
 
-def mechanisms(query_plan: Plan) -> list[Plan]:
+def list_noise_alternatives(query_plan: Plan) -> list[Plan]:
     """The same plan with every other noise that could be chosen for its one total."""
     aggregate = query_plan.query.aggregates[0]
     column = None if aggregate.column is None else query_plan.schema.column(aggregate.column)
@@ -109,12 +109,14 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
     relation: str, rows: int, tail: str, count: int
 ) -> None:
     """Staircases are calibrated by boxes and polygons; each gives its own account of what a shift costs."""
-    every = [one for query_plan in plans(relation, rows, tail) for one in mechanisms(query_plan)]
+    every = [
+        one for query_plan in plan_every_aggregate(relation, rows, tail) for one in list_noise_alternatives(query_plan)
+    ]
     assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in every}
     worst: dict[str, Fraction] = {}
-    for pair in pairs(relation, rows, count)[18:]:
+    for pair in draw_pairs(relation, rows, count)[18:]:
         for query_plan in every:
-            lost = only(query_plan, pair).observed_loss.epsilon
+            lost = replay_only_mechanism(query_plan, pair).observed_loss.epsilon
             worst[query_plan.mechanism] = max(worst.get(query_plan.mechanism, lost), lost)
     assert max(worst.values()) <= 1, (worst, tail)
     assert min(worst.values()) > Fraction(1, 2), (worst, tail)
@@ -124,8 +126,8 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
 @pytest.mark.parametrize("tail", TAILS)
 def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows: int, tail: str) -> None:
     """And what all mechanisms lose together is at most what is charged, and what the label says."""
-    for pair in pairs(relation, rows, 36):
-        for query_plan in plans(relation, rows, tail):
+    for pair in draw_pairs(relation, rows, 36):
+        for query_plan in plan_every_aggregate(relation, rows, tail):
             found = replay_plan(query_plan, *pair)
             assert found.ok, found.table()
             assert query_plan.is_free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
@@ -134,7 +136,7 @@ def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows:
 PURE = {"epsilon": 1}
 BELIEF = {"prior": "normal(1, 1)"}
 CITY, GAUSSIAN = {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "delta": 0.009}
-OTHERS: list[tuple[str, dict[str, object], str]] = [
+OTHER_WAYS: list[tuple[str, dict[str, object], str]] = [
     ("HISTOGRAM(age, 8) FROM t", PURE, "every cell"),
     ("HISTOGRAM(day, 2) FROM t WHERE smoker", PURE, "discrete Laplace, "),
     ("grade, sex, COUNT(*) FROM t GROUP BY ROLLUP (grade, sex)", PURE, "levels weighted"),
@@ -167,7 +169,7 @@ OTHERS: list[tuple[str, dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("relation", "rows"), [("add-remove", 3), ("replace-one", 1)])
-@pytest.mark.parametrize(("question", "options", "by"), OTHERS)
+@pytest.mark.parametrize(("question", "options", "by"), OTHER_WAYS)
 def test_every_other_way_to_answer(
     relation: str, rows: int, question: str, options: dict[str, object], by: str
 ) -> None:
@@ -207,21 +209,25 @@ def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch,
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
     monkeypatch.setattr("discreet.measurements.additive.MAX_VERTEX", farthest)
     declared = schema("replace-one", rows, units=4)
-    found = mechanisms(build_plan(declared, "AVG(age)", "WHERE sex = 'F'"))
+    found = list_noise_alternatives(plan_aggregate(declared, "AVG(age)", "WHERE sex = 'F'"))
     query_plan = next(one for one in found if one.mechanism == "polygon staircase")
     measurement = query_plan.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.linear_query.components[0].grain > 1
-    assert max(only(query_plan, pair).observed_loss.epsilon for pair in neighbor_rows(declared, 200)) == 1
+    assert (
+        max(replay_only_mechanism(query_plan, pair).observed_loss.epsilon for pair in neighbor_rows(declared, 200)) == 1
+    )
 
 
 @pytest.mark.parametrize("there", [1, 4, 9, 12])
 def test_a_variance_of_pairs_holds_whatever_number_was_declared(there: int) -> None:
     """Eight units are declared; a table of more would move the sum over pairs by more than the scale, so it gives 0."""
-    query_plan = build_plan(schema("replace-one", 1, units=8), "VAR(score)", "")
+    query_plan = plan_aggregate(schema("replace-one", 1, units=8), "VAR(score)", "")
     for pair in neighbor_rows(schema("replace-one", 1, units=there), 100):
-        assert only(query_plan, pair).observed_loss.epsilon == 0
-    reached = [only(query_plan, pair).observed_loss.epsilon for pair in neighbor_rows(query_plan.schema, 20)]
+        assert replay_only_mechanism(query_plan, pair).observed_loss.epsilon == 0
+    reached = [
+        replay_only_mechanism(query_plan, pair).observed_loss.epsilon for pair in neighbor_rows(query_plan.schema, 20)
+    ]
     assert max(reached) == 1
 
 
@@ -229,15 +235,15 @@ TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(
 
 
 @cache
-def shares(relation: str, rows: int, tail: str, aggregate: str, at: int) -> Mapping[str, Fraction]:
+def compute_shares(relation: str, rows: int, tail: str, aggregate: str, at: int) -> Mapping[str, Fraction]:
     """What one pair of tables of two units uses of what is declared of one total."""
-    query_plan = tight(relation, rows, tail, aggregate)
-    return only(query_plan, pairs(relation, rows, 250, units=2)[at]).shares
+    query_plan = plan_tight(relation, rows, tail, aggregate)
+    return replay_only_mechanism(query_plan, draw_pairs(relation, rows, 250, units=2)[at]).shares
 
 
 @cache
-def tight(relation: str, rows: int, tail: str, aggregate: str) -> Plan:
-    return build_plan(schema(relation, rows, units=2), aggregate, tail)
+def plan_tight(relation: str, rows: int, tail: str, aggregate: str) -> Plan:
+    return plan_aggregate(schema(relation, rows, units=2), aggregate, tail)
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -250,7 +256,7 @@ def test_every_scale_is_reached(relation: str, rows: int, tail: str, of: str) ->
     """
     for aggregate in TIGHT:
         least = Fraction(3, 5) if "VAR" in aggregate and relation == "replace-one" else Fraction(1)
-        found = (shares(relation, rows, tail, aggregate, at)[of] for at in range(250))
+        found = (compute_shares(relation, rows, tail, aggregate, at)[of] for at in range(250))
         assert any(share >= least for share in found), aggregate
 
 
@@ -258,10 +264,10 @@ def test_every_scale_is_reached(relation: str, rows: int, tail: str, of: str) ->
 def test_keys_that_are_not_public(relation: str, rows: int) -> None:
     """On common keys units differ by at most the reach; at most r keys are in one table only, and there once."""
     declared = schema(relation, rows, units=6)
-    query_plan = build_plan(declared, "COUNT(*)", "GROUP BY city")
+    query_plan = plan_aggregate(declared, "COUNT(*)", "GROUP BY city")
     reach = rows * (2 if relation == "replace-one" else 1)
     most = Fraction(0)
-    for pair in pairs(relation, rows, 100, units=6):
+    for pair in draw_pairs(relation, rows, 100, units=6):
         one, two = (count_key_units(query_plan, MemorySource(declared, rows)) for rows in pair)
         assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
         for mine, theirs in ((one, two), (two, one)):
@@ -286,7 +292,7 @@ def test_one_person_is_asked_about_alone(relation: str) -> None:
         people = {f"p{number}": random_unit(chance, 1) for number in range(4)}
         without = {name: rows for name, rows in people.items() if name != "p3"}
         other = without if relation == "add-remove" else without | {"p3": random_unit(chance, 1)}
-        recorded = only(query_plan, (rows_of(people), rows_of(other)))
+        recorded = replay_only_mechanism(query_plan, (rows_of(people), rows_of(other)))
         assert recorded.first_inputs == recorded.second_inputs == {(): people["p1"][0]["score"]}
         absent = dict(people)
         del absent["p1"]
@@ -316,6 +322,6 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
 @pytest.mark.parametrize("tail", TAILS)
 def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
     """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
-    for query_plan in plans(relation, rows, tail):
+    for query_plan in plan_every_aggregate(relation, rows, tail):
         seen = measure.measure_plan(query_plan, MemorySource(query_plan.schema, []))
         assert len(seen.cells) == (0 if query_plan.threshold else len(query_plan.list_cells()))

@@ -49,25 +49,25 @@ from support.small_tables import schema
 Fault = Callable[[pytest.MonkeyPatch], object]
 
 
-def halved_scale(patch: pytest.MonkeyPatch) -> None:
+def halve_scale(patch: pytest.MonkeyPatch) -> None:
     right = candidates.build_laplace
     patch.setattr(candidates, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
-def halved_variance(patch: pytest.MonkeyPatch) -> None:
+def halve_variance(patch: pytest.MonkeyPatch) -> None:
     right = planner.build_gaussian
     patch.setattr(planner, "build_gaussian", lambda form, rho: right(form, 2 * rho))
 
 
-def no_clip(patch: pytest.MonkeyPatch) -> None:
-    def unclipped(column: Any, raw: object) -> ParsedValue:
+def skip_clipping(patch: pytest.MonkeyPatch) -> None:
+    def parse_unclipped(column: Any, raw: object) -> ParsedValue:
         read, beyond = parse_with_status(column, raw), isinstance(raw, float)
         return ParsedValue(round(Fraction(raw) / column.step), "read") if beyond else read  # type: ignore[arg-type]
 
-    patch.setattr(memory, "parse_with_status", unclipped)
+    patch.setattr(memory, "parse_with_status", parse_unclipped)
 
 
-def all_rows_kept(patch: pytest.MonkeyPatch) -> None:
+def keep_all_rows(patch: pytest.MonkeyPatch) -> None:
     right = memory._bound_contributions
     patch.setattr(memory, "_bound_contributions", lambda schema, *rest: right(replace(schema, rows=99), *rest))
 
@@ -75,35 +75,35 @@ def all_rows_kept(patch: pytest.MonkeyPatch) -> None:
 def bound_from_data(patch: pytest.MonkeyPatch) -> None:
     right = MemorySource._amount
 
-    def from_least(source: MemorySource, measure: Any, rows: Any) -> int:
+    def measure_from_least(source: MemorySource, measure: Any, rows: Any) -> int:
         codes = [row[measure.column] for row in source._rows if measure.column and row[measure.column] is not None]
         return right(source, replace(measure, lower=min(codes, default=0)), rows)
 
-    patch.setattr(MemorySource, "_amount", from_least)
+    patch.setattr(MemorySource, "_amount", measure_from_least)
 
 
-def wrong_neighbours(patch: pytest.MonkeyPatch) -> None:
+def forget_replacement(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.measurements.contribution_bounds.ContributionBounds.replace_factor", 1)
 
 
-def one_row_per_unit(patch: pytest.MonkeyPatch) -> None:
+def bound_one_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.measurements.contribution_bounds.ContributionBounds.rows_per_unit", 1)
 
 
-def shares_of_all(patch: pytest.MonkeyPatch) -> None:
+def give_all_shares(patch: pytest.MonkeyPatch) -> None:
     right = planner._select_total
 
-    def whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
+    def select_with_whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
         return right(aggregate, label, facts, 2 * epsilon, *rest)
 
-    patch.setattr(planner, "_select_total", whole)
+    patch.setattr(planner, "_select_total", select_with_whole)
 
 
-def charged_less(patch: pytest.MonkeyPatch) -> None:
+def charge_less(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(planner, "_compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
 
 
-def low_threshold(patch: pytest.MonkeyPatch) -> None:
+def lower_threshold(patch: pytest.MonkeyPatch) -> None:
     noise = DiscreteLaplace(Fraction(1, 2), 1)
     patch.setattr(Threshold, "of", lambda *_: Threshold(noise, 8, Fraction(1, 10**6)))
 
@@ -112,47 +112,47 @@ def narrow_choice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.mechanisms.quantile.rank_score_sensitivity", lambda q, *_: Fraction(q.denominator, 2))
 
 
-def whole_shares(patch: pytest.MonkeyPatch) -> None:
+def give_whole_shares(patch: pytest.MonkeyPatch) -> None:
     """Every depth of several quantiles gets all of epsilon."""
     patch.setattr(Quantiles, "depth", 1)
 
 
-def one_side_of_two(patch: pytest.MonkeyPatch) -> None:
+def see_one_side(patch: pytest.MonkeyPatch) -> None:
     """A replaced row is taken for one that only comes, at every split."""
     right = Quantiles.split_distribution
 
-    def of_one(choice: Quantiles, *arguments: Any) -> Any:
+    def score_one_side(choice: Quantiles, *arguments: Any) -> Any:
         return right(replace(choice, neighbors="add-remove"), *arguments)
 
-    patch.setattr(Quantiles, "split_distribution", of_one)
+    patch.setattr(Quantiles, "split_distribution", score_one_side)
 
 
-def rows_on_both_sides(patch: pytest.MonkeyPatch) -> None:
+def keep_rows_on_both_sides(patch: pytest.MonkeyPatch) -> None:
     """Rows are not parted: each is part of every split, on either side."""
     patch.setattr("discreet.mechanisms.quantile.split_counts", lambda counts, *_: (counts, counts))
 
 
 MANY = "SELECT COUNT(*), COUNT(age), SUM(age), SUM(score), SUM(debt), AVG(score) FROM t WHERE age > 0"
 FAULTS: list[tuple[Fault, str, int, str, dict[str, Any]]] = [
-    (halved_scale, "add-remove", 1, "SELECT COUNT(*) FROM t", {}),
-    (halved_scale, "replace-one", 1, "SELECT COUNT(*) FROM t WHERE smoker GROUP BY sex", {}),
-    (halved_variance, "add-remove", 1, MANY, {"delta": 0.009}),
-    (no_clip, "add-remove", 1, "SELECT SUM(age) FROM t", {}),
-    (no_clip, "replace-one", 1, "SELECT AVG(score) FROM t", {}),
+    (halve_scale, "add-remove", 1, "SELECT COUNT(*) FROM t", {}),
+    (halve_scale, "replace-one", 1, "SELECT COUNT(*) FROM t WHERE smoker GROUP BY sex", {}),
+    (halve_variance, "add-remove", 1, MANY, {"delta": 0.009}),
+    (skip_clipping, "add-remove", 1, "SELECT SUM(age) FROM t", {}),
+    (skip_clipping, "replace-one", 1, "SELECT AVG(score) FROM t", {}),
     (bound_from_data, "replace-one", 1, "SELECT SUM(age) FROM t WHERE smoker", {}),
-    (wrong_neighbours, "replace-one", 1, "SELECT COUNT(*) FROM t GROUP BY sex", {}),
-    (wrong_neighbours, "replace-one", 2, "SELECT MEDIAN(age) FROM t GROUP BY sex", {}),
-    (one_row_per_unit, "add-remove", 3, "SELECT SUM(score) FROM t", {}),
-    (one_row_per_unit, "add-remove", 3, "SELECT HISTOGRAM(age, 8) FROM t", {}),
-    (shares_of_all, "add-remove", 1, "SELECT SUM(age), SUM(score) FROM t", {}),
-    (charged_less, "add-remove", 1, "SELECT AVG(age) FROM t", {}),
-    (low_threshold, "add-remove", 1, "SELECT city, COUNT(*) FROM t GROUP BY city", {"delta": 1e-6}),
-    (all_rows_kept, "add-remove", 2, "SELECT COUNT(*) FROM t", {}),
+    (forget_replacement, "replace-one", 1, "SELECT COUNT(*) FROM t GROUP BY sex", {}),
+    (forget_replacement, "replace-one", 2, "SELECT MEDIAN(age) FROM t GROUP BY sex", {}),
+    (bound_one_row, "add-remove", 3, "SELECT SUM(score) FROM t", {}),
+    (bound_one_row, "add-remove", 3, "SELECT HISTOGRAM(age, 8) FROM t", {}),
+    (give_all_shares, "add-remove", 1, "SELECT SUM(age), SUM(score) FROM t", {}),
+    (charge_less, "add-remove", 1, "SELECT AVG(age) FROM t", {}),
+    (lower_threshold, "add-remove", 1, "SELECT city, COUNT(*) FROM t GROUP BY city", {"delta": 1e-6}),
+    (keep_all_rows, "add-remove", 2, "SELECT COUNT(*) FROM t", {}),
     (narrow_choice, "add-remove", 1, "SELECT QUANTILE(age, 0.1) FROM t", {}),
-    (whole_shares, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
-    (whole_shares, "replace-one", 1, "SELECT QUANTILE(score, 0.2, 0.4, 0.6, 0.8) FROM t", {}),
-    (one_side_of_two, "replace-one", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
-    (rows_on_both_sides, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
+    (give_whole_shares, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
+    (give_whole_shares, "replace-one", 1, "SELECT QUANTILE(score, 0.2, 0.4, 0.6, 0.8) FROM t", {}),
+    (see_one_side, "replace-one", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
+    (keep_rows_on_both_sides, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
 ]
 
 
@@ -253,31 +253,31 @@ def thin_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PrivacyBudget, "build_noise", lambda loss, l1, squares: right(loss, -(-l1 // 2), -(-squares // 2)))
 
 
-def off_by_one_block(patch: pytest.MonkeyPatch) -> None:
+def shift_blocks(patch: pytest.MonkeyPatch) -> None:
     """Blocks from as many rows as have a value above the lowest."""
     right = RankBlocks.compute_totals
 
-    def from_data(plan: RankBlocks, counts: Any) -> Any:
+    def shift_by_data(plan: RankBlocks, counts: Any) -> Any:
         return right(plan, counts) * (1 + int(counts[-1]) % 2)
 
-    patch.setattr(RankBlocks, "compute_totals", from_data)
+    patch.setattr(RankBlocks, "compute_totals", shift_by_data)
 
 
-def short_chains(patch: pytest.MonkeyPatch) -> None:
+def shorten_chains(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.synthetic.records.bound_joint_chain", lambda *_: 1)
     patch.setattr("discreet.synthetic.records_plan.bound_joint_chain", lambda *_: 1)
 
 
-def keen_choice(patch: pytest.MonkeyPatch) -> None:
+def sharpen_choice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RecordsPlan, "bound_name_scores", lambda *_: 1)
 
 
 RELEASE_FAULTS: list[tuple[Fault, str, dict[str, Any]]] = [
     (thin_noise, "private-columns", {"columns": COLUMNS}),
     (thin_noise, "private-linked", {"columns": COLUMNS}),
-    (off_by_one_block, "private-columns", {"columns": ["score"], "k": 3}),
-    (short_chains, "private-records", {"columns": ["age"], "k": 2}),
-    (keen_choice, "private-records", {"columns": ["sex"], "k": 2}),
+    (shift_blocks, "private-columns", {"columns": ["score"], "k": 3}),
+    (shorten_chains, "private-records", {"columns": ["age"], "k": 2}),
+    (sharpen_choice, "private-records", {"columns": ["sex"], "k": 2}),
 ]
 
 
