@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import done, write_registry
+from support.command_line import run_successfully, write_registry
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
 
@@ -15,7 +15,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
 def registry_path(tmp_path: Path) -> Path:
     """The schema of the sample registry, asked once."""
     path = write_registry(tmp_path)
-    done("ask", path, COUNT.format(age=50), "--epsilon", "0.25")
+    run_successfully("ask", path, COUNT.format(age=50), "--epsilon", "0.25")
     return path
 
 

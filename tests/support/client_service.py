@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.scripted_service import Scripted, scripted
+from support.scripted_service import ScriptedService, run_scripted_service
 
 
 @pytest.fixture
-def service() -> Iterator[Scripted]:
-    with scripted() as script:
+def service() -> Iterator[ScriptedService]:
+    with run_scripted_service() as script:
         yield script
