@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 from discreet.mechanisms.continuous_noise import Laplace
-from discreet.mechanisms.staircase import Staircase, compute_laplace_core
+from discreet.mechanisms.staircase import Staircase
 from discreet.sdc.report_charts import Chart
 from papers import charts
+from papers.continuous import compute_laplace_core
 from papers.noises import FINE, example_5, finest, laplace_density, shortest, stepwise
 from papers.rows import Row, beyond, derived, equal
 from papers.tables import Data, Table

@@ -415,7 +415,7 @@ def _weigh_rank_mean(
 
 
 def _get_selection_rule(mechanism: Quantile | Extreme) -> tuple[Selection, int]:
-    """By what a choice by rank is drawn, and how far one row is in its scores."""
+    """The selection by which a choice by rank is drawn, and how much one row counts in its scores."""
     if isinstance(mechanism, Extreme):
         return mechanism.mechanism.selection, 1
     return mechanism.selection, mechanism.q.denominator

@@ -249,34 +249,23 @@ class Quantiles:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> list[int | Fraction]:
         """The same, from the number of rows at each point of the grid."""
-        positions: dict[Fraction, int] = {}
-        rows, span, shares = (
-            self.candidates.check_counts(counts),
-            (0, self.candidates.count - 1),
-            (Fraction(0), Fraction(1)),
-        )
-        self._split_rows(rows, span, self.orders, shares, positions, get_entropy(entropy))
+        rows, span = self.candidates.check_counts(counts), (0, self.candidates.count - 1)
+        positions = self._split_rows(rows, span, self.orders, (Fraction(0), Fraction(1)), get_entropy(entropy))
         return [self.candidates.value(positions[q]) for q in self.orders]
 
     def _split_rows(
-        self,
-        counts: Integers,
-        span: tuple[int, int],
-        orders: Orders,
-        ends: tuple[Fraction, Fraction],
-        positions: dict[Fraction, int],
-        entropy: Entropy,
-    ) -> None:
+        self, counts: Integers, span: tuple[int, int], orders: Orders, ends: tuple[Fraction, Fraction], entropy: Entropy
+    ) -> dict[Fraction, int]:
         """Choose the quantile to part the rows at, among the points of the span, and go on with both sides."""
         if not orders:
-            return
+            return {}
         middle, lower, upper = self.choose_split_order(orders, ends)
         split = self.split_distribution(counts, span, coarsen_order((middle - ends[0]) / (ends[1] - ends[0])))
-        positions[middle], slot = split.sample(entropy)
-        position = positions[middle]
+        position, slot = split.sample(entropy)
         left, right = split_counts(counts, position, slot)
-        self._split_rows(left, (span[0], position), lower, (ends[0], middle), positions, entropy)
-        self._split_rows(right, (position, span[1]), upper, (middle, ends[1]), positions, entropy)
+        lower_positions = self._split_rows(left, (span[0], position), lower, (ends[0], middle), entropy)
+        upper_positions = self._split_rows(right, (position, span[1]), upper, (middle, ends[1]), entropy)
+        return {middle: position, **lower_positions, **upper_positions}
 
     def choose_split_order(self, orders: Orders, ends: tuple[Fraction, Fraction]) -> tuple[Fraction, Orders, Orders]:
         """The order to part the rows at, and the orders below and above it.
