@@ -25,7 +25,7 @@ from discreet.mechanisms.distribution import Distribution
 from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.order_statistic import ColumnValues, as_float_column
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
 from discreet.mechanisms.selection_scores import MAX_LEVELS, Integers, Selection, find_least_share
 from discreet.mechanisms.sensitivity import rank_score_sensitivity
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
@@ -168,7 +168,7 @@ class Quantile:
             position = distribution.sample_position(get_entropy(entropy))
             return self.candidates.value(int(distribution.prior.index[position]))
         scores = compute_rank_scores(self.candidates.check_counts(counts), self.q)
-        return self.candidates.value(PermuteAndFlip(self.selection).choose(scores, entropy))
+        return self.candidates.value(choose_position(PermuteAndFlip(self.selection), scores, entropy))
 
 
 def compute_rank_scores(counts: Integers, q: Fraction) -> Integers:
@@ -422,7 +422,7 @@ class Bracket:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> tuple[int, int]:
         """Two positions on the grid, in order, from the number of rows at each point."""
-        low, high = (self.mechanism.choose(self.scores(counts, end), entropy) for end in ("low", "high"))
+        low, high = (choose_position(self.mechanism, self.scores(counts, end), entropy) for end in ("low", "high"))
         return min(low, high), max(low, high)
 
 
@@ -473,4 +473,4 @@ class Extreme:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int:
         """A position on the grid, from the number of rows at each point."""
-        return self.mechanism.choose(self.scores(counts), entropy)
+        return choose_position(self.mechanism, self.scores(counts), entropy)
