@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 from discreet.mechanisms.continuous_noise import Laplace
-from discreet.mechanisms.staircase import Staircase, compute_laplace_core
+from discreet.mechanisms.staircase import Staircase
 from discreet.sdc.report_charts import Chart
 from papers import charts
+from papers.continuous import compute_laplace_core
 from papers.rows import Row, build_not_reproducible, compare_derived, compare_equal
 from papers.stepwise_noise import (
     FINE,

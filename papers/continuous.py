@@ -1,7 +1,7 @@
 """The documents' continuous laws, for their tables and figures: nothing is drawn from them.
 
-The smallest region of several independent Laplace noises (thesis, chapter 4), and the law 1 / (1 + |x|^gamma) of
-document 004 (continuous.md).
+Of the thesis, chapter 4, the smallest region of several independent Laplace noises and the staircase that replaces one;
+of document 004 the law 1 / (1 + |x|^gamma) (continuous.md).
 """
 
 from __future__ import annotations
@@ -30,6 +30,17 @@ def compute_laplace_region(scales: Sequence[float], confidence: float) -> tuple[
 
     radius = _find_threshold(is_large_enough)
     return radius, (2 * radius) ** count * math.prod(scales) / math.factorial(count)
+
+
+def compute_laplace_core(epsilon: object, sensitivity: object) -> float:
+    """The core of the smaller staircase that replaces Laplace noise of scale sensitivity/epsilon (thesis 4.3).
+
+    sensitivity/(e (1-q)) (1 - q - e q) with q = exp(-e), which is sensitivity (1/e - 1/(exp(e) - 1)).
+    """
+    epsilon_value, width = float(as_positive(epsilon, "epsilon")), float(as_positive(sensitivity, "sensitivity"))
+    if epsilon_value < 0.01:
+        return width * (0.5 - epsilon_value / 12 + epsilon_value**3 / 720)
+    return width * (1 / epsilon_value - 1 / math.expm1(min(epsilon_value, 700)))
 
 
 def compute_heavy_tail_interval(gamma: object, scale: object, confidence: object) -> float:

@@ -17,6 +17,7 @@ from papers.book_gaussian import find_failing_epsilon
 from papers.continuous import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
+    compute_laplace_core,
     compute_laplace_region,
     compute_largest_alpha,
     find_admissible_range,
@@ -29,7 +30,6 @@ from discreet import DiscreteLaplace, Distance, Prior, Refinement, Staircase, Ta
 from discreet.estimation.linear_refinement import refine_linear
 from discreet.mechanisms import BoxStaircase, Gaussian, Laplace, exponential, local_sensitivity
 from discreet.mechanisms.individual_dp import TruncatedRangeCount
-from discreet.mechanisms.staircase import compute_laplace_core
 from discreet.numeric import exp_below
 from discreet.priors.distance import boundary, diameter, marginality
 from discreet.schema import Column

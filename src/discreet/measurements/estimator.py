@@ -102,7 +102,6 @@ class Estimator:
 
     @property
     def _weights(self) -> tuple[float, ...]:
-        """Of the totals in a weighted sum."""
         return tuple(map(float, cast(WeightedSum, self.measurement.linear_query.estimate).weights))
 
     @property
@@ -187,7 +186,6 @@ class Estimator:
         return self.measurement.value(outputs)
 
     def _estimate_rows(self, outputs: Sequence[int]) -> float:
-        """The noisy number of rows."""
         estimate = self.measurement.linear_query.estimate
         if isinstance(estimate, MeanOfPair):
             return sum(max(total, 0) for total in outputs) / max(estimate.upper - estimate.lower, 1)

@@ -267,7 +267,6 @@ def mix_cauchy_tail(prior: Prior) -> Prior:
 
 
 def _place_categories(column: Column, width: int, prior_input: str | Prior) -> PositionPrior:
-    """Weights of categories, by name."""
     is_weights = isinstance(prior_input, str) and is_weights_text(prior_input)
     prior = _parse_weights(str(prior_input)) if is_weights else prior_input
     if isinstance(prior, str) or prior.grid is not None:
@@ -441,7 +440,6 @@ def _place_possible_shapes(column: Column, shapes: ShapeMixture, cells: GridCell
 
 
 def _compute_middles(column: Column, width: int, first: int, stop: int) -> CodeArray:
-    """The codes in the middle of some positions."""
     return column.lower + np.minimum(np.arange(first, stop) * width + (width - 1) // 2, column.size - 1)
 
 
@@ -452,14 +450,12 @@ def _build_position_prior(
     prior_use: PriorUse,
     points: CodePoints | None = None,
 ) -> PositionPrior:
-    """The prior over places of these shares, and as it is used."""
     stated_prior = Prior(convert_to_masses(shares / shares.sum()), positions, POSITION_GRID, None)
     used_prior = mix_cauchy_tail(stated_prior) if prior_use.tail else stated_prior
     return PositionPrior(stated_prior, used_prior, *standing_codes, prior_use, points)
 
 
 def _format_prior_ends(column: Column, hull: Hull) -> tuple[str, str] | None:
-    """The ends of a prior as people read them."""
     low, high = _get_column_ends(column)
     if hull is None or column.kind != "date":
         return format_prior_ends(hull, low, high)

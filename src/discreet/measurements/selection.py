@@ -18,7 +18,7 @@ from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.prior_on_grid import PositionPrior, build_even_prior, place_prior
 from discreet.measurements.trimmed_mean import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
 from discreet.mechanisms.exponential_mechanism import Exponential
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
 from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
 from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
@@ -51,7 +51,7 @@ class Mode:
     def answer_counts(self, counts: CandidateCounts) -> int:
         """The position of one candidate."""
         if self.prior is None:
-            return PermuteAndFlip(self.selection).choose(counts, None)
+            return choose_position(PermuteAndFlip(self.selection), counts)
         return int(cast(int, Exponential(self.selection, self.prior).answer(counts[self.prior.index])))
 
     def score_bound(self, confidence: float) -> float:
@@ -415,7 +415,7 @@ def _weigh_rank_mean(
 
 
 def _get_selection_rule(mechanism: Quantile | Extreme) -> tuple[Selection, int]:
-    """By what a choice by rank is drawn, and how far one row is in its scores."""
+    """The selection by which a choice by rank is drawn, and how much one row counts in its scores."""
     if isinstance(mechanism, Extreme):
         return mechanism.mechanism.selection, 1
     return mechanism.selection, mechanism.q.denominator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -191,8 +192,55 @@ def _compute_mean_square(core: float, components: int, fall: float, complement: 
     return float(form.sum())
 
 
+class VectorStaircase(ABC):
+    """Noise for several numbers at once, on a grid for each, that falls by the same factor from level to level."""
+
+    epsilon: Fraction
+    steps: tuple[Fraction, ...]
+
+    @abstractmethod
+    def probability(self, units: Sequence[int]) -> Fraction:
+        """P(N = x), x given in grid units, exactly."""
+
+    @abstractmethod
+    def exact_variance(self) -> tuple[Fraction, ...]:
+        """The variances as rationals."""
+
+    @abstractmethod
+    def sample_units(self, size: int, entropy: Entropy) -> Units:
+        """`size` independent draws in grid units, one row each."""
+
+    @property
+    def density_at_zero(self) -> float:
+        """The probability of the origin over the size of a grid cell: the height of the core."""
+        return float(self.probability([0] * len(self.steps)) / math.prod(self.steps))
+
+    def variance(self) -> tuple[float, ...]:
+        """The variance of each component."""
+        return tuple(map(float, self.exact_variance()))
+
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
+        """The cost of one answer, all components together."""
+        return Guarantee.dp(self.epsilon, neighbors=parse_neighbor_relation(neighbors))
+
+    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
+        """The answers plus one draw, in grid units; they are already on the grid."""
+        noise = self.sample_units(1, get_entropy(entropy))[0]
+        return tuple(as_grid_units(value) + int(shift) for value, shift in zip(units, noise, strict=True))
+
+    def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """One draw, exact multiples of the steps."""
+        return to_exact_values(self.sample_units(1, get_entropy(entropy))[0], self.steps)
+
+    def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
+        """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
+        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
+        columns = [to_answer_units_array(units[:, a], step) for a, step in enumerate(self.steps)]
+        return cast(NoiseValues, np.stack(columns, axis=1))
+
+
 @dataclass(frozen=True, init=False)
-class BoxStaircase:
+class BoxStaircase(VectorStaircase):
     """Noise for answers whose components move by at most `widths`, all at once: P(x) as fall^level(x).
 
     Level 0 is the core |x_a| <= core_a; level i is what one more width in every component adds. epsilon-DP for any
@@ -225,23 +273,13 @@ class BoxStaircase:
         pairs = zip(self.boxes.half_widths, self.steps, strict=True)
         return tuple((half_width + Fraction(1, 2)) * step for half_width, step in pairs)
 
-    @property
-    def density_at_zero(self) -> float:
-        """The probability of the origin over the size of a grid cell: the height of the core."""
-        return float(self.probability([0] * len(self.steps)) / math.prod(self.steps))
-
     def probability(self, units: Sequence[int]) -> Fraction:
-        """P(N = x), x given in grid units, exactly."""
         return self.boxes.fall ** self.level(units) / ((1 - self.boxes.fall) * self.boxes.total)
 
     def level(self, units: Sequence[int]) -> int:
         """The first box that holds the point."""
         places = zip(units, self.boxes.half_widths, self.boxes.widths, strict=True)
         return max(max(0, -((half_width - abs(x)) // width)) for x, half_width, width in places)
-
-    def variance(self) -> tuple[float, ...]:
-        """The variance of each component."""
-        return tuple(float(value) for value in self.exact_variance())
 
     def exact_variance(self) -> tuple[Fraction, ...]:
         """The variances as rationals: a uniform number in -m..m has variance m(m+1)/3."""
@@ -296,42 +334,17 @@ class BoxStaircase:
         """The pure loss of a shift by that many grid units in each component."""
         return max(-(-abs(x) // width) for x, width in zip(units, self.boxes.widths, strict=True)) * self.epsilon
 
-    def cost(self, neighbors: str = "add-remove") -> Guarantee:
-        """The cost of one answer, all components together."""
-        return Guarantee.dp(self.epsilon, neighbors=parse_neighbor_relation(neighbors))
-
     def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
         """The answers rounded to the grid plus one draw, in units of the answers."""
         return to_exact_values(self.answer_units(round_to_grid_points(exact, self.steps), entropy), self.steps)
 
-    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
-        """The same in grid units, for answers that are already on the grid."""
-        noise = self.sample_units(1, get_entropy(entropy))[0]
-        return tuple(as_grid_units(value) + int(shift) for value, shift in zip(units, noise, strict=True))
-
     def sample_units(self, size: int, entropy: Entropy) -> Units:
-        """`size` independent draws in grid units, one row each."""
         return self.boxes.sample(size, entropy)[1]
-
-    def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
-        """One draw, exact multiples of the steps."""
-        return to_exact_values(self.sample_units(1, get_entropy(entropy))[0], self.steps)
-
-    def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
-        """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
-        return to_answer_rows(units, self.steps)
 
 
 def to_exact_values(units: Sequence[int] | Units, steps: Sequence[Fraction]) -> tuple[int | Fraction, ...]:
     """Grid units as exact values: whole numbers where the step is whole."""
     return tuple(to_answer_units(int(x), step) for x, step in zip(units, steps, strict=True))
-
-
-def to_answer_rows(units: Units, steps: Sequence[Fraction]) -> NoiseValues:
-    """Rows of grid units as values, column by column."""
-    columns = [to_answer_units_array(units[:, a], step) for a, step in enumerate(steps)]
-    return cast(NoiseValues, np.stack(columns, axis=1))
 
 
 def round_to_grid_points(exact: Sequence[object], steps: Sequence[Fraction]) -> list[int]:

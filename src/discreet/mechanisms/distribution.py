@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,37 +26,24 @@ MAX_BLOCKS = 2**16
 MAX_EXACT_SIZE = 2**22
 
 
-class BlockFactors(Protocol):
-    """What multiplies the weights of each block."""
-
-    def to_integers(self, blocks: Sequence[int]) -> list[int]:
-        """Whole numbers in the ratio of the factors of some blocks."""
-        ...
-
-    def to_floats(self, count: int) -> NDArray[np.float64]:
-        """The factors of the first blocks, for what may be approximate."""
-        ...
-
-    def sample_block(self, masses: list[int], entropy: Entropy) -> int:
-        """A block, with probability proportional to mass times factor."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RationalFactors:
-    """A handful of rational factors."""
+    """A handful of rational factors, one for each block."""
 
     values: tuple[Fraction, ...]
 
     def to_integers(self, blocks: Sequence[int]) -> list[int]:
+        """Whole numbers in the ratio of the factors of some blocks."""
         common = lcm(*(value.denominator for value in self.values))
         block_values = (self.values[block] for block in blocks)
         return [value.numerator * (common // value.denominator) for value in block_values]
 
     def to_floats(self, count: int) -> NDArray[np.float64]:
+        """The factors of the first blocks, for what may be approximate."""
         return np.array([float(value) for value in self.values[:count]])
 
     def sample_block(self, masses: list[int], entropy: Entropy) -> int:
+        """A block, with probability proportional to mass times factor."""
         factors = self.to_integers(range(len(masses)))
         return sample_weighted_index([mass * factor for mass, factor in zip(masses, factors, strict=True)], entropy)
 
@@ -79,6 +65,7 @@ class PowerFactors:
         return blocks, distinct_levels.tolist()
 
     def to_integers(self, blocks: Sequence[int]) -> list[int]:
+        """Whole numbers in the ratio of the factors of some blocks, in rising order."""
         levels = [self.levels[block] for block in blocks]
         if len(levels) * levels[-1] > MAX_EXACT_SIZE:
             raise Unsupported("the exact probabilities of so many levels are not written out; use floats()")
@@ -86,6 +73,7 @@ class PowerFactors:
         return [top**level * bottom ** (levels[-1] - level) for level in levels]
 
     def to_floats(self, count: int) -> NDArray[np.float64]:
+        """The factors of the first blocks, for what may be approximate."""
         powers: NDArray[np.float64] = np.exp(np.log1p(-float(1 - self.ratio)) * np.array(self.levels[:count]))
         return powers
 
@@ -122,7 +110,7 @@ class Distribution:
 
     prior: Prior
     blocks: Integers
-    factors: BlockFactors
+    factors: RationalFactors | PowerFactors
 
     @cached_property
     def masses(self) -> list[int]:

@@ -57,10 +57,6 @@ class PermuteAndFlip:
         levels = self.selection.compute_levels(candidate_scores, 1 / len(candidate_scores))
         return base.support[self.sample_position(levels, get_entropy(entropy))]
 
-    def choose(self, scores: Scores, entropy: Entropy | None) -> int:
-        """The position of one candidate."""
-        return self.sample_position(self.compute_levels(scores), get_entropy(entropy))
-
     def sample_position(self, levels: Integers, entropy: Entropy) -> int:
         """The position of one candidate. The best one always shows heads, so there is always a choice."""
         heads = np.flatnonzero(flip_power_coins(self.selection.ratio, levels, entropy))
@@ -74,6 +70,11 @@ class PermuteAndFlip:
             raise Unsupported(f"the exact law of permute-and-flip is computed for at most {limit} candidates")
         chances = [self.selection.ratio ** int(level) for level in levels]
         return [p * _compute_mean_share(chances[:index] + chances[index + 1 :]) for index, p in enumerate(chances)]
+
+
+def choose_position(mechanism: PermuteAndFlip, scores: Scores, entropy: Entropy | None = None) -> int:
+    """The position of one candidate."""
+    return mechanism.sample_position(mechanism.compute_levels(scores), get_entropy(entropy))
 
 
 def _compute_mean_share(chances: list[Fraction]) -> Fraction:

@@ -13,19 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.mechanisms.box_staircase import (
-    NestedBoxes,
-    Units,
-    find_best_core,
-    sum_binomial_series,
-    to_answer_rows,
-    to_exact_values,
-)
-from discreet.mechanisms.entropy import Entropy, get_entropy
-from discreet.mechanisms.noise import NoiseValues, as_grid_units, find_least
+from discreet.mechanisms.box_staircase import NestedBoxes, Units, VectorStaircase, find_best_core, sum_binomial_series
+from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.noise import find_least
 from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
-from discreet.privacy.guarantee import Guarantee, parse_neighbor_relation
 from discreet.untrusted import set_fields
 
 Point = tuple[int, int]
@@ -115,7 +107,7 @@ def _build_hull_chain(points: Sequence[Point]) -> list[Point]:
 
 
 @dataclass(frozen=True, init=False)
-class PolygonStaircase:
+class PolygonStaircase(VectorStaircase):
     """Noise for a pair of answers whose difference lies in a polygon P: probability(x) as fall^level(x).
 
     level(x) = max(0, ceil(gauge(x) - core)), gauge the stretch of P that reaches x. epsilon-DP for any differences
@@ -141,17 +133,14 @@ class PolygonStaircase:
         if core is None:
             share = Fraction(max(1, round(find_best_core(fall, 2) * CORE_PARTS)), CORE_PARTS)
         else:
-            share = _parse_core_share(core)
+            share = as_positive(core, "the core")
+            if share > 1 or (share * CORE_PARTS).denominator != 1:
+                rule = "the core must be a multiple of 0.001 of the polygon and at most 1"
+                raise InvalidInput(f"{rule}, got {format_exact(share)}")
         polygon, steps = Polygon(ring), (as_positive(pair[0], "step"), as_positive(pair[1], "step"))
         set_fields(self, epsilon=exact_epsilon, polygon=polygon, core=share, steps=steps, fall=fall)
 
-    @property
-    def density_at_zero(self) -> float:
-        """The probability of the origin over the size of a grid cell: the height of the core."""
-        return float(self.probability((0, 0)) / math.prod(self.steps))
-
     def probability(self, units: Sequence[int]) -> Fraction:
-        """P(N = x), x given in grid units, exactly."""
         return self.fall ** self.level(units) / ((1 - self.fall) * self._level_sums[0])
 
     def level(self, units: Sequence[int]) -> int:
@@ -162,13 +151,7 @@ class PolygonStaircase:
     def _level_sums(self) -> tuple[Fraction, Fraction, Fraction]:
         return _compute_level_sums(self.polygon, self.core, self.fall)
 
-    def variance(self) -> tuple[float, float]:
-        """The variance of each component."""
-        x_variance, y_variance = self.exact_variance()
-        return float(x_variance), float(y_variance)
-
     def exact_variance(self) -> tuple[Fraction, Fraction]:
-        """The variances as rationals."""
         points, x, y = self._level_sums
         return x / points * self.steps[0] ** 2, y / points * self.steps[1] ** 2
 
@@ -217,16 +200,6 @@ class PolygonStaircase:
         """The pure loss of a shift by that many grid units in each component."""
         return math.ceil(self.polygon.gauge(units)) * self.epsilon
 
-    def cost(self, neighbors: str = "add-remove") -> Guarantee:
-        """The cost of one answer, both components together."""
-        return Guarantee.dp(self.epsilon, neighbors=parse_neighbor_relation(neighbors))
-
-    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, int]:
-        """Two answers plus one draw, in grid units: rounding here could take a difference out of the polygon."""
-        first_units, second_units = (as_grid_units(value) for value in units)
-        x, y = self.sample_units(1, get_entropy(entropy))[0]
-        return first_units + int(x), second_units + int(y)
-
     def sample_units(self, size: int, entropy: Entropy) -> Units:
         """`size` independent draws in grid units: points of the bounding boxes, kept where the polygon holds them.
 
@@ -250,29 +223,12 @@ class PolygonStaircase:
         edge_conditions = [ax * x + ay * y <= b * stretch for ax, ay, b in self.polygon.edges]
         return np.asarray(np.logical_and.reduce(edge_conditions), dtype=np.bool_)
 
-    def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
-        """One draw, exact multiples of the steps."""
-        return to_exact_values(self.sample_units(1, get_entropy(entropy))[0], self.steps)
-
-    def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
-        """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
-        return to_answer_rows(units, self.steps)
-
 
 def _parse_vertex(number: object) -> int:
     value = as_rational(number, "a vertex, in grid units,")
     if value.denominator != 1 or abs(value) > 10**9:
         raise InvalidInput(f"vertices are whole numbers of grid steps, at most 10^9, got {format_exact(value)}")
     return int(value)
-
-
-def _parse_core_share(core: object) -> Fraction:
-    share = as_positive(core, "the core")
-    if share > 1 or (share * CORE_PARTS).denominator != 1:
-        exact = format_exact(share)
-        raise InvalidInput(f"the core must be a multiple of 0.001 of the polygon and at most 1, got {exact}")
-    return share
 
 
 def _build_boxes(polygon: Polygon, core: Fraction, fall: Fraction) -> NestedBoxes:

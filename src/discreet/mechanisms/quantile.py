@@ -25,7 +25,7 @@ from discreet.mechanisms.distribution import Distribution
 from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.order_statistic import ColumnValues, as_float_column
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
 from discreet.mechanisms.selection_scores import MAX_LEVELS, Integers, Selection, find_least_share
 from discreet.mechanisms.sensitivity import rank_score_sensitivity
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
@@ -168,7 +168,7 @@ class Quantile:
             position = distribution.sample_position(get_entropy(entropy))
             return self.candidates.value(int(distribution.prior.index[position]))
         scores = compute_rank_scores(self.candidates.check_counts(counts), self.q)
-        return self.candidates.value(PermuteAndFlip(self.selection).choose(scores, entropy))
+        return self.candidates.value(choose_position(PermuteAndFlip(self.selection), scores, entropy))
 
 
 def compute_rank_scores(counts: Integers, q: Fraction) -> Integers:
@@ -249,34 +249,23 @@ class Quantiles:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> list[int | Fraction]:
         """The same, from the number of rows at each point of the grid."""
-        positions: dict[Fraction, int] = {}
-        rows, span, shares = (
-            self.candidates.check_counts(counts),
-            (0, self.candidates.count - 1),
-            (Fraction(0), Fraction(1)),
-        )
-        self._split_rows(rows, span, self.orders, shares, positions, get_entropy(entropy))
+        rows, span = self.candidates.check_counts(counts), (0, self.candidates.count - 1)
+        positions = self._split_rows(rows, span, self.orders, (Fraction(0), Fraction(1)), get_entropy(entropy))
         return [self.candidates.value(positions[q]) for q in self.orders]
 
     def _split_rows(
-        self,
-        counts: Integers,
-        span: tuple[int, int],
-        orders: Orders,
-        ends: tuple[Fraction, Fraction],
-        positions: dict[Fraction, int],
-        entropy: Entropy,
-    ) -> None:
+        self, counts: Integers, span: tuple[int, int], orders: Orders, ends: tuple[Fraction, Fraction], entropy: Entropy
+    ) -> dict[Fraction, int]:
         """Choose the quantile to part the rows at, among the points of the span, and go on with both sides."""
         if not orders:
-            return
+            return {}
         middle, lower, upper = self.choose_split_order(orders, ends)
         split = self.split_distribution(counts, span, coarsen_order((middle - ends[0]) / (ends[1] - ends[0])))
-        positions[middle], slot = split.sample(entropy)
-        position = positions[middle]
+        position, slot = split.sample(entropy)
         left, right = split_counts(counts, position, slot)
-        self._split_rows(left, (span[0], position), lower, (ends[0], middle), positions, entropy)
-        self._split_rows(right, (position, span[1]), upper, (middle, ends[1]), positions, entropy)
+        lower_positions = self._split_rows(left, (span[0], position), lower, (ends[0], middle), entropy)
+        upper_positions = self._split_rows(right, (position, span[1]), upper, (middle, ends[1]), entropy)
+        return {middle: position, **lower_positions, **upper_positions}
 
     def choose_split_order(self, orders: Orders, ends: tuple[Fraction, Fraction]) -> tuple[Fraction, Orders, Orders]:
         """The order to part the rows at, and the orders below and above it.
@@ -433,7 +422,7 @@ class Bracket:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> tuple[int, int]:
         """Two positions on the grid, in order, from the number of rows at each point."""
-        low, high = (self.mechanism.choose(self.scores(counts, end), entropy) for end in ("low", "high"))
+        low, high = (choose_position(self.mechanism, self.scores(counts, end), entropy) for end in ("low", "high"))
         return min(low, high), max(low, high)
 
 
@@ -484,4 +473,4 @@ class Extreme:
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int:
         """A position on the grid, from the number of rows at each point."""
-        return self.mechanism.choose(self.scores(counts), entropy)
+        return choose_position(self.mechanism, self.scores(counts), entropy)

@@ -81,21 +81,6 @@ class MassBall:
     ring_share: Array
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CellCover:
-    """For every truth the first cell that is near, the first that no longer is, and whether none is."""
-
-    low: Indices
-    high: Indices
-    is_empty: NDArray[np.bool_]
-
-    def sum_weights(self, weights: Array, size: int) -> Array:
-        """For every cell, the weights of the truths that it is near to."""
-        covered_weights = np.where(self.is_empty, 0.0, weights)
-        starts, stops = (np.bincount(ends, covered_weights, size + 1) for ends in (self.low, self.high))
-        return np.cumsum(starts - stops)[:size]
-
-
 @dataclass(frozen=True, eq=False)
 class PriorLine:
     """Prior mass on consecutive cells 0..m-1, its prefix sums, and the cells that hold truths.
@@ -127,11 +112,21 @@ class PriorLine:
         """Sums of mass times place^power over the cells before each."""
         return np.concatenate(([0.0], np.cumsum(self.mass * np.arange(len(self.mass), dtype=float) ** power)))
 
+    def find_near_cells(self, radius: Indices) -> tuple[Indices, Indices]:
+        """For each truth the first cell at most `radius` from it, and the first that no longer is."""
+        high = np.minimum(self.truth_cells + radius, len(self.mass) - 1) + 1
+        return np.maximum(self.truth_cells - radius, 0), high
+
     def sum_within(self, radius: Indices, sums: Array) -> Array:
         """The sum over the cells at most `radius` from each truth; nothing for radius -1."""
-        high = np.minimum(self.truth_cells + radius, len(self.mass) - 1) + 1
-        low = np.maximum(self.truth_cells - radius, 0)
+        low, high = self.find_near_cells(radius)
         return np.where(radius < 0, 0.0, sums[np.maximum(high, low)] - sums[low])
+
+    def spread_weights(self, radius: Indices, weights: Array) -> Array:
+        """For each cell, the weights of the truths that it is at most `radius` from; of none for radius -1."""
+        near_weights, size = np.where(radius < 0, 0.0, weights), len(self.mass)
+        starts, stops = (np.bincount(ends, near_weights, size + 1) for ends in self.find_near_cells(radius))
+        return np.cumsum(starts - stops)[:size]
 
     @cached_property
     def _mass_before(self) -> Array:
@@ -165,13 +160,12 @@ class PriorLine:
         Where the prior is right it is the prior variance less that of the posterior mean.
         """
         prior_masses, centered, variance = self._centered_truths
-        ball, size = self.find_balls(compute_near_mass(up, down)), len(self.mass)
-        inner, outer = self._build_cover(ball.radius), self._build_cover(ball.radius + 1)
+        ball = self.find_balls(compute_near_mass(up, down))
 
         def weigh_answers(weights: Array) -> Array:
             """For every draw, the weights of the truths by how likely each makes it."""
-            in_ball = inner.sum_weights(weights * (1 - ball.ring_share), size)
-            near = in_ball + outer.sum_weights(weights * ball.ring_share, size)
+            in_ball = self.spread_weights(ball.radius, weights * (1 - ball.ring_share))
+            near = in_ball + self.spread_weights(ball.radius + 1, weights * ball.ring_share)
             return np.asarray(down * weights.sum() + (up - down) * near)
 
         zeroth, first = weigh_answers(prior_masses), weigh_answers(prior_masses * centered)
@@ -189,10 +183,6 @@ class PriorLine:
         prior_masses = self.mass[self.truth_cells]
         centered = self.truth_cells.astype(np.float64) - float((prior_masses * self.truth_cells).sum())
         return prior_masses, centered, float((prior_masses * centered**2).sum())
-
-    def _build_cover(self, radius: Indices) -> CellCover:
-        high = np.minimum(self.truth_cells + radius, len(self.mass) - 1) + 1
-        return CellCover(np.maximum(self.truth_cells - radius, 0), high, radius < 0)
 
 
 def _build_ball(target: float, radius: Indices, inside: Array, outside: Array) -> MassBall:
@@ -332,8 +322,7 @@ class NumericErrors:
 
         def sum_inside(radius: Indices) -> Array:
             """Sum of mass times distance: right of the truth, and left of it."""
-            high = np.minimum(truths + radius, len(self.line.mass) - 1) + 1
-            low = np.maximum(truths - radius, 0)
+            low, high = self.line.find_near_cells(radius)
             right = first[high] - first[truths] - truths * (zeroth[high] - zeroth[truths])
             left = truths * (zeroth[truths] - zeroth[low]) - (first[truths] - first[low])
             return np.where(radius < 0, 0.0, right + left)

@@ -172,17 +172,6 @@ class Staircase(Noise):
         return offset - core_points + 1 if is_inside else far if offset < self.units else -far
 
 
-def compute_laplace_core(epsilon: object, sensitivity: object) -> float:
-    """The core of the smaller staircase that replaces Laplace noise of scale sensitivity/epsilon (thesis 4.3).
-
-    sensitivity/(e (1-q)) (1 - q - e q) with q = exp(-e), which is sensitivity (1/e - 1/(exp(e) - 1)).
-    """
-    epsilon_value, width = float(as_positive(epsilon, "epsilon")), float(as_positive(sensitivity, "sensitivity"))
-    if epsilon_value < 0.01:
-        return width * (0.5 - epsilon_value / 12 + epsilon_value**3 / 720)
-    return width * (1 / epsilon_value - 1 / math.expm1(min(epsilon_value, 700)))
-
-
 def compute_fall(epsilon: Fraction) -> Fraction:
     """The factor from one step to the next: 1/r, r the greatest multiple of 2^-40 certified at most e^epsilon."""
     rise = exp_below(min(epsilon, Fraction(MAX_EPSILON)))

@@ -336,7 +336,6 @@ def _split_ends(text: str, parse_location: ParseLocation) -> tuple[str, tuple[Fr
 
 
 def _parse_term(text: str, parse_location: ParseLocation) -> ShapeTerm:
-    """Read one shape with its weight."""
     term_match = TERM_PATTERN.fullmatch(text)
     if term_match is None:
         where = f"at {text[:40]!r}" if text else "where a shape should stand and nothing does"

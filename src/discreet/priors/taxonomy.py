@@ -87,7 +87,6 @@ def _copy_name(concept: object) -> str:
 
 
 def _copy_names(concepts: object, subject: str) -> tuple[str, ...]:
-    """One name or several."""
     if has_type(concepts, str):
         return (_copy_name(concepts),)
     if not isinstance(concepts, Iterable):

@@ -347,7 +347,7 @@ def _compose_largest(guarantees: Sequence[Guarantee], max_accounts: int) -> Guar
 
 
 def _format_group(unit: str, members: int) -> str:
-    """A group of units in words; a group of groups is a larger group."""
+    """In words; a group of groups is a larger group."""
     if members == 1:
         return unit
     match = re.fullmatch(r"group of ([0-9]+) (.+)", unit)

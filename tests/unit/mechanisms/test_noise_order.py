@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers.continuous import compute_laplace_core
 
 from discreet.errors import InvalidInput
 from discreet.mechanisms.noise_order import (
@@ -19,7 +20,7 @@ from discreet.mechanisms.noise_order import (
     smaller,
     staircase_from,
 )
-from discreet.mechanisms.staircase import Staircase, compute_laplace_core, compute_rate
+from discreet.mechanisms.staircase import Staircase, compute_rate
 
 HALF = Fraction(1, 2)
 F = Fraction

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers.continuous import compute_laplace_core
 from scipy.optimize import linprog
 
 from discreet.errors import InvalidInput
@@ -24,7 +25,6 @@ from discreet.mechanisms.staircase import (
     build_digit_chance,
     build_fall_geometric,
     compute_fall,
-    compute_laplace_core,
     sample_uniform_array,
     sample_uniform_int,
 )
