@@ -338,7 +338,7 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
-    schema = written(tmp_path, neighbors="add-remove", units="")
+    schema = written(tmp_path, neighbours="add-remove", units="")
     refused = run_discreet(
         "publish", schema, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
     )
@@ -400,7 +400,7 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
 def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> None:
     """The number of rows is a secret there, and a file tells it."""
     with (
-        Custodian.open(written(tmp_path, neighbors="add-remove", units="")) as custodian,
+        Custodian.open(written(tmp_path, neighbours="add-remove", units="")) as custodian,
         pytest.raises(Unsupported, match="tells how many rows"),
     ):
         custodian.publish(method, tmp_path / "out.csv", epsilon=1)
