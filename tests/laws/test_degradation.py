@@ -11,7 +11,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from test_custodian import people
+from test_custodian import people_custodian
 
 from discreet import BudgetExceeded, Custodian, DiscreteLaplace, InvalidInput
 from discreet.custodian.measure import ExactInputs, degrade_result, sample_noisy_outputs
@@ -27,7 +27,7 @@ from discreet.verification import assert_fits
 from support.ledger_stores import DATASET, build_caps, build_charge, list_spent
 from support.small_tables import schema
 
-__all__ = ["people"]  # a fixture
+__all__ = ["people_custodian"]  # a fixture
 
 RATES = [
     Fraction(1, 10**9),
@@ -252,12 +252,12 @@ def test_nobody_is_charged_more_than_was_offered_in_1000_histories(tmp_path: Pat
     _histories(1000, tmp_path)
 
 
-def test_a_degraded_answer_says_what_a_direct_one_says(people: Custodian) -> None:
+def test_a_degraded_answer_says_what_a_direct_one_says(people_custodian: Custodian) -> None:
     """Guarantee, accuracy, interval and cost are those of the epsilon that was offered."""
     question = "SELECT COUNT(*) FROM people WHERE sex = 'F' AND age < 40"
-    people.answer(question, epsilon=Fraction(1, 10), analyst="ann")
-    degraded = people.answer(question, epsilon=Fraction(1, 100), analyst="bob")
-    direct = people.answer(question, epsilon=Fraction(1, 100), analyst="cat", fresh=True)
+    people_custodian.answer(question, epsilon=Fraction(1, 10), analyst="ann")
+    degraded = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="bob")
+    direct = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="cat", fresh=True)
     for told in ("guarantee", "accuracy", "cost", "mechanism"):
         assert getattr(degraded, told) == getattr(direct, told)
     widths = [one.interval()[1] - one.interval()[0] for one in (degraded, direct)]  # type: ignore[index, operator]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_noise import exact_gaussian_delta
-from test_quantile import joint_law
+from test_noise import compute_exact_gaussian_delta
+from test_quantile import compute_joint_law
 
 from discreet import DiscreteGaussian, DiscreteLaplace, Prior, Refinement, Staircase
 from discreet.mechanisms import PermuteAndFlip, Quantiles, exponential
@@ -89,7 +89,7 @@ def test_choices_on_all_tables_of_five_rows(neighbors: str) -> None:
 def test_quartiles_of_all_tables_over_three_values(neighbors: str) -> None:
     """Small version: test_quantile.py, two values."""
     quartiles = Quantiles.of((0.25, 0.5, 0.75), 0, 2, 1, neighbors=neighbors)
-    laws = {own: joint_law(quartiles, np.array(own)) for own in product(range(3), repeat=3)}
+    laws = {own: compute_joint_law(quartiles, np.array(own)) for own in product(range(3), repeat=3)}
     for own, law in laws.items():
         for at, to in product(range(3), repeat=2):
             moved = list(own)
@@ -110,7 +110,7 @@ def test_quartiles_of_all_tables_over_three_values(neighbors: str) -> None:
 def test_delta_of_random_gaussians(epsilon: Fraction, delta: float, units: int) -> None:
     """Small version: test_noise.py, twelve cases."""
     noise = DiscreteGaussian.calibrated(epsilon, delta, units)
-    real = exact_gaussian_delta(noise.square, units, epsilon)
+    real = compute_exact_gaussian_delta(noise.square, units, epsilon)
     assert real <= mpmath.mpf(repr(delta))
 
 

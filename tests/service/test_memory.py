@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_joint_sensitivity import wide
+from test_joint_sensitivity import build_wide_schema
 
 from discreet import Answer, Custodian
 from discreet.custodian.measure import read_exact_inputs
@@ -122,7 +122,7 @@ def large() -> tuple[Schema, list[CountQuery]]:
     """Three columns with a thousand codes, and counts that depend on all of them."""
     columns = {f"x{at}": Column(f"x{at}", "integer", lower=0, upper=999, missing=0) for at in range(3)}
     ends = [[InRanges(name, ((0, 10 * at + more),)) for more, name in enumerate(columns)] for at in range(90)]
-    return replace(wide(1), columns=columns), [CountQuery(AnyOf(tuple(one)), Fraction(1)) for one in ends]
+    return replace(build_wide_schema(1), columns=columns), [CountQuery(AnyOf(tuple(one)), Fraction(1)) for one in ends]
 
 
 def test_labels_are_kept_in_the_smallest_type() -> None:

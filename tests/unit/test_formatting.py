@@ -82,12 +82,12 @@ AMOUNTS = st.fractions(0, 10**4) | st.builds(
 )
 
 
-def exact(value: Number) -> Fraction:
+def to_fraction(value: Number) -> Fraction:
     """The number that a value stands for: that of a float is its shortest decimal text, as JSON has it."""
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
-def number(text: str) -> Fraction | float:
+def parse_number(text: str) -> Fraction | float:
     """A printed number as a value: its groups of three digits are as they should be, and nothing else is in it."""
     if text.endswith("infinity"):
         return float(text)
@@ -96,14 +96,14 @@ def number(text: str) -> Fraction | float:
     return Fraction(text.replace(",", ""))
 
 
-def percentage(text: str) -> Fraction | float:
+def parse_percentage(text: str) -> Fraction | float:
     """A printed percentage as a share."""
     assert text.endswith(" %")
-    found = number(text.removesuffix(" %"))
-    return found / 100
+    number = parse_number(text.removesuffix(" %"))
+    return number / 100
 
 
-def near(printed: Fraction | float, value: Fraction, digits: int) -> bool:
+def is_near(printed: Fraction | float, value: Fraction, digits: int) -> bool:
     """Whether a printed number has at least so many digits of the value."""
     return abs(Fraction(printed) - value) <= abs(value) * Fraction(10) ** (1 - digits)
 
@@ -119,23 +119,26 @@ def near(printed: Fraction | float, value: Fraction, digits: int) -> bool:
 @example(Decimal("999.99999"), 4)
 def test_bounds_are_printed_on_their_side(value: Number, digits: int) -> None:
     """Upper bounds never below, lower bounds never above, and both near the value."""
-    own = exact(value)
-    upper, lower = number(format_upper(value, digits)), number(format_lower(value, digits))
-    assert lower <= own <= upper
-    assert near(upper, own, digits)
-    assert near(lower, own, digits)
-    assert round_down(value, digits) <= own <= round_up(value, digits)
-    assert float(format_upper(value, digits).replace(",", "")) >= float(own)
-    assert abs(number(format_number(value, digits)) - own) <= min(upper - own, own - lower) or upper == lower
+    exact_value = to_fraction(value)
+    upper, lower = parse_number(format_upper(value, digits)), parse_number(format_lower(value, digits))
+    assert lower <= exact_value <= upper
+    assert is_near(upper, exact_value, digits)
+    assert is_near(lower, exact_value, digits)
+    assert round_down(value, digits) <= exact_value <= round_up(value, digits)
+    assert float(format_upper(value, digits).replace(",", "")) >= float(exact_value)
+    assert (
+        abs(parse_number(format_number(value, digits)) - exact_value) <= min(upper - exact_value, exact_value - lower)
+        or upper == lower
+    )
 
 
 @given(NUMBERS)
 def test_numbers_of_few_digits_are_printed_exactly(value: Number) -> None:
     """On either side and to the nearest alike; thousands are grouped, and an exponent is for tiny and huge ones."""
     text = format_upper(round_up(value, 4))
-    assert number(text) == round_up(value, 4)
+    assert parse_number(text) == round_up(value, 4)
     assert text == format_lower(round_up(value, 4)) == format_number(round_up(value, 4))
-    assert ("e" in text) == (bool(number(text)) and not Fraction(1, 10_000) <= abs(number(text)) < 10**15)
+    assert ("e" in text) == (bool(parse_number(text)) and not Fraction(1, 10_000) <= abs(parse_number(text)) < 10**15)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, Decimal("Infinity"), Decimal("-Infinity")])
@@ -157,49 +160,49 @@ def test_what_is_not_finite_is_called_so(value: float | Decimal) -> None:
 @example(999.96, 1000.04)
 def test_a_printed_interval_holds_the_computed_one(one: Number, two: Number) -> None:
     """It is hardly wider, and a point is printed as one only where that is exact."""
-    low, high = sorted((one, two), key=exact)
-    least, most = map(number, format_ends(low, high))
-    assert least <= exact(low) <= exact(high) <= most
+    low, high = sorted((one, two), key=to_fraction)
+    least, most = map(parse_number, format_ends(low, high))
+    assert least <= to_fraction(low) <= to_fraction(high) <= most
     assert format_interval(low, high) == " to ".join(format_ends(low, high))
-    width = exact(high) - exact(low)
+    width = to_fraction(high) - to_fraction(low)
     if width:
         assert most - least <= WIDER * width
     else:
-        assert least == most or near(least, exact(low), 6)
+        assert least == most or is_near(least, to_fraction(low), 6)
     if least == most:
-        assert least == exact(low)
+        assert least == to_fraction(low)
 
 
 @given(NUMBERS, NUMBERS, NUMBERS)
 def test_an_estimate_has_the_decimals_of_its_interval(one: Number, two: Number, three: Number) -> None:
     """It is never printed outside an interval that holds it, nor is a value beside its interval."""
-    low, middle, high = sorted((one, two, three), key=exact)
-    about, least, most = map(number, format_estimate(middle, low, high))
+    low, middle, high = sorted((one, two, three), key=to_fraction)
+    about, least, most = map(parse_number, format_estimate(middle, low, high))
     assert least <= about <= most
-    assert (least, most) == tuple(map(number, format_ends(low, high)))
-    beside = number(format_value(middle, (low, high)))
+    assert (least, most) == tuple(map(parse_number, format_ends(low, high)))
+    beside = parse_number(format_value(middle, (low, high)))
     assert least <= beside <= most
 
 
 @given(FINITE, st.sampled_from([math.inf, -math.inf]))
 def test_an_interval_without_an_end_says_so(end: float, beyond: float) -> None:
     low, high = sorted((end, beyond))
-    least, most = map(number, format_ends(low, high))
-    assert least <= low <= high <= most or (least <= exact(end) <= most)
+    least, most = map(parse_number, format_ends(low, high))
+    assert least <= low <= high <= most or (least <= to_fraction(end) <= most)
     assert beyond in (least, most)
 
 
 def test_what_is_no_number_is_printed_as_it_is() -> None:
     assert format_ends(date(2024, 2, 29), date(2024, 3, 1)) == ("2024-02-29", "2024-03-01")
     assert format_interval("low", "high") == "low to high"
-    assert [format_value(one) for one in (None, True, False, "F", date(2024, 2, 29))] == [
+    assert [format_value(value) for value in (None, True, False, "F", date(2024, 2, 29))] == [
         "missing",
         "true",
         "false",
         "F",
         "2024-02-29",
     ]
-    assert [format_value(one) for one in (1_234_567, 1_234.5678, Fraction(1, 3), -0.5, Decimal("0.1"))] == [
+    assert [format_value(value) for value in (1_234_567, 1_234.5678, Fraction(1, 3), -0.5, Decimal("0.1"))] == [
         "1,234,567",
         "1,234.57",
         "0.333333",
@@ -217,7 +220,7 @@ def test_printed_dates_hold_the_computed_days(one: float, two: float) -> None:
     low, high = sorted((one, two))
     least, most = ((date.fromisoformat(text) - EPOCH).days for text in format_day_ends(low, high))
     assert least <= low <= high <= most
-    assert most - least < exact(high) - exact(low) + 2
+    assert most - least < to_fraction(high) - to_fraction(low) + 2
     assert abs((date.fromisoformat(format_day(low)) - EPOCH) - timedelta(days=low)) <= timedelta(days=0.5)
 
 
@@ -237,24 +240,28 @@ def test_days_beyond_all_dates_have_no_date(days: float, text: str) -> None:
 @example(1)
 def test_percentages_are_printed_on_their_side(share: Number) -> None:
     """A probability that is promised never above what it is, a risk never below; nearly all is not all."""
-    own = exact(share)
-    assert percentage(format_percent_at_least(share)) <= own <= percentage(format_percent_at_most(share))
+    exact_value = to_fraction(share)
+    assert (
+        parse_percentage(format_percent_at_least(share))
+        <= exact_value
+        <= parse_percentage(format_percent_at_most(share))
+    )
     about = format_percent(share)
     if about[0] in "<>":
-        limit = percentage(about[2:])
-        assert 0 < own < limit if about[0] == "<" else limit < own < 1
+        limit = parse_percentage(about[2:])
+        assert 0 < exact_value < limit if about[0] == "<" else limit < exact_value < 1
     else:
-        assert abs(percentage(about) - own) <= Fraction(1, 10_000)
-        assert (percentage(about) in (0, 1)) == (own in (0, 1))
+        assert abs(parse_percentage(about) - exact_value) <= Fraction(1, 10_000)
+        assert (parse_percentage(about) in (0, 1)) == (exact_value in (0, 1))
 
 
 @given(AMOUNTS)
 def test_amounts_of_a_budget_are_printed_on_their_side(amount: Fraction) -> None:
     """Costs rounded up, what is left rounded down, in the twelfth digit; for programs exactly."""
-    cost, left = number(format_cost(amount)), number(format_budget_left(amount))
+    cost, left = parse_number(format_cost(amount)), parse_number(format_budget_left(amount))
     assert left <= amount <= cost
-    assert near(cost, amount, 12)
-    assert near(left, amount, 12)
+    assert is_near(cost, amount, 12)
+    assert is_near(left, amount, 12)
     assert Fraction(format_exact_amount(amount)) == amount
 
 
@@ -265,11 +272,15 @@ def test_amounts_of_a_budget_are_printed_on_their_side(amount: Fraction) -> None
 def test_at_most_so_many_times_as_likely_is_never_too_little(epsilon: Fraction) -> None:
     text = format_factor(epsilon)
     if text.startswith("e^"):
-        assert number(text[2:]) >= epsilon > 20
+        assert parse_number(text[2:]) >= epsilon > 20
         return
     low, high = (Fraction(end, 2**60) for end in exp_bounds(epsilon, 60))
-    assert high <= number(text) or epsilon == 0
-    assert number(text) - low <= max((low - 1) / 100, Fraction(1, 2**39)) if low < 100 else number(text) - low <= 1
+    assert high <= parse_number(text) or epsilon == 0
+    assert (
+        parse_number(text) - low <= max((low - 1) / 100, Fraction(1, 2**39))
+        if low < 100
+        else parse_number(text) - low <= 1
+    )
 
 
 @given(st.fractions(Fraction(1, 100), 25), st.fractions(Fraction(1, 10**9), Fraction(1, 2)))
@@ -277,15 +288,15 @@ def test_at_most_so_many_times_as_likely_is_never_too_little(epsilon: Fraction) 
 def test_the_sentence_of_a_guarantee_promises_no_more_than_it(epsilon: Fraction, delta: Fraction) -> None:
     """The factor, the delta and the epsilon that are printed are at least those that hold."""
     promise = Guarantee.approx_dp(epsilon, delta, "replace-one")
-    found = re.search(r"at most (\S+) times .* but for a chance of (\S+)\.$", format_privacy_bound(promise))
-    assert found is not None
-    assert number(found[2]) >= delta
-    factor = found[1]
-    assert number(factor[2:]) >= epsilon if factor.startswith("e^") else number(factor) >= math.exp(epsilon)
-    told = re.search(r"epsilon (\S+) and delta (\S+) when", promise.words())
-    assert told is not None
-    assert number(told[1]) >= epsilon
-    assert number(told[2]) >= delta
+    match = re.search(r"at most (\S+) times .* but for a chance of (\S+)\.$", format_privacy_bound(promise))
+    assert match is not None
+    assert parse_number(match[2]) >= delta
+    factor = match[1]
+    assert parse_number(factor[2:]) >= epsilon if factor.startswith("e^") else parse_number(factor) >= math.exp(epsilon)
+    numbers_match = re.search(r"epsilon (\S+) and delta (\S+) when", promise.words())
+    assert numbers_match is not None
+    assert parse_number(numbers_match[1]) >= epsilon
+    assert parse_number(numbers_match[2]) >= delta
     assert Fraction(str(promise.to_json()["epsilon"])) == epsilon
 
 
@@ -306,27 +317,41 @@ def test_a_posterior_is_shown_with_an_interval_that_holds_its_own() -> None:
     import numpy as np
 
     law = Posterior(np.full(4, 0.25), np.array([49_961.1, 49_961.2, 49_961.3, 49_961.4, 49_961.5]))
-    found = re.fullmatch(r"Posterior\(mean (\S+), 95 % between (\S+) and (\S+)\)", repr(law))
-    assert found is not None
+    match = re.fullmatch(r"Posterior\(mean (\S+), 95 % between (\S+) and (\S+)\)", repr(law))
+    assert match is not None
     low, high = law.interval(0.95)
-    assert number(found[2]) <= exact(low) <= number(found[1]) <= exact(high) <= number(found[3])
-    assert number(found[3]) - number(found[2]) <= WIDER * (exact(high) - exact(low))
+    assert (
+        parse_number(match[2])
+        <= to_fraction(low)
+        <= parse_number(match[1])
+        <= to_fraction(high)
+        <= parse_number(match[3])
+    )
+    assert parse_number(match[3]) - parse_number(match[2]) <= WIDER * (to_fraction(high) - to_fraction(low))
 
 
 @pytest.mark.parametrize("dates", [False, True])
 def test_a_mark_in_a_picture_has_an_interval_that_holds_its_own(dates: bool) -> None:
     """Also where the line that is shown is much wider than it."""
-    low, at, high = -49_961.864401, -49_961.854806, -49_961.845211
+    low, middle, high = -49_961.864401, -49_961.854806, -49_961.845211
     words = (
-        _Mark("raw answer", at, (low, high), {}, dates).format_label((-60_000.0, 0.0)).replace("\N{MINUS SIGN}", "-")
+        _Mark("raw answer", middle, (low, high), {}, dates)
+        .format_label((-60_000.0, 0.0))
+        .replace("\N{MINUS SIGN}", "-")
     )
-    found = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
-    assert found is not None
+    match = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
+    assert match is not None
     if dates:
-        assert found[2] <= found[1] <= found[3]
-        assert format_day_ends(low, high) == (found[2], found[3])
+        assert match[2] <= match[1] <= match[3]
+        assert format_day_ends(low, high) == (match[2], match[3])
     else:
-        assert number(found[2]) <= exact(low) <= number(found[1]) <= exact(high) <= number(found[3])
+        assert (
+            parse_number(match[2])
+            <= to_fraction(low)
+            <= parse_number(match[1])
+            <= to_fraction(high)
+            <= parse_number(match[3])
+        )
 
 
 def test_the_console_prints_amounts_as_the_service_does() -> None:
@@ -337,38 +362,40 @@ def test_the_console_prints_amounts_as_the_service_does() -> None:
     listed = ", ".join(f'"{amount}"' for amount in amounts)
     script += f"for (const one of [{listed}]) console.log(`${{costWords(one)}} ${{leftWords(one)}}`);"
     node = Path(playwright.__file__).parent / "driver" / "node"
-    said = subprocess.run([node, "--eval", script], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert said == [f"{format_cost(amount)} {format_budget_left(amount)}" for amount in amounts]
+    lines = subprocess.run([node, "--eval", script], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert lines == [f"{format_cost(amount)} {format_budget_left(amount)}" for amount in amounts]
 
 
-def mean_of(total: int, entropy: KeyedEntropy, planned: Plan) -> Answer:
+def answer_mean(total: int, entropy: KeyedEntropy, query_plan: Plan) -> Answer:
     """The reply to a mean of 10,000 incomes whose sum is so many hundredths."""
-    one = planned.measurements[0]
-    assert isinstance(one, AdditiveNoise)
-    assert one.single_noise is not None
-    drawn = (total + int(one.single_noise.sample(entropy)),)
-    question = to_sql(planned.query, planned.schema)
-    return build_answer(planned, NoisyResult(((),), ((drawn,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
+    measurement = query_plan.measurements[0]
+    assert isinstance(measurement, AdditiveNoise)
+    assert measurement.single_noise is not None
+    noisy_totals = (total + int(measurement.single_noise.sample(entropy)),)
+    question = to_sql(query_plan.query, query_plan.schema)
+    return build_answer(
+        query_plan, NoisyResult(((),), ((noisy_totals,),)), question, Fraction(1), 1, {"dp": Fraction(1)}
+    )
 
 
 @pytest.mark.parametrize("epsilon", [20, *(pytest.param(each, marks=pytest.mark.soak) for each in (5, 10))])
 def test_the_sentence_of_a_narrow_answer_is_true_whenever_its_interval_is(epsilon: int) -> None:
     """2,000 seeded answers with an interval of 2.9, 0.5 or 0.02 about 49,961.86, in the sentence and in the table."""
-    planned = plan(DECLARED, parse_sql(QUESTION, DECLARED), epsilon)
+    query_plan = plan(DECLARED, parse_sql(QUESTION, DECLARED), epsilon)
     entropy = KeyedEntropy(b"narrow", f"answers at {epsilon}")
     truth = Fraction(4_996_186, 100)
     computed = printed = 0
     for _ in range(2000):
-        made = mean_of(4_996_186 * 10_000, entropy, planned)
-        low, high = made.interval()  # type: ignore[misc]
-        found = BETWEEN.search(made.meaning)
-        assert found is not None
-        least, most = number(found[1]), number(found[2])
-        assert least <= exact(low) <= exact(high) <= most
-        assert most - least <= WIDER * (exact(high) - exact(low))
-        computed += exact(low) <= truth <= exact(high)
+        answer = answer_mean(4_996_186 * 10_000, entropy, query_plan)
+        low, high = answer.interval()  # type: ignore[misc]
+        match = BETWEEN.search(answer.meaning)
+        assert match is not None
+        least, most = parse_number(match[1]), parse_number(match[2])
+        assert least <= to_fraction(low) <= to_fraction(high) <= most
+        assert most - least <= WIDER * (to_fraction(high) - to_fraction(low))
+        computed += to_fraction(low) <= truth <= to_fraction(high)
         printed += least <= truth <= most
-    assert f"{found[1]} to {found[2]}" in str(made)
+    assert f"{match[1]} to {match[2]}" in str(answer)
     assert printed >= computed >= 1870
 
 
@@ -383,7 +410,7 @@ ROUNDS = re.compile(r"\.\d|\.\{|[eEfFgG%n]$")
 TEMPLATE = re.compile(r"\{\w*:[-+ 0-9,]*(\.\d+)?[eEfFgG%]\}|%[-+ 0]*\d*\.\d+[eEfFgG]")
 
 
-def roundings(source: str) -> Iterator[str]:
+def list_roundings(source: str) -> Iterator[str]:
     """Everything in a module that rounds a number as it prints it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None and node.conversion == -1:
@@ -398,14 +425,14 @@ def roundings(source: str) -> Iterator[str]:
 
 
 def test_numbers_are_rounded_for_people_in_one_module() -> None:
-    found: dict[str, list[str]] = {}
+    roundings: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         place = name if name in EXCEPTIONS else name.split("/")[0]
-        if path != Path(formatting.__file__) and (rounded := [*roundings(path.read_text(encoding="utf-8"))]):
-            found.setdefault(place, []).extend(f"{name}, {one}" for one in rounded)
-    assert {place: rounded for place, rounded in found.items() if place not in EXCEPTIONS} == {}
-    assert set(EXCEPTIONS) == set(found), "an exception that nothing needs"
+        if path != Path(formatting.__file__) and (rounded := [*list_roundings(path.read_text(encoding="utf-8"))]):
+            roundings.setdefault(place, []).extend(f"{name}, {rounding}" for rounding in rounded)
+    assert {place: rounded for place, rounded in roundings.items() if place not in EXCEPTIONS} == {}
+    assert set(EXCEPTIONS) == set(roundings), "an exception that nothing needs"
 
 
 @pytest.mark.parametrize(
@@ -423,14 +450,14 @@ def test_numbers_are_rounded_for_people_in_one_module() -> None:
     ],
 )
 def test_a_number_that_is_rounded_elsewhere_is_caught(source: str) -> None:
-    assert [*roundings(source)] != []
+    assert [*list_roundings(source)] != []
 
 
 @pytest.mark.parametrize(
     "source", ['f"{x:,}"', 'f"{x!r:.40}"', 'f"{x:032x}"', 'f"{x:04d}"', "round(x)", "format_upper(x)"]
 )
 def test_what_rounds_nothing_is_not(source: str) -> None:
-    assert [*roundings(source)] == []
+    assert [*list_roundings(source)] == []
 
 
 def test_no_help_says_as_is() -> None:

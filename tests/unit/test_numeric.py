@@ -31,18 +31,18 @@ from discreet.numeric import (
     read_clamped_binary,
 )
 
-fractions = st.fractions(min_value=-200, max_value=200, max_denominator=10**9)
+st_fractions = st.fractions(min_value=-200, max_value=200, max_denominator=10**9)
 
 
-def high_precision(x: Fraction) -> mpmath.mpf:
+def to_mpmath_exactly(x: Fraction) -> mpmath.mpf:
     return mpmath.mpf(x.numerator) / x.denominator
 
 
-@given(fractions, st.integers(1, 200))
+@given(st_fractions, st.integers(1, 200))
 def test_exponentials_are_bounded_from_both_sides(x: Fraction, bits: int) -> None:
     """Every rounding towards privacy rests on these two ends."""
     with mpmath.workdps(250):
-        truth = mpmath.exp(high_precision(x)) * mpmath.mpf(2) ** bits
+        truth = mpmath.exp(to_mpmath_exactly(x)) * mpmath.mpf(2) ** bits
         low, high = exp_bounds(x, bits)
         assert low <= truth <= high
 
@@ -58,7 +58,7 @@ def test_bounds_of_small_exponentials_are_tight(x: Fraction) -> None:
 def test_logarithms_are_bounded_from_both_sides(x: Fraction, bits: int) -> None:
     """The conversion of zCDP rests on them."""
     with mpmath.workdps(250):
-        truth = mpmath.log(high_precision(x)) * mpmath.mpf(2) ** bits
+        truth = mpmath.log(to_mpmath_exactly(x)) * mpmath.mpf(2) ** bits
         low, high = ln_bounds(x, bits)
         assert low <= truth <= high
         assert high - low <= 2
@@ -68,12 +68,12 @@ def test_logarithms_are_bounded_from_both_sides(x: Fraction, bits: int) -> None:
 def test_rounded_exponentials_are_the_nearest_on_their_side(x: Fraction) -> None:
     """2^-40 steps: the largest one below, the smallest one above."""
     with mpmath.workdps(80):
-        truth = mpmath.exp(high_precision(x))
+        truth = mpmath.exp(to_mpmath_exactly(x))
         low, high = exp_below(x), exp_above(x)
-        assert high_precision(low) <= truth < high_precision(low) + mpmath.mpf(2) ** -40
-        assert high_precision(high) - mpmath.mpf(2) ** -40 < truth <= high_precision(high)
+        assert to_mpmath_exactly(low) <= truth < to_mpmath_exactly(low) + mpmath.mpf(2) ** -40
+        assert to_mpmath_exactly(high) - mpmath.mpf(2) ** -40 < truth <= to_mpmath_exactly(high)
         if x > 0:
-            assert high_precision(ln_below(x)) <= mpmath.log(high_precision(x)) <= high_precision(ln_above(x))
+            assert to_mpmath_exactly(ln_below(x)) <= mpmath.log(to_mpmath_exactly(x)) <= to_mpmath_exactly(ln_above(x))
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,9 @@ columns:
 
 
 @pytest.fixture(scope="module")
-def ward() -> Iterator[Custodian]:
+def ward_custodian() -> Iterator[Custodian]:
     folder = temporary_folders.lasting()
-    lines = [f"p{at},{at % 90},late,{SECRET},2020-02-{1 + at % 28:02},Xanadu" for at in range(30)]
+    lines = [f"p{index},{index % 90},late,{SECRET},2020-02-{1 + index % 28:02},Xanadu" for index in range(30)]
     (folder / "ward.csv").write_text("\n".join(["id,age,stage,ill,admitted,town", *lines, ""]))
     (folder / "ward.yaml").write_text(SCHEMA)
     with Custodian.open(folder / "ward.yaml") as opened:
@@ -90,30 +90,34 @@ def ward() -> Iterator[Custodian]:
 
 
 @pytest.fixture
-def hostile(monkeypatch: pytest.MonkeyPatch) -> HostileFactory:
+def hostile_kit(monkeypatch: pytest.MonkeyPatch) -> HostileFactory:
     """Its log counts every call from the moment that rows are read on."""
-    made = HostileFactory()
+    hostile_values = HostileFactory()
 
-    def armed(own: Callable[..., Any]) -> Callable[..., Any]:
-        def drawing(*given: Any) -> Any:
-            made.log.armed = True
-            return own(*given)
+    def arm(method: Callable[..., Any]) -> Callable[..., Any]:
+        def record_drawing(*arguments: Any) -> Any:
+            hostile_values.log.armed = True
+            return method(*arguments)
 
-        return drawing
+        return record_drawing
 
     for module in (custodian_module, session_module):
-        monkeypatch.setattr(module, "measure_plan", armed(module.measure_plan))
-    return made
+        monkeypatch.setattr(module, "measure_plan", arm(module.measure_plan))
+    return hostile_values
 
 
-def untold(log: Log) -> bool:
+def is_leak_free(log: Log) -> bool:
     """Whether rows were read, no call was made since, and no call was ever given a secret."""
-    return log.armed and not log.late_calls and not any(type(one) is str and one == SECRET for one in log.seen_values)
+    return (
+        log.armed
+        and not log.late_calls
+        and not any(type(value) is str and value == SECRET for value in log.seen_values)
+    )
 
 
-ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
-STAGE = "SELECT stage FROM ward FOR UNIT 'p1'"
-AGE = "SELECT age FROM ward FOR UNIT 'p1'"
+ILL_OF_ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
+STAGE_OF_ONE = "SELECT stage FROM ward FOR UNIT 'p1'"
+AGE_OF_ONE = "SELECT age FROM ward FOR UNIT 'p1'"
 COUNT = "SELECT COUNT(*) FROM ward WHERE age > 20"
 GROUPED = "SELECT stage, COUNT(*) FROM ward GROUP BY stage"
 WEIGHTS = {"influenza": 3, "measles": Fraction(1, 2), "asthma": 0.5, "tuberculosis": 1}
@@ -154,15 +158,28 @@ ANSWERS: dict[str, Callable[[HostileFactory], dict[str, Any]]] = {
         "prior": h.copy_as_hostile("normal(20, 5)"),
         "fresh": True,
     },
-    "a prior of one as text": lambda h: {"question": AGE, "epsilon": 1, "prior": h.copy_as_hostile("normal(20, 5)")},
-    "weights in a dictionary": lambda h: {"question": ONE, "epsilon": 1, "prior": h.copy_as_hostile(WEIGHTS)},
-    "weights in a mapping": lambda h: {"question": ONE, "epsilon": 1, "prior": h.build_mapping(WEIGHTS), "fresh": True},
+    "a prior of one as text": lambda h: {
+        "question": AGE_OF_ONE,
+        "epsilon": 1,
+        "prior": h.copy_as_hostile("normal(20, 5)"),
+    },
+    "weights in a dictionary": lambda h: {"question": ILL_OF_ONE, "epsilon": 1, "prior": h.copy_as_hostile(WEIGHTS)},
+    "weights in a mapping": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 1,
+        "prior": h.build_mapping(WEIGHTS),
+        "fresh": True,
+    },
     "weights of numpy's texts": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 2,
         "prior": {h.copy_as_hostile(np.str_(name)): h.copy_as_hostile(np.int64(1)) for name in ILLS},
     },
-    "a Prior of names": lambda h: {"question": ONE, "epsilon": 3, "prior": Prior.weights(h.copy_as_hostile(WEIGHTS))},
+    "a Prior of names": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 3,
+        "prior": Prior.weights(h.copy_as_hostile(WEIGHTS)),
+    },
     "a Prior of dates": lambda h: {
         "question": "SELECT admitted FROM ward FOR UNIT 'p1'",
         "epsilon": 1,
@@ -170,10 +187,15 @@ ANSWERS: dict[str, Callable[[HostileFactory], dict[str, Any]]] = {
             {h.copy_as_hostile(date(2020, 2, 3)): 1, h.copy_as_hostile(date(2020, 5, 5)): h.copy_as_hostile(2)}
         ),
     },
-    "a Prior made by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": by_hand(h)},
-    "a Prior changed by hand": lambda h: {"question": ONE, "epsilon": 4, "prior": changed(h), "fresh": True},
+    "a Prior made by hand": lambda h: {"question": ILL_OF_ONE, "epsilon": 4, "prior": build_prior_by_hand(h)},
+    "a Prior changed by hand": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 4,
+        "prior": change_prior(h),
+        "fresh": True,
+    },
     "a Prior of numbers": lambda h: {
-        "question": AGE,
+        "question": AGE_OF_ONE,
         "epsilon": 3,
         "prior": Prior(
             h.build_array([1, 2, 1]),
@@ -182,30 +204,38 @@ ANSWERS: dict[str, Callable[[HostileFactory], dict[str, Any]]] = {
             None,
         ),
     },
-    "a distance by its name": lambda h: {"question": ONE, "epsilon": 5, "distance": h.copy_as_hostile("nominal")},
+    "a distance by its name": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 5,
+        "distance": h.copy_as_hostile("nominal"),
+    },
     "a taxonomy": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 6,
         "distance": Distance.semantic(Taxonomy.of(h.copy_as_hostile(PARENTS))),
     },
     "a taxonomy of a mapping": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 7,
         "distance": Distance.semantic(Taxonomy.of(h.build_mapping(PARENTS))),
     },
     "a taxonomy made by hand": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 8,
-        "distance": SemanticDistance(taxonomy_by_hand(h)),
+        "distance": SemanticDistance(build_taxonomy_by_hand(h)),
     },
     "a flat taxonomy": lambda h: {
-        "question": ONE,
+        "question": ILL_OF_ONE,
         "epsilon": 9,
         "distance": Distance.semantic(Taxonomy.flat(h.copy_as_hostile(list(ILLS)), h.copy_as_hostile("any"))),
     },
-    "a semantic distance changed by hand": lambda h: {"question": ONE, "epsilon": 10, "distance": tampered(h)},
+    "a semantic distance changed by hand": lambda h: {
+        "question": ILL_OF_ONE,
+        "epsilon": 10,
+        "distance": tamper_distance(h),
+    },
     "an ordinal distance": lambda h: {
-        "question": STAGE,
+        "question": STAGE_OF_ONE,
         "epsilon": 11,
         "distance": Distance.ordinal(h.copy_as_hostile(["late", "middle", "early"])),
     },
@@ -237,15 +267,15 @@ ANSWERS: dict[str, Callable[[HostileFactory], dict[str, Any]]] = {
         "epsilon": 3,
         "constraints": [linear(h.build_array([1, 1, 1, 1]).reshape(4, 1), h.copy_as_hostile([30]))],
     },
-    "a ready-made query": lambda h: {"question": relabelled(h), "epsilon": 1},
+    "a ready-made query": lambda h: {"question": relabel_query(h), "epsilon": 1},
 }
 
 
-def by_hand(h: HostileFactory) -> Prior:
+def build_prior_by_hand(h: HostileFactory) -> Prior:
     return Prior(h.build_array([1, 2, 3, 4]), h.build_array([0, 1, 2, 3]), None, h.copy_as_hostile(ILLS))
 
 
-def changed(h: HostileFactory) -> Prior:
+def change_prior(h: HostileFactory) -> Prior:
     """The same, after the values and what was computed from them were replaced."""
     prior = Prior.weights(WEIGHTS)
     for name, value in (
@@ -257,71 +287,75 @@ def changed(h: HostileFactory) -> Prior:
     return prior
 
 
-def taxonomy_by_hand(h: HostileFactory) -> Taxonomy:
+def build_taxonomy_by_hand(h: HostileFactory) -> Taxonomy:
     plain = Taxonomy.of(PARENTS)
     return Taxonomy(
         h.build_mapping({name: tuple(ups) for name, ups in plain.ancestors.items()}), h.copy_as_hostile(plain.root)
     )
 
 
-def tampered(h: HostileFactory) -> Distance:
-    made = Distance.semantic(Taxonomy.of(PARENTS))
-    ancestors = made.taxonomy.ancestors  # type: ignore[attr-defined]
+def tamper_distance(h: HostileFactory) -> Distance:
+    distance = Distance.semantic(Taxonomy.of(PARENTS))
+    ancestors = distance.taxonomy.ancestors  # type: ignore[attr-defined]
     object.__setattr__(
-        made.taxonomy, "ancestors", h.build_mapping({name: tuple(ups) for name, ups in ancestors.items()})
+        distance.taxonomy, "ancestors", h.build_mapping({name: tuple(ups) for name, ups in ancestors.items()})
     )  # type: ignore[attr-defined]
-    return made
+    return distance
 
 
-def relabelled(h: HostileFactory) -> Query:
+def relabel_query(h: HostileFactory) -> Query:
     """A query whose fields are as they were, of builtin types; hostile ones are refused, as another test shows."""
-    return parse_sql(h.copy_as_hostile(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), ward_schema())
+    return parse_sql(h.copy_as_hostile(COUNT.replace("COUNT(*)", "COUNT(*) AS people")), parse_ward_schema())
 
 
-def ward_schema() -> Schema:
+def parse_ward_schema() -> Schema:
     from discreet.schema import schema_from_text
 
     return schema_from_text(SCHEMA, Path())
 
 
-@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
 def test_no_code_of_a_caller_runs_once_rows_are_read(
-    given: Callable[[HostileFactory], dict[str, Any]], ward: Custodian, hostile: HostileFactory
+    build_options: Callable[[HostileFactory], dict[str, Any]], ward_custodian: Custodian, hostile_kit: HostileFactory
 ) -> None:
-    answer = ward.answer(**({"fresh": True} | given(hostile)))
+    answer = ward_custodian.answer(**({"fresh": True} | build_options(hostile_kit)))
     answer.to_json()
     str(answer)
-    assert untold(hostile.log), (hostile.log.armed, hostile.log.late_calls[:3])
+    assert is_leak_free(hostile_kit.log), (hostile_kit.log.armed, hostile_kit.log.late_calls[:3])
 
 
-@pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
+@pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
 def test_previews_take_the_same(
-    given: Callable[[HostileFactory], dict[str, Any]], ward: Custodian, hostile: HostileFactory
+    build_options: Callable[[HostileFactory], dict[str, Any]], ward_custodian: Custodian, hostile_kit: HostileFactory
 ) -> None:
-    asked = {name: value for name, value in given(hostile).items() if name not in ("constraints", "key", "fresh")}
-    assert ward.preview(**asked).question
+    options = {
+        name: value for name, value in build_options(hostile_kit).items() if name not in ("constraints", "key", "fresh")
+    }
+    assert ward_custodian.preview(**options).question
 
 
-def test_no_code_of_a_caller_runs_in_a_session(ward: Custodian, hostile: HostileFactory) -> None:
-    with ward.session(
-        hostile.copy_as_hostile(Fraction(20)),
-        hostile.copy_as_hostile(0.5),
-        hostile.copy_as_hostile("ann"),
-        hostile.copy_as_hostile("s1"),
+def test_no_code_of_a_caller_runs_in_a_session(ward_custodian: Custodian, hostile_kit: HostileFactory) -> None:
+    with ward_custodian.session(
+        hostile_kit.copy_as_hostile(Fraction(20)),
+        hostile_kit.copy_as_hostile(0.5),
+        hostile_kit.copy_as_hostile("ann"),
+        hostile_kit.copy_as_hostile("s1"),
     ) as session:
-        session.answer(hostile.copy_as_hostile(COUNT), hostile.copy_as_hostile(400)).to_json()
-    assert untold(hostile.log), hostile.log.late_calls[:3]
+        session.answer(hostile_kit.copy_as_hostile(COUNT), hostile_kit.copy_as_hostile(400)).to_json()
+    assert is_leak_free(hostile_kit.log), hostile_kit.log.late_calls[:3]
 
 
-def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) -> None:
+def test_subclasses_of_our_classes_are_refused_at_every_door(ward_custodian: Custodian) -> None:
     """Also one that hides behind another `__class__`."""
     log = Log()
     prior, tree = Prior.weights(WEIGHTS), Taxonomy.of(PARENTS)
-    mine = {kind: remade(build_hostile_subclass(kind, log), own) for kind, own in VALUES(prior, tree).items()}
-    before = ward.budget()
+    mine = {
+        kind: remake(build_hostile_subclass(kind, log), value) for kind, value in list_our_values(prior, tree).items()
+    }
+    before = ward_custodian.budget()
     doors: list[Callable[[], object]] = [
-        lambda: ward.answer(ONE, 1, prior=mine[Prior]),
-        lambda: ward.preview(ONE, 1, prior=mine[Prior]),
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=mine[Prior]),
+        lambda: ward_custodian.preview(ILL_OF_ONE, 1, prior=mine[Prior]),
         lambda: Prior.independent([mine[Prior], prior]),
         lambda: Refinement.of(mine[Prior], 1),
         lambda: refine(mine[Prior], SECRET, 1),
@@ -332,38 +366,38 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) ->
         lambda: Prior(prior.mass, prior.index, mine[Grid], None),
         lambda: Distance.semantic(mine[Taxonomy]),
         lambda: SemanticDistance(mine[Taxonomy]),
-        *(lambda kind=kind: ward.answer(ONE, 1, distance=mine[kind]) for kind in DISTANCES),
+        *(lambda kind=kind: ward_custodian.answer(ILL_OF_ONE, 1, distance=mine[kind]) for kind in DISTANCES),
         *(lambda kind=kind: Refinement.of(prior, 1, distance=mine[kind]) for kind in DISTANCES),
         *(lambda kind=kind: Distance.product([mine[kind]]) for kind in DISTANCES),
         lambda: replace(Refinement.of(prior, 1), distance=mine[NominalDistance]),
-        lambda: ward.answer(COUNT, accuracy=mine[Accuracy]),
-        lambda: ward.answer(GROUPED, 1, constraints=[mine[Constraint]]),
+        lambda: ward_custodian.answer(COUNT, accuracy=mine[Accuracy]),
+        lambda: ward_custodian.answer(GROUPED, 1, constraints=[mine[Constraint]]),
         lambda: AddNoise(mine[DiscreteLaplace], 1),
-        lambda: ward.answer(mine[Query], 1),
-        lambda: ward.publish("mdav-swap", "out.csv", 2, diversity=mine[Distinct]),
-        lambda: ward.answer(Liar(Query), 1),  # type: ignore[arg-type]
-        lambda: ward.answer(Liar(str), 1),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, prior=Liar(str)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, prior=Liar(Prior)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
-        lambda: Refinement.of(prior, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, Liar(Fraction)),
-        lambda: ward.answer(COUNT, 1, analyst=Liar(str)),  # type: ignore[arg-type]
-        lambda: ward.answer(COUNT, 1, key=Liar(str)),  # type: ignore[arg-type]
-        lambda: ward.answer(GROUPED, 1, constraints=[Liar(Constraint)]),  # type: ignore[list-item]
+        lambda: ward_custodian.answer(mine[Query], 1),
+        lambda: ward_custodian.publish("mdav-swap", "out.csv", 2, diversity=mine[Distinct]),
+        lambda: ward_custodian.answer(FalseClass(Query), 1),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(FalseClass(str), 1),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=FalseClass(str)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=FalseClass(Prior)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, 1, distance=FalseClass(NominalDistance)),  # type: ignore[arg-type]
+        lambda: Refinement.of(prior, 1, distance=FalseClass(NominalDistance)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(ILL_OF_ONE, FalseClass(Fraction)),
+        lambda: ward_custodian.answer(COUNT, 1, analyst=FalseClass(str)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(COUNT, 1, key=FalseClass(str)),  # type: ignore[arg-type]
+        lambda: ward_custodian.answer(GROUPED, 1, constraints=[FalseClass(Constraint)]),  # type: ignore[list-item]
     ]
-    for at, door in enumerate(doors):
+    for index, door in enumerate(doors):
         with pytest.raises(InvalidInput) as refusal:
             door()
-        assert "\n" not in str(refusal.value), at
-    assert ward.budget() == before
+        assert "\n" not in str(refusal.value), index
+    assert ward_custodian.budget() == before
 
 
 DISTANCES = (ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance, ProductDistance)
 
 
-def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a table)
-    own: list[Any] = [
+def list_our_values(prior: Prior, tree: Taxonomy) -> dict[type, Any]:
+    values: list[Any] = [
         prior,
         Grid(Fraction(0), Fraction(1)),
         tree,
@@ -371,18 +405,18 @@ def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a ta
         NominalDistance(),
         OrdinalDistance(ILLS),
     ]
-    own += [
+    values += [
         SemanticDistance(tree),
         ProductDistance((NominalDistance(),), (Fraction(1),)),
         Accuracy.parse("±50"),
         total(30),
         Distinct(2),
     ]
-    own += [DiscreteLaplace(1, 1), parse_sql(COUNT, ward_schema())]
-    return {type(one): one for one in own}
+    values += [DiscreteLaplace(1, 1), parse_sql(COUNT, parse_ward_schema())]
+    return {type(value): value for value in values}
 
 
-class Liar:
+class FalseClass:
     """Says that it is of another class."""
 
     def __init__(self, kind: type) -> None:
@@ -393,22 +427,22 @@ class Liar:
         return self._kind
 
 
-def test_what_only_says_that_it_is_a_truth_is_refused(ward: Custodian) -> None:
-    for door in (ward.answer, ward.preview):
+def test_what_only_says_that_it_is_a_truth_is_refused(ward_custodian: Custodian) -> None:
+    for door in (ward_custodian.answer, ward_custodian.preview):
         with pytest.raises(InvalidInput, match="tail is True, False or left out, got Liar"):
-            door(COUNT, epsilon=1, prior="normal(20, 5)", tail=Liar(bool))
+            door(COUNT, epsilon=1, prior="normal(20, 5)", tail=FalseClass(bool))
 
 
-def remade(kind: type, own: Any) -> Any:
-    made = object.__new__(kind)
-    for field in fields(own):
-        object.__setattr__(made, field.name, getattr(own, field.name))
-    return made
+def remake(kind: type, original: Any) -> Any:
+    copy = object.__new__(kind)
+    for field in fields(original):
+        object.__setattr__(copy, field.name, getattr(original, field.name))
+    return copy
 
 
-def test_mechanisms_hand_the_truth_to_nobody(hostile: HostileFactory) -> None:
+def test_mechanisms_hand_the_truth_to_nobody(hostile_kit: HostileFactory) -> None:
     """All that they are made from is copied when they are made; scores and entropy are the custodian's own."""
-    h = hostile
+    h = hostile_kit
     weights, tree = Prior.weights(h.copy_as_hostile(WEIGHTS)), Taxonomy.of(h.copy_as_hostile(PARENTS))
     pairs = Prior.independent(
         [weights, Prior.uniform(h.copy_as_hostile(0), h.copy_as_hostile(9))], [h.copy_as_hostile(("asthma", 3))]
@@ -416,7 +450,7 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: HostileFactory) -> None:
     both = Distance.product(
         h.kinds[list]([Distance.semantic(tree), Distance.continuous()]), h.copy_as_hostile([1, Fraction(1, 81)])
     )
-    made: list[tuple[Any, object]] = [
+    mechanisms: list[tuple[Any, object]] = [
         (Refinement.of(weights, h.copy_as_hostile(1), distance=Distance.semantic(tree)), SECRET),
         (
             Refinement.of(
@@ -434,9 +468,9 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: HostileFactory) -> None:
             ),
             SECRET,
         ),
-        (Refinement.of(by_hand(h), 1, up=h.copy_as_hostile(Fraction(3, 2))), SECRET),
-        (Refinement.of(changed(h), 1), SECRET),
-        (Refinement.of(weights, 1, distance=tampered(h)), SECRET),
+        (Refinement.of(build_prior_by_hand(h), 1, up=h.copy_as_hostile(Fraction(3, 2))), SECRET),
+        (Refinement.of(change_prior(h), 1), SECRET),
+        (Refinement.of(weights, 1, distance=tamper_distance(h)), SECRET),
         (Refinement.of(pairs, h.copy_as_hostile(2), distance=both), (SECRET, 4)),
         (
             Refinement.of(
@@ -486,10 +520,10 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile: HostileFactory) -> None:
             [1, 2, 3],
         ),
     ]
-    hostile.log.armed = True
-    for mechanism, truth in made:
+    hostile_kit.log.armed = True
+    for mechanism, truth in mechanisms:
         mechanism.answer(truth)
-        assert untold(hostile.log), (mechanism, hostile.log.late_calls[:3])
+        assert is_leak_free(hostile_kit.log), (mechanism, hostile_kit.log.late_calls[:3])
 
 
 def test_what_a_caller_changes_later_has_no_effect() -> None:
@@ -524,7 +558,7 @@ def test_copies_are_of_builtin_types() -> None:
         FIRST = 1
 
     expected: list[tuple[object, object]] = [
-        (h.copy_as_hostile(one), one) for one in ("a", 7, 0.5, Fraction(1, 3), b"x")
+        (h.copy_as_hostile(value), value) for value in ("a", 7, 0.5, Fraction(1, 3), b"x")
     ]
     expected += [
         (h.copy_as_hostile(Decimal("1.50")), Decimal("1.50")),
@@ -534,9 +568,9 @@ def test_copies_are_of_builtin_types() -> None:
     expected += [(np.int8(3), 3), (np.bool_(True), True), (np.longdouble(0.25), 0.25), (None, None), (True, True)]
     expected += [(h.copy_as_hostile(("a", (1, 2))), ("a", (1, 2))), (datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5))]
     for value, wanted in expected:
-        found = copy_value(value, "it")
-        assert found == wanted
-        assert type(found) is type(wanted)
+        copy = copy_value(value, "it")
+        assert copy == wanted
+        assert type(copy) is type(wanted)
     tree = copy_tree(h.copy_as_hostile({"a": [1, {"b": ("c", 2)}]}), "it")
     assert tree == {"a": [1, {"b": ["c", 2]}]}
     assert type(tree) is dict
@@ -545,7 +579,7 @@ def test_copies_are_of_builtin_types() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [object(), [1], {1: 2}, 1j, lambda: 1, Liar(str), datetime(2024, 2, 29, tzinfo=UTC), np.zeros(2)],
+    [object(), [1], {1: 2}, 1j, lambda: 1, FalseClass(str), datetime(2024, 2, 29, tzinfo=UTC), np.zeros(2)],
     ids=["object", "list", "dict", "complex", "function", "liar", "datetime", "array"],
 )
 def test_what_is_no_plain_value_is_refused(value: object) -> None:
@@ -557,9 +591,9 @@ def test_what_is_no_plain_value_is_refused(value: object) -> None:
 
 def test_values_that_cannot_be_built_wrong() -> None:
     """Of every class that noise, a price or a promise is computed from."""
-    whole, one, text = Column("x", "integer", upper=9), Fraction(1), HostileFactory().copy_as_hostile("x")
-    budget, grid = Budget(one), Grid(one, one)
-    declared = ward_schema()
+    whole, fraction, text = Column("x", "integer", upper=9), Fraction(1), HostileFactory().copy_as_hostile("x")
+    budget, grid = Budget(fraction), Grid(fraction, fraction)
+    declared_schema = parse_ward_schema()
     tree = Taxonomy.of(PARENTS)
     wrong: list[Callable[[], object]] = [
         lambda: Column("x", "integer", lower=5, upper=1),
@@ -571,16 +605,16 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: Column(text, "integer", upper=9),
         lambda: Column("x", "nominal", upper=1, categories=(text, "b")),
         lambda: Column("x", "integer", upper=9, private_keys=1),  # type: ignore[arg-type]
-        lambda: replace(declared, rows=1.5),  # type: ignore[type-var]
-        lambda: replace(declared, rows=True),
-        lambda: replace(declared, rows=0),
-        lambda: replace(declared, neighbors="none"),  # type: ignore[arg-type]
-        lambda: replace(declared, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
-        lambda: replace(declared, columns={"y": whole}),
-        lambda: replace(declared, columns={"x": remade(build_hostile_subclass(Column, Log()), whole)}),
-        lambda: replace(declared, budget=remade(build_hostile_subclass(Budget, Log()), budget)),
-        lambda: replace(declared, published=("n = 1",)),  # type: ignore[arg-type]
-        lambda: replace(declared, models=["dp"]),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, rows=1.5),  # type: ignore[type-var]
+        lambda: replace(declared_schema, rows=True),
+        lambda: replace(declared_schema, rows=0),
+        lambda: replace(declared_schema, neighbors="none"),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, columns={"y": whole}),
+        lambda: replace(declared_schema, columns={"x": remake(build_hostile_subclass(Column, Log()), whole)}),
+        lambda: replace(declared_schema, budget=remake(build_hostile_subclass(Budget, Log()), budget)),
+        lambda: replace(declared_schema, published=("n = 1",)),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, models=["dp"]),  # type: ignore[arg-type]
         lambda: Budget(0.5),  # type: ignore[arg-type]
         lambda: Budget(Fraction(-1)),
         lambda: PublishedStatistic("n", 1),  # type: ignore[arg-type]
@@ -589,12 +623,12 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: SubAccount("table", "x", 1),  # type: ignore[arg-type]
         lambda: SubAccount("partition", "x", True),
         lambda: Guarantee("dp", "add-remove", epsilon=0.5),  # type: ignore[arg-type]
-        lambda: Guarantee(text, "add-remove", epsilon=one),
-        lambda: Guarantee("dp", "none", epsilon=one),  # type: ignore[arg-type]
-        lambda: Guarantee("dp", "add-remove", epsilon=one, assumptions=["x"]),  # type: ignore[arg-type]
+        lambda: Guarantee(text, "add-remove", epsilon=fraction),
+        lambda: Guarantee("dp", "none", epsilon=fraction),  # type: ignore[arg-type]
+        lambda: Guarantee("dp", "add-remove", epsilon=fraction, assumptions=["x"]),  # type: ignore[arg-type]
         lambda: Accuracy(0.5, Fraction(9, 10)),  # type: ignore[arg-type]
-        lambda: Grid(one, Fraction(0)),
-        lambda: Grid(0.5, one),  # type: ignore[arg-type]
+        lambda: Grid(fraction, Fraction(0)),
+        lambda: Grid(0.5, fraction),  # type: ignore[arg-type]
         lambda: Prior(np.ones(2, dtype=np.int64), np.arange(2), None, ("a",)),
         lambda: Prior(np.ones(2), np.arange(2), grid, None),  # type: ignore[arg-type]
         lambda: Prior([1, 2], np.arange(2), grid, None),  # type: ignore[arg-type]
@@ -605,25 +639,27 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: OrdinalDistance(("a", "a")),
         lambda: ProductDistance((NominalDistance(),), ()),
         lambda: ProductDistance((), ()),
-        lambda: ProductDistance((tree,), (one,)),  # type: ignore[arg-type]
+        lambda: ProductDistance((tree,), (fraction,)),  # type: ignore[arg-type]
         lambda: Constraint("x", lambda noisy: noisy, ()),  # type: ignore[arg-type]
         lambda: Constraint("x", "total", ()),
         lambda: Constraint("x", "total", (None, print)),
-        lambda: ShapeTerm(one, "normal", (one, Fraction(0))),
-        lambda: ShapeTerm(0.5, "normal", (one, one)),  # type: ignore[arg-type]
-        lambda: ShapeTerm(one, text, (one, one)),
-        lambda: ShapeMixture((remade(build_hostile_subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
-        lambda: ShapeMixture((ShapeTerm(one, "point", (one,)),), step=Fraction(-1)),
+        lambda: ShapeTerm(fraction, "normal", (fraction, Fraction(0))),
+        lambda: ShapeTerm(0.5, "normal", (fraction, fraction)),  # type: ignore[arg-type]
+        lambda: ShapeTerm(fraction, text, (fraction, fraction)),
+        lambda: ShapeMixture(
+            (remake(build_hostile_subclass(ShapeTerm, Log()), ShapeTerm(fraction, "point", (fraction,))),)
+        ),
+        lambda: ShapeMixture((ShapeTerm(fraction, "point", (fraction,)),), step=Fraction(-1)),
         lambda: copy_exact_number(True, "x"),
         lambda: copy_distance(tree),
         lambda: copy_prior(tree),
         lambda: copy_taxonomy(grid),
         lambda: copy_constraint("total"),
     ]
-    for at, made in enumerate(wrong):
+    for index, build in enumerate(wrong):
         with pytest.raises(InvalidInput) as refusal:
-            made()
-        assert "\n" not in str(refusal.value), at
+            build()
+        assert "\n" not in str(refusal.value), index
 
 
 def test_all_classes_of_noise_are_known() -> None:
@@ -634,5 +670,5 @@ def test_all_classes_of_noise_are_known() -> None:
 
 
 def test_same_total_and_nested_are_data() -> None:
-    for one in (same_total(), nested({0: [1, 2]})):
-        assert type(copy_constraint(one).rule) is str
+    for value in (same_total(), nested({0: [1, 2]})):
+        assert type(copy_constraint(value).rule) is str

@@ -46,28 +46,35 @@ about = sa.Table(
 heads = sa.Table(
     "ledger_heads",
     METADATA,
-    sa.Column("dataset", sa.Text, primary_key=True),
-    sa.Column("identity", sa.Text, nullable=False),
-    sa.Column("snapshot", sa.Text, nullable=False),
-    sa.Column("epoch", sa.Integer, nullable=False),
-    sa.Column("seq", sa.BigInteger, nullable=False),
-    sa.Column("hash", sa.Text, nullable=False),
-    sa.Column("partition_reach", sa.BigInteger, nullable=False),
-    sa.Column("individual_reach", sa.BigInteger, nullable=False),
-    sa.Column("weaker", sa.Boolean, nullable=False),
+    *(
+        sa.Column("dataset", sa.Text, primary_key=True),
+        sa.Column("identity", sa.Text, nullable=False),
+        sa.Column("snapshot", sa.Text, nullable=False),
+        sa.Column("epoch", sa.Integer, nullable=False),
+        sa.Column("seq", sa.BigInteger, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False),
+        sa.Column("partition_reach", sa.BigInteger, nullable=False),
+        sa.Column("individual_reach", sa.BigInteger, nullable=False),
+        sa.Column("weaker", sa.Boolean, nullable=False),
+    ),
 )
 
 # All columns but the hash are copied from the body, to be found by.
 entries = sa.Table(
     "ledger_entries",
     METADATA,
-    sa.Column("dataset", sa.Text, primary_key=True),
-    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("kind", sa.Text, nullable=False),
-    *(sa.Column(name, sa.Text) for name in ("analyst", "key", "finds", "epsilon")),
-    sa.Column("source", sa.BigInteger),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("hash", sa.Text, nullable=False),
+    *(
+        sa.Column("dataset", sa.Text, primary_key=True),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("analyst", sa.Text),
+        sa.Column("key", sa.Text),
+        sa.Column("finds", sa.Text),
+        sa.Column("epsilon", sa.Text),
+        sa.Column("source", sa.BigInteger),
+        sa.Column("body", sa.Text, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False),
+    ),
 )
 
 answers = sa.Table(

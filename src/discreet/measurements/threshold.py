@@ -12,6 +12,7 @@ from discreet.numeric import exp_above, exp_below
 from discreet.query.scan import ScanMeasure
 
 EXP_BITS = 400
+"""The precision to which exponentials are bounded."""
 UNIT_MEASURES = (ScanMeasure("units"),)
 
 

@@ -15,8 +15,13 @@ from discreet.formatting import format_number
 from discreet.schema import yaml
 from discreet.schema.yaml import MAX_CHARACTERS, MappingKeys, Node, read_document
 
-PLACE_KEYS = ("datasets", "address", "port", "workers", "store", "ledger", "folder", "url", "tls", "insecure")
-CONFIG_KEYS = MappingKeys((*PLACE_KEYS, "deadline", "padding", "hung", "limits"), ("datasets",))
+CONFIG_KEYS = MappingKeys(
+    (
+        *("datasets", "address", "port", "workers", "store", "ledger", "folder", "url", "tls", "insecure"),
+        *("deadline", "padding", "hung", "limits"),
+    ),
+    ("datasets",),
+)
 LIMIT_KEYS = MappingKeys(("body", "prior", "bins", "rate", "burst", "together", "previews", "least"))
 DATASET_KEYS = MappingKeys(("schema", "deadline", "jobs"), ("schema",))
 TLS_KEYS = MappingKeys(("certificate", "key"), ("certificate", "key"))

@@ -201,13 +201,17 @@ def run_next_job(service: Service, runner: str) -> bool:
         state, result = _run_job(service, next_job, progress, release_barrier)
         # Whatever comes next, the next job too, comes at a doubling: it is seen by others when it is charged.
         padded_time = compute_padded_time(time.monotonic() - start, deadline) if deadline else 0.0
-        time.sleep(max(0.0, start + padded_time - time.monotonic()))
+        _sleep_until(start + padded_time)
     while True:  # until the store is there: a release that was made is not told as failed
         try:
             finish_job(service.store, next_job.id, runner, state, json.dumps(result))
             return True
         except Unavailable:
             time.sleep(POLL_INTERVAL)
+
+
+def _sleep_until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))
 
 
 def _run_job(

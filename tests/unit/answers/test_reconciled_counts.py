@@ -43,62 +43,71 @@ BY_SEX = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
 BY_VISIT = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
 
 
-def declared(relation: str, rows: int, units: int) -> Schema:
+def declare_wards(relation: str, rows: int, units: int) -> Schema:
     schema = small_tables.schema(relation, rows, units)
     return replace(schema, columns={**schema.columns, "ward": WARD, "visit": VISIT})
 
 
-def planned(schema: Schema, question: str, epsilon: object = Fraction(1, 2), **more: Any) -> Plan:
-    return plan(schema, parse_sql(question, schema), epsilon, **more)
+def plan_counts(schema: Schema, question: str, epsilon: object = Fraction(1, 2), **options: Any) -> Plan:
+    return plan(schema, parse_sql(question, schema), epsilon, **options)
 
 
-def told(made: Plan, exact: Sequence[int], seed: int, stated: Sequence[Any] = ()) -> Answer:
+def answer_from_counts(query_plan: Plan, exact: Sequence[int], seed: int, stated: Sequence[Any] = ()) -> Answer:
     """The reply to a plan of one count that is exactly this in each cell, with noise from a seed."""
-    (one,) = made.measurements
-    assert isinstance(one, AdditiveNoise)
-    noise = one.noise.sample_units(len(exact), Stream(seed))[:, 0]
-    numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
+    (measurement,) = query_plan.measurements
+    assert isinstance(measurement, AdditiveNoise)
+    noise = measurement.noise.sample_units(len(exact), Stream(seed))[:, 0]
+    released_numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
     return build.build_answer(
-        made, NoisyResult(tuple(made.list_cells()), numbers), "a question", made.epsilon, 1, {}, stated
+        query_plan,
+        NoisyResult(tuple(query_plan.list_cells()), released_numbers),
+        "a question",
+        query_plan.epsilon,
+        1,
+        {},
+        stated,
     )
 
 
-def drawn(made: Plan, units: small_tables.Units, seed: int) -> Answer:
+def answer_from_units(query_plan: Plan, units: small_tables.Units, seed: int) -> Answer:
     """The reply to a plan on a table, with noise from a seed."""
-    return noised(made, counted_in(made, units), seed)
+    return answer_from_inputs(query_plan, read_unit_inputs(query_plan, units), seed)
 
 
-def counted_in(made: Plan, units: small_tables.Units) -> ExactInputs:
+def read_unit_inputs(query_plan: Plan, units: small_tables.Units) -> ExactInputs:
     """What a plan reads from a table: the same whatever the noise."""
     return exact_inputs(
-        made, MemorySource(made.schema, small_tables.rows_of(units)), made.list_cells(), made.query.where
+        query_plan,
+        MemorySource(query_plan.schema, small_tables.rows_of(units)),
+        query_plan.list_cells(),
+        query_plan.query.where,
     )
 
 
-def noised(made: Plan, secret: ExactInputs, seed: int) -> Answer:
+def answer_from_inputs(query_plan: Plan, secret: ExactInputs, seed: int) -> Answer:
     """The reply to a plan that has read its table, with noise from a seed."""
     with patch.object(measure, "SYSTEM", Stream(seed)):
-        released = sample_noisy_outputs(made, secret, [0] * len(secret.cells))
-    return build.build_answer(made, released, "a question", made.epsilon, 1, {})
+        released = sample_noisy_outputs(query_plan, secret, [0] * len(secret.cells))
+    return build.build_answer(query_plan, released, "a question", query_plan.epsilon, 1, {})
 
 
-def random_units(rows: int, count: int, seed: int) -> small_tables.Units:
+def draw_units(rows: int, count: int, seed: int) -> small_tables.Units:
     chance = random.Random(seed)
-    found = {f"p{number}": small_tables.random_unit(chance, rows) for number in range(count)}
-    return {name: [row | {"ward": 1, "visit": 1} for row in own] for name, own in found.items()}
+    units = {f"p{number}": small_tables.random_unit(chance, rows) for number in range(count)}
+    return {name: [row | {"ward": 1, "visit": 1} for row in unit_rows] for name, unit_rows in units.items()}
 
 
-def fitted(answer: Answer) -> ReconciledRows:
-    found = answer.reconciled
-    assert found is not None
-    return found
+def require_reconciled(answer: Answer) -> ReconciledRows:
+    reconciled = answer.reconciled
+    assert reconciled is not None
+    return reconciled
 
 
-def numbers(rows: Sequence[Any], name: str = "COUNT(*)") -> NDArray[np.float64]:
+def read_column(rows: Sequence[Any], name: str = "COUNT(*)") -> NDArray[np.float64]:
     return np.array([row[name] for row in rows], dtype=np.float64)
 
 
-def sparse(cells: int, total_rows: int, seed: int) -> list[int]:
+def draw_sparse_counts(cells: int, total_rows: int, seed: int) -> list[int]:
     """Three cells in four are empty, the others uneven."""
     chance = random.Random(seed)
     weights = [chance.random() ** 3 if chance.random() < 0.25 else 0.0 for _ in range(cells)]
@@ -109,39 +118,41 @@ def sparse(cells: int, total_rows: int, seed: int) -> list[int]:
 
 
 def test_counts_add_up_to_the_public_number_of_units() -> None:
-    made = planned(declared("replace-one", 1, 1000), BY_WARD)
-    exact = sparse(40, 1000, 1)
+    query_plan = plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD)
+    exact = draw_sparse_counts(40, 1000, 1)
     for seed in range(20):
-        found = fitted(told(made, exact, seed))
-        counts = numbers(found.rows)
+        reconciled = require_reconciled(answer_from_counts(query_plan, exact, seed))
+        counts = read_column(reconciled.rows)
         assert counts.sum() == 1000
         assert (counts >= 0).all()
-        assert all(isinstance(row["COUNT(*)"], int) for row in found.rows)
-        assert "all counts add up to the public number of units, 1,000" in found.because
+        assert all(isinstance(row["COUNT(*)"], int) for row in reconciled.rows)
+        assert "all counts add up to the public number of units, 1,000" in reconciled.because
 
 
 def test_counts_of_several_rows_of_a_unit_add_up_to_no_more_than_there_can_be() -> None:
     """Three rows each at most: where the noise goes beyond, the counts come to the most; elsewhere they are free."""
-    made = planned(declared("replace-one", 3, 100), BY_WARD, Fraction(1, 10))
+    query_plan = plan_counts(declare_wards("replace-one", 3, 100), BY_WARD, Fraction(1, 10))
     for exact, allowed in (([300] + [0] * 39, {300.0}), ([100] + [0] * 39, None)):
         for seed in range(10):
-            sums = numbers(fitted(told(made, exact, seed)).rows).sum()
+            sums = read_column(require_reconciled(answer_from_counts(query_plan, exact, seed)).rows).sum()
             assert 100 <= sums <= 300
             assert allowed is None or sums in allowed or sums < 300
 
 
 def test_cells_that_cannot_occur_are_empty() -> None:
-    made = planned(declared("add-remove", 1, 0), "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex")
-    found = fitted(told(made, [50, 0, 0], 4))
-    assert [row["COUNT(*)"] for row in found.rows[1:]] == [0, 0]
-    assert [row["COUNT(*)"] for row in found.intervals(0.95)[1:]] == [(0.0, 0.0), (0.0, 0.0)]
+    query_plan = plan_counts(
+        declare_wards("add-remove", 1, 0), "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex"
+    )
+    reconciled = require_reconciled(answer_from_counts(query_plan, [50, 0, 0], 4))
+    assert [row["COUNT(*)"] for row in reconciled.rows[1:]] == [0, 0]
+    assert [row["COUNT(*)"] for row in reconciled.intervals(0.95)[1:]] == [(0.0, 0.0), (0.0, 0.0)]
 
 
 def test_a_declared_order_is_kept() -> None:
-    made = planned(declared("add-remove", 1, 0), BY_VISIT)
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), BY_VISIT)
     exact = [90, 60, 40, 30, 20, 15, 9, 7, 4, 4, 1, 0]
     for seed in range(20):
-        counts = numbers(fitted(told(made, exact, seed)).rows)
+        counts = read_column(require_reconciled(answer_from_counts(query_plan, exact, seed)).rows)
         assert (np.diff(counts) <= 0).all()
         assert (counts >= 0).all()
 
@@ -154,15 +165,15 @@ def test_a_count_of_fewer_rows_is_no_more_in_any_row() -> None:
         "COUNT(*) FILTER (WHERE age > 0) AS old, COUNT(*) FILTER (WHERE age > 2) AS older FROM t GROUP BY grade"
     )
     for relation, rows in (("add-remove", 3), ("replace-one", 1), ("replace-one", 3)):
-        made = planned(declared(relation, rows, 30), question, Fraction(1, 5))
+        query_plan = plan_counts(declare_wards(relation, rows, 30), question, Fraction(1, 5))
         for seed in range(5):
-            found = fitted(drawn(made, random_units(rows, 30, seed), seed)).rows
-            every, aged, units, old, older = (numbers(found, name) for name in names)
+            reconciled_rows = require_reconciled(answer_from_units(query_plan, draw_units(rows, 30, seed), seed)).rows
+            every, aged, units, old, older = (read_column(reconciled_rows, name) for name in names)
             assert (older <= old).all()
             assert (old <= aged).all()
             assert (aged <= every).all()
             assert (units <= every).all()
-            assert all(isinstance(row[name], int) for row in found for name in names)
+            assert all(isinstance(row[name], int) for row in reconciled_rows for name in names)
             assert relation == "add-remove" or 30 <= every.sum() <= 30 * rows
 
 
@@ -175,7 +186,7 @@ CROSSED = f"{YOUNG} AS young, COUNT(*) FILTER (WHERE sex = 'F') AS women, COUNT(
 OF_PARTS = "the counts are made of the same parts, none of which is below 0"
 
 
-def by(key: str, counts: str, where: str = "") -> str:
+def group_by(key: str, counts: str, where: str = "") -> str:
     return f"SELECT {key}, {counts} FROM t {where} GROUP BY {key}" if key else f"SELECT {counts} FROM t {where}"
 
 
@@ -184,22 +195,24 @@ def by(key: str, counts: str, where: str = "") -> str:
 @pytest.mark.parametrize("key", ["", "grade", "ward"])
 def test_counts_of_one_question_fit_together(key: str, relation: str, epsilon: Fraction) -> None:
     """Those that make up a third add up to it in every cell; all together and those apart to what there is."""
-    schema, units = declared(relation, 1, 300), random_units(1, 300, 1)
-    plans = [planned(schema, by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART)]
-    asked = [(made, counted_in(made, units)) for made in plans]
+    schema, units = declare_wards(relation, 1, 300), draw_units(1, 300, 1)
+    plans = [plan_counts(schema, group_by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART)]
+    plans_and_inputs = [(query_plan, read_unit_inputs(query_plan, units)) for query_plan in plans]
     for seed in range(4):
-        found, every, shown_apart = (fitted(noised(made, secret, seed)) for made, secret in asked)
-        young, old, aged = (numbers(found.rows, name) for name in ("young", "old", "aged"))
+        reconciled, all_rows, shown_apart = (
+            require_reconciled(answer_from_inputs(query_plan, secret, seed)) for query_plan, secret in plans_and_inputs
+        )
+        young, old, aged = (read_column(reconciled.rows, name) for name in ("young", "old", "aged"))
         assert (young + old == aged).all()
-        assert OF_PARTS in found.because
-        assert not any("in every row" in why for why in found.because)
+        assert OF_PARTS in reconciled.because
+        assert not any("in every row" in why for why in reconciled.because)
         some = shown_apart.rows
-        shown = np.array([numbers(every.rows, name) for name in ("young", "old", "nobody")])
-        assert (shown >= 0).all()
+        split_counts = np.array([read_column(all_rows.rows, name) for name in ("young", "old", "nobody")])
+        assert (split_counts >= 0).all()
         if relation == "replace-one":
-            assert shown.sum() == 300
-            assert "the parts add up to the public number of units, 300" in every.because
-            assert numbers(some, "young").sum() + numbers(some, "older").sum() <= 300
+            assert split_counts.sum() == 300
+            assert "the parts add up to the public number of units, 300" in all_rows.because
+            assert read_column(some, "young").sum() + read_column(some, "older").sum() <= 300
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -207,10 +220,14 @@ def test_counts_that_cross_keep_what_follows_from_their_parts(relation: str) -> 
     """What two counts have in common, and what neither has, is told beside them and fits: so do several rows each."""
     both = "COUNT(*) FILTER (WHERE age < 0 AND sex = 'F') AS both, COUNT(*) FILTER (WHERE age < 0 OR sex = 'F') AS some"
     for rows, where in ((1, ""), (3, ""), (1, "WHERE score > 1")):
-        made = planned(declared(relation, rows, 60), by("grade", f"{CROSSED}, {both}", where), Fraction(1, 10))
+        query_plan = plan_counts(
+            declare_wards(relation, rows, 60), group_by("grade", f"{CROSSED}, {both}", where), Fraction(1, 10)
+        )
         for seed in range(5):
-            found = fitted(drawn(made, random_units(rows, 60, seed), seed)).rows
-            young, women, common, some = (numbers(found, name) for name in ("young", "women", "both", "some"))
+            reconciled_rows = require_reconciled(answer_from_units(query_plan, draw_units(rows, 60, seed), seed)).rows
+            young, women, common, some = (
+                read_column(reconciled_rows, name) for name in ("young", "women", "both", "some")
+            )
             assert (young + women == common + some).all()
             assert (common <= np.minimum(young, women)).all()
             assert relation == "add-remove" or some.sum() <= 60 * rows
@@ -225,29 +242,29 @@ def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation
 
     But for a quarter: raw counts without a key fit already, in thirds, and these are whole.
     """
-    made = planned(declared(relation, 1, 500), by(key, counts), Fraction(1, 4))
-    units = random_units(1, 500, 2)
+    query_plan = plan_counts(declare_wards(relation, 1, 500), group_by(key, counts), Fraction(1, 4))
+    units = draw_units(1, 500, 2)
     chance = random.Random(6)
-    for own in units.values():
-        own[0]["ward"] = 1 + int(40 * chance.random() ** 4)
+    for rows in units.values():
+        rows[0]["ward"] = 1 + int(40 * chance.random() ** 4)
     wards: Sequence[int | None] = range(1, 41) if key else [None]
     exact_by_name = {
-        name: [_counted(units, name, ward) for ward in wards]
+        name: [_count_rows(units, name, ward) for ward in wards]
         for name in (part.split(" AS ")[1] for part in counts.split(", "))
     }
-    secret, raw, better = counted_in(made, units), [], []
+    secret, raw, better = read_unit_inputs(query_plan, units), [], []
     for seed in range(runs // 8 if key else runs):
-        answer = noised(made, secret, seed)
+        answer = answer_from_inputs(query_plan, secret, seed)
         assert [row.get("ward") for row in answer.rows] == list(wards)
         for name, exact in exact_by_name.items():
-            raw.append(((numbers(answer.rows, name) - exact) ** 2).mean())
-            better.append(((numbers(fitted(answer).rows, name) - exact) ** 2).mean())
+            raw.append(((read_column(answer.rows, name) - exact) ** 2).mean())
+            better.append(((read_column(require_reconciled(answer).rows, name) - exact) ** 2).mean())
     assert np.mean(better) <= (0.7 * np.mean(raw) if key else np.mean(raw) + INTEGER_NOISE_VARIANCE)
 
 
-def _counted(units: small_tables.Units, name: str, ward: object) -> int:
+def _count_rows(units: small_tables.Units, name: str, ward: object) -> int:
     """By a plain loop over the rows, of one ward or of all."""
-    held: dict[str, Callable[[Any], bool]] = {
+    conditions: dict[str, Callable[[Any], bool]] = {
         "every": bool,
         "young": lambda row: row["age"] is not None and row["age"] < 0,
         "old": lambda row: row["age"] is not None and row["age"] >= 0,
@@ -256,28 +273,32 @@ def _counted(units: small_tables.Units, name: str, ward: object) -> int:
         "women": lambda row: row["sex"] == 0,
         "smokers": lambda row: row["smoker"] == 1,
     }
-    return sum(held[name](row) for own in units.values() for row in own if ward is None or row["ward"] == ward)
+    return sum(conditions[name](row) for rows in units.values() for row in rows if ward is None or row["ward"] == ward)
 
 
 def test_counts_that_fit_already_stay() -> None:
     """With hardly any noise nothing is moved, though their parts are not told and could be halves."""
-    made = planned(declared("replace-one", 1, 300), by("grade", f"{CROSSED}, {OLD} AS old"), Fraction(200))
+    query_plan = plan_counts(
+        declare_wards("replace-one", 1, 300), group_by("grade", f"{CROSSED}, {OLD} AS old"), Fraction(200)
+    )
     for seed in range(5):
-        answer = drawn(made, random_units(1, 300, seed), seed)
-        assert fitted(answer).rows == answer.rows
+        answer = answer_from_units(query_plan, draw_units(1, 300, seed), seed)
+        assert require_reconciled(answer).rows == answer.rows
 
 
 def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
-    schema = declared("replace-one", 1, 5_000)
+    schema = declare_wards("replace-one", 1, 5_000)
     wide = Column("x", "integer", lower=0, upper=999, missing=0)
-    made = planned(replace(schema, columns={**schema.columns, "x": wide}), by("x", f"{CROSSED}, {OLD} AS old"))
+    query_plan = plan_counts(
+        replace(schema, columns={**schema.columns, "x": wide}), group_by("x", f"{CROSSED}, {OLD} AS old")
+    )
     chance = random.Random(4)
-    units = {f"p{at}": [small_tables.random_row(chance) | {"x": chance.randrange(1000)}] for at in range(5_000)}
-    answer = drawn(made, units, 1)
+    units = {f"p{index}": [small_tables.random_row(chance) | {"x": chance.randrange(1000)}] for index in range(5_000)}
+    answer = answer_from_units(query_plan, units, 1)
     start = time.monotonic()
-    found = fitted(answer).rows
+    reconciled_rows = require_reconciled(answer).rows
     took = time.monotonic() - start
-    assert (numbers(found, "young") + numbers(found, "old")).sum() <= 5_000
+    assert (read_column(reconciled_rows, "young") + read_column(reconciled_rows, "old")).sum() <= 5_000
     assert took < 10, took
 
 
@@ -285,21 +306,21 @@ def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
 @pytest.mark.parametrize("runs", [50, pytest.param(200, marks=pytest.mark.soak)])
 def test_reconciled_counts_are_nearer(relation: str, gain: float, runs: int) -> None:
     """Over many seeded runs, on mostly empty cells: the mean square error is far below that of raw counts."""
-    made = planned(declared(relation, 1, 1000), BY_WARD, Fraction(1, 10))
-    exact = sparse(40, 1000, 2)
+    query_plan = plan_counts(declare_wards(relation, 1, 1000), BY_WARD, Fraction(1, 10))
+    exact = draw_sparse_counts(40, 1000, 2)
     raw, better = [], []
     for seed in range(runs):
-        answer = told(made, exact, seed)
-        raw.append(((numbers(answer.rows) - exact) ** 2).mean())
-        better.append(((numbers(fitted(answer).rows) - exact) ** 2).mean())
+        answer = answer_from_counts(query_plan, exact, seed)
+        raw.append(((read_column(answer.rows) - exact) ** 2).mean())
+        better.append(((read_column(require_reconciled(answer).rows) - exact) ** 2).mean())
     assert np.mean(better) < gain * np.mean(raw)
 
 
-WARDS, SEXES = (BY_WARD, sparse(40, 1000, 3)), (BY_SEX, [400, 590, 10])
+WARDS, SEXES = (BY_WARD, draw_sparse_counts(40, 1000, 3)), (BY_SEX, [400, 590, 10])
 
 
 @pytest.mark.parametrize(
-    ("asked", "epsilon", "runs"),
+    ("question_and_counts", "epsilon", "runs"),
     [
         (WARDS, Fraction(1, 10), 60),
         (WARDS, Fraction(1), 60),
@@ -309,23 +330,27 @@ WARDS, SEXES = (BY_WARD, sparse(40, 1000, 3)), (BY_SEX, [400, 590, 10])
         *((SEXES, epsilon, 200) for epsilon in (Fraction(1, 10), Fraction(1), Fraction(4))),  # few cells, many runs
     ],
 )
-def test_reconciled_intervals_hold(asked: tuple[str, list[int]], epsilon: Fraction, runs: int) -> None:
+def test_reconciled_intervals_hold(question_and_counts: tuple[str, list[int]], epsilon: Fraction, runs: int) -> None:
     """At least 95 % of them at 95 %, less what chance allows; and never wider than those of the raw counts."""
-    question, exact = asked
-    made = planned(declared("replace-one", 1, 1000), question, epsilon)
-    held = []
+    question, exact = question_and_counts
+    query_plan = plan_counts(declare_wards("replace-one", 1, 1000), question, epsilon)
+    coverages = []
     for seed in range(runs):
-        answer = told(made, exact, seed)
-        for span, row, own, count in zip(
-            fitted(answer).intervals(0.95), fitted(answer).rows, answer.intervals(0.95), exact, strict=True
+        answer = answer_from_counts(query_plan, exact, seed)
+        for span, row, plain_span, count in zip(
+            require_reconciled(answer).intervals(0.95),
+            require_reconciled(answer).rows,
+            answer.intervals(0.95),
+            exact,
+            strict=True,
         ):
             low, high = span["COUNT(*)"]  # type: ignore[misc]
             assert low <= row["COUNT(*)"] <= high  # type: ignore[operator]
-            held.append(low <= count <= high)
-            wide = own["COUNT(*)"]
+            coverages.append(low <= count <= high)
+            wide = plain_span["COUNT(*)"]
             if low > 0 and low < row["COUNT(*)"] < high:  # type: ignore[operator]
                 assert high - low <= wide[1] - wide[0] + 1e-9  # type: ignore[operator, index]
-    assert np.mean(held) >= 0.93
+    assert np.mean(coverages) >= 0.93
 
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 5, 8])
@@ -336,14 +361,14 @@ def test_intervals_allow_for_whole_number_noise(cells: int) -> None:
     """
     for epsilon in np.geomspace(0.08, 10, 30):
         noise = DiscreteLaplace(Fraction(float(epsilon)).limit_denominator(1000), 1)
-        at, chance = _projected(noise, cells)
+        points, chance = _project_by_scipy(noise, cells)
         spread = math.sqrt((noise.variance() + INTEGER_NOISE_VARIANCE) * (1 if cells == 1 else 1 - 1 / cells))
         for confidence in np.linspace(0.8, 0.999, 40):
             reach = compute_worst_quantile(float(confidence)) * spread + COUNT_STEP / 2
-            assert chance[np.abs(at) <= reach].sum() >= confidence - 1e-9
+            assert chance[np.abs(points) <= reach].sum() >= confidence - 1e-9
 
 
-def _projected(noise: DiscreteLaplace, cells: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _project_by_scipy(noise: DiscreteLaplace, cells: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The law of one of n noises less their mean, times n as whole numbers: n - 1 of the one, less each other."""
     most = int(30 / float(noise.rate)) + 3
     single = np.array([noise.probability(units) for units in range(-most, most + 1)])
@@ -358,68 +383,82 @@ def _projected(noise: DiscreteLaplace, cells: int) -> tuple[NDArray[np.float64],
 
 def test_it_is_worked_out_once_and_covers_rows_that_are_not_shown() -> None:
     """HAVING and LIMIT choose among raw rows; what is shown was made to fit together with all the rest."""
-    schema = declared("replace-one", 1, 1000)
-    exact = sparse(40, 1000, 4)
-    whole = fitted(told(planned(schema, BY_WARD), exact, 5)).rows
+    schema = declare_wards("replace-one", 1, 1000)
+    exact = draw_sparse_counts(40, 1000, 4)
+    whole = require_reconciled(answer_from_counts(plan_counts(schema, BY_WARD), exact, 5)).rows
     cut = "SELECT COUNT(*), ward FROM t GROUP BY ward HAVING COUNT(*) > 20 ORDER BY COUNT(*) DESC LIMIT 3"
-    answer = told(planned(schema, cut), exact, 5)
+    answer = answer_from_counts(plan_counts(schema, cut), exact, 5)
     assert answer.reconciled is answer.reconciled
-    assert len(fitted(answer).rows) == len(answer.rows) <= 3
+    assert len(require_reconciled(answer).rows) == len(answer.rows) <= 3
     by_ward = {row["ward"]: row["COUNT(*)"] for row in whole}
-    assert all(row["COUNT(*)"] == by_ward[row["ward"]] for row in fitted(answer).rows)
+    assert all(row["COUNT(*)"] == by_ward[row["ward"]] for row in require_reconciled(answer).rows)
 
 
 def test_numbers_that_are_no_counts_stay_as_they_are() -> None:
-    made = planned(declared("add-remove", 1, 0), "SELECT sex, COUNT(*), SUM(score) FROM t GROUP BY sex")
-    answer = drawn(made, {}, 6)
-    raw, found = numbers(answer.rows, "SUM(score)"), numbers(fitted(answer).rows, "SUM(score)")
-    assert raw.tolist() == found.tolist()
-    assert (numbers(fitted(answer).rows) >= 0).all()
-    spans, own = fitted(answer).intervals(0.9), answer.intervals(0.9)
-    assert [row["SUM(score)"] for row in spans] == [row["SUM(score)"] for row in own]
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), "SELECT sex, COUNT(*), SUM(score) FROM t GROUP BY sex")
+    answer = answer_from_units(query_plan, {}, 6)
+    raw, reconciled_sums = (
+        read_column(answer.rows, "SUM(score)"),
+        read_column(require_reconciled(answer).rows, "SUM(score)"),
+    )
+    assert raw.tolist() == reconciled_sums.tolist()
+    assert (read_column(require_reconciled(answer).rows) >= 0).all()
+    spans, plain_spans = require_reconciled(answer).intervals(0.9), answer.intervals(0.9)
+    assert [row["SUM(score)"] for row in spans] == [row["SUM(score)"] for row in plain_spans]
 
 
 def test_too_many_different_counts_leave_out_the_prior() -> None:
     """Said, and the rest is done as without one."""
     wide = Column("x", "integer", lower=0, upper=1999, missing=0)
-    schema = declared("replace-one", 1, 10**6)
+    schema = declare_wards("replace-one", 1, 10**6)
     schema = replace(schema, columns={**schema.columns, "x": wide})
-    asked = "SELECT x, COUNT(*) FROM t GROUP BY x"
-    made = planned(schema, asked, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
-    found = fitted(told(made, [500] * 2000, 3))
-    assert found.because[0] == "there are too many different counts to weigh each with your prior"
-    assert found.rows == fitted(told(planned(schema, asked, Fraction(1, 1000)), [500] * 2000, 3)).rows
+    question = "SELECT x, COUNT(*) FROM t GROUP BY x"
+    query_plan = plan_counts(schema, question, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
+    reconciled = require_reconciled(answer_from_counts(query_plan, [500] * 2000, 3))
+    assert reconciled.because[0] == "there are too many different counts to weigh each with your prior"
+    assert (
+        reconciled.rows
+        == require_reconciled(
+            answer_from_counts(plan_counts(schema, question, Fraction(1, 1000)), [500] * 2000, 3)
+        ).rows
+    )
 
 
 def test_nothing_is_reconciled_where_nothing_is_counted() -> None:
-    made = planned(declared("add-remove", 1, 0), "SELECT SUM(score) FROM t")
-    assert told(made, [3], 1).reconciled is None
-    assert told(made, [3], 1).to_json()["reconciled"] is None
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), "SELECT SUM(score) FROM t")
+    assert answer_from_counts(query_plan, [3], 1).reconciled is None
+    assert answer_from_counts(query_plan, [3], 1).to_json()["reconciled"] is None
 
 
 def test_a_public_count_beside_a_noisy_one_is_exact() -> None:
-    made = planned(declared("replace-one", 1, 1000), "SELECT COUNT(*), COUNT(age) FROM t", Fraction(1, 10))
-    secret = counted_in(made, random_units(1, 1000, 1))
+    query_plan = plan_counts(
+        declare_wards("replace-one", 1, 1000), "SELECT COUNT(*), COUNT(age) FROM t", Fraction(1, 10)
+    )
+    secret = read_unit_inputs(query_plan, draw_units(1, 1000, 1))
     for seed in range(10):
-        (row,) = fitted(noised(made, secret, seed)).rows
+        (row,) = require_reconciled(answer_from_inputs(query_plan, secret, seed)).rows
         assert row["COUNT(*)"] == 1000
         assert 0 <= row["COUNT(age)"] <= 1000  # type: ignore[operator]
 
 
 def test_a_prior_and_what_must_be_true_go_together() -> None:
     """Each cell is weighed with the prior first; then all are made to add up."""
-    made = planned(declared("replace-one", 1, 1000), BY_WARD, Fraction(1, 10), prior=Prior.uniform(0, 40))
+    query_plan = plan_counts(
+        declare_wards("replace-one", 1, 1000), BY_WARD, Fraction(1, 10), prior=Prior.uniform(0, 40)
+    )
     exact = [25] * 40
     raw, fit, both = [], [], []
     for seed in range(20):
-        answer = told(made, exact, seed)
-        found = fitted(answer)
-        assert numbers(found.rows).sum() == 1000
-        assert "each count was first weighed with your prior by itself" in found.because
-        raw.append(((numbers(answer.rows) - exact) ** 2).mean())
-        plain = told(planned(declared("replace-one", 1, 1000), BY_WARD, Fraction(1, 10)), exact, seed)
-        fit.append(((numbers(fitted(plain).rows) - exact) ** 2).mean())
-        both.append(((numbers(found.rows) - exact) ** 2).mean())
+        answer = answer_from_counts(query_plan, exact, seed)
+        reconciled = require_reconciled(answer)
+        assert read_column(reconciled.rows).sum() == 1000
+        assert "each count was first weighed with your prior by itself" in reconciled.because
+        raw.append(((read_column(answer.rows) - exact) ** 2).mean())
+        plain = answer_from_counts(
+            plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD, Fraction(1, 10)), exact, seed
+        )
+        fit.append(((read_column(require_reconciled(plain).rows) - exact) ** 2).mean())
+        both.append(((read_column(reconciled.rows) - exact) ** 2).mean())
     assert np.mean(both) < np.mean(fit) < np.mean(raw)
 
 
@@ -436,18 +475,19 @@ def test_a_prior_and_what_must_be_true_go_together() -> None:
     ],
 )
 def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
-    made = planned(declared("add-remove", 1, 0), BY_WARD, Fraction(1, 5))
-    check_plan_constraints(made, texts)
+    query_plan = plan_counts(declare_wards("add-remove", 1, 0), BY_WARD, Fraction(1, 5))
+    check_plan_constraints(query_plan, texts)
     for seed in range(5):
-        found = fitted(told(made, sparse(40, 1000, 7), seed, texts))
-        assert holds(np.round(numbers(found.rows), 6))
+        reconciled = require_reconciled(answer_from_counts(query_plan, draw_sparse_counts(40, 1000, 7), seed, texts))
+        assert holds(np.round(read_column(reconciled.rows), 6))
         assert any(
-            words.startswith("you stated, and it is taken to be true of every data set: ") for words in found.because
+            words.startswith("you stated, and it is taken to be true of every data set: ")
+            for words in reconciled.because
         )
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "message"),
     [
         (["fact: total = 80"], "a fact taken from the data set"),
         ([total(80).fact()], "a fact taken from the data set"),
@@ -464,42 +504,45 @@ def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
         ("total = 3", "constraints are a list"),
     ],
 )
-def test_what_cannot_be_true_is_refused_before_anything_is_drawn(texts: Any, said: str) -> None:
-    made = planned(declared("replace-one", 1, 1000), BY_WARD)
-    with pytest.raises(InvalidInput, match=said):
-        check_plan_constraints(made, texts)
+def test_what_cannot_be_true_is_refused_before_anything_is_drawn(texts: Any, message: str) -> None:
+    query_plan = plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD)
+    with pytest.raises(InvalidInput, match=message):
+        check_plan_constraints(query_plan, texts)
 
 
 def test_constraints_are_of_one_count() -> None:
-    schema = declared("replace-one", 1, 1000)
+    schema = declare_wards("replace-one", 1, 1000)
     for question in ("SELECT ward, COUNT(*), COUNT(day) FROM t GROUP BY ward", "SELECT SUM(score) FROM t"):
         with pytest.raises(InvalidInput, match="is of one COUNT with noise"):
-            check_plan_constraints(planned(schema, question), ["total = 1000"])
+            check_plan_constraints(plan_counts(schema, question), ["total = 1000"])
     with pytest.raises(InvalidInput, match="along one group key"):
-        check_plan_constraints(planned(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])
+        check_plan_constraints(plan_counts(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])
 
 
-@pytest.mark.parametrize("more", ["", ", COUNT(age)"])
+@pytest.mark.parametrize("more_columns", ["", ", COUNT(age)"])
 @pytest.mark.parametrize("cells", [2**14, pytest.param(2**16, marks=pytest.mark.soak)])
-def test_many_cells_take_a_few_seconds(more: str, cells: int) -> None:
+def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     """16,384 or 65,536 cells, alone and with a second count that is at most the first in each."""
     wide = Column("x", "integer", lower=0, upper=cells - 1, missing=0)
     units = cells * 3 // 4
-    schema = declared("replace-one", 1, units)
+    schema = declare_wards("replace-one", 1, units)
     schema = replace(schema, columns={**schema.columns, "x": wide})
-    made = planned(schema, f"SELECT x, COUNT(*){more} FROM t GROUP BY x")
-    noisy = [one for one in made.measurements if isinstance(one, AdditiveNoise)]
-    amounts = [int(at < units) for at in range(cells)]  # a unit in each cell, then none
-    exact = [[one.compute_inputs((amount,) * len(one.linear_query.measures)) for amount in amounts] for one in noisy]
-    answer = noised(made, ExactInputs(made.list_cells(), exact), 8)
+    query_plan = plan_counts(schema, f"SELECT x, COUNT(*){more_columns} FROM t GROUP BY x")
+    noisy = [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
+    amounts = [int(index < units) for index in range(cells)]  # a unit in each cell, then none
+    exact = [
+        [measurement.compute_inputs((amount,) * len(measurement.linear_query.measures)) for amount in amounts]
+        for measurement in noisy
+    ]
+    answer = answer_from_inputs(query_plan, ExactInputs(query_plan.list_cells(), exact), 8)
     start = time.monotonic()
-    found = fitted(answer)
+    reconciled = require_reconciled(answer)
     took = time.monotonic() - start
-    assert numbers(found.rows).sum() == units
+    assert read_column(reconciled.rows).sum() == units
     assert took < 30 * cells / 2**16, took
 
 
-HEAD = """
+PEOPLE_SCHEMA = """
 name: people
 source: people.csv
 neighbours: replace-one
@@ -510,64 +553,66 @@ columns:
   sex: {kind: nominal, categories: [F, M, X]}
   visit: {kind: integer, lower: 1, upper: 6, counts: falling}
 """
-ASKED = "SELECT visit, COUNT(*) FROM people GROUP BY visit"
+COUNT_VISITS = "SELECT visit, COUNT(*) FROM people GROUP BY visit"
 
 
 @pytest.fixture
-def people(tmp_path: Path) -> Path:
+def people_path(tmp_path: Path) -> Path:
     visits = [1] * 30 + [2] * 15 + [3] * 10 + [4] * 5
-    lines = [f"p{at},{'FM'[at % 2]},{visit}" for at, visit in enumerate(visits)]
+    lines = [f"p{index},{'FM'[index % 2]},{visit}" for index, visit in enumerate(visits)]
     (tmp_path / "people.csv").write_text("\n".join(["id,sex,visit", *lines]) + "\n")
-    (tmp_path / "people.yaml").write_text(HEAD)
+    (tmp_path / "people.yaml").write_text(PEOPLE_SCHEMA)
     return tmp_path / "people.yaml"
 
 
-def test_it_reads_nothing_and_pays_nothing(people: Path) -> None:
+def test_it_reads_nothing_and_pays_nothing(people_path: Path) -> None:
     """The custodian is closed, source and ledger with it, and the rows are reconciled all the same."""
-    with Custodian.open(people) as custodian:
-        answer = custodian.answer(ASKED, epsilon=1)
+    with Custodian.open(people_path) as custodian:
+        answer = custodian.answer(COUNT_VISITS, epsilon=1)
         paid = custodian.budget()
-        assert custodian.answer(ASKED, epsilon=1).reconciled is not None
+        assert custodian.answer(COUNT_VISITS, epsilon=1).reconciled is not None
         assert custodian.budget() == paid
-    assert numbers(fitted(answer).rows).sum() == 60
-    assert (np.diff(numbers(fitted(answer).rows)[:6]) <= 0).all()
+    assert read_column(require_reconciled(answer).rows).sum() == 60
+    assert (np.diff(read_column(require_reconciled(answer).rows)[:6]) <= 0).all()
 
 
-def test_a_stored_answer_is_reconciled_alike(people: Path) -> None:
-    with Custodian.open(people) as custodian:
-        first, again = custodian.answer(ASKED, epsilon=1), custodian.answer(ASKED, epsilon=1)
-        stated = custodian.answer(ASKED, epsilon=1, constraints=["each <= 25"])
-    assert again.stored
+def test_a_stored_answer_is_reconciled_alike(people_path: Path) -> None:
+    with Custodian.open(people_path) as custodian:
+        first, second = custodian.answer(COUNT_VISITS, epsilon=1), custodian.answer(COUNT_VISITS, epsilon=1)
+        stated = custodian.answer(COUNT_VISITS, epsilon=1, constraints=["each <= 25"])
+    assert second.stored
     assert stated.stored
-    assert fitted(again).rows == fitted(first).rows
-    assert fitted(again).intervals(0.9) == fitted(first).intervals(0.9)
-    assert numbers(fitted(stated).rows).max() <= 25
-    assert fitted(stated).because[-1] == "you stated, and it is taken to be true of every data set: each <= 25"
+    assert require_reconciled(second).rows == require_reconciled(first).rows
+    assert require_reconciled(second).intervals(0.9) == require_reconciled(first).intervals(0.9)
+    assert read_column(require_reconciled(stated).rows).max() <= 25
+    assert (
+        require_reconciled(stated).because[-1] == "you stated, and it is taken to be true of every data set: each <= 25"
+    )
 
 
-@pytest.mark.parametrize("refused", ["fact: total = 60", "total = 61", "each <= 2", "nonsense"])
-def test_a_refused_constraint_costs_nothing(people: Path, refused: str) -> None:
-    with Custodian.open(people) as custodian:
+@pytest.mark.parametrize("constraint", ["fact: total = 60", "total = 61", "each <= 2", "nonsense"])
+def test_a_refused_constraint_costs_nothing(people_path: Path, constraint: str) -> None:
+    with Custodian.open(people_path) as custodian:
         before = custodian.budget()
         with pytest.raises(InvalidInput):
-            custodian.answer(ASKED, epsilon=1, constraints=[refused])
+            custodian.answer(COUNT_VISITS, epsilon=1, constraints=[constraint])
         assert custodian.budget() == before
         assert [entry for entry in custodian.history() if entry.analyst is not None] == []
 
 
-def test_the_command_shows_both(people: Path) -> None:
+def test_the_command_shows_both(people_path: Path) -> None:
     """A column beside the raw one, why it differs, and the same in JSON."""
-    shown = run_successfully("ask", people, ASKED, "--epsilon", "0.05", "--constraint", "each <= 40").out
-    assert "reconciled" in shown
-    assert "all counts add up to the public number of units, 60" in shown
-    assert "you stated, and it is taken to be true of every data set: each <= 40" in shown
-    document = run_successfully("ask", people, ASKED, "--epsilon", "0.05", "--json").document["reconciled"]
+    output = run_successfully("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--constraint", "each <= 40").out
+    assert "reconciled" in output
+    assert "all counts add up to the public number of units, 60" in output
+    assert "you stated, and it is taken to be true of every data set: each <= 40" in output
+    document = run_successfully("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--json").document["reconciled"]
     assert sum(row["COUNT(*)"] for row in document["rows"]) == 60
     assert len(document["intervals_95"]) == 7
     assert "the counts are falling with visit, as the schema declares" in document["because"]
 
 
-def test_the_command_refuses_a_fact(people: Path) -> None:
-    outcome = run_discreet("ask", people, ASKED, "--epsilon", "1", "--constraint", "fact: total = 60")
+def test_the_command_refuses_a_fact(people_path: Path) -> None:
+    outcome = run_discreet("ask", people_path, COUNT_VISITS, "--epsilon", "1", "--constraint", "fact: total = 60")
     assert outcome.code == 2
     assert "accept_facts=True" in outcome.err

@@ -32,97 +32,101 @@ HISTOGRAM = "SELECT HISTOGRAM(pay, 96) FROM t WHERE sex = 'F'"
 WARDS = "SELECT ward, COUNT(*) FROM t WHERE sex = 'F' GROUP BY ward"
 
 
-def declared() -> Schema:
+def declare_pay() -> Schema:
     columns = {column.name: column for column in (PAY, WARD, SEX)}
     return schema("add-remove", 1, None, columns=columns)
 
 
-def source(own: Schema, sparse: bool, rows: int = 900) -> MemorySource:
+def build_pay_source(declared_schema: Schema, sparse: bool, rows: int = 900) -> MemorySource:
     """All in one bin and one ward, or spread evenly."""
     places = [0] * rows if sparse else range(rows)
-    people = [{"pay": at * 7 % 480, "ward": at % 6, "sex": 0} for at in places]
-    return MemorySource(own, [{UNIT_KEY: f"p{at}"} | one for at, one in enumerate(people)])
+    people = [{"pay": place * 7 % 480, "ward": place % 6, "sex": 0} for place in places]
+    return MemorySource(declared_schema, [{UNIT_KEY: f"p{place}"} | person for place, person in enumerate(people)])
 
 
-def answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
-    own = declared()
-    planned = plan(own, parse_sql(question, own), epsilon)
-    cells = planned.list_cells()
-    secret = read_exact_inputs(planned, source(own, sparse, rows), cells, planned.query.where)
-    drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
-    return [build.build_answer(planned, one, question, build.FREE, None, {}) for one in drawn]
+def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
+    declared_schema = declare_pay()
+    query_plan = plan(declared_schema, parse_sql(question, declared_schema), epsilon)
+    cells = query_plan.list_cells()
+    secret = read_exact_inputs(
+        query_plan, build_pay_source(declared_schema, sparse, rows), cells, query_plan.query.where
+    )
+    noisy_outputs = (sample_noisy_outputs(query_plan, secret, [0] * len(cells)) for _ in range(count))
+    return [build.build_answer(query_plan, outputs, question, build.FREE, None, {}) for outputs in noisy_outputs]
 
 
-def sums(told: Answer) -> tuple[float, float]:
+def sum_counts(answer: Answer) -> tuple[float, float]:
     """Raw and reconciled."""
-    assert told.reconciled is not None
-    name = told.numbers[0]
-    raw, made = (sum(float(str(row[name])) for row in rows) for rows in (told.rows, told.reconciled.rows))
-    return raw, made
+    assert answer.reconciled is not None
+    name = answer.numbers[0]
+    raw_sum, reconciled_sum = (
+        sum(float(str(row[name])) for row in rows) for rows in (answer.rows, answer.reconciled.rows)
+    )
+    return raw_sum, reconciled_sum
 
 
 @pytest.mark.parametrize(("question", "epsilon"), [(HISTOGRAM, Fraction(1, 20)), (HISTOGRAM, Fraction(1, 5))])
 def test_a_sparse_histogram_says_to_add_up_the_raw_counts(question: str, epsilon: Fraction) -> None:
-    found = answers(question, sparse=True, epsilon=epsilon, count=12)
-    raw, made = np.array([sums(told) for told in found]).T
-    assert np.abs(made - 900).mean() > 2 * np.abs(raw - 900).mean()
-    for told in found:
-        assert told.reconciled is not None
-        assert told.reconciled.advice.startswith(ADVICE)
-        assert told.reconciled.use_for_sums == "raw"
-        document = told.to_json()["reconciled"]
+    drawn_answers = draw_answers(question, sparse=True, epsilon=epsilon, count=12)
+    raw_sums, reconciled_sums = np.array([sum_counts(answer) for answer in drawn_answers]).T
+    assert np.abs(reconciled_sums - 900).mean() > 2 * np.abs(raw_sums - 900).mean()
+    for answer in drawn_answers:
+        assert answer.reconciled is not None
+        assert answer.reconciled.advice.startswith(ADVICE)
+        assert answer.reconciled.use_for_sums == "raw"
+        document = answer.to_json()["reconciled"]
         assert isinstance(document, dict)
-        assert (document["use_for_sums"], document["advice"]) == ("raw", told.reconciled.advice)
+        assert (document["use_for_sums"], document["advice"]) == ("raw", answer.reconciled.advice)
 
 
 @pytest.mark.parametrize("question", [HISTOGRAM, WARDS])
 def test_a_dense_histogram_is_shown_as_before(question: str) -> None:
-    for told in answers(question, sparse=False, epsilon=Fraction(1), count=10, rows=4800):
-        assert told.reconciled is not None
-        assert (told.reconciled.advice, told.reconciled.use_for_sums) == ("", "reconciled")
-        raw, made = sums(told)
-        assert abs(raw - made) < 30  # rounding alone
+    for answer in draw_answers(question, sparse=False, epsilon=Fraction(1), count=10, rows=4800):
+        assert answer.reconciled is not None
+        assert (answer.reconciled.advice, answer.reconciled.use_for_sums) == ("", "reconciled")
+        raw_sum, reconciled_sum = sum_counts(answer)
+        assert abs(raw_sum - reconciled_sum) < 30  # rounding alone
 
 
-def bars(told: Answer) -> tuple[list[float], str]:
-    spec = told.picture_spec()
+def read_chart_bars(answer: Answer) -> tuple[list[float], str]:
+    spec = answer.picture_spec()
     assert spec is not None
     return [row["count"] for row in spec["layer"][0]["data"]["values"]], str(spec)
 
 
 def test_the_picture_shows_the_better_counts() -> None:
     """A bar is a sum of bins where there are many."""
-    (sparse,) = answers(HISTOGRAM, sparse=True, epsilon=Fraction(1, 20), count=1)
-    counts, text = bars(sparse)
+    (sparse,) = draw_answers(HISTOGRAM, sparse=True, epsilon=Fraction(1, 20), count=1)
+    counts, text = read_chart_bars(sparse)
     assert "Bars are the raw counts, which may be below 0" in text
-    assert sum(counts) == pytest.approx(sums(sparse)[0], abs=0.5)
-    (dense,) = answers(HISTOGRAM, sparse=False, epsilon=Fraction(1), count=1, rows=4800)
-    counts, text = bars(dense)
+    assert sum(counts) == pytest.approx(sum_counts(sparse)[0], abs=0.5)
+    (dense,) = draw_answers(HISTOGRAM, sparse=False, epsilon=Fraction(1), count=1, rows=4800)
+    counts, text = read_chart_bars(dense)
     assert "Bars are the reconciled counts" in text
-    assert sum(counts) == pytest.approx(sums(dense)[1], abs=1e-6)
+    assert sum(counts) == pytest.approx(sum_counts(dense)[1], abs=1e-6)
 
 
 def test_a_few_empty_groups_say_so_too() -> None:
     """Below ten cells the total is not kept: five of six wards are empty."""
-    found = answers(WARDS, sparse=True, epsilon=Fraction(1, 10), count=60, rows=300)
-    advised = [told for told in found if told.reconciled is not None and told.reconciled.advice]
+    drawn_answers = draw_answers(WARDS, sparse=True, epsilon=Fraction(1, 10), count=60, rows=300)
+    advised = [answer for answer in drawn_answers if answer.reconciled is not None and answer.reconciled.advice]
     assert advised
-    for told in advised:
-        raw, made = sums(told)
-        assert made - raw > 2 * math.sqrt(2) * 10  # two standard deviations of one cell
+    for answer in advised:
+        raw_sum, reconciled_sum = sum_counts(answer)
+        assert reconciled_sum - raw_sum > 2 * math.sqrt(2) * 10  # two standard deviations of one cell
 
 
 @pytest.mark.parametrize(("empty", "worse"), [(2, False), (3, False), (12, True), (30, True)])
 def test_the_rule_is_where_the_square_errors_cross(empty: int, worse: bool) -> None:
     """Laplace noise on cells that are all empty: lifting to 0 makes their sum better where they are few."""
     noise = np.random.default_rng(5).laplace(size=(20_000, empty))
-    raw, made = noise.sum(axis=1), np.maximum(noise, 0).sum(axis=1)
-    assert (float((made**2).mean()) > float((raw**2).mean())) == worse
-    held = [
+    raw_sums, reconciled_sums = noise.sum(axis=1), np.maximum(noise, 0).sum(axis=1)
+    assert (float((reconciled_sums**2).mean()) > float((raw_sums**2).mean())) == worse
+    verdicts = [
         CountSums(one, two, 2.0, 2.0 * empty, min_total=-(10**9)).is_worse
-        for one, two in zip(raw[:500], made[:500], strict=True)
+        for one, two in zip(raw_sums[:500], reconciled_sums[:500], strict=True)
     ]
-    assert (np.mean(held) > 0.5) == worse
+    assert (np.mean(verdicts) > 0.5) == worse
 
 
 def test_a_sum_that_is_moved_to_what_is_possible_is_not_worse() -> None:
@@ -142,11 +146,11 @@ SPARSE = "SELECT HISTOGRAM(income, 100) FROM registry WHERE smoker"
 
 def test_the_command_line_says_which_to_use(tmp_path: Path) -> None:
     path = write_registry(tmp_path, patients=300)
-    asked = ("ask", path, SPARSE, "--epsilon", "0.05")
-    said = " ".join(run_successfully(*asked).out.split())
-    told = run_successfully(*asked, "--json").document["reconciled"]
-    assert told["use_for_sums"] == "raw"
-    assert f"which to use {told['advice']}" in said
+    words = ("ask", path, SPARSE, "--epsilon", "0.05")
+    output = " ".join(run_successfully(*words).out.split())
+    reconciled = run_successfully(*words, "--json").document["reconciled"]
+    assert reconciled["use_for_sums"] == "raw"
+    assert f"which to use {reconciled['advice']}" in output
     dense = " ".join(
         run_successfully("ask", path, "SELECT sex, COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.5").out.split()
     )
@@ -157,7 +161,7 @@ def test_service_and_console_say_which_to_use(tmp_path: Path) -> None:
     with run_service(build_config(tmp_path)) as service:
         reply_made = service.post("ann", f"{HOME}/answers", {"question": SPARSE, "epsilon": "0.05"})
         assert reply_made.status_code == 201, reply_made.text
-        told = reply_made.json()
-        assert told["reconciled"]["use_for_sums"] == "raw"
-        page = unescape(Browser(service, "ann").get(f"/console/datasets/registry/answers/{told['id']}").text)
-        assert told["reconciled"]["advice"] in page
+        document = reply_made.json()
+        assert document["reconciled"]["use_for_sums"] == "raw"
+        page = unescape(Browser(service, "ann").get(f"/console/datasets/registry/answers/{document['id']}").text)
+        assert document["reconciled"]["advice"] in page

@@ -18,7 +18,7 @@ from discreet.verification.audit.targets import MAX_NUMBERS, AuditedQuestion
 from discreet.verification.replays.neighbors import Row
 from support.command_line import run_discreet, run_successfully, write_registry
 
-THEIRS = """import sys
+AUDITED_FILE = """import sys
 
 def raises(D, n):
     if D:
@@ -44,7 +44,7 @@ def apart(D, n):
     return [D] * n
 """
 FILES = {
-    "theirs.py": THEIRS,
+    "theirs.py": AUDITED_FILE,
     "imports.py": "import nothere.at_all\n",
     "itself.py": "import itself\n",
     "unnamed.py": "raise ModuleNotFoundError('who')\n",
@@ -55,7 +55,7 @@ FILES = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def screened_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_registry(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
@@ -67,17 +67,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- bad input
 
 PAIR = ("--epsilon", "1", "--pair", "0", "1", "--draws", "1000")
-LARGE = "draws must be a whole number from 1,000 to 100,000,000; got "
+DRAWS_RANGE = "draws must be a whole number from 1,000 to 100,000,000; got "
 GROUPS = "SELECT COUNT(*) FROM registry GROUP BY age, hospital"
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["laplace", "--epsilon", "1", "--draws", "100000000000"], f"{LARGE}100000000000"),
-        (["laplace", "--epsilon", "1", "--draws", "100000001"], f"{LARGE}100000001"),
-        (["laplace", "--epsilon", "1", "--draws", "0"], f"{LARGE}0"),
+        (["laplace", "--epsilon", "1", "--draws", "100000000000"], f"{DRAWS_RANGE}100000000000"),
+        (["laplace", "--epsilon", "1", "--draws", "100000001"], f"{DRAWS_RANGE}100000001"),
+        (["laplace", "--epsilon", "1", "--draws", "0"], f"{DRAWS_RANGE}0"),
         (["imports.py:f", *PAIR], "'imports.py' could not be loaded: it imports 'nothere', which is not installed"),
         (["imports:f", *PAIR], "'imports' could not be loaded: it imports 'nothere', which is not installed"),
         (["itself.py:f", *PAIR], "'itself.py' could not be loaded: it imports 'itself', which is not installed"),
@@ -106,12 +106,12 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
         (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MAX_NUMBERS} numbers; ask for fewer groups"),
     ],
 )
-def test_what_is_wrong_is_told(folder: Path, words: list[str], said: str) -> None:
-    refused = run_discreet("audit", *words)
-    assert (refused.code, refused.out) == (2, ""), refused
-    assert said in refused.err
-    assert refused.err.count("\n") == 1
-    assert folder.is_dir()
+def test_what_is_wrong_is_told(screened_folder: Path, words: list[str], message: str) -> None:
+    refusal = run_discreet("audit", *words)
+    assert (refusal.code, refusal.out) == (2, ""), refusal
+    assert message in refusal.err
+    assert refusal.err.count("\n") == 1
+    assert screened_folder.is_dir()
 
 
 def test_draws_have_bounds_in_python_too() -> None:
@@ -121,17 +121,17 @@ def test_draws_have_bounds_in_python_too() -> None:
 
 
 def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
+    def run_out_of_memory(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", full)
-    refused = run_discreet("audit", "geometric", "--epsilon", "1")
-    assert (refused.code, refused.out) == (5, "")
-    assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refused.err
+    monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", run_out_of_memory)
+    refusal = run_discreet("audit", "geometric", "--epsilon", "1")
+    assert (refusal.code, refusal.out) == (5, "")
+    assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refusal.err
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "message"),
     [
         ([([1],)], "pair 1 has 1"),
         ([(0, 1), (0, 1, 2)], "pair 2 has 3"),
@@ -141,22 +141,24 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "at least one pair"),
     ],
 )
-def test_pairs_are_checked(pairs: Any, said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_pairs_are_checked(pairs: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         audit_worst(lambda data, n: [data] * n, pairs, 1, draws=1000)
 
 
-def test_an_answer_that_is_public_is_not_audited(folder: Path) -> None:
-    refused = run_discreet("audit", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
-    assert (refused.code, refused.out) == (4, "")
-    assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refused.err
+def test_an_answer_that_is_public_is_not_audited(screened_folder: Path) -> None:
+    refusal = run_discreet(
+        "audit", screened_folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1"
+    )
+    assert (refusal.code, refusal.out) == (4, "")
+    assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refusal.err
 
 
 # --- what is told
 
 
 @pytest.mark.parametrize(
-    ("name", "one", "two"),
+    ("name", "input_of_d", "input_of_d2"),
     [
         ("geometric", "0", "1"),
         ("exponential", "[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "[0, 1, 1, 1, 1, 1, 1, 1, 1, 1]"),
@@ -164,34 +166,43 @@ def test_an_answer_that_is_public_is_not_audited(folder: Path) -> None:
         ("polygon-staircase", "[0, 0]", "[2, 1]"),
     ],
 )
-def test_the_inputs_of_a_mechanism_are_told(name: str, one: str, two: str) -> None:
-    told = run_successfully("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
-    assert (told["planned"], told["pair"]) == (None, {"D": one, "D2": two})
+def test_the_inputs_of_a_mechanism_are_told(name: str, input_of_d: str, input_of_d2: str) -> None:
+    document = run_successfully("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
+    assert (document["planned"], document["pair"]) == (None, {"D": input_of_d, "D2": input_of_d2})
 
 
 def test_both_inputs_are_drawn_from() -> None:
-    told = run_successfully("audit", "extreme", "--epsilon", "3", "--draws", "2000", "--json").document
-    assert 0.3 < told["lower_bound"] < 3
+    document = run_successfully("audit", "extreme", "--epsilon", "3", "--draws", "2000", "--json").document
+    assert 0.3 < document["lower_bound"] < 3
 
 
-def test_the_pair_of_a_callable_is_told(folder: Path) -> None:
+def test_the_pair_of_a_callable_is_told(screened_folder: Path) -> None:
     caught = run_discreet("audit", "theirs.py:apart", *PAIR)
     assert caught.code == 6
     rows = dict(line.split(maxsplit=1) for line in caught.out.splitlines())
     assert (rows["D"].strip(), rows["D2"].strip()) == ("0", "1")
-    assert folder.is_dir()
+    assert screened_folder.is_dir()
 
 
-def test_the_tables_of_a_question_are_told(folder: Path) -> None:
-    told = run_successfully(
-        "audit", folder / "registry.yaml", COUNT, "--epsilon", "1", "--draws", "4000", "--neighbours", "8", "--json"
+def test_the_tables_of_a_question_are_told(screened_folder: Path) -> None:
+    document = run_successfully(
+        "audit",
+        screened_folder / "registry.yaml",
+        COUNT,
+        "--epsilon",
+        "1",
+        "--draws",
+        "4000",
+        "--neighbours",
+        "8",
+        "--json",
     ).document
-    assert told["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
+    assert document["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
     counted = []
     for side in ("D", "D2"):
-        found = re.match(r"24 rows, 1 of them not in the other: age (\d+|missing)", told["pair"][side])
-        assert found
-        counted.append(found[1] != "missing" and int(found[1]) >= 40)
+        match = re.match(r"24 rows, 1 of them not in the other: age (\d+|missing)", document["pair"][side])
+        assert match
+        counted.append(match[1] != "missing" and int(match[1]) >= 40)
     assert sorted(counted) == [False, True]
 
 
@@ -203,16 +214,16 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
 
     words = (("a", "b"), ("c", "d"), ("e", "f"))
     target = Target("it", lambda data, n: [data] * n, ((0, 0), (0, 1), (1, 1)), Fraction(1), pair_descriptions=words)
-    found, told = target.audit(1000, Fraction(99, 100), lambda _: None)
-    assert (found.violated, told) == (True, ("c", "d"))
+    audit, described = target.audit(1000, Fraction(99, 100), lambda _: None)
+    assert (audit.violated, described) == (True, ("c", "d"))
 
 
 def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
     from discreet.verification.audit.targets import describe_tables
 
-    declared = write_registry(tmp_path)
-    declared.write_text(declared.read_text().replace("replace-one", "add-remove").replace("units: 2000\n", ""))
-    plan = AuditedQuestion.of(load_schema(declared), COUNT, 1, pairs=4).plan
+    schema_path = write_registry(tmp_path)
+    schema_path.write_text(schema_path.read_text().replace("replace-one", "add-remove").replace("units: 2000\n", ""))
+    plan = AuditedQuestion.of(load_schema(schema_path), COUNT, 1, pairs=4).plan
     row: Row = {}
     row |= dict.fromkeys(plan.schema.columns, 0) | {"age": 41}
     other = row | {"age": 42}
@@ -227,13 +238,13 @@ def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
     assert describe_tables(plan, ([row, row], []))[0].startswith("2 rows, 2 of them not in the other, such as age 41,")
 
 
-def test_the_table_says_what_the_sentence_says(folder: Path) -> None:
+def test_the_table_says_what_the_sentence_says(screened_folder: Path) -> None:
     """And where no violation was found there is no bound to read as one."""
     caught = run_discreet("audit", "theirs.py:apart", *PAIR)
     bound = caught.err.split("is at least ")[1].split(" ")[0]
     assert f"epsilon at least  {bound}" in " ".join(caught.out.splitlines())
     assert "epsilon at least" not in run_successfully("audit", "geometric", "--epsilon", "1", "--draws", "2000").out
-    assert folder.is_dir()
+    assert screened_folder.is_dir()
 
 
 def test_help_tells_how_many_draws_there_are() -> None:
@@ -243,7 +254,7 @@ def test_help_tells_how_many_draws_there_are() -> None:
 # --- the picture
 
 
-def _audited(columns: Any, epsilon: float = 1) -> Audit:
+def _audit_shift(columns: Any, epsilon: float = 1) -> Audit:
     """Of what is drawn, moved by one with D2."""
     generator = np.random.default_rng(3)
     return audit_mechanism(lambda data, n: data + columns(generator, n), 0, 1, epsilon, draws=4000)
@@ -252,8 +263,8 @@ def _audited(columns: Any, epsilon: float = 1) -> Audit:
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_whole_numbers_are_shaded_from_half_below(kind: type) -> None:
     """As their bins are, whether they come as whole numbers or as floats."""
-    found = _audited(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
-    shade, lines = build_audit_picture(found)["layer"]
+    audit = _audit_shift(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
+    shade, lines = build_audit_picture(audit)["layer"]
     spans = [(each["from"], each["to"]) for each in shade["data"]["values"]]
     bins = {row["x"] for row in lines["data"]["values"]}
     assert spans
@@ -264,21 +275,21 @@ def test_whole_numbers_are_shaded_from_half_below(kind: type) -> None:
 def test_one_whole_number_is_shaded_with_all_of_its_bin(kind: type) -> None:
     generator = np.random.default_rng(5)
 
-    def often(data: int, n: int) -> np.ndarray[Any, Any]:
+    def sample_mostly_three(data: int, n: int) -> np.ndarray[Any, Any]:
         """Three with D, else anything."""
         return np.where(data + generator.random(n) < 0.8, 3, generator.integers(0, 7, n)).astype(kind)
 
-    found = audit_mechanism(often, 0, 1, 1, draws=4000)
-    assert found.violated
-    assert build_audit_picture(found)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
+    audit = audit_mechanism(sample_mostly_three, 0, 1, 1, draws=4000)
+    assert audit.violated
+    assert build_audit_picture(audit)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
 
 
 def test_a_caption_says_what_is_shaded() -> None:
-    over = _audited(lambda generator, n: generator.geometric(0.9, size=n))
+    over = _audit_shift(lambda generator, n: generator.geometric(0.9, size=n))
     assert build_audit_picture(over)["description"] == f"{over.sentence()} Shaded is that event."
-    right = _audited(lambda generator, n: generator.geometric(0.4, size=n), epsilon=50)
-    said = f"{right.sentence()} Shaded is the event: {right.event.words}."
-    assert build_audit_picture(right)["description"] == said
+    right = _audit_shift(lambda generator, n: generator.geometric(0.4, size=n), epsilon=50)
+    sentence = f"{right.sentence()} Shaded is the event: {right.event.words}."
+    assert build_audit_picture(right)["description"] == sentence
     names = audit_mechanism(lambda data, n: [data] * n, "a", "b", 1, draws=1000)
     assert build_audit_picture(names)["description"] == names.sentence()
 
@@ -288,31 +299,31 @@ def test_no_axis_ends_in_a_comma() -> None:
 
     from discreet.verification.audit.combined_features import learn_likelihood_ratio
 
-    found = _audited(lambda generator, n: generator.normal(size=n), epsilon=50)
+    audit = _audit_shift(lambda generator, n: generator.normal(size=n), epsilon=50)
     rows = np.arange(40).reshape(20, 2)
     name = learn_likelihood_ratio(rows, rows + 1).name
-    seen = found.evidence
-    feature = replace(seen.candidate.feature, name=name, axis=lambda keys: keys.astype(np.float64))
+    evidence = audit.evidence
+    feature = replace(evidence.candidate.feature, name=name, axis=lambda keys: keys.astype(np.float64))
     spec = build_audit_picture(
-        replace(found, evidence=replace(seen, candidate=replace(seen.candidate, feature=feature)))
+        replace(audit, evidence=replace(evidence, candidate=replace(evidence.candidate, feature=feature)))
     )
     titles = [layer["encoding"]["x"]["title"] for layer in spec["layer"]]
     assert titles == [name.rstrip(", ")] * 2
     assert not any(title.endswith(",") for title in titles)
 
 
-def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
+def test_a_place_that_takes_no_picture_is_found_out_first(screened_folder: Path) -> None:
     """Before anything is drawn: the callable is not even called."""
-    (folder / "taken.svg").mkdir()
-    refused = run_discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
-    assert (refused.code, refused.out) == (5, "")
-    assert "the picture 'taken.svg' cannot be written there; choose another place" in refused.err
-    assert sorted(path.name for path in folder.glob(".discreet*")) == []
+    (screened_folder / "taken.svg").mkdir()
+    refusal = run_discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
+    assert (refusal.code, refusal.out) == (5, "")
+    assert "the picture 'taken.svg' cannot be written there; choose another place" in refusal.err
+    assert sorted(path.name for path in screened_folder.glob(".discreet*")) == []
 
 
-def test_a_result_is_told_even_if_its_picture_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_told_even_if_its_picture_fails(screened_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.charts.check_writable", lambda *_: None)
-    (folder / "taken.svg").mkdir()
-    told = run_discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
-    assert told.code == 5
-    assert "No violation " in told.out
+    (screened_folder / "taken.svg").mkdir()
+    outcome = run_discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
+    assert outcome.code == 5
+    assert "No violation " in outcome.out

@@ -22,23 +22,23 @@ from discreet.service.api.models import Ask
 from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
 from support.command_line import Outcome, digest_files, run_discreet, run_successfully, write_registry
 
-FROM = "SELECT COUNT(*) FROM registry"
-COUNT = f"{FROM} WHERE age >= 40"
-DEEP, DEEPEST = (f"{FROM} WHERE {'(' * depth}age > 30{')' * depth}" for depth in (1000, 10_000))
-JOIN = f"{FROM} JOIN patients ON registry.person_id = patients.person_id"
-HOLD = """
+FROM_REGISTRY = "SELECT COUNT(*) FROM registry"
+COUNT = f"{FROM_REGISTRY} WHERE age >= 40"
+DEEP, DEEPEST = (f"{FROM_REGISTRY} WHERE {'(' * depth}age > 30{')' * depth}" for depth in (1000, 10_000))
+JOIN = f"{FROM_REGISTRY} JOIN patients ON registry.person_id = patients.person_id"
+HOLD_LOCK = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("BEGIN IMMEDIATE")
 print("held", flush=True)
 sys.stdin.read()
 """
-HEADS: dict[tuple[tuple[str, bytes], ...], object] = {}
+KNOWN_HEADS: dict[tuple[tuple[str, bytes], ...], object] = {}
 TOKEN = f"x{Random(7).randrange(10**11, 10**12)}"
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def answered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that was asked once."""
     folder = tmp_path_factory.mktemp("answered")
     run_successfully("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
@@ -46,7 +46,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of somebody else, with a ledger of its own."""
     folder = tmp_path_factory.mktemp("others")
     run_successfully("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
@@ -54,50 +54,54 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def schema(answered: Path, tmp_path: Path) -> Path:
+def answered_schema_path(answered_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own that was asked once."""
-    return shutil.copytree(answered, tmp_path / "own") / "registry.yaml"
+    return shutil.copytree(answered_folder, tmp_path / "own") / "registry.yaml"
 
 
 @pytest.fixture
-def new(tmp_path: Path) -> Path:
+def new_schema_path(tmp_path: Path) -> Path:
     """The schema of a data set that is not registered."""
     (tmp_path / "new").mkdir()
     return write_registry(tmp_path / "new")
 
 
-def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
+def assert_refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
     """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
-    before, spent = digest_files(folder), head(folder)
-    plain, told = run_discreet(*words), run_discreet(*words, "--json")
-    assert (plain.code, told.code) == (code, code), plain.err
-    assert is_one_sentence(plain.err), plain.err
-    assert says in plain.err
-    assert plain.out == ""
-    assert told.document["error"]["message"] == plain.err.removeprefix("discreet: ").removesuffix("\n")
-    assert (digest_files(folder), head(folder)) == (before, spent)
+    before, spent = digest_files(folder), compute_head(folder)
+    text_outcome, document_outcome = run_discreet(*words), run_discreet(*words, "--json")
+    assert (text_outcome.code, document_outcome.code) == (code, code), text_outcome.err
+    assert is_one_sentence(text_outcome.err), text_outcome.err
+    assert says in text_outcome.err
+    assert text_outcome.out == ""
+    assert document_outcome.document["error"]["message"] == text_outcome.err.removeprefix("discreet: ").removesuffix(
+        "\n"
+    )
+    assert (digest_files(folder), compute_head(folder)) == (before, spent)
 
 
-def is_one_sentence(said: str) -> bool:
+def is_one_sentence(message: str) -> bool:
     return (
-        said.startswith("discreet: ")
-        and said.endswith("\n")
-        and said.count("\n") == 1
-        and not re.search(r"(?<!\.)\. ", said)
+        message.startswith("discreet: ")
+        and message.endswith("\n")
+        and message.count("\n") == 1
+        and not re.search(r"(?<!\.)\. ", message)
     )
 
 
-def head(folder: Path) -> object:
+def compute_head(folder: Path) -> object:
     """What stands for every entry of the data set's own ledger, if it can be read."""
     file = folder / "registry.discreet" / "ledger.db"
-    held = tuple(sorted((one.name, one.read_bytes()) for one in file.parent.glob("ledger.db*") if one.is_file()))
-    if held not in HEADS:  # a ledger of the same bytes has the same entries
+    ledger_files = tuple(
+        sorted((path.name, path.read_bytes()) for path in file.parent.glob("ledger.db*") if path.is_file())
+    )
+    if ledger_files not in KNOWN_HEADS:  # a ledger of the same bytes has the same entries
         verified = run_discreet("ledger", "verify", file, "--json")
-        HEADS[held] = {name: told for name, told in verified.document.items() if name != "at"}
-    return HEADS[held]
+        KNOWN_HEADS[ledger_files] = {name: value for name, value in verified.document.items() if name != "at"}
+    return KNOWN_HEADS[ledger_files]
 
 
-def changed(file: Path, old: str, new: str) -> None:
+def replace_text(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
@@ -129,11 +133,11 @@ def changed(file: Path, old: str, new: str) -> None:
         (["serve", "--port"], "Option '--port' requires an argument; see --help"),
         (["serve", "--json=3"], "Option '--json' does not take a value; see --help"),
     ],
-    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str], says: str) -> None:
-    told = run_discreet(*words)
-    assert (told.code, told.out, told.err) == (2, "", f"discreet: {says}\n")
+    outcome = run_discreet(*words)
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"discreet: {says}\n")
 
 
 @pytest.mark.parametrize(
@@ -151,13 +155,13 @@ def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str],
         ({"question": COUNT, "epsilon": []}, "'epsilon' {}: it is none of the kinds that are allowed there"),
         ([], "the body {}: it must be an object"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_body_that_does_not_fit_is_told_in_our_words(body: object, says: str) -> None:
     with pytest.raises(ValidationError) as raised:
         Ask.model_validate(body)
-    found = [{**one, "loc": ("body", *one["loc"])} for one in raised.value.errors()]
-    assert _describe_invalid_request(RequestValidationError(found)) == says.format(
+    errors = [{**error, "loc": ("body", *error["loc"])} for error in raised.value.errors()]
+    assert _describe_invalid_request(RequestValidationError(errors)) == says.format(
         "does not fit what GET /openapi.json says"
     )
 
@@ -166,9 +170,9 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
     """Each kind there is, and those to come."""
     context = dict.fromkeys(("gt", "ge", "lt", "le", "min_length", "max_length", "expected"), 7)
     kinds = [*get_args(ErrorType), "of tomorrow"]
-    told = {kind: _describe_fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
-    assert all(said.startswith(("it ", "there is nothing")) for said in told.values())
-    assert FAULT_MESSAGES.keys() <= {*told, *(kind.partition("_")[0] for kind in told)}
+    sentences = {kind: _describe_fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
+    assert all(sentence.startswith(("it ", "there is nothing")) for sentence in sentences.values())
+    assert FAULT_MESSAGES.keys() <= {*sentences, *(kind.partition("_")[0] for kind in sentences)}
 
 
 @pytest.mark.parametrize(
@@ -177,17 +181,17 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
         ("SELECT COUNT(* FROM registry", ""),
         (DEEP, "32"),
         (DEEPEST, "20000 characters"),
-        (f"{FROM} WHERE ABS(age) > 30", ""),
+        (f"{FROM_REGISTRY} WHERE ABS(age) > 30", ""),
         ("SELECT COUNT(*) FROM (SELECT * FROM registry)", "the table and its lookups by name"),
-        (f"{FROM} WHERE age > (SELECT AVG(age) FROM registry)", ""),
+        (f"{FROM_REGISTRY} WHERE age > (SELECT AVG(age) FROM registry)", ""),
         (JOIN, "chapters"),
-        (f"{FROM}; DROP TABLE registry", "one"),
-        (f"{FROM} WHERE income > 1e400", "number"),
+        (f"{FROM_REGISTRY}; DROP TABLE registry", "one"),
+        (f"{FROM_REGISTRY} WHERE income > 1e400", "number"),
         ("SELECT AVG(salary) FROM registry", "age, sex, education, occupation, income"),
         ("SELECT AVG(person_id) FROM registry", ""),
         ('{"from": "registry", "select": [{"count": "*"}]}', ""),
         ("", ""),
-        (f"{FROM} WHERE sex = '\udce9'", "UTF-8"),
+        (f"{FROM_REGISTRY} WHERE sex = '\udce9'", "UTF-8"),
     ],
     ids=[
         "does not parse",
@@ -207,17 +211,19 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["ask", "preview"])
-def test_a_question_that_cannot_be_read(schema: Path, command: str, question: str, says: str) -> None:
-    refused(schema.parent, (command, schema, question, "--epsilon", "0.1"), 2, says)
+def test_a_question_that_cannot_be_read(answered_schema_path: Path, command: str, question: str, says: str) -> None:
+    assert_refused(answered_schema_path.parent, (command, answered_schema_path, question, "--epsilon", "0.1"), 2, says)
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "-0", "nan", "inf", "1e400", "0.1.2", "much", "", "1e-999999999"])
-def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> None:
-    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
+def test_an_epsilon_that_is_no_number_above_0(answered_schema_path: Path, epsilon: str) -> None:
+    assert_refused(
+        answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", epsilon), 2, "epsilon must be"
+    )
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("options", "says"),
     [
         (["--model", "fancy"], "its models are dp"),
         (["--delta", "1e-9"], "leave out delta"),
@@ -228,11 +234,13 @@ def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> Non
         (["--analyst", ""], "analyst"),
         (["--key", "k" * 1000], "key"),
     ],
-    ids=lambda given: " ".join(given)[:30] if isinstance(given, list) else "",
+    ids=lambda words: " ".join(words)[:30] if isinstance(words, list) else "",
 )
-def test_options_that_do_not_fit(schema: Path, more: list[str], says: str) -> None:
+def test_options_that_do_not_fit(answered_schema_path: Path, options: list[str], says: str) -> None:
     question = "SELECT MEDIAN(age) FROM registry"
-    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *more), 2, says)
+    assert_refused(
+        answered_schema_path.parent, ("ask", answered_schema_path, question, "--epsilon", "0.1", *options), 2, says
+    )
 
 
 MEDIAN = "SELECT MEDIAN(age) FROM registry"
@@ -268,26 +276,33 @@ GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17
         ("SELECT COUNT(*), AVG(age) FROM registry WHERE stay > 3", "normal(9, 1)", "a prior belongs to one aggregate"),
     ],
 )
-def test_a_prior_that_says_nothing_about_the_answer(schema: Path, question: str, prior: str, says: str) -> None:
+def test_a_prior_that_says_nothing_about_the_answer(
+    answered_schema_path: Path, question: str, prior: str, says: str
+) -> None:
     """Outside the bounds, unreadable (the grammar is shown), or of another kind than the column."""
-    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", "--prior", prior), 2, says)
+    assert_refused(
+        answered_schema_path.parent,
+        ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior),
+        2,
+        says,
+    )
 
 
 @pytest.mark.parametrize(
     "accuracy", ["very near", "", "±0", "±-5", "±50 at 30%", "±50 at 100%", "±50 of 95%", "5" * 101]
 )
-def test_an_accuracy_that_cannot_be_read(schema: Path, accuracy: str) -> None:
+def test_an_accuracy_that_cannot_be_read(answered_schema_path: Path, accuracy: str) -> None:
     """The grammar is shown."""
-    words = ("ask", schema, COUNT, "--accuracy", accuracy)
-    refused(schema.parent, words, 2, "an accuracy is written like '±50 at 95%'")
+    words = ("ask", answered_schema_path, COUNT, "--accuracy", accuracy)
+    assert_refused(answered_schema_path.parent, words, 2, "an accuracy is written like '±50 at 95%'")
 
 
-def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
+def test_an_accuracy_that_the_budget_cannot_reach(answered_schema_path: Path) -> None:
     """What is left is told, and what it can reach, which then is reached."""
-    question = f"{FROM} WHERE age >= 50"
-    words = ("ask", schema, question, "--accuracy")
-    refused(
-        schema.parent,
+    question = f"{FROM_REGISTRY} WHERE age >= 50"
+    words = ("ask", answered_schema_path, question, "--accuracy")
+    assert_refused(
+        answered_schema_path.parent,
         (*words, "±1 at 99%"),
         3,
         "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
@@ -296,19 +311,21 @@ def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
         run_successfully(*words, "±6 at 99%", "--json").document["accuracy"]
         == "within 6 with a probability of at least 99 %"
     )
-    asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
-    refused(schema.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
+    preview_words = ("preview", answered_schema_path, MEAN, "--accuracy", "±0.01")
+    assert_refused(answered_schema_path.parent, (*preview_words, "--rows", "900"), 3, "that is left can reach")
 
 
-def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
+def test_an_accuracy_of_a_mean_without_the_number_of_rows(answered_schema_path: Path) -> None:
     """Nobody can promise it: that is refused before anything is charged, with the way out."""
     says = "give rows, the fewest such rows you expect (the lower end of a noisy COUNT(income) with the same condition"
     for command in ("preview", "ask"):
-        refused(schema.parent, (command, schema, MEAN, "--accuracy", "±5000"), 2, says)
+        assert_refused(
+            answered_schema_path.parent, (command, answered_schema_path, MEAN, "--accuracy", "±5000"), 2, says
+        )
 
 
 @pytest.mark.parametrize(
-    ("question", "more", "code", "says"),
+    ("question", "options", "code", "says"),
     [
         (MEDIAN, ["--accuracy", "±5 at 95%"], 4, "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV"),
         ("SELECT MODE(sex) FROM registry", ["--accuracy", "±5"], 4, "an accuracy can be asked of COUNT"),
@@ -326,9 +343,11 @@ def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
         (MEAN, ["--epsilon", "0.1", "--rows", "1.5"], 2, "--rows is a whole number"),
     ],
 )
-def test_how_to_answer_that_does_not_fit(schema: Path, question: str, more: list[str], code: int, says: str) -> None:
-    refused(schema.parent, ("ask", schema, question, *more), code, says)
-    refused(schema.parent, ("preview", schema, question, *more), code, says)
+def test_how_to_answer_that_does_not_fit(
+    answered_schema_path: Path, question: str, options: list[str], code: int, says: str
+) -> None:
+    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, question, *options), code, says)
+    assert_refused(answered_schema_path.parent, ("preview", answered_schema_path, question, *options), code, says)
 
 
 @pytest.mark.parametrize(
@@ -341,9 +360,11 @@ def test_how_to_answer_that_does_not_fit(schema: Path, question: str, more: list
         ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "ordinal", "the distance of sex is 'nominal'"),
     ],
 )
-def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, distance: str, says: str) -> None:
-    words = ("ask", schema, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
-    refused(schema.parent, words, 2, says)
+def test_a_distance_that_does_not_fit(
+    answered_schema_path: Path, question: str, prior: str, distance: str, says: str
+) -> None:
+    words = ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
+    assert_refused(answered_schema_path.parent, words, 2, says)
 
 
 @pytest.mark.parametrize(
@@ -358,10 +379,19 @@ def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, d
     ],
     ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
 )
-def test_a_picture_that_cannot_be_drawn(schema: Path, question: str, name: str, says: str) -> None:
+def test_a_picture_that_cannot_be_drawn(answered_schema_path: Path, question: str, name: str, says: str) -> None:
     """Before anything is charged: who pays gets what she asked for."""
-    words = ("ask", schema, question, "--epsilon", "0.1", "--fresh", "--plot", schema.parent / name)
-    refused(schema.parent, words, 2, says)
+    words = (
+        "ask",
+        answered_schema_path,
+        question,
+        "--epsilon",
+        "0.1",
+        "--fresh",
+        "--plot",
+        answered_schema_path.parent / name,
+    )
+    assert_refused(answered_schema_path.parent, words, 2, says)
 
 
 HOSTILE = {
@@ -380,18 +410,23 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("prior", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) -> None:
+def test_a_hostile_prior_changes_no_charge(answered_schema_path: Path, new_schema_path: Path, prior: str) -> None:
     """Each question costs what it costs without it, or is refused in the same words where there are no rows at all."""
-    new.with_name("registry.csv").unlink()
+    new_schema_path.with_name("registry.csv").unlink()
     paid = Fraction(1, 4)
-    for question in (f"{FROM} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
+    for question in (f"{FROM_REGISTRY} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
         words = (question, "--epsilon", "0.1", "--prior", prior)
-        asked, planned = run_discreet("ask", schema, *words), run_discreet("preview", new, *words)
-        assert (asked.code, asked.err) == (planned.code, planned.err)
-        assert asked.code in {0, 2}
-        assert asked.code == 0 or is_one_sentence(asked.err)
-        paid += Fraction(1, 10) if asked.code == 0 else 0
-        assert Fraction(run_successfully("budget", schema, "--json").document[0]["spent"]["epsilon"]) == paid
+        answered_outcome, previewed_outcome = (
+            run_discreet("ask", answered_schema_path, *words),
+            run_discreet("preview", new_schema_path, *words),
+        )
+        assert (answered_outcome.code, answered_outcome.err) == (previewed_outcome.code, previewed_outcome.err)
+        assert answered_outcome.code in {0, 2}
+        assert answered_outcome.code == 0 or is_one_sentence(answered_outcome.err)
+        paid += Fraction(1, 10) if answered_outcome.code == 0 else 0
+        assert (
+            Fraction(run_successfully("budget", answered_schema_path, "--json").document[0]["spent"]["epsilon"]) == paid
+        )
 
 
 @pytest.mark.parametrize(
@@ -410,23 +445,25 @@ def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) 
     ids=["missing", "reversed", "NaN", "infinite", "undecided", "no budget", "misspelt", "no YAML", "no taxonomy"],
 )
 @pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
-def test_a_schema_that_does_not_hold(schema: Path, command: str, old: str, new: str, says: str) -> None:
-    changed(schema, old, new)
-    more = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
-    refused(schema.parent, (command, schema, *more), 2, says)
+def test_a_schema_that_does_not_hold(answered_schema_path: Path, command: str, old: str, new: str, says: str) -> None:
+    replace_text(answered_schema_path, old, new)
+    options = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
+    assert_refused(answered_schema_path.parent, (command, answered_schema_path, *options), 2, says)
 
 
-@pytest.mark.parametrize("made", ["nothing", "folder", "bytes"])
-def test_a_schema_file_that_cannot_be_read(schema: Path, made: str) -> None:
-    schema.unlink()
-    if made == "folder":
-        schema.mkdir()
-    elif made == "bytes":
-        schema.write_bytes(bytes(range(128, 256)))
-    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
+@pytest.mark.parametrize("way", ["nothing", "folder", "bytes"])
+def test_a_schema_file_that_cannot_be_read(answered_schema_path: Path, way: str) -> None:
+    answered_schema_path.unlink()
+    if way == "folder":
+        answered_schema_path.mkdir()
+    elif way == "bytes":
+        answered_schema_path.write_bytes(bytes(range(128, 256)))
+    assert_refused(
+        answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"), 2, "registry.yaml"
+    )
 
 
-def rewritten(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+def rewrite_rows(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
     """The CSV file with every row changed."""
     with file.open(newline="") as stream:
         rows = [change(row) for row in csv.DictReader(stream)]
@@ -436,19 +473,19 @@ def rewritten(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) ->
         writer.writerows(rows)
 
 
-def without_age(row: dict[str, str]) -> dict[str, str]:
+def drop_age(row: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in row.items() if name != "age"}
 
 
-def age_in_words(row: dict[str, str]) -> dict[str, str]:
+def spell_age(row: dict[str, str]) -> dict[str, str]:
     return row | {"age": f"{TOKEN} years"}
 
 
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda file: rewritten(file, without_age), "no column age"),
-        (lambda file: rewritten(file, age_in_words), "age holds no integer"),
+        (lambda file: rewrite_rows(file, drop_age), "no column age"),
+        (lambda file: rewrite_rows(file, spell_age), "age holds no integer"),
         (lambda file: file.write_text(""), ""),
         (lambda file: file.write_text(file.read_text().splitlines()[0] + "\n"), "no rows"),
         (lambda file: file.write_text("\n".join(file.read_text().splitlines()[1:])), "none of the columns"),
@@ -458,132 +495,185 @@ def age_in_words(row: dict[str, str]) -> dict[str, str]:
     ids=["a column missing", "a wrong type", "empty", "only a header", "no header", "no table", "no file"],
 )
 @pytest.mark.parametrize("command", ["check", "ask"])
-def test_data_that_cannot_be_registered(new: Path, command: str, spoil: Callable[[Path], object], says: str) -> None:
-    spoil(new.with_name("registry.csv"))
-    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
-    refused(new.parent, (command, new, *more), 2, says)
+def test_data_that_cannot_be_registered(
+    new_schema_path: Path, command: str, spoil: Callable[[Path], object], says: str
+) -> None:
+    spoil(new_schema_path.with_name("registry.csv"))
+    options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    assert_refused(new_schema_path.parent, (command, new_schema_path, *options), 2, says)
 
 
-def test_a_ledger_that_stays_locked(schema: Path) -> None:
+def test_a_ledger_that_stays_locked(answered_schema_path: Path) -> None:
     """Another process holds SQLite's own lock for longer than we wait."""
-    before = head(schema.parent)
-    command = [sys.executable, "-c", HOLD, str(schema.parent / "registry.discreet" / "ledger.db")]
+    before = compute_head(answered_schema_path.parent)
+    command = [sys.executable, "-c", HOLD_LOCK, str(answered_schema_path.parent / "registry.discreet" / "ledger.db")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        locked = run_discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
+        locked = run_discreet(
+            "ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2"
+        )
         holder.communicate()
     assert (locked.code, locked.out) == (5, "")
     assert is_one_sentence(locked.err)
     assert "locked" in locked.err
-    assert head(schema.parent) == before
+    assert compute_head(answered_schema_path.parent) == before
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history", "verify"])
-def test_a_ledger_that_is_damaged(schema: Path, command: str) -> None:
-    folder = schema.parent / "registry.discreet"
+def test_a_ledger_that_is_damaged(answered_schema_path: Path, command: str) -> None:
+    folder = answered_schema_path.parent / "registry.discreet"
     for file in folder.glob("ledger.db*"):
         file.unlink()
     (folder / "ledger.db").write_bytes(Random(5).randbytes(20_000))
-    words = {"ask": ("ask", schema, COUNT, "--epsilon", "0.1"), "verify": ("ledger", "verify", folder / "ledger.db")}
-    refused(schema.parent, words.get(command, (command, schema)), 5, "ledger")
+    words = {
+        "ask": ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"),
+        "verify": ("ledger", "verify", folder / "ledger.db"),
+    }
+    assert_refused(answered_schema_path.parent, words.get(command, (command, answered_schema_path)), 5, "ledger")
     assert (folder / "ledger.db").read_bytes() == Random(5).randbytes(20_000)
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history"])
-def test_the_ledger_of_another_data_set(schema: Path, others: Path, tmp_path: Path, command: str) -> None:
-    other = shutil.copytree(others, tmp_path / "other") / "registry.yaml"
+def test_the_ledger_of_another_data_set(
+    answered_schema_path: Path, other_folder: Path, tmp_path: Path, command: str
+) -> None:
+    other = shutil.copytree(other_folder, tmp_path / "other") / "registry.yaml"
     theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
-    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
-    before = head(other.parent)
-    refused(schema.parent, (command, schema, *more, "--ledger", theirs), 2, "another ledger")
-    assert head(other.parent) == before
+    options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    before = compute_head(other.parent)
+    assert_refused(
+        answered_schema_path.parent, (command, answered_schema_path, *options, "--ledger", theirs), 2, "another ledger"
+    )
+    assert compute_head(other.parent) == before
 
 
-def test_the_ledger_of_another_data_set_on_first_use(new: Path, schema: Path) -> None:
-    theirs = schema.parent / "registry.discreet" / "ledger.db"
-    run_successfully("check", new)
-    before = head(schema.parent)
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", theirs), 2, "another data set")
-    assert head(schema.parent) == before
+def test_the_ledger_of_another_data_set_on_first_use(new_schema_path: Path, answered_schema_path: Path) -> None:
+    theirs = answered_schema_path.parent / "registry.discreet" / "ledger.db"
+    run_successfully("check", new_schema_path)
+    before = compute_head(answered_schema_path.parent)
+    assert_refused(
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", theirs),
+        2,
+        "another data set",
+    )
+    assert compute_head(answered_schema_path.parent) == before
 
 
-def test_a_budget_that_is_exhausted(schema: Path) -> None:
+def test_a_budget_that_is_exhausted(answered_schema_path: Path) -> None:
     """What was asked, what is left, what would fit."""
-    words = ("ask", schema, f"{FROM} WHERE age > 50", "--epsilon")
-    refused(schema.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
+    words = ("ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon")
+    assert_refused(answered_schema_path.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
     run_successfully(*words, "0.75")
-    refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing new like it")
+    assert_refused(
+        answered_schema_path.parent,
+        ("ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 60", "--epsilon", "0.1"),
+        3,
+        "nothing new like it",
+    )
 
 
-def test_a_folder_that_cannot_be_written(new: Path) -> None:
+def test_a_folder_that_cannot_be_written(new_schema_path: Path) -> None:
     """A file stands where the data set's own folder would be; so that root cannot write there either."""
-    new.with_name("registry.discreet").write_text("")
-    refused(new.parent, ("check", new), 5, "cannot be written")
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1"), 5, "cannot be written")
+    new_schema_path.with_name("registry.discreet").write_text("")
+    assert_refused(new_schema_path.parent, ("check", new_schema_path), 5, "cannot be written")
+    assert_refused(new_schema_path.parent, ("ask", new_schema_path, COUNT, "--epsilon", "0.1"), 5, "cannot be written")
 
 
-def test_a_place_for_a_ledger_that_cannot_be_written(new: Path) -> None:
-    run_successfully("check", new)
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent / "none" / "l.db"), 5, "ledger")
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent), 5, "ledger")
-    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"), 2, "ledger")
+def test_a_place_for_a_ledger_that_cannot_be_written(new_schema_path: Path) -> None:
+    run_successfully("check", new_schema_path)
+    assert_refused(
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", new_schema_path.parent / "none" / "l.db"),
+        5,
+        "ledger",
+    )
+    assert_refused(
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", new_schema_path.parent),
+        5,
+        "ledger",
+    )
+    assert_refused(
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"),
+        2,
+        "ledger",
+    )
 
 
-def test_a_place_for_a_draft_that_cannot_be_written(new: Path) -> None:
-    draft = new.parent / "none" / "draft.yaml"
-    refused(new.parent, ("init", new.with_name("registry.csv"), "--output", draft), 5, "draft.yaml")
+def test_a_place_for_a_draft_that_cannot_be_written(new_schema_path: Path) -> None:
+    draft = new_schema_path.parent / "none" / "draft.yaml"
+    assert_refused(
+        new_schema_path.parent,
+        ("init", new_schema_path.with_name("registry.csv"), "--output", draft),
+        5,
+        "draft.yaml",
+    )
 
 
-def test_no_command_shows_a_cell(new: Path) -> None:
+def test_no_command_shows_a_cell(new_schema_path: Path) -> None:
     """A token in every cell of every second row, and in every person's name, is in no output, good or bad."""
     rows = iter(range(10**6))
 
-    def planted(row: dict[str, str]) -> dict[str, str]:
+    def plant_token(row: dict[str, str]) -> dict[str, str]:
         number = next(rows)
         marked = dict.fromkeys(row, TOKEN) if number % 2 else row
         return marked | {"person_id": f"{TOKEN}{number}"}
 
-    rewritten(new.with_name("registry.csv"), planted)
-    said = [run_successfully(*words) for words in good_commands(new)]
-    said += [run_discreet(*words) for words in bad_commands(new)]
-    changed(new, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
-    said += [run_discreet("check", new, "--refresh"), run_discreet("ask", new, COUNT, "--epsilon", "0.1")]
-    rewritten(new.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
-    said += [run_discreet("check", new, "--refresh"), run_discreet("init", new.with_name("registry.csv"))]
-    assert shows_the_token(Outcome(0, new.with_name("registry.csv").read_text(), ""))
-    assert [outcome for outcome in said if shows_the_token(outcome)] == []
-    assert {outcome.code for outcome in said} >= {0, 2, 3, 5}
+    rewrite_rows(new_schema_path.with_name("registry.csv"), plant_token)
+    outcomes = [run_successfully(*words) for words in list_good_commands(new_schema_path)]
+    outcomes += [run_discreet(*words) for words in list_bad_commands(new_schema_path)]
+    replace_text(new_schema_path, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
+    outcomes += [
+        run_discreet("check", new_schema_path, "--refresh"),
+        run_discreet("ask", new_schema_path, COUNT, "--epsilon", "0.1"),
+    ]
+    rewrite_rows(new_schema_path.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
+    outcomes += [
+        run_discreet("check", new_schema_path, "--refresh"),
+        run_discreet("init", new_schema_path.with_name("registry.csv")),
+    ]
+    assert has_token(Outcome(0, new_schema_path.with_name("registry.csv").read_text(), ""))
+    assert [outcome for outcome in outcomes if has_token(outcome)] == []
+    assert {outcome.code for outcome in outcomes} >= {0, 2, 3, 5}
 
 
-def shows_the_token(outcome: Outcome) -> bool:
+def has_token(outcome: Outcome) -> bool:
     return TOKEN[1:] in "".join((outcome.out + outcome.err).split())
 
 
-def good_commands(schema: Path) -> list[tuple[object, ...]]:
+def list_good_commands(schema_path: Path) -> list[tuple[object, ...]]:
     commands: list[tuple[object, ...]] = [
-        ("init", schema.with_name("registry.csv")),
-        ("check", schema),
-        ("check", schema, "--refresh"),
-        ("ask", schema, COUNT, "--epsilon", "0.1"),
-        ("ask", schema, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
-        ("ask", schema, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
-        ("ask", schema, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
-        ("preview", schema, COUNT, "--epsilon", "0.1"),
-        ("budget", schema, "--analyst", "analyst"),
-        ("history", schema),
-        ("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db"),
+        ("init", schema_path.with_name("registry.csv")),
+        ("check", schema_path),
+        ("check", schema_path, "--refresh"),
+        ("ask", schema_path, COUNT, "--epsilon", "0.1"),
+        (
+            "ask",
+            schema_path,
+            "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis",
+            "--epsilon",
+            "0.1",
+        ),
+        ("ask", schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
+        ("ask", schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
+        ("preview", schema_path, COUNT, "--epsilon", "0.1"),
+        ("budget", schema_path, "--analyst", "analyst"),
+        ("history", schema_path),
+        ("ledger", "verify", schema_path.parent / "registry.discreet" / "ledger.db"),
     ]
     return [*commands, *((*words, "--json") for words in commands if words[-1] != "--refresh")]
 
 
-def bad_commands(schema: Path) -> list[tuple[object, ...]]:
-    ask = ("ask", schema)
+def list_bad_commands(schema_path: Path) -> list[tuple[object, ...]]:
+    ask = ("ask", schema_path)
     return [
-        ("check", schema, "--refresh", "--source", schema.with_name("chapters.csv")),
-        ("check", schema, "--name", "1", "--refresh"),
+        ("check", schema_path, "--refresh", "--source", schema_path.with_name("chapters.csv")),
+        ("check", schema_path, "--name", "1", "--refresh"),
         (*ask, "SELECT AVG(salary) FROM registry", "--epsilon", "0.1"),
-        (*ask, f"{FROM} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
-        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "5"),
-        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "1", "--ledger", schema),
+        (*ask, f"{FROM_REGISTRY} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
+        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "5"),
+        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "1", "--ledger", schema_path),
     ]

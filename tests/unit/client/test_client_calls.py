@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -29,26 +29,22 @@ from discreet import (
     total,
 )
 from discreet.client.transport import Transport, parse_service_address
+from support.client_service import service
 from support.scripted_service import (
     ScriptedService,
     build_problem,
     build_raw_reply,
     build_reply,
     drop_connection,
-    run_scripted_service,
 )
 from support.service_documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, build_client
 
-
-@pytest.fixture
-def service() -> Iterator[ScriptedService]:
-    with run_scripted_service() as script:
-        yield script
+__all__ = ["service"]  # a fixture
 
 
 # What is said is sent exactly.
 
-SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
+OPTIONS_AND_BODIES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"epsilon": 0.1}, {"epsilon": "1/10"}),
     ({"epsilon": Fraction(1, 3), "delta": Decimal("1e-9")}, {"epsilon": "1/3", "delta": "1/1000000000"}),
     (
@@ -80,17 +76,17 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "sent"), SAID)
+@pytest.mark.parametrize(("options", "sent"), OPTIONS_AND_BODIES)
 def test_numbers_and_priors_are_sent_by_their_exact_text(
-    service: ScriptedService, said: dict[str, Any], sent: dict[str, Any]
+    service: ScriptedService, options: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     service.then(build_reply(ANSWER, 201))
-    build_client(service).answer(QUESTION, **said)
+    build_client(service).answer(QUESTION, **options)
     assert service.seen[0].document == {"question": QUESTION} | sent
     assert service.seen[0].headers["content-type"] == "application/json"
 
 
-REFUSED: list[tuple[dict[str, Any], str]] = [
+REFUSED_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": 0}, "epsilon must be above 0"),
     ({"epsilon": "0.1"}, "epsilon must be a number"),
     ({"epsilon": float("nan")}, "epsilon must be a finite number"),
@@ -106,10 +102,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "words"), REFUSED)
-def test_what_cannot_be_sent_is_refused_here(service: ScriptedService, said: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("options", "words"), REFUSED_OPTIONS)
+def test_what_cannot_be_sent_is_refused_here(service: ScriptedService, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        build_client(service).answer(QUESTION, **said)
+        build_client(service).answer(QUESTION, **options)
     assert service.seen == []
 
 
@@ -125,27 +121,38 @@ def test_a_question_is_text_or_json(service: ScriptedService, question: Any) -> 
 
 def test_an_answer_is_the_library_s_own(service: ScriptedService) -> None:
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
-    assert isinstance(made, discreet.Answer)
-    assert (made.value, made.headline, made.interval(), made.entry, made.prior) == (1234, 1234, (1200, 1268), 7, True)
-    assert (made.guarantee.epsilon, made.guarantee.assumptions) == (Fraction(1, 10), ("the schema is true",))
-    assert made.spent == {"dp": Fraction(1, 10), "approx-dp": None}
-    assert made.meaning == "the count is about 1234"
-    assert made.reconciled is not None
-    assert made.reconciled.intervals(0.95) == ({"count": (1200, 1268)},)
-    told = {name: value for name, value in ANSWER.items() if name not in {"id", "picture"}}
-    assert json.loads(json.dumps(made.to_json())) == told
+    answer = build_client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)")
+    assert isinstance(answer, discreet.Answer)
+    assert (answer.value, answer.headline, answer.interval(), answer.entry, answer.prior) == (
+        1234,
+        1234,
+        (1200, 1268),
+        7,
+        True,
+    )
+    assert (answer.guarantee.epsilon, answer.guarantee.assumptions) == (Fraction(1, 10), ("the schema is true",))
+    assert answer.spent == {"dp": Fraction(1, 10), "approx-dp": None}
+    assert answer.meaning == "the count is about 1234"
+    assert answer.reconciled is not None
+    assert answer.reconciled.intervals(0.95) == ({"count": (1200, 1268)},)
+    document = {name: value for name, value in ANSWER.items() if name not in {"id", "picture"}}
+    assert json.loads(json.dumps(answer.to_json())) == document
 
 
 def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: ScriptedService) -> None:
     service.then(build_reply(ANSWER, 201))
-    known = build_client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
-    assert isinstance(known, discreet.Posterior)
-    assert (known.numeric, known.mean(), known.median(), known.interval()) == (True, 1230.5, 1230.0, (1199.0, 1262.0))
-    assert (known.quantile(0.025), known.quantile(0.5), known.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
-    assert repr(known) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
-    untold: list[Callable[[], object]] = [known.variance, lambda: known.mass, lambda: known.centers]
-    untold += [lambda: known.quantile(0.1), lambda: known.interval(0.9), lambda: known.probability("a")]
+    posterior = build_client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
+    assert isinstance(posterior, discreet.Posterior)
+    assert (posterior.numeric, posterior.mean(), posterior.median(), posterior.interval()) == (
+        True,
+        1230.5,
+        1230.0,
+        (1199.0, 1262.0),
+    )
+    assert (posterior.quantile(0.025), posterior.quantile(0.5), posterior.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
+    assert repr(posterior) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
+    untold: list[Callable[[], object]] = [posterior.variance, lambda: posterior.mass, lambda: posterior.centers]
+    untold += [lambda: posterior.quantile(0.1), lambda: posterior.interval(0.9), lambda: posterior.probability("a")]
     for ask in untold:
         with pytest.raises(InvalidInput):
             ask()
@@ -153,9 +160,9 @@ def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: ScriptedS
 
 def test_another_confidence_is_refused(service: ScriptedService) -> None:
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
-    asks: list[Callable[[], object]] = [lambda: made.interval(0.9), lambda: made.reconciled.intervals(0.9)]  # type: ignore[union-attr]
-    asks += [lambda: made.range(1, 2, 0.9), lambda: made.population(0.9)]
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
+    asks: list[Callable[[], object]] = [lambda: answer.interval(0.9), lambda: answer.reconciled.intervals(0.9)]  # type: ignore[union-attr]
+    asks += [lambda: answer.range(1, 2, 0.9), lambda: answer.population(0.9)]
     for ask in asks:
         with pytest.raises(InvalidInput, match="at 95 % and at no other"):
             ask()
@@ -174,10 +181,10 @@ def test_dates_names_and_many_rows(service: ScriptedService) -> None:
     service.then(
         build_reply(ANSWER | dated | {"posteriors": laws}, 201), build_reply(ANSWER | {"posteriors": None}, 201)
     )
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
-    assert made.rows == ({"day": date(2020, 1, 31), "sex": "F"}, {"day": None, "sex": "2020-01-31"})
-    assert made.intervals(0.95)[0] == {"day": (date(2020, 1, 1), date(2020, 2, 1)), "sex": None}
-    law = made.posteriors()[1]["sex"]
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
+    assert answer.rows == ({"day": date(2020, 1, 31), "sex": "F"}, {"day": None, "sex": "2020-01-31"})
+    assert answer.intervals(0.95)[0] == {"day": (date(2020, 1, 1), date(2020, 2, 1)), "sex": None}
+    law = answer.posteriors()[1]["sex"]
     assert law is not None
     assert law.probabilities() == {"F": 0.25, "M": 0.75}
     with pytest.raises(InvalidInput, match="posteriors of at most 512 rows"):
@@ -186,68 +193,87 @@ def test_dates_names_and_many_rows(service: ScriptedService) -> None:
 
 # More of an answer, for nothing.
 
-RANGE = {"asked": ["20", "30"], "low": 20, "high": 31, "value": 5.5, "interval": [1.0, 9.0], "confidence": 0.95}
-PEOPLE = {"value": 0.5, "interval": [0.4, 0.6], "confidence": 0.95, "noise": 0.01, "sampling": 0.1, "words": "so"}
+RANGE_DOCUMENT = {
+    "asked": ["20", "30"],
+    "low": 20,
+    "high": 31,
+    "value": 5.5,
+    "interval": [1.0, 9.0],
+    "confidence": 0.95,
+}
+POPULATION_DOCUMENT = {
+    "value": 0.5,
+    "interval": [0.4, 0.6],
+    "confidence": 0.95,
+    "noise": 0.01,
+    "sampling": 0.1,
+    "words": "so",
+}
 
 
 def test_ranges_and_population_ask_the_same_question_again(service: ScriptedService) -> None:
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
-    service.steps[:] = [build_reply(ANSWER | {"ranges": [RANGE]}, 201)]
-    found = made.range(20, Fraction(30))
-    assert (found.low, found.high, found.value, found.interval) == (20, 31, 5.5, (1.0, 9.0))
+    answer = build_client(service).answer(QUESTION, epsilon=0.1, fresh=True, constraints=["total = 9"])
+    service.steps[:] = [build_reply(ANSWER | {"ranges": [RANGE_DOCUMENT]}, 201)]
+    counted_range = answer.range(20, Fraction(30))
+    assert (counted_range.low, counted_range.high, counted_range.value, counted_range.interval) == (
+        20,
+        31,
+        5.5,
+        (1.0, 9.0),
+    )
     body = {"question": QUESTION, "epsilon": "1/10", "constraints": ["total = 9"], "stored_only": True}
-    assert [one.document for one in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
-    service.steps[:] = [build_reply(ANSWER | {"population": [{"count": PEOPLE}]}, 201)]
-    people = made.population(size=9000)
+    assert [request.document for request in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
+    service.steps[:] = [build_reply(ANSWER | {"population": [{"count": POPULATION_DOCUMENT}]}, 201)]
+    people = answer.population(size=9000)
     assert (people[0]["count"].name, people[0]["count"].sampling) == ("count", 0.1)
     assert service.seen[-1].document["population_size"] == 9000
     assert service.seen[-1].document["population"] is True
     assert service.seen[-1].document["stored_only"] is True
-    assert len({one.key for one in service.seen}) == 3
+    assert len({request.key for request in service.seen}) == 3
 
 
 def test_a_range_that_would_be_paid_for_is_refused(service: ScriptedService) -> None:
     """After a refresh of the data set the answer is stored no longer."""
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
     service.steps[:] = [build_problem(403, "BudgetExceeded", "costs epsilon 0.1, and 0 is left")]
     with pytest.raises(InvalidInput, match="this would be charged; ask anew"):
-        made.range(20, 30)
+        answer.range(20, 30)
 
 
 def test_a_range_of_another_answer_is_not_told(service: ScriptedService) -> None:
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
-    service.steps[:] = [build_reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE]}, 201)]
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
+    service.steps[:] = [build_reply(ANSWER | {"rows": [{"count": 1200}], "ranges": [RANGE_DOCUMENT]}, 201)]
     with pytest.raises(InvalidInput, match="by now the service tells another answer"):
-        made.range(20, 30)
+        answer.range(20, 30)
 
 
 @pytest.mark.parametrize(("low", "high"), [("", 1), ("1..2", 3), (1, " "), ("a" * 101, 1)])
 def test_a_range_has_two_ends(service: ScriptedService, low: object, high: object) -> None:
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
     with pytest.raises(InvalidInput, match="a range has a low and a high end"):
-        made.range(low, high)
+        answer.range(low, high)
     assert len(service.seen) == 1
 
 
 def test_a_range_of_dates_is_told_in_dates(service: ScriptedService) -> None:
     service.then(build_reply(ANSWER, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
-    told = RANGE | {"low": "2020-01-01", "high": "2020-12-31"}
-    service.steps[:] = [build_reply(ANSWER | {"ranges": [told]}, 201)]
-    assert made.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
+    document = RANGE_DOCUMENT | {"low": "2020-01-01", "high": "2020-12-31"}
+    service.steps[:] = [build_reply(ANSWER | {"ranges": [document]}, 201)]
+    assert answer.range(date(2020, 1, 5), "2020-12-30").low == date(2020, 1, 1)
     assert service.seen[-1].document["ranges"] == ["2020-01-05..2020-12-30"]
 
 
 def test_without_a_picture_there_is_none(service: ScriptedService, tmp_path: Path) -> None:
     service.then(build_reply(ANSWER | {"picture": False}, 201))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
     with pytest.raises(InvalidInput, match="a picture shows"):
-        made.plot(tmp_path / "a.svg")
-    assert made.picture_spec() is None
+        answer.plot(tmp_path / "a.svg")
+    assert answer.picture_spec() is None
 
 
 def test_a_picture_is_drawn_from_what_the_service_tells(service: ScriptedService, tmp_path: Path) -> None:
@@ -255,36 +281,44 @@ def test_a_picture_is_drawn_from_what_the_service_tells(service: ScriptedService
 
     spec = build_picture_spec(HistogramChart("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
     service.then(build_reply(ANSWER, 201), build_reply({"spec": spec}))
-    made = build_client(service).answer(QUESTION, epsilon=0.1)
-    assert "a sentence" in made.plot(tmp_path / "a.svg").read_text()
-    assert made.picture_spec() == json.loads(json.dumps(spec))
+    answer = build_client(service).answer(QUESTION, epsilon=0.1)
+    assert "a sentence" in answer.plot(tmp_path / "a.svg").read_text()
+    assert answer.picture_spec() == json.loads(json.dumps(spec))
     assert service.seen[-1].path == "/v1/datasets/registry/answers/a1/picture"
     with pytest.raises(InvalidInput, match=r"ends in .svg"):
-        made.plot(tmp_path / "a.txt")
+        answer.plot(tmp_path / "a.txt")
     service.steps[:] = [build_reply({"spec": "no"})]
     with pytest.raises(Unavailable, match="did not answer"):
-        made.plot(tmp_path / "b.svg")
+        answer.plot(tmp_path / "b.svg")
     assert not (tmp_path / "b.svg").exists()
 
 
 # Long work.
 
-JOB = {"id": "j1", "kind": "ask", "state": "running", "stage": None, "answer": None, "problem": None, "files": []}
+JOB_DOCUMENT = {
+    "id": "j1",
+    "kind": "ask",
+    "state": "running",
+    "stage": None,
+    "answer": None,
+    "problem": None,
+    "files": [],
+}
 
 
 def test_a_question_that_runs_as_a_job_is_waited_for(service: ScriptedService) -> None:
-    done = JOB | {"state": "done", "answer": "a1"}
+    done = JOB_DOCUMENT | {"state": "done", "answer": "a1"}
     service.then(
-        build_reply(JOB | {"state": "waiting"}, 202),
+        build_reply(JOB_DOCUMENT | {"state": "waiting"}, 202),
         build_reply(ABOUT),
-        build_reply(JOB),
+        build_reply(JOB_DOCUMENT),
         drop_connection,
-        build_reply(JOB),
+        build_reply(JOB_DOCUMENT),
         build_reply(done),
         build_reply(ANSWER),
     )
     assert build_client(service).answer(QUESTION, epsilon=0.1).value == 1234
-    paths = [one.path for one in service.seen]
+    paths = [request.path for request in service.seen]
     assert paths == [
         "/v1/datasets/registry/answers",
         "/v1/datasets/registry",
@@ -294,7 +328,7 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: ScriptedService) -
 
 
 @pytest.mark.parametrize(
-    ("told", "error", "words"),
+    ("document", "error", "words"),
     [
         ({"status": 403, "detail": "nothing is left", "kind": "BudgetExceeded"}, BudgetExceeded, "nothing is left"),
         ({"status": 503, "detail": "cut short", "kind": "Unavailable"}, Unavailable, "cut short.*key='"),
@@ -303,9 +337,13 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: ScriptedService) -
     ],
 )
 def test_a_job_that_failed_is_its_error(
-    service: ScriptedService, told: object, error: type[DiscreetError], words: str
+    service: ScriptedService, document: object, error: type[DiscreetError], words: str
 ) -> None:
-    service.then(build_reply(JOB, 202), build_reply(ABOUT), build_reply(JOB | {"state": "failed", "problem": told}))
+    service.then(
+        build_reply(JOB_DOCUMENT, 202),
+        build_reply(ABOUT),
+        build_reply(JOB_DOCUMENT | {"state": "failed", "problem": document}),
+    )
     with pytest.raises(error, match=words):
         build_client(service).answer(QUESTION, epsilon=0.1)
 
@@ -315,17 +353,17 @@ def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
 
     class Patient(Transport):
         def send(self, *_: object) -> Any:
-            return JOB if len(slept) < 20 else JOB | {"state": "done"}
+            return JOB_DOCUMENT if len(slept) < 20 else JOB_DOCUMENT | {"state": "done"}
 
     slept: list[float] = []
     wire = Patient(parse_service_address("http://127.0.0.1:1"), TOKEN, sleep=slept.append)
     stages: list[str] = []
-    assert wait_for_job(wire, JOB | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
+    assert wait_for_job(wire, JOB_DOCUMENT | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
     assert slept[:3] == [0.5, 0.75, 1.125]
     assert max(slept) == slept[-1] == 15
     assert stages[:2] == ["reading", "running"]
     slept.clear()
-    wait_for_job(wire, JOB, 40, stages.append)
+    wait_for_job(wire, JOB_DOCUMENT, 40, stages.append)
     assert set(slept) == {40}
 
 
@@ -372,19 +410,19 @@ def test_a_session_is_opened_once_and_ended(service: ScriptedService) -> None:
         assert (first.key, first.body) == (second.key, second.body)
         assert first.document == {"noise_scale": "20", "epsilon": "1/10"}
         assert (session.noise_scale, session.epsilon, session.left) == (20, Fraction(1, 10), Fraction(1, 10))
-        made = session.answer(QUESTION)
-        assert (made.value, session.left) == (1234, Fraction(1, 20))
+        answer = session.answer(QUESTION)
+        assert (answer.value, session.left) == (1234, Fraction(1, 20))
         assert session.answer(QUESTION, noise_scale=50).value == 1234
-        assert [one.document for one in service.list_requests("/answers")] == [
+        assert [request.document for request in service.list_requests("/answers")] == [
             {"question": QUESTION},
             *[{"question": QUESTION, "noise_scale": "50"}] * 2,
         ]
         with pytest.raises(InvalidInput, match="outside a session"):
-            made.range(1, 2)
+            answer.range(1, 2)
         service.steps[:] = [build_raw_reply(b"", 204)]
     session.close()
-    ends = [one for one in service.seen if one.method == "DELETE"]
-    assert [one.path for one in ends] == ["/v1/datasets/registry/sessions/s%2F1"]
+    ends = [request for request in service.seen if request.method == "DELETE"]
+    assert [request.path for request in ends] == ["/v1/datasets/registry/sessions/s%2F1"]
     with pytest.raises(InvalidInput, match="the session is closed"):
         session.answer(QUESTION)
     with pytest.raises(InvalidInput, match="noise_scale must be above 0"):
@@ -402,8 +440,8 @@ def test_a_session_that_cannot_be_ended_is_closed_all_the_same(service: Scripted
 
 # Releases.
 
-TABLE = b"age\n30\n"
-RELEASE: dict[str, Any] = {
+TABLE_BYTES = b"age\n30\n"
+RELEASE_DOCUMENT: dict[str, Any] = {
     "name": "registry-1",
     "method": "private-columns",
     "rows": 1,
@@ -419,13 +457,13 @@ RELEASE: dict[str, Any] = {
 }
 
 
-def released(tables: dict[str, bytes], **more: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
+def script_release(tables: dict[str, bytes], **changes: Any) -> list[Callable[[BaseHTTPRequestHandler], None]]:
     """The steps of a release whose tables are these."""
-    told = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in tables.items()]
-    manifest = {"format": "discreet release 1", "files": told}
-    document = RELEASE | {"manifest": manifest, "files": list(tables)} | more
-    job = JOB | {"kind": "publish", "state": "done", "release": document}
-    waiting = build_reply(JOB | {"kind": "publish", "stage": "writing"}, 202)
+    entries = [{"name": name, "sha256": hashlib.sha256(body).hexdigest()} for name, body in tables.items()]
+    manifest = {"format": "discreet release 1", "files": entries}
+    document = RELEASE_DOCUMENT | {"manifest": manifest, "files": list(tables)} | changes
+    job = JOB_DOCUMENT | {"kind": "publish", "state": "done", "release": document}
+    waiting = build_reply(JOB_DOCUMENT | {"kind": "publish", "stage": "writing"}, 202)
     return [
         waiting,
         build_reply(ABOUT),
@@ -436,67 +474,76 @@ def released(tables: dict[str, bytes], **more: Any) -> list[Callable[[BaseHTTPRe
 
 
 def test_a_release_is_brought_here(service: ScriptedService, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE}, report="report.html"), build_raw_reply(b"<html>"))
+    service.then(*script_release({"registry.csv": TABLE_BYTES}, report="report.html"), build_raw_reply(b"<html>"))
     stages: list[str] = []
     out, report = tmp_path / "mine.csv", tmp_path / "page.html"
-    made = build_client(service).publish(
+    release = build_client(service).publish(
         "private-columns", out, epsilon=0.5, report=report, columns=("age",), progress=stages.append
     )
-    assert isinstance(made, discreet.Release)
-    assert (made.files, made.manifest_file, made.report) == ((out,), tmp_path / "mine.csv.manifest.json", report)
-    assert (out.read_bytes(), report.read_bytes()) == (TABLE, b"<html>")
-    assert json.loads(made.manifest_file.read_text()) == made.manifest
-    assert (made.guarantee.epsilon, made.rows, made.entry, made.warnings) == (Fraction(1, 10), 1, 9, ("mind this",))
+    assert isinstance(release, discreet.Release)
+    assert (release.files, release.manifest_file, release.report) == (
+        (out,),
+        tmp_path / "mine.csv.manifest.json",
+        report,
+    )
+    assert (out.read_bytes(), report.read_bytes()) == (TABLE_BYTES, b"<html>")
+    assert json.loads(release.manifest_file.read_text()) == release.manifest
+    assert (release.guarantee.epsilon, release.rows, release.entry, release.warnings) == (
+        Fraction(1, 10),
+        1,
+        9,
+        ("mind this",),
+    )
     sent = {"method": "private-columns", "epsilon": "1/2", "columns": ["age"], "format": "csv", "report": True}
     assert service.seen[0].document == sent
     assert service.seen[0].key
     assert stages == ["writing", "bringing the files"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.csv.manifest.json", "page.html"]
-    names = [one.path.rpartition("/files/")[2] for one in service.seen[3:]]
+    names = [request.path.rpartition("/files/")[2] for request in service.seen[3:]]
     assert names == ["registry.csv", "registry.csv.manifest.json", "report.html"]
 
 
 def test_a_second_table_keeps_the_name_that_its_manifest_has(service: ScriptedService, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE, "registry-values.csv": b"group\n1\n"}))
-    made = build_client(service).publish("anatomy", tmp_path / "mine.csv", 3)
-    assert made.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
-    assert made.files[1].read_bytes() == b"group\n1\n"
+    service.then(*script_release({"registry.csv": TABLE_BYTES, "registry-values.csv": b"group\n1\n"}))
+    release = build_client(service).publish("anatomy", tmp_path / "mine.csv", 3)
+    assert release.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
+    assert release.files[1].read_bytes() == b"group\n1\n"
 
 
 def test_columns_apart_come_in_a_folder(service: ScriptedService, tmp_path: Path) -> None:
     columns = {"columns/age.parquet": b"30", "columns/sex.parquet": b"F"}
-    service.then(*released(columns, manifest_file="columns/manifest.json"))
-    made = build_client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
-    assert made.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
-    assert [path.read_bytes() for path in made.files] == [b"30", b"F"]
-    assert made.manifest_file == tmp_path / "mine" / "manifest.json"
-    assert json.loads(made.manifest_file.read_text()) == made.manifest
+    service.then(*script_release(columns, manifest_file="columns/manifest.json"))
+    release = build_client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
+    assert release.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
+    assert [path.read_bytes() for path in release.files] == [b"30", b"F"]
+    assert release.manifest_file == tmp_path / "mine" / "manifest.json"
+    assert json.loads(release.manifest_file.read_text()) == release.manifest
     sent = {"method": "private-columns", "epsilon": 1, "apart": True, "report": False}
     assert service.seen[0].document == sent
     assert service.seen[3].path.endswith("/files/columns%2Fage.parquet")
-    service.steps[:] = released({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
+    service.steps[:] = script_release({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
     build_client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["age.parquet", "manifest.json"]
-    service.steps[:] = released({"columns/../..": b""}, manifest_file="columns/manifest.json")
+    service.steps[:] = script_release({"columns/../..": b""}, manifest_file="columns/manifest.json")
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
         build_client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_what_is_lost_of_a_release_is_brought_again(service: ScriptedService, tmp_path: Path) -> None:
-    made, about, done, table, manifest = released({"registry.csv": TABLE})
+    accepted, about, done, table, manifest = script_release({"registry.csv": TABLE_BYTES})
     service.then(
         drop_connection,
-        made,
+        accepted,
         about,
         done,
-        build_raw_reply(TABLE[:2], announced=len(TABLE)),
+        build_raw_reply(TABLE_BYTES[:2], announced=len(TABLE_BYTES)),
         drop_connection,
         table,
         manifest,
     )
     build_client(service).publish("mdav", tmp_path / "mine.csv", 3)
-    assert (tmp_path / "mine.csv").read_bytes() == TABLE
+    assert (tmp_path / "mine.csv").read_bytes() == TABLE_BYTES
     assert service.seen[0].key == service.seen[1].key
 
 
@@ -504,10 +551,10 @@ def test_what_is_lost_of_a_release_is_brought_again(service: ScriptedService, tm
     ("steps", "error"),
     [
         ([build_problem(404)], InvalidInput),
-        ([build_raw_reply(TABLE), build_problem(500, "Internal")], Internal),
+        ([build_raw_reply(TABLE_BYTES), build_problem(500, "Internal")], Internal),
         ([build_raw_reply(b"age\n31\n"), None], ClaimFailed),
-        ([build_raw_reply(TABLE), build_raw_reply(b'{"format": "another"}')], ClaimFailed),
-        ([build_raw_reply(TABLE), build_raw_reply(b"no manifest")], ClaimFailed),
+        ([build_raw_reply(TABLE_BYTES), build_raw_reply(b'{"format": "another"}')], ClaimFailed),
+        ([build_raw_reply(TABLE_BYTES), build_raw_reply(b"no manifest")], ClaimFailed),
         ([drop_connection], Unavailable),
     ],
 )
@@ -515,7 +562,7 @@ def test_a_release_comes_whole_or_not_at_all(
     service: ScriptedService, tmp_path: Path, steps: list[Any], error: type[DiscreetError]
 ) -> None:
     """Nothing is left here, and it is said that the release is made and where it is."""
-    all_well = released({"registry.csv": TABLE})
+    all_well = script_release({"registry.csv": TABLE_BYTES})
     service.then(*all_well[:3], *(all_well[-1] if step is None else step for step in steps))
     with pytest.raises(
         error, match="the release is made and entered, and its files are those of job j1 at the service"
@@ -528,7 +575,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: ScriptedServic
     """It is not taken for a lost connection."""
     from discreet.client.transport import HttpRequest
 
-    full, service.steps[:] = Path("/dev/full"), [build_raw_reply(TABLE)]
+    full, service.steps[:] = Path("/dev/full"), [build_raw_reply(TABLE_BYTES)]
     wire = Transport(parse_service_address(service.address), TOKEN)
     with pytest.raises(Unavailable, match="'full' cannot be written; check the folder and that the disk has room"):
         wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), full)
@@ -540,7 +587,7 @@ def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: ScriptedServic
 @pytest.mark.parametrize("name", ["../evil.csv", "/etc/evil.csv", "", "..", "a/b.csv", None, 3])
 def test_a_name_of_the_service_leads_nowhere_else(service: ScriptedService, tmp_path: Path, name: Any) -> None:
     (tmp_path / "in").mkdir()
-    service.then(*released({"registry.csv": TABLE}, files=["registry.csv", name])[:3])
+    service.then(*script_release({"registry.csv": TABLE_BYTES}, files=["registry.csv", name])[:3])
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
         build_client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
     assert [path.name for path in tmp_path.rglob("*")] == ["in"]
@@ -572,40 +619,44 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scrip
 def test_force_overwrites_what_was_brought_before_and_nothing_else(service: ScriptedService, tmp_path: Path) -> None:
     """By its hash: the service has another name for it."""
     out, page = tmp_path / "mine.csv", tmp_path / "page.html"
-    service.then(*released({"registry.csv": TABLE}))
+    service.then(*script_release({"registry.csv": TABLE_BYTES}))
     build_client(service).publish("mdav", out, 3)
-    service.steps[:] = released({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
+    service.steps[:] = script_release({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
     with pytest.raises(InvalidInput, match="is there already"):
         build_client(service).publish("anatomy", out, 3)
     build_client(service).publish("anatomy", out, 3, force=True)
     assert out.read_bytes() == b"age\n31\n"
-    seen = len(service.seen)
+    requests_before = len(service.seen)
     page.write_text("a page of mine")
     with pytest.raises(InvalidInput, match=r"'page\.html' is there and is no release or report of ours"):
         build_client(service).publish("mdav", tmp_path / "other.csv", 3, report=page, force=True)
     out.write_text("a table of mine")
     with pytest.raises(InvalidInput, match=r"'mine\.csv' is there and is no release"):
         build_client(service).publish("mdav", out, 3, force=True)
-    assert (len(service.seen), out.read_text(), page.read_text()) == (seen, "a table of mine", "a page of mine")
+    assert (len(service.seen), out.read_text(), page.read_text()) == (
+        requests_before,
+        "a table of mine",
+        "a page of mine",
+    )
 
 
 def test_a_report_is_for_its_custodian_alone(service: ScriptedService, tmp_path: Path) -> None:
-    service.then(*released({"registry.csv": TABLE}, report="report.html"), build_raw_reply(b"<html>"))
-    made = build_client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
-    assert made.report is not None
-    assert made.report.stat().st_mode & 0o077 == 0
+    service.then(*script_release({"registry.csv": TABLE_BYTES}, report="report.html"), build_raw_reply(b"<html>"))
+    release = build_client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
+    assert release.report is not None
+    assert release.report.stat().st_mode & 0o077 == 0
 
 
 def test_a_lost_release_tells_the_key_to_go_on_with(service: ScriptedService, tmp_path: Path) -> None:
     service.then(drop_connection)
     with pytest.raises(Unavailable, match="key='april' is not charged twice"):
         build_client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
-    assert {one.key for one in service.seen} == {"april"}
+    assert {request.key for request in service.seen} == {"april"}
 
 
 def test_what_is_said_of_a_file_is_sent(service: ScriptedService, tmp_path: Path) -> None:
     service.then(build_problem(400, "InvalidInput"))
-    more = {
+    options = {
         "diversity": discreet.sdc.Distinct(3),
         "suppress": 0.05,
         "ks": {"income": 20},
@@ -613,7 +664,9 @@ def test_what_is_said_of_a_file_is_sent(service: ScriptedService, tmp_path: Path
         "t": 1.5,
     }
     with pytest.raises(InvalidInput):
-        build_client(service).publish("mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **more)
+        build_client(service).publish(
+            "mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **options
+        )
     sent = {"method": "mdav-swap", "k": 10, "t": "3/2", "keep": ["sex"], "informed": True, "format": "parquet"}
     sent |= {
         "diversity": "distinct 3",

@@ -6,7 +6,6 @@ import inspect
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from discreet.client.transport import (
     Transport,
     parse_service_address,
 )
+from support.client_service import service
 from support.scripted_service import (
     ScriptedService,
     build_problem,
@@ -46,11 +46,7 @@ from support.scripted_service import (
 from support.service_documents import ANSWER, GUARANTEE, QUESTION, TOKEN, build_client
 from support.tls_certificates import Certificate, write_certificate
 
-
-@pytest.fixture
-def service() -> Iterator[ScriptedService]:
-    with run_scripted_service() as script:
-        yield script
+__all__ = ["service"]  # a fixture
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +54,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return write_certificate(tmp_path_factory.mktemp("certificate"))
 
 
-def asked(service: ScriptedService) -> list[tuple[str, str, str | None, bytes]]:
-    return [(one.method, one.path, one.key, one.body) for one in service.seen]
+def list_requests(service: ScriptedService) -> list[tuple[str, str, str | None, bytes]]:
+    return [(request.method, request.path, request.key, request.body) for request in service.seen]
 
 
 # The same request again, and never a second price.
@@ -79,7 +75,7 @@ LOSSES = {
 def test_what_is_lost_is_asked_again_with_the_same_key(service: ScriptedService, loss: Any) -> None:
     service.then(loss, loss, build_reply(ANSWER, 201))
     assert build_client(service).answer(QUESTION, epsilon=0.1).value == 1234
-    first, *others = asked(service)
+    first, *others = list_requests(service)
     assert others == [first, first]
     assert first[:2] == ("POST", "/v1/datasets/registry/answers")
     assert first[2]
@@ -89,7 +85,7 @@ def test_a_reply_that_does_not_come_is_asked_for_again_with_the_same_key(service
     """A service that is silent for longer than the timeout counts as lost."""
     service.then(lambda _: service.over.wait(30), build_reply(ANSWER, 201))
     assert build_client(service, timeout=0.2).answer(QUESTION, epsilon=0.1).value == 1234
-    first, second = asked(service)
+    first, second = list_requests(service)
     assert first == second
 
 
@@ -98,7 +94,7 @@ def test_each_call_has_a_key_of_its_own_or_the_caller_s(service: ScriptedService
     ours = build_client(service)
     for key in (None, None, "monday's question"):
         ours.answer(QUESTION, epsilon=0.1, key=key)
-    keys = [one.key for one in service.seen]
+    keys = [request.key for request in service.seen]
     assert len(set(keys)) == 3
     assert keys[2] == "monday's question"
 
@@ -124,16 +120,16 @@ def test_without_retries_a_request_is_sent_once(service: ScriptedService) -> Non
     assert len(service.seen) == 1
 
 
-def waits(outcomes: list[HttpReply | LostReply]) -> list[float]:
+def list_waits(outcomes: list[HttpReply | LostReply]) -> list[float]:
     """How long a wire waits after each outcome, nothing being sent."""
     wire = Transport(parse_service_address("http://127.0.0.1:1"), TOKEN)
     return [wire._compute_wait(outcome, attempt) for attempt, outcome in enumerate(outcomes)]
 
 
 def test_waits_double_and_follow_the_service() -> None:
-    assert waits([LostReply("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
-    said = ["7", "0", "never", "-3", "9" * 6, "9" * 60]
-    assert waits([HttpReply(429, b"", one) for one in said]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
+    assert list_waits([LostReply("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
+    retry_after = ["7", "0", "never", "-3", "9" * 6, "9" * 60]
+    assert list_waits([HttpReply(429, b"", text) for text in retry_after]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
 
 
 def test_the_wire_sleeps_between_two_requests(service: ScriptedService) -> None:
@@ -210,12 +206,12 @@ def test_redirects_are_not_followed(service: ScriptedService) -> None:
 
 def test_the_advice_is_for_who_speaks_python(service: ScriptedService) -> None:
     """The service tells how to send a token and where to look over HTTP."""
-    for kind, said in (
+    for kind, advice in (
         ("unauthenticated", "the token is not valid: ask the custodian for a new one"),
         ("not-found", "there is no data set 'registry' that this token may ask, .*; client.datasets lists"),
     ):
         service.steps = [build_reply({"type": f"/problems/{kind}", "detail": "GET /v1/datasets", "kind": None}, 404)]
-        with pytest.raises(InvalidInput, match=said) as raised:
+        with pytest.raises(InvalidInput, match=advice) as raised:
             build_client(service).budget()
         assert "GET" not in str(raised.value)
 
@@ -230,7 +226,7 @@ def test_a_question_without_a_word_of_noise_is_refused_here(service: ScriptedSer
 def test_the_data_sets_of_a_token_are_listed(service: ScriptedService) -> None:
     service.then(build_reply({"name": "ann", "datasets": ["registry", "survey"]}))
     assert build_client(service).datasets == ("registry", "survey")
-    assert [one.path for one in service.seen] == ["/v1/me"]
+    assert [request.path for request in service.seen] == ["/v1/me"]
 
 
 def test_where_nobody_listens_it_is_unavailable_and_nothing_was_sent() -> None:
@@ -273,16 +269,16 @@ def test_a_job_that_cannot_be_looked_at_may_have_been_charged() -> None:
 
 def test_a_refusal_that_comes_before_all_was_sent_is_heard() -> None:
     """A service need not read what is too large before it says so."""
-    said = b'{"detail": "a request has at most 65536 bytes", "kind": null}'
+    refusal = b'{"detail": "a request has at most 65536 bytes", "kind": null}'
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def refuse() -> None:
+        def refuse_request() -> None:
             accepted, _ = listening.accept()
             with accepted:
                 accepted.recv(100)
-                accepted.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+                accepted.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: %d\r\n\r\n%s" % (len(refusal), refusal))
 
-        thread = threading.Thread(target=refuse)
+        thread = threading.Thread(target=refuse_request)
         thread.start()
         ours = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", TOKEN, "registry", retries=0)
         with pytest.raises(InvalidInput, match="at most 65536 bytes"):
@@ -333,8 +329,8 @@ def test_the_token_is_sent_and_told_nowhere(service: ScriptedService, capfd: pyt
     with pytest.raises(InvalidInput) as raised:
         ours.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].headers["authorization"] == f"Bearer {TOKEN}"
-    told = [repr(ours), str(raised.value), repr(raised.value), repr(ours._require_open()), *capfd.readouterr()]
-    assert [text for text in told if TOKEN in text] == []
+    texts = [repr(ours), str(raised.value), repr(raised.value), repr(ours._require_open()), *capfd.readouterr()]
+    assert [text for text in texts if TOKEN in text] == []
     assert "you sent Bearer ..." in str(raised.value)
     assert repr(ours) == f"Client('{service.address}', 'registry')"
 
@@ -399,13 +395,13 @@ def test_under_tls_the_certificate_is_checked(certificate: Certificate) -> None:
     with run_scripted_service(certificate) as service:
         service.then(build_reply({"budget": []}))
         assert build_client(service, ca=certificate.certificate).budget() == ()
-        seen = len(service.seen)
+        requests_before = len(service.seen)
         with pytest.raises(Unavailable, match="shows a certificate that is not believed here"):
             build_client(service).budget()
         elsewhere = service.address.replace("127.0.0.1", "127.0.0.2")
         with pytest.raises(Unavailable, match=r"certificate|reached"):
             Client(elsewhere, TOKEN, "registry", ca=certificate.certificate, retries=0).budget()
-        assert len(service.seen) == seen
+        assert len(service.seen) == requests_before
 
 
 def test_without_tls_there_is_no_https(service: ScriptedService) -> None:
@@ -423,10 +419,12 @@ def test_an_authority_must_be_readable_and_of_use(tmp_path: Path, certificate: C
         Client("http://127.0.0.1", TOKEN, "registry", ca=certificate.certificate)
 
 
-@pytest.mark.parametrize("more", [{"timeout": 0}, {"timeout": "1"}, {"retries": -1}, {"retries": 1.5}, {"pause": 0}])
-def test_times_and_retries_are_checked(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "settings", [{"timeout": 0}, {"timeout": "1"}, {"retries": -1}, {"retries": 1.5}, {"pause": 0}]
+)
+def test_times_and_retries_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        Client("http://127.0.0.1:1", TOKEN, "registry", **more)
+        Client("http://127.0.0.1:1", TOKEN, "registry", **settings)
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", None])
@@ -448,39 +446,47 @@ def test_a_closed_client_asks_no_more(service: ScriptedService) -> None:
 
 NOT_OVER_HTTP = {"open", "check", "rehearse", "is_stale", "cached_only", "notable_entries"}
 """What is done where the rows are: opening, registering, watching; a rehearsing client is made by rehearsal=True."""
-NOT_SAID = {"analyst"}
+NOT_SENT = {"analyst"}
 """Who asks is whom the token was given to."""
 
 
-def calls(kind: type) -> dict[str, inspect.Signature]:
+def list_calls(kind: type) -> dict[str, inspect.Signature]:
     named = inspect.getmembers(kind, inspect.isfunction)
     return {name: inspect.signature(call) for name, call in named if not name.startswith("_")}
 
 
 def test_every_call_of_a_custodian_is_a_client_s() -> None:
     """By the same names, in the same order, with the same defaults."""
-    theirs, ours = calls(Custodian), calls(Client)
+    theirs, ours = list_calls(Custodian), list_calls(Client)
     assert theirs.keys() - ours.keys() == NOT_OVER_HTTP
     assert ours.keys() - theirs.keys() == set()
     for name in ours:
-        wanted = {one: told for one, told in theirs[name].parameters.items() if one not in NOT_SAID}
-        found = ours[name].parameters
-        assert [one for one in found if one in wanted] == list(wanted)
-        assert found.keys() - wanted.keys() <= {"key"}
-        for one, told in wanted.items():
-            plain = {"ignore_stage": "ignore_job_stage"}.get(getattr(told.default, "__name__", ""), told.default)
-            own = {"ignore_job_stage": "ignore_job_stage"}.get(
-                getattr(found[one].default, "__name__", ""), found[one].default
+        wanted = {
+            parameter_name: parameter
+            for parameter_name, parameter in theirs[name].parameters.items()
+            if parameter_name not in NOT_SENT
+        }
+        own_parameters = ours[name].parameters
+        assert [parameter_name for parameter_name in own_parameters if parameter_name in wanted] == list(wanted)
+        assert own_parameters.keys() - wanted.keys() <= {"key"}
+        for parameter_name, parameter in wanted.items():
+            plain = {"ignore_stage": "ignore_job_stage"}.get(
+                getattr(parameter.default, "__name__", ""), parameter.default
             )
-            assert (found[one].kind, own) == (told.kind, plain), (name, one)
+            renamed = {"ignore_job_stage": "ignore_job_stage"}.get(
+                getattr(own_parameters[parameter_name].default, "__name__", ""), own_parameters[parameter_name].default
+            )
+            assert (own_parameters[parameter_name].kind, renamed) == (parameter.kind, plain), (name, parameter_name)
 
 
 def test_every_call_of_a_session_is_a_client_s() -> None:
     from discreet.client.remote_session import RemoteSession as Ours
     from discreet.custodian.session import CountingSession
 
-    assert calls(CountingSession).keys() - calls(Ours).keys() == {"catch_up"}  # with the other processes of a service
-    assert list(calls(Ours)["answer"].parameters) == list(calls(CountingSession)["answer"].parameters)
+    assert list_calls(CountingSession).keys() - list_calls(Ours).keys() == {
+        "catch_up"
+    }  # with the other processes of a service
+    assert list(list_calls(Ours)["answer"].parameters) == list(list_calls(CountingSession)["answer"].parameters)
 
 
 def test_asking_loads_no_engine() -> None:

@@ -26,11 +26,11 @@ columns:
 
 
 @pytest.fixture(scope="module", params=["add-remove", "replace-one"])
-def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def grades_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 400 rows of two columns with missing values, registered and never asked."""
     folder = tmp_path_factory.mktemp("registered")
     chance = random.Random(3)
-    lines = [f"p{at},{chance.randrange(100)},{chance.choice('FM')},{chance.choice('abcd')}" for at in range(400)]
+    lines = [f"p{index},{chance.randrange(100)},{chance.choice('FM')},{chance.choice('abcd')}" for index in range(400)]
     (folder / "t.csv").write_text("\n".join(["id,age,sex,grade", *lines]) + "\n")
     units = "units: 400\n" if request.param == "replace-one" else ""
     (folder / "t.yaml").write_text(HEAD.format(relation=request.param, units=units) + COLUMNS)
@@ -39,9 +39,9 @@ def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def custodian(registered: Path, tmp_path: Path) -> Iterator[Custodian]:
+def grades_custodian(grades_folder: Path, tmp_path: Path) -> Iterator[Custodian]:
     """Of a table of one's own."""
-    with Custodian.open(shutil.copytree(registered, tmp_path / "own") / "t.yaml") as opened:
+    with Custodian.open(shutil.copytree(grades_folder, tmp_path / "own") / "t.yaml") as opened:
         yield opened
 
 
@@ -55,45 +55,45 @@ def custodian(registered: Path, tmp_path: Path) -> Iterator[Custodian]:
         "AND (age < 5 AND sex = 'M' OR age > 9 AND sex = 'F')) FROM t",
     ],
 )
-def test_counts_that_can_hold_no_row(custodian: Custodian, text: str) -> None:
+def test_counts_that_can_hold_no_row(grades_custodian: Custodian, text: str) -> None:
     """Beside others they are answered too, or the question is refused before it is paid for."""
-    made = custodian.answer(text, epsilon=1)
-    assert made.to_json()["rows"]
-    assert custodian.answer(text, epsilon=1).rows == made.rows
+    answer = grades_custodian.answer(text, epsilon=1)
+    assert answer.to_json()["rows"]
+    assert grades_custodian.answer(text, epsilon=1).rows == answer.rows
 
 
-def test_a_histogram_of_one_bin(custodian: Custodian) -> None:
+def test_a_histogram_of_one_bin(grades_custodian: Custodian) -> None:
     """Where the number of rows is public it is refused, and nothing is charged."""
     text = "SELECT HISTOGRAM(age, 1) FROM t"
-    if custodian.schema.units is None:
-        assert len(custodian.answer(text, epsilon=1).rows) == 1
+    if grades_custodian.schema.units is None:
+        assert len(grades_custodian.answer(text, epsilon=1).rows) == 1
         return
     with pytest.raises(InvalidInput, match="which is public"):
-        custodian.answer(text, epsilon=1)
-    assert all(one.epsilon == 0 for one in custodian.budget())
+        grades_custodian.answer(text, epsilon=1)
+    assert all(balance.epsilon == 0 for balance in grades_custodian.budget())
 
 
 @pytest.mark.parametrize("times", [12, pytest.param(40, marks=pytest.mark.soak)])
-def test_totals_at_their_ends_do_not_contradict_each_other(custodian: Custodian, times: int) -> None:
+def test_totals_at_their_ends_do_not_contradict_each_other(grades_custodian: Custodian, times: int) -> None:
     """Noise far beyond the number of units, for counts that include one another: they are put to an end in turn."""
     text = (
         "SELECT grade, COUNT(*) AS n, COUNT(*) FILTER (WHERE grade = 'a' AND sex = 'F') AS a, "
         "COUNT(*) FILTER (WHERE grade = 'd' AND sex = 'M') AS d FROM t WHERE age < 90 GROUP BY grade"
     )
     for _ in range(times):
-        made = custodian.answer(text, epsilon=Fraction(3, 1000), fresh=True).reconciled
-        assert made is not None
-        assert not any("as drawn" in why for why in made.because)
-        if custodian.schema.units is not None:
-            assert all(sum(int(row[name]) for row in made.rows) <= 400 for name in "nad")  # type: ignore[arg-type]
+        reconciled = grades_custodian.answer(text, epsilon=Fraction(3, 1000), fresh=True).reconciled
+        assert reconciled is not None
+        assert not any("as drawn" in why for why in reconciled.because)
+        if grades_custodian.schema.units is not None:
+            assert all(sum(int(row[name]) for row in reconciled.rows) <= 400 for name in "nad")  # type: ignore[arg-type]
 
 
-def test_a_stated_most_of_each_cell_bounds_the_total_too(custodian: Custodian) -> None:
+def test_a_stated_most_of_each_cell_bounds_the_total_too(grades_custodian: Custodian) -> None:
     text = "SELECT BIN(age, 5) AS b, COUNT(*) FROM t WHERE sex = 'F' GROUP BY b"
-    made = custodian.answer(text, epsilon=1, constraints=(one for one in ["each <= 3"])).reconciled  # type: ignore[arg-type]
-    assert made is not None
-    assert "you stated, and it is taken to be true of every data set: each <= 3" in made.because
-    assert max(int(row["COUNT(*)"]) for row in made.rows) <= 3  # type: ignore[arg-type]
+    reconciled = grades_custodian.answer(text, epsilon=1, constraints=(value for value in ["each <= 3"])).reconciled  # type: ignore[arg-type]
+    assert reconciled is not None
+    assert "you stated, and it is taken to be true of every data set: each <= 3" in reconciled.because
+    assert max(int(row["COUNT(*)"]) for row in reconciled.rows) <= 3  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 10**6), Fraction(300), Fraction(10**4)])
@@ -106,28 +106,31 @@ def test_a_stated_most_of_each_cell_bounds_the_total_too(custodian: Custodian) -
         "SELECT grade, COUNT(*), COUNT(*) FILTER (WHERE age < 30) FROM t GROUP BY grade",
     ],
 )
-def test_at_any_epsilon(custodian: Custodian, text: str, epsilon: Fraction) -> None:
+def test_at_any_epsilon(grades_custodian: Custodian, text: str, epsilon: Fraction) -> None:
     """Noise as large as numbers get, and hardly any."""
-    told = custodian.answer(text, epsilon=epsilon).to_json()
-    assert told["rows"]
-    assert told["reconciled"]["rows"]  # type: ignore[index]
+    document = grades_custodian.answer(text, epsilon=epsilon).to_json()
+    assert document["rows"]
+    assert document["reconciled"]["rows"]  # type: ignore[index]
 
 
 def test_rows_stay_as_drawn_where_nothing_that_fits_is_found(
-    custodian: Custodian, monkeypatch: pytest.MonkeyPatch
+    grades_custodian: Custodian, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And it is said why."""
 
-    def refused(*_: object) -> None:
+    def refuse_to_solve(*_: object) -> None:
         raise Unsupported("there is no such number")
 
-    monkeypatch.setattr(reconcile, "build_count_rules", refused)
-    made = custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
-    assert made.reconciled is not None
-    assert made.reconciled.rows == made.rows
-    assert made.reconciled.because == ("as drawn, since nothing that fits was found: there is no such number",)
+    monkeypatch.setattr(reconcile, "build_count_rules", refuse_to_solve)
+    answer = grades_custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
+    assert answer.reconciled is not None
+    assert answer.reconciled.rows == answer.rows
+    assert answer.reconciled.because == ("as drawn, since nothing that fits was found: there is no such number",)
 
 
-def test_sessions_refuse_filters_that_no_row_satisfies(custodian: Custodian) -> None:
-    with custodian.session(noise_scale=20, epsilon=1) as session, pytest.raises(InvalidInput, match="no row can"):
+def test_sessions_refuse_filters_that_no_row_satisfies(grades_custodian: Custodian) -> None:
+    with (
+        grades_custodian.session(noise_scale=20, epsilon=1) as session,
+        pytest.raises(InvalidInput, match="no row can"),
+    ):
         session.answer("SELECT COUNT(*) FILTER (WHERE age > 3 AND age < 2) FROM t")

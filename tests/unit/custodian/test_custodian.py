@@ -23,7 +23,7 @@ from support.seeded_entropy import cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HEAD = """
+PEOPLE_SCHEMA = """
 name: people
 source: people.csv
 neighbours: add-remove
@@ -39,7 +39,7 @@ columns:
 """
 
 
-def write_people(folder: Path, head: str = HEAD, rows: int = 400, seed: int = 1) -> Path:
+def write_people(folder: Path, head: str = PEOPLE_SCHEMA, rows: int = 400, seed: int = 1) -> Path:
     """A small table: half women, two towns that many live in and some where one does."""
     chance = random.Random(seed)
     lines = ["id,age,sex,town"]
@@ -52,7 +52,7 @@ def write_people(folder: Path, head: str = HEAD, rows: int = 400, seed: int = 1)
 
 
 @cache
-def registered_people() -> Path:
+def register_people() -> Path:
     """A folder with that table, registered and never asked; made once."""
     folder = temporary_folders.lasting()
     Custodian.open(write_people(folder)).close()
@@ -60,21 +60,23 @@ def registered_people() -> Path:
 
 
 @pytest.fixture
-def people(tmp_path: Path) -> Iterator[Custodian]:
-    shutil.copytree(registered_people(), tmp_path, dirs_exist_ok=True)
+def people_custodian(tmp_path: Path) -> Iterator[Custodian]:
+    shutil.copytree(register_people(), tmp_path, dirs_exist_ok=True)
     with Custodian.open(tmp_path / "people.yaml") as custodian:
         yield custodian
 
 
-def spent(custodian: Custodian, analyst: str | None = None) -> Fraction | None:
-    return next(one.epsilon for one in custodian.budget(analyst) if one.model == "dp" and one.analyst == analyst)
+def get_spent_epsilon(custodian: Custodian, analyst: str | None = None) -> Fraction | None:
+    return next(
+        balance.epsilon for balance in custodian.budget(analyst) if balance.model == "dp" and balance.analyst == analyst
+    )
 
 
 COUNT = "SELECT COUNT(*) FROM people WHERE sex = 'F'"
 
 
-def test_an_answer_says_what_it_is(people: Custodian) -> None:
-    a = people.answer(COUNT, epsilon=1, analyst="ann")
+def test_an_answer_says_what_it_is(people_custodian: Custodian) -> None:
+    a = people_custodian.answer(COUNT, epsilon=1, analyst="ann")
     assert abs(float(a.value) - 200) < 40  # type: ignore[arg-type]
     low, high = a.interval(0.95)  # type: ignore[misc]
     assert low == a.value - 3  # type: ignore[operator]
@@ -85,95 +87,100 @@ def test_an_answer_says_what_it_is(people: Custodian) -> None:
     assert a.to_json()["value"] == a.value
 
 
-def test_the_same_question_is_the_same_answer_for_nothing(people: Custodian) -> None:
+def test_the_same_question_is_the_same_answer_for_nothing(people_custodian: Custodian) -> None:
     """Averaging is no attack: equal questions, however written, are recognised."""
-    first = people.answer(COUNT, epsilon=1, analyst="ann")
-    again = people.answer("SELECT count(*) AS women FROM people WHERE NOT sex <> 'F'", epsilon=0.5, analyst="ann")
-    assert again.value == first.value
-    assert again.rows[0] == {"women": first.value}
-    assert again.stored
-    assert again.cost.epsilon == 0
-    assert again.guarantee.epsilon == 1
-    assert spent(people) == spent(people, "ann") == 1
+    first = people_custodian.answer(COUNT, epsilon=1, analyst="ann")
+    second = people_custodian.answer(
+        "SELECT count(*) AS women FROM people WHERE NOT sex <> 'F'", epsilon=0.5, analyst="ann"
+    )
+    assert second.value == first.value
+    assert second.rows[0] == {"women": first.value}
+    assert second.stored
+    assert second.cost.epsilon == 0
+    assert second.guarantee.epsilon == 1
+    assert get_spent_epsilon(people_custodian) == get_spent_epsilon(people_custodian, "ann") == 1
 
 
-def test_another_analyst_pays_for_a_stored_answer_on_her_own_account(people: Custodian) -> None:
-    first = people.answer(COUNT, epsilon=1, analyst="ann")
-    other = people.answer(COUNT, epsilon=1, analyst="bob")
+def test_another_analyst_pays_for_a_stored_answer_on_her_own_account(people_custodian: Custodian) -> None:
+    first = people_custodian.answer(COUNT, epsilon=1, analyst="ann")
+    other = people_custodian.answer(COUNT, epsilon=1, analyst="bob")
     assert other.value == first.value
     assert other.cost.epsilon == 1
-    assert (spent(people), spent(people, "bob")) == (1, 1)
+    assert (get_spent_epsilon(people_custodian), get_spent_epsilon(people_custodian, "bob")) == (1, 1)
 
 
-def test_a_dearer_stored_answer_is_degraded_to_the_offer(people: Custodian) -> None:
+def test_a_dearer_stored_answer_is_degraded_to_the_offer(people_custodian: Custodian) -> None:
     """She pays what she offered, and the data set nothing; the answer has the noise and the label of her epsilon."""
-    people.answer(COUNT, epsilon=1, analyst="ann")
-    offer = people.preview(COUNT, epsilon=0.5, analyst="bob")
+    people_custodian.answer(COUNT, epsilon=1, analyst="ann")
+    offer = people_custodian.preview(COUNT, epsilon=0.5, analyst="bob")
     assert (offer.reuse, offer.stored, offer.cost.epsilon) == ("degraded", None, Fraction(1, 2))
-    other = people.answer(COUNT, epsilon=0.5, analyst="bob")
+    other = people_custodian.answer(COUNT, epsilon=0.5, analyst="bob")
     assert other.guarantee.epsilon == other.cost.epsilon == Fraction(1, 2)
-    assert other.interval() == tuple(people.answer(COUNT, epsilon=0.5, analyst="bob").interval() or ())
-    assert (spent(people), spent(people, "bob")) == (1, Fraction(1, 2))
-    assert [entry.kind for entry in people.history("bob")] == ["degrade"]
-    again = people.preview(COUNT, epsilon=0.4, analyst="bob")
-    assert (again.reuse, again.stored, again.cost.epsilon) == ("own", Fraction(1, 2), 0)
-    people.verify()
+    assert other.interval() == tuple(people_custodian.answer(COUNT, epsilon=0.5, analyst="bob").interval() or ())
+    assert (get_spent_epsilon(people_custodian), get_spent_epsilon(people_custodian, "bob")) == (1, Fraction(1, 2))
+    assert [entry.kind for entry in people_custodian.history("bob")] == ["degrade"]
+    preview = people_custodian.preview(COUNT, epsilon=0.4, analyst="bob")
+    assert (preview.reuse, preview.stored, preview.cost.epsilon) == ("own", Fraction(1, 2), 0)
+    people_custodian.verify()
 
 
-def test_a_dearer_stored_answer_of_another_law_is_drawn_anew_or_taken_by_consent(people: Custodian) -> None:
+def test_a_dearer_stored_answer_of_another_law_is_drawn_anew_or_taken_by_consent(people_custodian: Custodian) -> None:
     median = "SELECT MEDIAN(age) FROM people"
-    first = people.answer(median, epsilon=Fraction(1, 2), analyst="ann")
-    anew = people.answer(median, epsilon=Fraction(1, 10), analyst="bob")
+    first = people_custodian.answer(median, epsilon=Fraction(1, 2), analyst="ann")
+    anew = people_custodian.answer(median, epsilon=Fraction(1, 10), analyst="bob")
     assert anew.cost.epsilon == Fraction(1, 10)
-    assert (spent(people), spent(people, "bob")) == (Fraction(6, 10), Fraction(1, 10))
-    offer = people.preview(median, epsilon=Fraction(1, 5), analyst="cat", reuse="any")
+    assert (get_spent_epsilon(people_custodian), get_spent_epsilon(people_custodian, "bob")) == (
+        Fraction(6, 10),
+        Fraction(1, 10),
+    )
+    offer = people_custodian.preview(median, epsilon=Fraction(1, 5), analyst="cat", reuse="any")
     assert (offer.reuse, offer.stored, offer.cost.epsilon) == ("shared", None, Fraction(1, 2))
-    taken = people.answer(median, epsilon=Fraction(1, 5), analyst="cat", reuse="any")
+    taken = people_custodian.answer(median, epsilon=Fraction(1, 5), analyst="cat", reuse="any")
     assert (taken.value, taken.cost.epsilon) == (first.value, Fraction(1, 2))
-    assert spent(people) == Fraction(6, 10)
+    assert get_spent_epsilon(people_custodian) == Fraction(6, 10)
     with pytest.raises(InvalidInput, match='reuse is "any"'):
-        people.answer(median, epsilon=Fraction(1, 5), analyst="cat", reuse="all")
+        people_custodian.answer(median, epsilon=Fraction(1, 5), analyst="cat", reuse="all")
 
 
-def test_a_larger_epsilon_or_fresh_draws_anew(people: Custodian) -> None:
-    people.answer(COUNT, epsilon=Fraction(1, 10), analyst="ann")
-    people.answer(COUNT, epsilon=Fraction(2, 10), analyst="ann")
-    people.answer(COUNT, epsilon=Fraction(1, 10), analyst="ann", fresh=True)
-    assert spent(people) == Fraction(4, 10)
+def test_a_larger_epsilon_or_fresh_draws_anew(people_custodian: Custodian) -> None:
+    people_custodian.answer(COUNT, epsilon=Fraction(1, 10), analyst="ann")
+    people_custodian.answer(COUNT, epsilon=Fraction(2, 10), analyst="ann")
+    people_custodian.answer(COUNT, epsilon=Fraction(1, 10), analyst="ann", fresh=True)
+    assert get_spent_epsilon(people_custodian) == Fraction(4, 10)
 
 
-def test_a_key_pays_once(people: Custodian) -> None:
-    first = people.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
-    again = people.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
-    assert again.rows == first.rows
-    assert spent(people) == 1
+def test_a_key_pays_once(people_custodian: Custodian) -> None:
+    first = people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
+    second = people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
+    assert second.rows == first.rows
+    assert get_spent_epsilon(people_custodian) == 1
     with pytest.raises(InvalidInput, match="used for another request"):
-        people.answer(COUNT, epsilon=Fraction(1, 2), analyst="ann", key="k", fresh=True)
+        people_custodian.answer(COUNT, epsilon=Fraction(1, 2), analyst="ann", key="k", fresh=True)
 
 
-def test_a_budget_ends(people: Custodian) -> None:
+def test_a_budget_ends(people_custodian: Custodian) -> None:
     """Per analyst and over all of them; the refusal says what is left and what would fit."""
-    people.answer(COUNT, epsilon=1.5, analyst="ann")
+    people_custodian.answer(COUNT, epsilon=1.5, analyst="ann")
     with pytest.raises(BudgetExceeded, match=r"at most 0\.5"):
-        people.answer(COUNT, epsilon=1.6, analyst="ann")
-    people.answer(COUNT, epsilon=1.6, analyst="bob")
-    people.answer(COUNT, epsilon=1.7, analyst="cy")
+        people_custodian.answer(COUNT, epsilon=1.6, analyst="ann")
+    people_custodian.answer(COUNT, epsilon=1.6, analyst="bob")
+    people_custodian.answer(COUNT, epsilon=1.7, analyst="cy")
     with pytest.raises(BudgetExceeded, match=r"at most 0\.2"):
-        people.answer(COUNT, epsilon=1.9, analyst="dan")
-    assert spent(people) == Fraction(48, 10)
+        people_custodian.answer(COUNT, epsilon=1.9, analyst="dan")
+    assert get_spent_epsilon(people_custodian) == Fraction(48, 10)
 
 
-def test_groups_hold_every_cell_of_the_schema(people: Custodian) -> None:
-    a = people.answer("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=1)
+def test_groups_hold_every_cell_of_the_schema(people_custodian: Custodian) -> None:
+    a = people_custodian.answer("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=1)
     assert [row["sex"] for row in a.rows] == ["F", "M", None]
     with pytest.raises(InvalidInput, match="several"):
         _ = a.value
     assert len(a.interval()) == 3  # type: ignore[arg-type]
 
 
-def test_layout_is_free(people: Custodian) -> None:
-    people.answer("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=1)
-    a = people.answer(
+def test_layout_is_free(people_custodian: Custodian) -> None:
+    people_custodian.answer("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=1)
+    a = people_custodian.answer(
         "SELECT COUNT(*) AS n, sex FROM people GROUP BY sex HAVING COUNT(*) > 100 ORDER BY n LIMIT 1", epsilon=1
     )
     assert a.stored
@@ -181,20 +188,24 @@ def test_layout_is_free(people: Custodian) -> None:
     assert a.columns == ("n", "sex")
 
 
-def test_keys_that_are_not_public_are_shown_over_a_threshold(people: Custodian) -> None:
+def test_keys_that_are_not_public_are_shown_over_a_threshold(people_custodian: Custodian) -> None:
     """Two hundred people of Oslo are seen, one of a hamlet is not."""
-    a = people.answer("SELECT town, COUNT(*) FROM people GROUP BY town ORDER BY 2 DESC", epsilon=1, delta=1e-6)
+    a = people_custodian.answer(
+        "SELECT town, COUNT(*) FROM people GROUP BY town ORDER BY 2 DESC", epsilon=1, delta=1e-6
+    )
     assert [row["town"] for row in a.rows] == ["Oslo", "Rome"]
     assert a.guarantee.model == "approx-dp"
-    with_age = people.answer("SELECT town, COUNT(*), AVG(age) FROM people GROUP BY town", epsilon=1, delta=1e-6)
+    with_age = people_custodian.answer(
+        "SELECT town, COUNT(*), AVG(age) FROM people GROUP BY town", epsilon=1, delta=1e-6
+    )
     assert {row["town"] for row in with_age.rows} == {"Oslo", "Rome"}
-    flags = [one.flags for one in people.budget() if one.model == "dp"]
+    flags = [balance.flags for balance in people_custodian.budget() if balance.model == "dp"]
     assert flags == [("the DP total no longer describes all disclosure",)]
 
 
 def test_gaussian_noise_is_charged_as_rho(tmp_path: Path) -> None:
     """Where it is the lesser noise: a unit may be in many groups, and once in each."""
-    with Custodian.open(write_people(tmp_path, HEAD + "unit: {column: id, rows: 40}\n")) as custodian:
+    with Custodian.open(write_people(tmp_path, PEOPLE_SCHEMA + "unit: {column: id, rows: 40}\n")) as custodian:
         a = custodian.answer("SELECT sex, COUNT(DISTINCT id) FROM people GROUP BY sex", epsilon=1, delta=1e-6)
         assert a.mechanism == "discrete Gaussian"
         assert a.guarantee.model == "approx-dp"
@@ -206,43 +217,43 @@ def test_gaussian_noise_is_charged_as_rho(tmp_path: Path) -> None:
 
 def test_one_person(tmp_path: Path) -> None:
     """Where it is allowed; an absent person is answered from the prior, and each person has an account."""
-    head = HEAD + "unit: {column: id, rows: 1}\nindividual_queries: yes\n"
+    head = PEOPLE_SCHEMA + "unit: {column: id, rows: 1}\nindividual_queries: yes\n"
     with Custodian.open(write_people(tmp_path, head)) as custodian:
         for person in ("p1", "p2", "nobody"):
             a = custodian.answer(f"SELECT sex FROM people FOR UNIT '{person}'", epsilon=1, analyst=person)
             assert a.value in {"F", "M"}
             assert a.guarantee.unit == "unit (id)"
-        assert spent(custodian) == 1
+        assert get_spent_epsilon(custodian) == 1
         b = custodian.answer("SELECT age FROM people FOR UNIT 'p1'", epsilon=1, analyst="x", prior="point(44)")
         assert b.posterior is not None  # a tenth of what is used for a prior lies in its tails, so no draw is certain
         assert b.posterior.median() == 44
-        assert spent(custodian) == 2
+        assert get_spent_epsilon(custodian) == 2
 
 
-def test_one_person_is_refused_where_it_is_not_allowed(people: Custodian) -> None:
+def test_one_person_is_refused_where_it_is_not_allowed(people_custodian: Custodian) -> None:
     with pytest.raises(InvalidInput, match="not allowed"):
-        people.answer("SELECT sex FROM people FOR UNIT 'p1'", epsilon=1)
+        people_custodian.answer("SELECT sex FROM people FOR UNIT 'p1'", epsilon=1)
 
 
 def test_individual_dp_has_its_own_label_and_account(tmp_path: Path) -> None:
-    head = HEAD.replace("[dp, approx-dp]", "[dp, individual-dp]\nindividual_dp_reason: a test")
+    head = PEOPLE_SCHEMA.replace("[dp, approx-dp]", "[dp, individual-dp]\nindividual_dp_reason: a test")
     head = head.replace("add-remove", "replace-one\nunits: 400")
     with Custodian.open(write_people(tmp_path, head)) as custodian:
         a = custodian.answer("SELECT MEDIAN(age) FROM people", epsilon=1, model="individual-dp")
         assert "weaker" in a.guarantee.words()
-        found = {one.model: one for one in custodian.budget()}
-        assert found["dp"].epsilon == 0
-        assert found["dp"].flags
-        assert found["individual-dp"].epsilon == 1
+        balances = {balance.model: balance for balance in custodian.budget()}
+        assert balances["dp"].epsilon == 0
+        assert balances["dp"].flags
+        assert balances["individual-dp"].epsilon == 1
         custodian.answer("SELECT SUM(age) FROM people", epsilon=1)
-        assert next(one for one in custodian.budget() if one.model == "individual-dp").epsilon == 2
+        assert next(balance for balance in custodian.budget() if balance.model == "individual-dp").epsilon == 2
         with pytest.raises(Unsupported, match="public number"):
             custodian.answer("SELECT MEDIAN(age) FROM people WHERE sex = 'F'", epsilon=1, model="individual-dp")
 
 
 def test_the_declared_number_is_used_and_never_a_counted_one(tmp_path: Path) -> None:
     """A mismatch is told to the custodian alone: in the manifest, not in an answer."""
-    head = HEAD.replace("add-remove", "replace-one\nunits: 1000")
+    head = PEOPLE_SCHEMA.replace("add-remove", "replace-one\nunits: 1000")
     path = write_people(tmp_path, head)
     snapshot = Custodian.check(path)
     assert snapshot.report["units"] == 400
@@ -251,16 +262,16 @@ def test_the_declared_number_is_used_and_never_a_counted_one(tmp_path: Path) -> 
         assert a.value == 1000
         assert a.cost.epsilon == 0
         assert "public" in a.mechanism
-        assert spent(custodian) == 0
+        assert get_spent_epsilon(custodian) == 0
 
 
 def test_partitions_are_counted_in_parallel(tmp_path: Path) -> None:
-    with Custodian.open(write_people(tmp_path, HEAD + "partition: sex\n")) as custodian:
+    with Custodian.open(write_people(tmp_path, PEOPLE_SCHEMA + "partition: sex\n")) as custodian:
         custodian.answer("SELECT SUM(age) FROM people WHERE sex = 'F'", epsilon=1, analyst="ann")
         custodian.answer("SELECT SUM(age) FROM people WHERE sex = 'M' AND age > 3", epsilon=1, analyst="ann")
-        assert spent(custodian) == 1
+        assert get_spent_epsilon(custodian) == 1
         custodian.answer("SELECT SUM(age) FROM people", epsilon=1, analyst="ann")
-        assert spent(custodian) == 2
+        assert get_spent_epsilon(custodian) == 2
 
 
 def test_a_refreshed_data_set_keeps_what_was_spent(tmp_path: Path) -> None:
@@ -270,13 +281,13 @@ def test_a_refreshed_data_set_keeps_what_was_spent(tmp_path: Path) -> None:
     write_people(tmp_path, rows=800)
     Custodian.check(path, name="spring")
     with Custodian.open(path) as custodian:
-        assert spent(custodian) == 1
+        assert get_spent_epsilon(custodian) == 1
         second = custodian.answer(COUNT, epsilon=1, analyst="bob")
         assert float(second.value) > float(first.value) + 100  # type: ignore[arg-type]
-        assert spent(custodian) == 2
+        assert get_spent_epsilon(custodian) == 2
     Custodian.check(path, name="summer", disjoint=True)
     with Custodian.open(path) as custodian:
-        assert spent(custodian) == 0
+        assert get_spent_epsilon(custodian) == 0
 
 
 def test_a_changed_schema_needs_a_new_snapshot(tmp_path: Path) -> None:
@@ -309,10 +320,10 @@ def test_a_stored_answer_is_read_by_the_plan_that_drew_it(tmp_path: Path) -> Non
     path.write_text(path.read_text().replace("upper: 99", f"upper: {2**38}"))
     with Custodian.open(path) as custodian:
         first = custodian.answer("SELECT SUM(age) FROM people", epsilon=2, analyst="ann")
-        again = custodian.answer("SELECT SUM(age) FROM people", epsilon=1, delta=1e-6, analyst="ann")
-        assert again.value == first.value
-        assert again.mechanism == "staircase"
-        assert again.guarantee == first.guarantee
+        second = custodian.answer("SELECT SUM(age) FROM people", epsilon=1, delta=1e-6, analyst="ann")
+        assert second.value == first.value
+        assert second.mechanism == "staircase"
+        assert second.guarantee == first.guarantee
 
 
 def test_spend_is_kept_in_one_ledger(tmp_path: Path) -> None:
@@ -339,29 +350,31 @@ def test_a_source_that_is_gone_is_unavailable(tmp_path: Path) -> None:
         Custodian.open(path)
 
 
-def test_what_fails_while_rows_are_read_stays_charged(people: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_while_rows_are_read_stays_charged(
+    people_custodian: Custodian, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No refund: who can make a source fail would learn from that for nothing. A retry with the key is free."""
 
-    def failing(*_: object) -> None:
+    def fail_to_read(*_: object) -> None:
         raise Unavailable("the source did not answer")
 
     with monkeypatch.context() as while_away:
-        while_away.setattr("discreet.custodian.custodian.measure_plan", failing)
+        while_away.setattr("discreet.custodian.custodian.measure_plan", fail_to_read)
         with pytest.raises(Unavailable, match="what was charged stays charged"):
-            people.answer(COUNT, epsilon=1, analyst="ann", key="k")
-        assert spent(people) == spent(people, "ann") == 1
-    people.answer(COUNT, epsilon=1, analyst="ann", key="k")
-    assert spent(people) == spent(people, "ann") == 1
-    assert people.verify().entries == 3
+            people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k")
+        assert get_spent_epsilon(people_custodian) == get_spent_epsilon(people_custodian, "ann") == 1
+    people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k")
+    assert get_spent_epsilon(people_custodian) == get_spent_epsilon(people_custodian, "ann") == 1
+    assert people_custodian.verify().entries == 3
 
 
-def test_every_cell_is_drawn_apart(people: Custodian) -> None:
+def test_every_cell_is_drawn_apart(people_custodian: Custodian) -> None:
     """The same draw for two cells would make their difference exact."""
-    drawn = []
+    numbers_by_draw = []
     for _ in range(20):
-        rows = people.answer("SELECT sex, SUM(age) FROM people GROUP BY sex", epsilon=0.01, fresh=True).rows
-        drawn.append({row["sex"]: row["SUM(age)"] for row in rows})
-    assert len({one["F"] - one["M"] for one in drawn}) > 10
+        rows = people_custodian.answer("SELECT sex, SUM(age) FROM people GROUP BY sex", epsilon=0.01, fresh=True).rows
+        numbers_by_draw.append({row["sex"]: row["SUM(age)"] for row in rows})
+    assert len({numbers["F"] - numbers["M"] for numbers in numbers_by_draw}) > 10
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
@@ -383,20 +396,20 @@ def test_tables_in_memory_are_sources(tmp_path: Path, library: str) -> None:
     with Custodian.open(path, source=table) as custodian:
         a = custodian.answer("SELECT COUNT(*) FROM people", epsilon=2)
         assert abs(float(a.value) - 3) < 25  # type: ignore[arg-type]
-    kept = sorted(tmp_path.rglob("*"))
+    paths = sorted(tmp_path.rglob("*"))
     (path.with_suffix(".discreet") / ".again-killed").mkdir()  # what a process left that was killed goes
     with Custodian.open(path, source=table) as custodian:  # a notebook's cell, run again
         assert custodian.answer("SELECT COUNT(*) FROM people", epsilon=2).value == a.value
     with pytest.raises(InvalidInput, match="registered already, of another table"):
         Custodian.open(path, source=table[:2])  # type: ignore[index]
-    assert sorted(tmp_path.rglob("*")) == kept
+    assert sorted(tmp_path.rglob("*")) == paths
 
 
 def test_a_schema_for_a_table_in_memory(tmp_path: Path) -> None:
     """Its table is handed over once; until then there is nothing to ask."""
     import pandas
 
-    path = write_people(tmp_path, HEAD.replace("people.csv", "memory"))
+    path = write_people(tmp_path, PEOPLE_SCHEMA.replace("people.csv", "memory"))
     with pytest.raises(InvalidInput, match="the source of people is memory: hand the table over with source=, once"):
         Custodian.open(path)
     table = pandas.DataFrame({"id": ["a"], "age": [30], "sex": ["F"], "town": ["Oslo"]})
@@ -417,7 +430,7 @@ def test_a_table_of_postgres(tmp_path: Path, postgres: str) -> None:
         connection.execute(
             "INSERT INTO people_here SELECT 'p' || i, i % 100, 'F', 'Oslo' FROM generate_series(1, 500) i"
         )
-    path = write_people(tmp_path, HEAD.replace("people.csv", f'"{address}#public.people_here"'))
+    path = write_people(tmp_path, PEOPLE_SCHEMA.replace("people.csv", f'"{address}#public.people_here"'))
     with Custodian.open(path, ledger=address) as custodian:
         a = custodian.answer(COUNT, epsilon=1)
         assert abs(float(a.value) - 500) < 25  # type: ignore[arg-type]
@@ -427,7 +440,7 @@ def test_a_table_of_postgres(tmp_path: Path, postgres: str) -> None:
 def test_a_table_of_spark(tmp_path: Path, spark: SparkSession) -> None:
     rows = [(f"p{number}", number % 100, "F", "Oslo") for number in range(300)]
     spark.createDataFrame(rows, ["id", "age", "sex", "town"]).createOrReplaceTempView("people_there")
-    path = write_people(tmp_path, HEAD.replace("people.csv", "spark:people_there"))
+    path = write_people(tmp_path, PEOPLE_SCHEMA.replace("people.csv", "spark:people_there"))
     with Custodian.open(path) as custodian:
         a = custodian.answer(COUNT, epsilon=1)
         assert abs(float(a.value) - 300) < 25  # type: ignore[arg-type]
@@ -454,27 +467,27 @@ def test_neighbours_see_the_same_charges_and_words(tmp_path: Path) -> None:
         ("SELECT SUM(age) FROM people", {"epsilon": 9}),
         (MEAN, {"epsilon": None, "accuracy": "±30"}),
     ]
-    told = []
+    outcomes = []
     for number, rows in enumerate((1, 400)):
         folder = tmp_path / str(number)
         folder.mkdir()
         with Custodian.open(write_people(folder, rows=rows, seed=number)) as custodian:
-            told.append([_outcome(custodian, text, more) for text, more in questions])
-            told[-1].append(custodian.budget("ann"))
-    assert told[0] == told[1]
+            outcomes.append([_describe_answer(custodian, text, options) for text, options in questions])
+            outcomes[-1].append(custodian.budget("ann"))
+    assert outcomes[0] == outcomes[1]
 
 
-def _outcome(custodian: Custodian, text: str, more: dict[str, Any]) -> object:
+def _describe_answer(custodian: Custodian, text: str, options: dict[str, Any]) -> object:
     try:
-        a = custodian.answer(text, **({"epsilon": Fraction(1, 10), "analyst": "ann"} | more))
+        a = custodian.answer(text, **({"epsilon": Fraction(1, 10), "analyst": "ann"} | options))
     except (InvalidInput, BudgetExceeded) as refusal:
         return type(refusal), str(refusal)
-    told = a.to_json()
-    rows = [sorted(row) for row in told.pop("rows")]  # type: ignore[attr-defined]
+    document = a.to_json()
+    rows = [sorted(row) for row in document.pop("rows")]  # type: ignore[attr-defined]
     if text == MEAN:
-        told["accuracy"] = re.sub(r"(?<=^within )[0-9,.]+", "#", a.accuracy)
+        document["accuracy"] = re.sub(r"(?<=^within )[0-9,.]+", "#", a.accuracy)
     return rows, {
-        name: told[name] for name in ("columns", "mechanism", "accuracy", "guarantee", "cost", "entry", "stored")
+        name: document[name] for name in ("columns", "mechanism", "accuracy", "guarantee", "cost", "entry", "stored")
     }
 
 
@@ -490,29 +503,32 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
         ("SELECT STDDEV(age), COUNT(*) FROM people WHERE sex = 'F'", {"epsilon": Fraction(1, 2)}),
         (MEAN, {"epsilon": Fraction(1, 4), "prior": "normal(60, 9)"}),
     ]
-    real, drawn, missed = Custodian._measure_plan, [], []
+    real, recorded_outputs, unmatched_plans = Custodian._measure_plan, [], []
 
-    def record(custodian: Custodian, planned: Plan) -> str:
-        drawn.append(real(custodian, planned))
-        return drawn[-1]
+    def record_totals(custodian: Custodian, query_plan: Plan) -> str:
+        recorded_outputs.append(real(custodian, query_plan))
+        return recorded_outputs[-1]
 
-    def play(custodian: Custodian, planned: Plan) -> str:
-        real(custodian, planned)
-        return drawn.pop(0)
+    def replay_totals(custodian: Custodian, query_plan: Plan) -> str:
+        real(custodian, query_plan)
+        return recorded_outputs.pop(0)
 
     for first in (1, 400):  # fewer rows than were expected, and as many
-        told = []
-        for rows, draw in ((first, record), (401 - first, play)):
+        documents = []
+        for rows, draw in ((first, record_totals), (401 - first, replay_totals)):
             monkeypatch.setattr(Custodian, "_measure_plan", draw)
             folder = tmp_path / f"{first} {rows}"
             folder.mkdir()
-            head = HEAD.replace("epsilon: 5", "epsilon: 20").replace("epsilon: 2,", "epsilon: 20,")
+            head = PEOPLE_SCHEMA.replace("epsilon: 5", "epsilon: 20").replace("epsilon: 2,", "epsilon: 20,")
             with Custodian.open(write_people(folder, head, rows=rows, seed=rows)) as custodian:
-                answers = [custodian.answer(text, **more) for text, more in questions]
-            told.append([(a.to_json(), str(a)) for a in answers])
-        assert told[0] == told[1]
-        missed.append([bool(a.missed_accuracy) for a in answers])
-    assert missed == [[False, True, True, False, False], [False, False, True, False, False]]  # nobody is of no sex
+                answers = [custodian.answer(text, **options) for text, options in questions]
+            documents.append([(a.to_json(), str(a)) for a in answers])
+        assert documents[0] == documents[1]
+        unmatched_plans.append([bool(a.missed_accuracy) for a in answers])
+    assert unmatched_plans == [
+        [False, True, True, False, False],
+        [False, False, True, False, False],
+    ]  # nobody is of no sex
 
 
 def test_processes_share_one_data_set(tmp_path: Path) -> None:
@@ -531,7 +547,7 @@ def test_processes_share_one_data_set(tmp_path: Path) -> None:
     for child in children:
         child.communicate()
     with Custodian.open(path) as custodian:
-        assert spent(custodian) == 1
+        assert get_spent_epsilon(custodian) == 1
 
 
 def test_the_sample_registry_is_answered(tmp_path: Path) -> None:
@@ -551,17 +567,17 @@ def test_the_sample_registry_is_answered(tmp_path: Path) -> None:
             assert all(name in row for row in a.rows for name in a.columns)
 
 
-def test_questions_of_another_kind_are_refused(people: Custodian) -> None:
+def test_questions_of_another_kind_are_refused(people_custodian: Custodian) -> None:
     with pytest.raises(InvalidInput, match="SQL text"):
-        people.answer(17, epsilon=1)  # type: ignore[arg-type]
+        people_custodian.answer(17, epsilon=1)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="over numbers"):
-        people.answer("SELECT MEDIAN(age) FROM people", epsilon=1, prior=Prior.weights({"a": 1}))
-    assert spent(people) == 0
+        people_custodian.answer("SELECT MEDIAN(age) FROM people", epsilon=1, prior=Prior.weights({"a": 1}))
+    assert get_spent_epsilon(people_custodian) == 0
 
 
-def test_a_preview_costs_nothing(people: Custodian) -> None:
-    shown = people.preview(COUNT, epsilon=1, analyst="ann")
-    assert shown.guarantee.epsilon == 1
-    assert "within 3" in shown.accuracy
-    assert spent(people) == 0
-    assert [one.kind for one in people.history()] == ["register"]
+def test_a_preview_costs_nothing(people_custodian: Custodian) -> None:
+    preview = people_custodian.preview(COUNT, epsilon=1, analyst="ann")
+    assert preview.guarantee.epsilon == 1
+    assert "within 3" in preview.accuracy
+    assert get_spent_epsilon(people_custodian) == 0
+    assert [entry.kind for entry in people_custodian.history()] == ["register"]

@@ -16,54 +16,61 @@ from discreet.schema import schema_from_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TABLE = """\
+PEOPLE_CSV = """\
 id,age,income,born,smoker,town
 p1,31,1200.50,1990-01-31,true,Zug
 p2,?,3e3,1950-12-01T10:00,No,Ulm
 p3,-7,.5,,f,
 """
-RANGE = {"lower": "DECIDE", "upper": "DECIDE"}
-INTEGER, DATE = {"kind": "integer", **RANGE}, {"kind": "date", **RANGE}
-NUMBER = {"kind": "number", **RANGE, "step": "DECIDE"}
+UNDECIDED_RANGE = {"lower": "DECIDE", "upper": "DECIDE"}
+INTEGER, DATE = {"kind": "integer", **UNDECIDED_RANGE}, {"kind": "date", **UNDECIDED_RANGE}
+UNDECIDED_NUMBER = {"kind": "number", **UNDECIDED_RANGE, "step": "DECIDE"}
 BOOLEAN, NOMINAL = {"kind": "boolean"}, {"kind": "nominal", "categories": "DECIDE"}
 
 
-def columns(data: object) -> dict[str, dict[str, str]]:
+def draft_columns(data: object) -> dict[str, dict[str, str]]:
     """The columns of a draft, read as YAML."""
     return yaml.load(draft_schema(str(data)), yaml.BaseLoader)["columns"]
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def people_file(tmp_path: Path) -> Path:
     path = tmp_path / "people 2.csv"
-    path.write_text(TABLE + "p4,50,7,1980-05-05,yes,Bonn\n" * 9)
+    path.write_text(PEOPLE_CSV + "p4,50,7,1980-05-05,yes,Bonn\n" * 9)
     return path
 
 
-def test_a_csv_file_gives_kinds_by_how_most_values_are_written(table: Path) -> None:
+def test_a_csv_file_gives_kinds_by_how_most_values_are_written(people_file: Path) -> None:
     """One stray value in ten does not change a kind."""
-    kinds = {"id": NOMINAL, "age": INTEGER, "income": NUMBER, "born": DATE, "smoker": BOOLEAN, "town": NOMINAL}
-    assert columns(table) == kinds
+    kinds = {
+        "id": NOMINAL,
+        "age": INTEGER,
+        "income": UNDECIDED_NUMBER,
+        "born": DATE,
+        "smoker": BOOLEAN,
+        "town": NOMINAL,
+    }
+    assert draft_columns(people_file) == kinds
 
 
-def test_a_draft_is_yaml_that_must_be_decided(table: Path) -> None:
-    draft = draft_schema(str(table))
+def test_a_draft_is_yaml_that_must_be_decided(people_file: Path) -> None:
+    draft = draft_schema(str(people_file))
     head = yaml.load(draft, yaml.BaseLoader)
-    assert (head["name"], head["source"]) == ("people_2", str(table))
+    assert (head["name"], head["source"]) == ("people_2", str(people_file))
     assert [head[key] for key in ("neighbours", "unit", "budget")] == ["DECIDE", "DECIDE", {"epsilon": "DECIDE"}]
     assert "decide from what can be true, not from what is there" in draft
     with pytest.raises(InvalidInput, match=r"has still to decide, in place of DECIDE: neighbours, unit, .*column age"):
         schema_from_text(draft, Path("/"))
 
 
-def test_a_decided_draft_is_a_schema(table: Path) -> None:
-    draft = draft_schema(str(table)).replace("neighbours: DECIDE", "neighbours: add-remove")
+def test_a_decided_draft_is_a_schema(people_file: Path) -> None:
+    draft = draft_schema(str(people_file)).replace("neighbours: DECIDE", "neighbours: add-remove")
     draft = draft.replace("unit: DECIDE", "unit: {column: id}").replace("epsilon: DECIDE", "epsilon: 1")
     draft = draft.replace("id: {kind: nominal, categories: DECIDE}", "id: {role: identifier}")
     draft = draft.replace("date, lower: DECIDE, upper: DECIDE", "date, lower: 1900-01-01, upper: 2030-01-01")
     draft = draft.replace("step: DECIDE", "step: 0.01").replace("categories: DECIDE", "keys: private")
     draft = draft.replace("lower: DECIDE", "lower: 0").replace("upper: DECIDE", "upper: 120")
-    schema = schema_from_text(draft, table.parent)
+    schema = schema_from_text(draft, people_file.parent)
     assert list(schema.columns) == ["age", "income", "born", "smoker", "town"]
 
 
@@ -80,7 +87,7 @@ def test_a_name_that_sql_cannot_use_is_left_out_and_said(tmp_path: Path) -> None
     """Whatever a column is called, the draft stays YAML."""
     path = tmp_path / "t.csv"
     path.write_text('"a-b","x\ny: {kind: boolean}","{}",NO,ok\n1,2,3,4,5\n')
-    assert columns(path) == {"NO": INTEGER, "ok": INTEGER}
+    assert draft_columns(path) == {"NO": INTEGER, "ok": INTEGER}
     assert '  # "a-b" is left out: call it by letters, digits and _ in the source to use it' in draft_schema(str(path))
 
 
@@ -88,8 +95,8 @@ def test_a_name_that_sql_cannot_use_is_left_out_and_said(tmp_path: Path) -> None
     ("values", "kind"),
     [
         (["0", "1"], INTEGER),
-        (["1", "2.5"], NUMBER),
-        (["9" * 16], NUMBER),
+        (["1", "2.5"], UNDECIDED_NUMBER),
+        (["9" * 16], UNDECIDED_NUMBER),
         (["9" * 41], NOMINAL),
         (["Y", "n"], BOOLEAN),
         (["2020-01-01", "2020-1-1"], NOMINAL),
@@ -103,7 +110,7 @@ def test_a_name_that_sql_cannot_use_is_left_out_and_said(tmp_path: Path) -> None
 def test_kinds_of_text(tmp_path: Path, values: list[str], kind: dict[str, str]) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["x,y", *(f"{value},b" for value in values), ""]))
-    assert columns(path) == {"x": kind, "y": NOMINAL}
+    assert draft_columns(path) == {"x": kind, "y": NOMINAL}
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -111,7 +118,7 @@ def test_the_first_line_names_the_columns_whatever_separates_them(tmp_path: Path
     """Also behind a byte order mark, and in quotes."""
     path = tmp_path / "t.csv"
     path.write_bytes(f'\ufeff"a"{separator} b \r\n1{separator}"x,;|"\r\n\r\n'.encode())
-    assert columns(path) == {"a": INTEGER, "b": NOMINAL}
+    assert draft_columns(path) == {"a": INTEGER, "b": NOMINAL}
 
 
 def test_parquet_gives_kinds_by_types(tmp_path: Path) -> None:
@@ -119,10 +126,23 @@ def test_parquet_gives_kinds_by_types(tmp_path: Path) -> None:
 
     path = tmp_path / "2024.parquet"
     typed = "1::TINYINT a, 1::UBIGINT b, 1::DECIMAL(9, 0) c, 1::DECIMAL(9, 2) d, 1::DOUBLE e, 1::FLOAT f, true g"
-    more = "DATE '2020-01-01' h, now() i, 'x' j, [1] k, '1' l"
-    duckdb.sql(f"SELECT {typed}, {more}").write_parquet(str(path))
-    kinds = [INTEGER, INTEGER, INTEGER, NUMBER, NUMBER, NUMBER, BOOLEAN, DATE, DATE, NOMINAL, NOMINAL, NOMINAL]
-    assert columns(path) == dict(zip("abcdefghijkl", kinds, strict=True))
+    further_columns = "DATE '2020-01-01' h, now() i, 'x' j, [1] k, '1' l"
+    duckdb.sql(f"SELECT {typed}, {further_columns}").write_parquet(str(path))
+    kinds = [
+        INTEGER,
+        INTEGER,
+        INTEGER,
+        UNDECIDED_NUMBER,
+        UNDECIDED_NUMBER,
+        UNDECIDED_NUMBER,
+        BOOLEAN,
+        DATE,
+        DATE,
+        NOMINAL,
+        NOMINAL,
+        NOMINAL,
+    ]
+    assert draft_columns(path) == dict(zip("abcdefghijkl", kinds, strict=True))
     assert "name: table_2024" in draft_schema(str(path))
 
 
@@ -136,8 +156,8 @@ def test_postgres_gives_kinds_by_types(postgres: str) -> None:
         connection.execute(f"CREATE TABLE draft.people ({typed})")
     host = dict(part.split("=") for part in postgres.split())["host"]
     address = f"postgresql://postgres@/postgres?host={host}"
-    kinds = [INTEGER, INTEGER, NUMBER, NUMBER, BOOLEAN, DATE, DATE, NOMINAL, NOMINAL, NOMINAL]
-    assert columns(f"{address}#draft.people") == dict(zip("abcdefghij", kinds, strict=True))
+    kinds = [INTEGER, INTEGER, UNDECIDED_NUMBER, UNDECIDED_NUMBER, BOOLEAN, DATE, DATE, NOMINAL, NOMINAL, NOMINAL]
+    assert draft_columns(f"{address}#draft.people") == dict(zip("abcdefghij", kinds, strict=True))
     assert "name: people" in draft_schema(f"{address}#draft.people")
     with pytest.raises(Unavailable, match=r"^the PostgreSQL table cannot be read; check the address, the table and"):
         draft_schema(f"{address}#draft.nobody")
@@ -148,8 +168,8 @@ def test_postgres_gives_kinds_by_types(postgres: str) -> None:
 def test_spark_gives_kinds_by_types(spark: SparkSession) -> None:
     typed = "1Y a, 1L b, 1.5BD c, 1D d, true e, DATE'2020-01-01' f, TIMESTAMP'2020-01-01 00:00:00' g, 'x' h, array(1) i"
     spark.sql(f"SELECT {typed}").createOrReplaceTempView("people")
-    kinds = [INTEGER, INTEGER, NUMBER, NUMBER, BOOLEAN, DATE, DATE, NOMINAL, NOMINAL]
-    assert columns("spark:people") == dict(zip("abcdefghi", kinds, strict=True))
+    kinds = [INTEGER, INTEGER, UNDECIDED_NUMBER, UNDECIDED_NUMBER, BOOLEAN, DATE, DATE, NOMINAL, NOMINAL]
+    assert draft_columns("spark:people") == dict(zip("abcdefghi", kinds, strict=True))
     with pytest.raises(Unavailable, match=r"^the Spark table cannot be read; check its name and that Spark runs here$"):
         draft_schema("spark:nobody")
 

@@ -18,262 +18,284 @@ from support.command_line import run_discreet, run_successfully
 from support.older_datasets import ask_again, describe_answer, read_record, unpack
 from support.served_processes import SupervisedService, start_service
 
-MADE = read_record()
-DATASETS: dict[str, Any] = MADE["datasets"]
-SERVICE: dict[str, Any] = MADE["service"]
-ASKED = [(name, one) for name, made in DATASETS.items() for one in made["asked"]]
-NAMES = [f"{name}-{one['name']}" for name, one in ASKED]
+RECORD = read_record()
+DATASETS: dict[str, Any] = RECORD["datasets"]
+SERVICE: dict[str, Any] = RECORD["service"]
+ASKED_QUESTIONS = [(name, question) for name, dataset in DATASETS.items() for question in dataset["asked"]]
+NAMES = [f"{name}-{question['name']}" for name, question in ASKED_QUESTIONS]
 HOME = "/v1/datasets/registry"
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def older_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All of it, in a folder that nothing is changed in."""
     return unpack(tmp_path_factory.mktemp("before"))
 
 
 @pytest.fixture(scope="module")
-def opened(unpacked: Path) -> Iterator[Callable[[str], Custodian]]:
+def open_custodian(older_folder: Path) -> Iterator[Callable[[str], Custodian]]:
     """Its data sets, each open once; they are only asked what is stored."""
-    found: dict[str, Custodian] = {}
+    custodians: dict[str, Custodian] = {}
 
-    def custodian(name: str) -> Custodian:
-        if name not in found:
-            found[name] = Custodian.open(unpacked / f"{name}.yaml")
-        return found[name]
+    def open_once(name: str) -> Custodian:
+        if name not in custodians:
+            custodians[name] = Custodian.open(older_folder / f"{name}.yaml")
+        return custodians[name]
 
-    yield custodian
-    for one in found.values():
-        one.close()
+    yield open_once
+    for custodian in custodians.values():
+        custodian.close()
 
 
 @pytest.fixture
-def folder(unpacked: Path, tmp_path: Path) -> Path:
+def own_folder(older_folder: Path, tmp_path: Path) -> Path:
     """All of it, to be changed."""
-    return shutil.copytree(unpacked, tmp_path / "own")
+    return shutil.copytree(older_folder, tmp_path / "own")
 
 
-def budget(schema: Path, analyst: str = "") -> Any:
+def read_budget(schema: Path, analyst: str = "") -> Any:
     """What is spent and left, without the words."""
-    found = run_successfully("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
-    return wordless(found)
+    balances = run_successfully("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
+    return drop_words(balances)
 
 
-def wordless(balances: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in one.items() if name != "promise"} for one in balances]
+def drop_words(balances: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in balance.items() if name != "promise"} for balance in balances]
 
 
-def epsilons(custodian: Custodian, analyst: str | None = None) -> dict[str, Fraction | None]:
+def read_epsilons(custodian: Custodian, analyst: str | None = None) -> dict[str, Fraction | None]:
     """What is spent in each model."""
-    return {one.model: one.epsilon for one in custodian.budget(analyst) if one.analyst == analyst}
+    return {balance.model: balance.epsilon for balance in custodian.budget(analyst) if balance.analyst == analyst}
 
 
-def exactly(found: Any) -> Any:
+def approximate(document: Any) -> Any:
     """The same, but for the last digits of floats, which may be another machine's."""
-    if isinstance(found, dict):
-        return {name: exactly(one) for name, one in found.items()}
-    if isinstance(found, list):
-        return [exactly(one) for one in found]
-    return pytest.approx(found, rel=1e-9, abs=1e-12) if isinstance(found, float) else found
+    if isinstance(document, dict):
+        return {name: approximate(item) for name, item in document.items()}
+    if isinstance(document, list):
+        return [approximate(item) for item in document]
+    return pytest.approx(document, rel=1e-9, abs=1e-12) if isinstance(document, float) else document
 
 
 def test_the_fixture_has_every_kind_of_answer_and_entry() -> None:
-    kinds = {entry["kind"] for made in DATASETS.values() for entry in made["history"]}
+    kinds = {entry["kind"] for dataset in DATASETS.values() for entry in dataset["history"]}
     assert kinds == {"register", "charge", "reuse", "degrade", "release", "cap", "void"}
-    assert {one["charge"]["model"] for _, one in ASKED} == {"dp", "approx-dp", "individual-dp", None}
-    mechanisms = {one["told"]["mechanism"] for _, one in ASKED}
+    assert {question["charge"]["model"] for _, question in ASKED_QUESTIONS} == {
+        "dp",
+        "approx-dp",
+        "individual-dp",
+        None,
+    }
+    mechanisms = {question["told"]["mechanism"] for _, question in ASKED_QUESTIONS}
     assert len(mechanisms) > 25
-    methods = {one["method"] for one in DATASETS["registry"]["releases"]}
+    methods = {question["method"] for question in DATASETS["registry"]["releases"]}
     assert len(methods) == 9
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_ledger_budgets_and_history_are_as_they_were(unpacked: Path, name: str) -> None:
-    made, schema = DATASETS[name], unpacked / f"{name}.yaml"
-    verified = run_successfully("ledger", "verify", unpacked / f"{name}.discreet" / "ledger.db", "--json").document
-    assert (verified["entries"], verified["heads"][name]) == (made["verified"]["entries"], made["verified"]["head"])
-    assert run_successfully("history", schema, "--limit", 1000, "--json").document == made["history"]
-    assert len(made["budget"]) > 1
-    for analyst, balances in made["budget"].items():
-        assert budget(schema, analyst) == wordless(balances)
+def test_ledger_budgets_and_history_are_as_they_were(older_folder: Path, name: str) -> None:
+    dataset, schema = DATASETS[name], older_folder / f"{name}.yaml"
+    verified = run_successfully("ledger", "verify", older_folder / f"{name}.discreet" / "ledger.db", "--json").document
+    assert (verified["entries"], verified["heads"][name]) == (
+        dataset["verified"]["entries"],
+        dataset["verified"]["head"],
+    )
+    assert run_successfully("history", schema, "--limit", 1000, "--json").document == dataset["history"]
+    assert len(dataset["budget"]) > 1
+    for analyst, balances in dataset["budget"].items():
+        assert read_budget(schema, analyst) == drop_words(balances)
 
 
-@pytest.mark.parametrize(("name", "one"), ASKED, ids=NAMES)
+@pytest.mark.parametrize(("name", "question"), ASKED_QUESTIONS, ids=NAMES)
 def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
-    opened: Callable[[str], Custodian], name: str, one: dict[str, Any]
+    open_custodian: Callable[[str], Custodian], name: str, question: dict[str, Any]
 ) -> None:
-    custodian = opened(name)
-    before = epsilons(custodian), epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry
-    answer = ask_again(custodian, one)
-    found = describe_answer(answer)
-    assert found == exactly(one["told"])
-    assert (answer.cost.epsilon, found["stored"]) == (0, one["told"]["entry"] is not None)
-    assert (epsilons(custodian), epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry) == before
+    custodian = open_custodian(name)
+    before = (
+        read_epsilons(custodian),
+        read_epsilons(custodian, question["analyst"]),
+        custodian.history(limit=1)[0].entry,
+    )
+    answer = ask_again(custodian, question)
+    described = describe_answer(answer)
+    assert described == approximate(question["told"])
+    assert (answer.cost.epsilon, described["stored"]) == (0, question["told"]["entry"] is not None)
+    assert (
+        read_epsilons(custodian),
+        read_epsilons(custodian, question["analyst"]),
+        custodian.history(limit=1)[0].entry,
+    ) == before
 
 
-def test_what_follows_from_a_stored_answer_is_as_it_was(opened: Callable[[str], Custodian]) -> None:
-    custodian, made = opened("registry"), DATASETS["registry"]
-    named = {one["name"]: one for one in made["asked"]}
-    assert ask_again(custodian, named["histogram"]).range(20, 50).to_json() == exactly(made["range"])
-    assert ask_again(custodian, named["groups with constraints"]).to_json()["reconciled"] == exactly(made["reconciled"])
+def test_what_follows_from_a_stored_answer_is_as_it_was(open_custodian: Callable[[str], Custodian]) -> None:
+    custodian, dataset = open_custodian("registry"), DATASETS["registry"]
+    named = {question["name"]: question for question in dataset["asked"]}
+    assert ask_again(custodian, named["histogram"]).range(20, 50).to_json() == approximate(dataset["range"])
+    assert ask_again(custodian, named["groups with constraints"]).to_json()["reconciled"] == approximate(
+        dataset["reconciled"]
+    )
     rows = ask_again(custodian, named["count"]).population()
-    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == exactly(made["population"])
+    assert [{name: estimate.to_json() for name, estimate in row.items()} for row in rows] == approximate(
+        dataset["population"]
+    )
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_another_analyst_is_told_the_same_and_charged_what_it_cost(folder: Path, name: str) -> None:
+def test_another_analyst_is_told_the_same_and_charged_what_it_cost(own_folder: Path, name: str) -> None:
     """Every answer that was drawn for somebody: the data set pays nothing more, she pays what the first one did."""
-    with Custodian.open(folder / f"{name}.yaml") as custodian:
-        before, paid = epsilons(custodian), set[str]()
-        for one in DATASETS[name]["asked"]:
-            question = one["charge"]["question"]
-            if one["charge"]["kind"] != "charge" or question in paid:
+    with Custodian.open(own_folder / f"{name}.yaml") as custodian:
+        before, paid = read_epsilons(custodian), set[str]()
+        for record in DATASETS[name]["asked"]:
+            question = record["charge"]["question"]
+            if record["charge"]["kind"] != "charge" or question in paid:
                 continue
             paid.add(question)
-            answer = ask_again(custodian, one, analyst="zoe", key=None)
-            again = {"entry": one["told"]["entry"], "stored": True, "cost": "0"}
-            assert describe_answer(answer) | again == exactly(one["told"])
+            answer = ask_again(custodian, record, analyst="zoe", key=None)
+            repeated = {"entry": record["told"]["entry"], "stored": True, "cost": "0"}
+            assert describe_answer(answer) | repeated == approximate(record["told"])
             assert answer.cost == answer.guarantee
             last = custodian.history("zoe", limit=1)[0]
-            assert (last.kind, last.model) == ("reuse", one["charge"]["model"])
+            assert (last.kind, last.model) == ("reuse", record["charge"]["model"])
             assert last.spend is not None
-            amounts = {part: Fraction(text) for part, text in one["charge"]["spend"].items()}
+            amounts = {part: Fraction(text) for part, text in record["charge"]["spend"].items()}
             spend = {"epsilon": last.spend.epsilon, "rho": last.spend.rho, "other": last.spend.gaussian_rho}
             assert spend | {"delta": last.spend.delta} == amounts
         assert len(paid) > 5
-        assert epsilons(custodian) == before
+        assert read_epsilons(custodian) == before
         custodian.verify()
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_new_question_is_drawn_and_charged(folder: Path, name: str) -> None:
+def test_a_new_question_is_drawn_and_charged(own_folder: Path, name: str) -> None:
     column = {"registry": "stay", "visits": "age", "staff": "years"}[name]
-    with Custodian.open(folder / f"{name}.yaml") as custodian:
-        before = epsilons(custodian, "ann")["dp"], epsilons(custodian)["dp"]
+    with Custodian.open(own_folder / f"{name}.yaml") as custodian:
+        before = read_epsilons(custodian, "ann")["dp"], read_epsilons(custodian)["dp"]
         answer = custodian.answer(f"SELECT COUNT(*) FROM {name} WHERE {column} > 7", epsilon=0.25, analyst="ann")
         assert not answer.stored
-        assert (epsilons(custodian, "ann")["dp"], epsilons(custodian)["dp"]) == tuple(
-            (one or 0) + Fraction(1, 4) for one in before
+        assert (read_epsilons(custodian, "ann")["dp"], read_epsilons(custodian)["dp"]) == tuple(
+            (epsilon_before or 0) + Fraction(1, 4) for epsilon_before in before
         )
         assert custodian.verify().entries == DATASETS[name]["verified"]["entries"] + 2
 
 
-def test_a_dearer_answer_of_another_is_degraded(folder: Path) -> None:
-    with Custodian.open(folder / "registry.yaml") as custodian:
-        count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
-        before = epsilons(custodian)
+def test_a_dearer_answer_of_another_is_degraded(own_folder: Path) -> None:
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        count = next(question for question in DATASETS["registry"]["asked"] if question["name"] == "count")
+        before = read_epsilons(custodian)
         answer = ask_again(custodian, count, analyst="zoe", epsilon=Fraction(1, 2))
         assert (answer.cost.epsilon, custodian.history("zoe", limit=1)[0].kind) == (Fraction(1, 2), "degrade")
-        assert epsilons(custodian) == before
+        assert read_epsilons(custodian) == before
 
 
-def test_a_charge_without_an_answer_is_answered_under_its_key(folder: Path) -> None:
+def test_a_charge_without_an_answer_is_answered_under_its_key(own_folder: Path) -> None:
     waiting = DATASETS["registry"]["waiting"]
-    with Custodian.open(folder / "registry.yaml") as custodian:
-        before = epsilons(custodian)
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        before = read_epsilons(custodian)
         first = ask_again(custodian, waiting)
         assert ask_again(custodian, waiting).value == first.value
-        assert epsilons(custodian) == before
+        assert read_epsilons(custodian) == before
 
 
 @pytest.mark.parametrize("name", ["visits", "staff"])
-def test_a_void_charge_is_refused_under_its_key(folder: Path, name: str) -> None:
-    with Custodian.open(folder / f"{name}.yaml") as custodian, pytest.raises(InvalidInput, match="key"):
+def test_a_void_charge_is_refused_under_its_key(own_folder: Path, name: str) -> None:
+    with Custodian.open(own_folder / f"{name}.yaml") as custodian, pytest.raises(InvalidInput, match="key"):
         ask_again(custodian, DATASETS[name]["void"])
 
 
-def test_a_session_that_was_paid_and_answered_is_not_opened_again(folder: Path) -> None:
+def test_a_session_that_was_paid_and_answered_is_not_opened_again(own_folder: Path) -> None:
     session = DATASETS["registry"]["session"]
-    with Custodian.open(folder / "registry.yaml") as custodian:
-        before = epsilons(custodian)
-        again = custodian.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
-        assert epsilons(custodian) == before
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        before = read_epsilons(custodian)
+        second_session = custodian.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
+        assert read_epsilons(custodian) == before
         with pytest.raises(InvalidInput, match="opened before with the same key"):
-            again.answer(session["answers"][0]["question"])
+            second_session.answer(session["answers"][0]["question"])
 
 
-def test_a_new_snapshot_and_raised_caps_follow(folder: Path) -> None:
-    schema = folder / "registry.yaml"
+def test_a_new_snapshot_and_raised_caps_follow(own_folder: Path) -> None:
+    schema = own_folder / "registry.yaml"
     schema.write_text(schema.read_text().replace("epsilon: 450", "epsilon: 460"))
     run_successfully("check", schema, "--refresh", "--name", "later")
     with Custodian.open(schema) as custodian:
-        count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
+        count = next(question for question in DATASETS["registry"]["asked"] if question["name"] == "count")
         assert not ask_again(custodian, count).stored
         kinds = [entry.kind for entry in custodian.history(limit=3)]
         assert set(kinds) == {"register", "cap", "charge"}
         custodian.verify()
 
 
-@pytest.mark.parametrize("one", DATASETS["registry"]["releases"], ids=lambda one: one["files"][0])
-def test_a_released_file_is_what_its_manifest_says(unpacked: Path, one: dict[str, Any]) -> None:
-    table, manifest = unpacked / one["files"][0], json.loads((unpacked / one["files"][-1]).read_text())
-    assert manifest["release"] == one["name"]
+@pytest.mark.parametrize("release", DATASETS["registry"]["releases"], ids=lambda release: release["files"][0])
+def test_a_released_file_is_what_its_manifest_says(older_folder: Path, release: dict[str, Any]) -> None:
+    table, manifest = older_folder / release["files"][0], json.loads((older_folder / release["files"][-1]).read_text())
+    assert manifest["release"] == release["name"]
     for file in manifest["files"]:
         digest = hashlib.sha256((table.parent / file["name"]).read_bytes()).hexdigest()
         assert digest == file["sha256"]
-    private = one["method"].startswith("private-")
-    original = () if private else ("--original", unpacked / "registry.yaml")
+    private = release["method"].startswith("private-")
+    original = () if private else ("--original", older_folder / "registry.yaml")
     verified = run_discreet("verify", table, *original, "--json")
     assert verified.code == (4 if private else 0), verified
     entries = {entry["entry"]: entry for entry in DATASETS["registry"]["history"]}
-    assert entries[one["entry"]]["kind"] == ("charge" if private else "release")
+    assert entries[release["entry"]]["kind"] == ("charge" if private else "release")
 
 
-def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(folder: Path) -> None:
-    with Custodian.open(folder / "registry.yaml") as custodian:
-        made = custodian.publish("mdav", folder / "new.csv", k=5, report=folder / "report.json")
-        assert made.name == "registry-13"
-        assert "registry-1" in (folder / "report.json").read_text()
+def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(own_folder: Path) -> None:
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        release = custodian.publish("mdav", own_folder / "new.csv", k=5, report=own_folder / "report.json")
+        assert release.name == "registry-13"
+        assert "registry-1" in (own_folder / "report.json").read_text()
         assert len(custodian.notable_entries()) > 8
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedService]:
+def running_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedService]:
     """The service as it was, started again in another folder."""
-    folder = unpack(tmp_path_factory.mktemp("service"))
-    config = folder / "service.yaml"
+    service_folder = unpack(tmp_path_factory.mktemp("service"))
+    config = service_folder / "service.yaml"
     config.write_text(config.read_text().replace("deadline: 0.5", "deadline: 0.05"))  # who asks again need not wait
-    with start_service(folder, "--config", config) as found:
-        yield found
+    with start_service(service_folder, "--config", config) as supervised_service:
+        yield supervised_service
 
 
-Call = Callable[..., Any]
+RequestSender = Callable[..., Any]
 
 
 @pytest.fixture
-def call(running: SupervisedService) -> Call:
+def send_request(running_service: SupervisedService) -> RequestSender:
     """Send a request by somebody's token of then."""
 
-    def send(who: str, path: str, body: object = None, key: str = "") -> Any:
+    def send_as(who: str, path: str, body: object = None, key: str = "") -> Any:
         token = SERVICE["revoked"] if who == "hal" else SERVICE["tokens"][who]
         headers = {"Authorization": f"Bearer {token['token']}"} | ({"Idempotency-Key": key} if key else {})
         method = "GET" if body is None else "POST"
-        return httpx2.request(method, running.address + path, json=body, headers=headers, timeout=60)
+        return httpx2.request(method, running_service.address + path, json=body, headers=headers, timeout=60)
 
-    return send
-
-
-def test_tokens_grants_and_priors_of_a_service_are_kept(call: Call) -> None:
-    assert call("fay", "/v1/me").json()["datasets"] == ["registry", "visits"]
-    assert call("gus", "/v1/me").json()["datasets"] == []
-    assert call("hal", "/v1/me").status_code == 401
-    assert call("cus", "/v1/grants").json() == SERVICE["grants"]
-    assert call("fay", "/v1/priors/survey").json() == SERVICE["prior"]
+    return send_as
 
 
-@pytest.mark.parametrize("one", SERVICE["answers"], ids=lambda one: one["key"])
-def test_an_answer_of_a_service_is_found_by_its_id_and_by_its_key(call: Call, one: dict[str, Any]) -> None:
-    document = one["document"]
-    assert call("fay", f"{HOME}/answers/{document['id']}").json() == document
-    assert call("fay", f"{HOME}/answers", one["body"], one["key"]).json() == document
-    assert call("gus", f"{HOME}/answers/{document['id']}").status_code == 404
-    assert call("fay", f"{HOME}/answers/{document['id']}/picture").status_code == 200
-    again = call("fay", f"{HOME}/answers", one["body"], f"{one['key']} again").json()
-    assert (again["rows"], again["stored"], again["cost"]["epsilon"]) == (document["rows"], True, "0")
+def test_tokens_grants_and_priors_of_a_service_are_kept(send_request: RequestSender) -> None:
+    assert send_request("fay", "/v1/me").json()["datasets"] == ["registry", "visits"]
+    assert send_request("gus", "/v1/me").json()["datasets"] == []
+    assert send_request("hal", "/v1/me").status_code == 401
+    assert send_request("cus", "/v1/grants").json() == SERVICE["grants"]
+    assert send_request("fay", "/v1/priors/survey").json() == SERVICE["prior"]
 
 
-def test_history_and_sessions_of_a_service_are_kept(call: Call) -> None:
-    latest = call("fay", f"{HOME}/history").json()["history"]
+@pytest.mark.parametrize("stored_answer", SERVICE["answers"], ids=lambda stored_answer: stored_answer["key"])
+def test_an_answer_of_a_service_is_found_by_its_id_and_by_its_key(
+    send_request: RequestSender, stored_answer: dict[str, Any]
+) -> None:
+    document = stored_answer["document"]
+    assert send_request("fay", f"{HOME}/answers/{document['id']}").json() == document
+    assert send_request("fay", f"{HOME}/answers", stored_answer["body"], stored_answer["key"]).json() == document
+    assert send_request("gus", f"{HOME}/answers/{document['id']}").status_code == 404
+    assert send_request("fay", f"{HOME}/answers/{document['id']}/picture").status_code == 200
+    second = send_request("fay", f"{HOME}/answers", stored_answer["body"], f"{stored_answer['key']} again").json()
+    assert (second["rows"], second["stored"], second["cost"]["epsilon"]) == (document["rows"], True, "0")
+
+
+def test_history_and_sessions_of_a_service_are_kept(send_request: RequestSender) -> None:
+    latest = send_request("fay", f"{HOME}/history").json()["history"]
     was = {entry["entry"]: entry for entry in SERVICE["history"]["history"]}
     assert {entry["entry"]: entry | {"answers": []} for entry in latest} == {
         number: entry | {"answers": []} for number, entry in was.items()
@@ -281,27 +303,27 @@ def test_history_and_sessions_of_a_service_are_kept(call: Call) -> None:
     assert all(set(entry["answers"]) >= set(was[entry["entry"]]["answers"]) for entry in latest)
     session = SERVICE["session"]
     answer = session["answer"]
-    assert call("fay", f"{HOME}/answers/{answer['id']}").json() == answer
-    ended = call("fay", f"{HOME}/sessions/{session['id']}")
+    assert send_request("fay", f"{HOME}/answers/{answer['id']}").json() == answer
+    ended = send_request("fay", f"{HOME}/sessions/{session['id']}")
     assert (ended.status_code, "started again" in ended.json()["detail"]) == (400, True), ended.text
 
 
-def test_jobs_of_a_service_and_their_files_are_kept(call: Call) -> None:
+def test_jobs_of_a_service_and_their_files_are_kept(send_request: RequestSender) -> None:
     assert {job["kind"] for job in SERVICE["jobs"]} == {"ask", "publish", "sweep"}
-    found = {job["id"]: job for job in call("cus", "/v1/jobs").json()["jobs"]}
+    jobs = {job["id"]: job for job in send_request("cus", "/v1/jobs").json()["jobs"]}
     for job in SERVICE["jobs"]:
-        assert found[job["id"]] == exactly(job)
+        assert jobs[job["id"]] == approximate(job)
         for name in job["files"]:
-            assert call("cus", f"/v1/jobs/{job['id']}/files/{name}").status_code == 200
+            assert send_request("cus", f"/v1/jobs/{job['id']}/files/{name}").status_code == 200
 
 
-def test_a_question_by_a_job_is_told_again_under_its_key(running: SupervisedService) -> None:
-    with Client(running.address, SERVICE["tokens"]["fay"]["token"], "visits") as client:
-        asked = SERVICE["by_job"]
-        again = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=asked["key"])
-        assert again.value == asked["value"]
-        before = {(one.model, one.analyst): one.epsilon for one in client.budget()}
+def test_a_question_by_a_job_is_told_again_under_its_key(running_service: SupervisedService) -> None:
+    with Client(running_service.address, SERVICE["tokens"]["fay"]["token"], "visits") as client:
+        job = SERVICE["by_job"]
+        answer = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=job["key"])
+        assert answer.value == job["value"]
+        before = {(balance.model, balance.analyst): balance.epsilon for balance in client.budget()}
         new = client.answer("SELECT COUNT(*) FROM visits WHERE age < 31", epsilon=0.5)
         assert not new.stored
-        after = {(one.model, one.analyst): one.epsilon for one in client.budget()}
+        after = {(balance.model, balance.analyst): balance.epsilon for balance in client.budget()}
         assert after["dp", "fay"] == (before["dp", "fay"] or 0) + Fraction(1, 2)

@@ -36,19 +36,19 @@ NOISES = [
 ]
 
 
-def probability(noise: Noise, units: int) -> float:
+def compute_noise_probability(noise: Noise, units: int) -> float:
     return float(noise.probability(units))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_laws_as_arrays_are_the_noises_own(noise: Noise) -> None:
     k = np.arange(-30, 31)
-    exact = np.array([probability(noise, int(at)) for at in k])
+    exact = np.array([compute_noise_probability(noise, int(unit_count)) for unit_count in k])
     law = np.exp(compute_log_probability(noise, k.astype(float)))
     np.testing.assert_allclose(law / law.sum(), exact / exact.sum(), rtol=1e-6)
     wide = np.arange(-400, 401)
-    whole = np.array([probability(noise, int(at)) for at in wide])
-    above = [float(whole[wide >= at].sum()) for at in k]
+    whole = np.array([compute_noise_probability(noise, int(unit_count)) for unit_count in wide])
+    above = [float(whole[wide >= unit_count].sum()) for unit_count in k]
     np.testing.assert_allclose(compute_upper_tail(noise, k.astype(float)), above, atol=1e-6)
 
 
@@ -72,9 +72,9 @@ def test_the_tail_of_a_weighted_sum(noise: object, weights: tuple[float, float])
     law /= law.sum()
     sums = np.abs(weights[0] * x[:, None] + weights[1] * y[None, :])
     assert compute_sum_deviation(noise, weights) == pytest.approx(math.sqrt(float((law * sums**2).sum())), rel=0.02)  # type: ignore[arg-type]
-    at = compute_sum_deviation(noise, weights) * np.array([0.5, 1.0, 2.0, 3.5])  # type: ignore[arg-type]
-    exact = np.array([float(law[sums > c].sum()) for c in at])
-    np.testing.assert_allclose(compute_sum_tail(noise, weights, at), exact, atol=0.02)  # type: ignore[arg-type]
+    distances = compute_sum_deviation(noise, weights) * np.array([0.5, 1.0, 2.0, 3.5])  # type: ignore[arg-type]
+    exact = np.array([float(law[sums > c].sum()) for c in distances])
+    np.testing.assert_allclose(compute_sum_tail(noise, weights, distances), exact, atol=0.02)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noise", PAIRS)
@@ -95,8 +95,8 @@ def test_the_bound_of_a_weighted_sum_holds(noise: object) -> None:
 @pytest.mark.parametrize("prior", ["normal(30, 6)", "uniform(10, 20)", "0.5 point(12) + laplace(60, 4)", None])
 def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: str | None) -> None:
     """Nine tenths of what was stated and one tenth of a Cauchy law of its mean and sd, times the law of the noise."""
-    given = prior or Prior.weights({3: 1, 40: 2, 90: 1})
-    belief = parse_grid_prior(given, Fraction(0), Fraction(100), Fraction(1), "COUNT")
+    column_prior = prior or Prior.weights({3: 1, 40: 2, 90: 1})
+    belief = parse_grid_prior(column_prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     values = np.arange(101.0)
     stated = np.zeros(101)
     cells = belief.build_cells()
@@ -106,11 +106,11 @@ def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: s
     if prior is None:
         tail_law = np.where(stated > 0, 1 / (1 + (values - mean) ** 2 / float(stated @ (values - mean) ** 2)), 0)
     used = 0.9 * stated + 0.1 * tail_law / tail_law.sum()
-    weight = used * np.array([probability(noise, int(raw - v)) for v in values])
+    weight = used * np.array([compute_noise_probability(noise, int(raw - v)) for v in values])
     exact = weight / weight.sum()
-    found = noise_distributions.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
-    assert found.mean() == pytest.approx(float(exact @ values), rel=1e-3)
-    assert found.variance() == pytest.approx(float(exact @ (values - float(exact @ values)) ** 2), rel=1e-2)
+    posterior = noise_distributions.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
+    assert posterior.mean() == pytest.approx(float(exact @ values), rel=1e-3)
+    assert posterior.variance() == pytest.approx(float(exact @ (values - float(exact @ values)) ** 2), rel=1e-2)
 
 
 def test_a_prior_with_a_heavy_tail_of_its_own_is_taken_as_it_is() -> None:
@@ -120,7 +120,7 @@ def test_a_prior_with_a_heavy_tail_of_its_own_is_taken_as_it_is() -> None:
     assert cells.used[0] > 100 * cells.stated[0]
 
 
-def center(width: float):  # type: ignore[no-untyped-def]
+def build_spread_at(width: float):  # type: ignore[no-untyped-def]
     return lambda share: ((2 * share - 1) * width, np.ones(len(share)))
 
 
@@ -128,17 +128,17 @@ def center(width: float):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("released", [(60, 40), (-300, 25), (10, -3), (900, 30)])
 def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tuple[int, int]) -> None:
     """Against the plain double sum over means on a fine grid and every number of rows."""
-    ratio = NoisyRatio(noise, 0.0, 20.0, center(20.0))  # type: ignore[arg-type]
+    ratio = NoisyRatio(noise, 0.0, 20.0, build_spread_at(20.0))  # type: ignore[arg-type]
     belief = parse_grid_prior("normal(11, 2)", Fraction(0), Fraction(20), Fraction(1, 50), "AVG")
-    found = ratio.posterior(belief, released, math.inf)
+    posterior = ratio.posterior(belief, released, math.inf)
     cells = belief.build_cells()
     rows = np.arange(1.0, 900.0)[:, None]
     shift = released[0] - rows * (2 * cells.values[None, :] / 20 - 1) * 20
     logs = compute_joint_log_probability(noise, (shift, released[1] - rows + 0 * shift))  # type: ignore[arg-type]
     weight = cells.used * np.exp(logs - logs.max()).sum(axis=0)
     exact = weight / weight.sum()
-    assert found.mean() == pytest.approx(float(exact @ cells.values), abs=0.05)
-    assert math.sqrt(found.variance()) == pytest.approx(
+    assert posterior.mean() == pytest.approx(float(exact @ cells.values), abs=0.05)
+    assert math.sqrt(posterior.variance()) == pytest.approx(
         math.sqrt(float(exact @ (cells.values - float(exact @ cells.values)) ** 2)), rel=0.05
     )
 
@@ -147,7 +147,7 @@ def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tup
 def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> None:
     """Where the count is far from 0 only the law of the sum by itself matters: here in closed form, at the middle."""
     noise = BoxStaircase(1, (600, 1))
-    ratio = NoisyRatio(noise, 10.0, 70.0, center(600.0))
+    ratio = NoisyRatio(noise, 10.0, 70.0, build_spread_at(600.0))
     belief = parse_grid_prior("laplace(40, 0.007)", Fraction(10), Fraction(70), Fraction(60, 2**24), "AVG")
     cells = belief.build_cells([(40 + away / 40_000, 0.03)])
     fall, reach = float(noise.boxes.fall), noise.boxes.half_widths[0]
@@ -159,28 +159,28 @@ def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> N
     )
 
 
-@pytest.mark.parametrize("known", [None, 60.0])
-def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | None) -> None:
+@pytest.mark.parametrize("public_rows", [None, 60.0])
+def test_the_posterior_of_a_variance_sums_over_rows_and_means(public_rows: float | None) -> None:
     """Against the plain sum over variances, means and numbers of rows."""
     noises = tuple(DiscreteLaplace(Fraction(1, scale), 1) for scale in (4, 80, 1600))
-    noise = IndependentNoises(noises if known is None else noises[1:])
-    squares = NoisyVariance(noise, 20.0, 1.0, known, is_standard_deviation=False)
+    noise = IndependentNoises(noises if public_rows is None else noises[1:])
+    squares = NoisyVariance(noise, 20.0, 1.0, public_rows, is_standard_deviation=False)
     belief = parse_grid_prior("normal(30, 10)", Fraction(0), Fraction(200), Fraction(1, 4), "VAR")
-    told = (60, 200, -2000)
-    released = told if known is None else told[1:]
-    found = squares.posterior(belief, released, 40.0, math.inf)
+    noisy_totals = (60, 200, -2000)
+    released = noisy_totals if public_rows is None else noisy_totals[1:]
+    posterior = squares.posterior(belief, released, 40.0, math.inf)
     cells = belief.build_cells((), 160)
     weight = np.zeros(len(cells.values))
-    for n in [60] if known is not None else range(20, 101):
+    for n in [60] if public_rows is not None else range(20, 101):
         middles = np.linspace(-20, 20, 401)[:, None]
         spread = 4 * cells.values[None, :] * (n - 1) / n
-        parts = [told[1] - n * middles + 0 * spread, told[2] - n * (2 * (spread + middles**2) - 400)]
+        parts = [noisy_totals[1] - n * middles + 0 * spread, noisy_totals[2] - n * (2 * (spread + middles**2) - 400)]
         logs = compute_joint_log_probability(
-            noise, parts if known is not None else [told[0] - n + 0 * parts[1], *parts]
+            noise, parts if public_rows is not None else [noisy_totals[0] - n + 0 * parts[1], *parts]
         )
         weight += np.where(spread + middles**2 <= 400, np.exp(logs), 0).sum(axis=0)
     exact = cells.used * weight / (cells.used * weight).sum()
-    assert found.mean() == pytest.approx(float(exact @ cells.values), rel=0.03)
+    assert posterior.mean() == pytest.approx(float(exact @ cells.values), rel=0.03)
 
 
 def test_how_good_a_correct_prior_is_and_a_wrong_one() -> None:
@@ -192,10 +192,10 @@ def test_how_good_a_correct_prior_is_and_a_wrong_one() -> None:
             belief = parse_grid_prior(f"normal(5000, {sd:.6f})", Fraction(0), Fraction(2**40), Fraction(1), "COUNT")
             assert noise_distributions.estimate_posterior_error(belief, spread) <= right * spread.sd
             for off, bar in ((3, three), (10, ten)):
-                assert error_at(belief, spread, round(5000 + off * sd)) <= bar * spread.sd
+                assert compute_error_at(belief, spread, round(5000 + off * sd)) <= bar * spread.sd
 
 
-def error_at(belief: object, spread: ScaledNoise, truth: int) -> float:
+def compute_error_at(belief: object, spread: ScaledNoise, truth: int) -> float:
     """The root mean square error of the posterior mean where the truth is this."""
     reach = int(16 * spread.sd)
     noise = np.arange(-reach, reach + 1, max(1, int(spread.sd / 8)))
@@ -223,7 +223,7 @@ def test_warnings_are_rare_where_the_prior_is_right_and_common_where_it_is_not()
 def test_the_interval_of_a_mean_is_reached_as_often_as_claimed() -> None:
     """The set of means that are not surprising holds the true one exactly where its own bound holds: summed exactly."""
     noise = PAIRS[0]
-    ratio = NoisyRatio(noise, 0.0, 20.0, center(20.0))
+    ratio = NoisyRatio(noise, 0.0, 20.0, build_spread_at(20.0))
     limits = ratio.get_limits(0.95)
     for place, share in enumerate(np.linspace(0, 1, len(limits))):
         weights = ratio.compute_weights(float(share))
@@ -266,9 +266,9 @@ def test_a_quantile_of_narrow_noise_is_far_enough(epsilon: int, weights: tuple[f
 
 def test_a_smooth_law_tabulated() -> None:
     law = SummedNoise.of(PAIRS[0], (1.0, -1.0))
-    at = np.array([-60.0, -10.0, 0.0, 10.0, 60.0])
-    np.testing.assert_allclose(law.compute_upper_tail(at) + law.compute_upper_tail(-at), 1.0)
-    np.testing.assert_allclose(law.compute_log_probability(at), law.compute_log_probability(-at))
+    points = np.array([-60.0, -10.0, 0.0, 10.0, 60.0])
+    np.testing.assert_allclose(law.compute_upper_tail(points) + law.compute_upper_tail(-points), 1.0)
+    np.testing.assert_allclose(law.compute_log_probability(points), law.compute_log_probability(-points))
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,8 @@ def test_hostile_priors_give_numbers(prior: str | Prior) -> None:
     spread = ScaledNoise(DiscreteLaplace(Fraction(1, 3), 1), 1.0)
     belief = parse_grid_prior(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     for raw in (-(10**6), 0, 40, 10**6):
-        found = noise_distributions.update_grid_prior(belief, spread, float(raw))
-        assert 0 <= found.mean() <= 100
-        assert np.isfinite(found.mass).all()
+        posterior = noise_distributions.update_grid_prior(belief, spread, float(raw))
+        assert 0 <= posterior.mean() <= 100
+        assert np.isfinite(posterior.mass).all()
         assert 0 <= noise_distributions.compute_surprise(belief, spread, float(raw)) <= 1
     assert 0 <= noise_distributions.estimate_posterior_error(belief, spread) <= 1.01 * spread.sd

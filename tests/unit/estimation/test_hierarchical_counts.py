@@ -33,21 +33,23 @@ CASES = list(itertools.product(("laplace", "gaussian"), (False, True)))
 
 
 @some.composite
-def nests(draw: some.DrawFn) -> BlockHierarchy:
+def st_hierarchies(draw: some.DrawFn) -> BlockHierarchy:
     """Partitions cut at random, levels measured or not, the coarsest perhaps known."""
     count = draw(some.integers(1, 12))
     levels, cuts = [np.arange(count)], set(range(1, count))
     for _ in range(draw(some.integers(0, 3))):
         cuts = {cut for cut in sorted(cuts) if draw(some.booleans())}
         levels.insert(0, np.array([0, *sorted(cuts)]))
-    known = some.floats(0.1, 10)
-    variances = [draw(some.one_of(known, some.just(math.inf))) for _ in levels[:-1]] + [draw(known)]
+    coarsest_variances = some.floats(0.1, 10)
+    variances = [draw(some.one_of(coarsest_variances, some.just(math.inf))) for _ in levels[:-1]] + [
+        draw(coarsest_variances)
+    ]
     if len(levels) > 1 and draw(some.booleans()):
         variances[0] = 0.0
     return BlockHierarchy(tuple(levels), tuple(variances))
 
 
-def members(nest: BlockHierarchy) -> list[Array]:
+def list_members(nest: BlockHierarchy) -> list[Array]:
     """Which leaves are in each node, level by level."""
     ends = [np.append(starts[1:], nest.count) for starts in nest.starts]
     leaf = np.arange(nest.count)
@@ -57,66 +59,66 @@ def members(nest: BlockHierarchy) -> list[Array]:
     ]
 
 
-def dense(nest: BlockHierarchy) -> tuple[Array, Array]:
+def build_dense_system(nest: BlockHierarchy) -> tuple[Array, Array]:
     """The matrix from measurements to leaves of least squares with equality constraints, and its covariance."""
     rows, variances = [], []
-    for one, variance in zip(members(nest), nest.variances, strict=True):
+    for one, variance in zip(list_members(nest), nest.variances, strict=True):
         rows.append(one)
         variances += [variance] * len(one)
     design, noise = np.concatenate(rows), np.array(variances)
     exact = noise == 0
     weight = np.where(exact, 0, 1 / np.where(exact, 1, noise))
     normal = design.T @ (weight[:, None] * design)
-    held = design[exact]
-    system = np.block([[normal, held.T], [held, np.zeros((len(held), len(held)))]])
+    exact_rows = design[exact]
+    system = np.block([[normal, exact_rows.T], [exact_rows, np.zeros((len(exact_rows), len(exact_rows)))]])
     right = np.concatenate([design.T * weight, np.eye(len(noise))[exact]])
     solve = np.linalg.solve(system, right)[: nest.count]
     finite = np.where(np.isinf(noise), 0, noise)
     return solve, solve @ (finite[:, None] * solve.T)
 
 
-def mean_over_ranges(covariance: Array) -> float:
+def average_over_ranges(covariance: Array) -> float:
     count = len(covariance)
     ranges = [(first, last + 1) for first in range(count) for last in range(first, count)]
     return float(np.mean([covariance[a:b, a:b].sum() for a, b in ranges]))
 
 
-@given(nests(), some.integers(0, 2**32))
+@given(st_hierarchies(), some.integers(0, 2**32))
 def test_the_estimate_is_dense_least_squares(nest: BlockHierarchy, seed: int) -> None:
     draw = random.Random(seed)
     measured = [np.array([draw.uniform(-9, 9) for _ in level]) for level in nest.starts]
-    leaves = dense(nest)[0] @ np.concatenate(measured)
-    for found, node in zip(nest.estimate(measured), members(nest), strict=True):
-        assert found == pytest.approx(node @ leaves, abs=1e-9)
+    leaves = build_dense_system(nest)[0] @ np.concatenate(measured)
+    for estimated, node in zip(nest.estimate(measured), list_members(nest), strict=True):
+        assert estimated == pytest.approx(node @ leaves, abs=1e-9)
 
 
-@given(nests())
+@given(st_hierarchies())
 def test_variances_are_those_of_the_dense_covariance(nest: BlockHierarchy) -> None:
-    covariance = dense(nest)[1]
-    for found, node in zip(nest.compute_node_variances(), members(nest), strict=True):
-        assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
+    covariance = build_dense_system(nest)[1]
+    for estimated, node in zip(nest.compute_node_variances(), list_members(nest), strict=True):
+        assert estimated == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first in range(nest.count):
         for last in range(first, nest.count):
             part = covariance[first : last + 1, first : last + 1]
             assert nest.compute_range_variance(first, last) == pytest.approx(part.sum(), abs=1e-9)
-    assert nest.compute_mean_range_variance() == pytest.approx(mean_over_ranges(covariance), abs=1e-9)
+    assert nest.compute_mean_range_variance() == pytest.approx(average_over_ranges(covariance), abs=1e-9)
 
 
-@given(nests(), some.lists(some.floats(0.1, 10), min_size=4, max_size=4))
+@given(st_hierarchies(), some.lists(some.floats(0.1, 10), min_size=4, max_size=4))
 def test_variances_under_another_noise_are_those_of_the_same_weights(nest: BlockHierarchy, others: list[float]) -> None:
     noise = [other if 0 < variance < math.inf else 0.0 for other, variance in zip(others, nest.variances, strict=False)]
-    each = np.concatenate([np.full(len(level), own) for level, own in zip(nest.starts, noise, strict=True)])
-    solve = dense(nest)[0]
+    each = np.concatenate([np.full(len(level), weights) for level, weights in zip(nest.starts, noise, strict=True)])
+    solve = build_dense_system(nest)[0]
     covariance = solve @ (each[:, None] * solve.T)
-    for found, node in zip(nest.propagate_node_variances(noise), members(nest), strict=True):
-        assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
+    for estimated, node in zip(nest.propagate_node_variances(noise), list_members(nest), strict=True):
+        assert estimated == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first, last in itertools.combinations_with_replacement(range(nest.count), 2):
         part = covariance[first : last + 1, first : last + 1]
-        squares = [(own**2).sum() for own in nest.compute_range_weights(first, last)]
+        squares = [(weights**2).sum() for weights in nest.compute_range_weights(first, last)]
         assert np.dot(squares, noise) == pytest.approx(part.sum(), abs=1e-9)
 
 
-def tail_of(weights: Array, rates: Array, off: float) -> float:
+def compute_tail(weights: Array, rates: Array, off: float) -> float:
     """P(|sum of the weights times discrete Laplace noises| > off), by enumeration; two halves of the noises are met."""
     halves = []
     for part in (slice(None, None, 2), slice(1, None, 2)):
@@ -153,8 +155,8 @@ def test_intervals_hold_far_into_the_tail(rate: Fraction, coarse: Fraction) -> N
         distances = [compute_half_width(float(total[0]), 1 - miss), compute_half_width(float(cells[0]), 1 - miss)]
         distances += [nested.range_half_width(first, last, 1 - miss) for first, last in ((0, 2), (0, 0), (0, 1))]
         sums = [weights.sum(axis=0), weights[0], weights.sum(axis=0), weights[0], weights[:2].sum(axis=0)]
-        for own, off in zip(sums, distances, strict=True):
-            assert tail_of(own, rates, off) <= miss * 1.001
+        for range_sum, distance in zip(sums, distances, strict=True):
+            assert compute_tail(range_sum, rates, distance) <= miss * 1.001
 
 
 @pytest.mark.parametrize(("rate", "most"), [("1", 28), ("3", 7.5), ("5", 2.5), ("8", 1.2)])
@@ -167,26 +169,26 @@ def test_a_range_of_many_cells_is_as_narrow_as_its_noise(rate: str, most: float)
     assert nested.range_half_width(0, 99, 0.95) < most
 
 
-@given(nests(), some.integers(0, 2**32))
+@given(st_hierarchies(), some.integers(0, 2**32))
 def test_without_noise_the_truth_comes_back(nest: BlockHierarchy, seed: int) -> None:
     """So the estimate, which is linear, is unbiased."""
     draw = random.Random(seed)
     truth = np.array([draw.randrange(100) for _ in range(nest.count)], dtype=float)
-    sums = [node @ truth for node in members(nest)]
-    for found, exact in zip(nest.estimate(sums), sums, strict=True):
-        assert found == pytest.approx(exact, abs=1e-9)
+    sums = [node @ truth for node in list_members(nest)]
+    for estimated, exact in zip(nest.estimate(sums), sums, strict=True):
+        assert estimated == pytest.approx(exact, abs=1e-9)
 
 
-@given(nests())
+@given(st_hierarchies())
 def test_no_node_is_known_worse_than_by_its_own_measurement(nest: BlockHierarchy) -> None:
-    for found, variance in zip(nest.compute_node_variances(), nest.variances, strict=True):
-        assert (found <= variance + 1e-9).all()
+    for estimated, variance in zip(nest.compute_node_variances(), nest.variances, strict=True):
+        assert (estimated <= variance + 1e-9).all()
 
 
 def test_a_level_that_is_not_measured_is_not_read() -> None:
     nest = BlockHierarchy.regular(4, (4, 2, 1), (0.0, math.inf, 1.0))
-    told = [np.array([8.0]), np.array([]), np.array([1.0, 2, 3, 4])]
-    assert [level.tolist() for level in nest.estimate(told)] == [[8], [2, 6], [0.5, 1.5, 2.5, 3.5]]
+    measured = [np.array([8.0]), np.array([]), np.array([1.0, 2, 3, 4])]
+    assert [level.tolist() for level in nest.estimate(measured)] == [[8], [2, 6], [0.5, 1.5, 2.5, 3.5]]
 
 
 @pytest.mark.parametrize(
@@ -222,14 +224,14 @@ def test_a_range_outside_the_leaves_is_refused(first: int, last: int) -> None:
         BlockHierarchy.regular(2, (1,), (1.0,)).compute_range_variance(first, last)
 
 
-def nest_of(strategy: HistogramStrategy, known_total: bool) -> BlockHierarchy:
+def build_hierarchy(strategy: HistogramStrategy, known_total: bool) -> BlockHierarchy:
     sizes, variances = strategy.sizes, tuple(weight**-2 for weight in strategy.weights)
     if known_total:
         sizes, variances = (strategy.count, *sizes), (0.0, *variances)
     return BlockHierarchy.regular(strategy.count, sizes, variances)
 
 
-def compared(strategy: HistogramStrategy, known_total: bool) -> tuple[Array, Array]:
+def compare_wavelet(strategy: HistogramStrategy, known_total: bool) -> tuple[Array, Array]:
     """What a wavelet measures, one row each, and the share of noise each has."""
     count, leaf = strategy.count, np.arange(strategy.count)
     rows, weights = [np.ones(count)], [math.inf if known_total else strategy.weights[0]]
@@ -248,12 +250,12 @@ def test_the_error_is_the_mean_over_all_ranges(count: int, law: str, known_total
     """As dense least squares have it, shorter blocks at the end included."""
     for strategy in list_histogram_strategies(count, law, known_total):
         if strategy.kind == "wavelet":
-            rows, weights = compared(strategy, known_total)
+            rows, weights = compare_wavelet(strategy, known_total)
             inverse = np.linalg.inv(rows)
             covariance = inverse @ (weights[:, None] ** -2 * inverse.T)
         else:
-            covariance = dense(nest_of(strategy, known_total))[1]
-        assert strategy.error == pytest.approx(mean_over_ranges(covariance), rel=1e-9)
+            covariance = build_dense_system(build_hierarchy(strategy, known_total))[1]
+        assert strategy.error == pytest.approx(average_over_ranges(covariance), rel=1e-9)
 
 
 @pytest.mark.parametrize(("law", "known_total"), CASES)
@@ -281,11 +283,11 @@ def test_one_who_is_added_or_moves_costs_what_the_weights_say(count: int, law: s
     """
     for strategy in list_histogram_strategies(count, law, known_total):
         if strategy.kind == "wavelet":
-            rows, weights = compared(strategy, known_total)
+            rows, weights = compare_wavelet(strategy, known_total)
             rows = np.where(np.isinf(weights)[:, None], 0, rows * np.where(np.isinf(weights), 1, weights)[:, None])
         else:
             nest = BlockHierarchy.regular(count, strategy.sizes, [1.0] * len(strategy.sizes))
-            pairs = zip(members(nest), strategy.weights, strict=True)
+            pairs = zip(list_members(nest), strategy.weights, strict=True)
             rows = np.concatenate([level * weight for level, weight in pairs])
         changes = rows if not known_total else np.array([a - b for a in rows.T for b in rows.T]).T
         most = float((np.abs(changes).sum(0) if law == "laplace" else (changes**2).sum(0)).max()) / (1 + known_total)
@@ -294,10 +296,10 @@ def test_one_who_is_added_or_moves_costs_what_the_weights_say(count: int, law: s
 
 def test_the_strategies_of_two_sizes_are_as_worked_out() -> None:
     """In units of the variance of noise; the best with blocks that are powers of two have 77.3 and 306.8."""
-    found = {one.kind: one.error for one in list_histogram_strategies(1024, "laplace", False)}
-    assert found == pytest.approx({"flat": 342, "tree": 76.469, "wavelet": 196.007}, rel=1e-4)
-    found = {one.kind: one.error for one in list_histogram_strategies(65536, "laplace", False)}
-    assert found == pytest.approx({"flat": 21846, "tree": 305.668, "wavelet": 755.896}, rel=1e-4)
+    errors_by_kind = {strategy.kind: strategy.error for strategy in list_histogram_strategies(1024, "laplace", False)}
+    assert errors_by_kind == pytest.approx({"flat": 342, "tree": 76.469, "wavelet": 196.007}, rel=1e-4)
+    errors_by_kind = {strategy.kind: strategy.error for strategy in list_histogram_strategies(65536, "laplace", False)}
+    assert errors_by_kind == pytest.approx({"flat": 21846, "tree": 305.668, "wavelet": 755.896}, rel=1e-4)
     assert [find_best_strategy(count, "laplace", False).kind for count in (1, 16, 32, 64)] == ["flat"] * 3 + ["tree"]
 
 
@@ -306,7 +308,7 @@ def test_a_wavelet_is_never_better(law: str, known_total: bool) -> None:
     """Than the best of the others, but for two cells of a known total."""
     for count in (*range(3, 50), 64, 100, 189, 1000, 1024):
         *others, wavelet = list_histogram_strategies(count, law, known_total)
-        assert min(one.error for one in others) <= (1 + 1e-9) * wavelet.error
+        assert min(strategy.error for strategy in others) <= (1 + 1e-9) * wavelet.error
 
 
 @pytest.mark.parametrize("count", [2, 16, 1024])
@@ -337,7 +339,7 @@ def test_names_say_what_is_measured() -> None:
     assert list_histogram_strategies(8, "gaussian", True)[-1].name == "halves of blocks of up to 8 cells compared"
 
 
-def levels(draw: random.Random) -> tuple[list[float], list[float]]:
+def draw_levels(draw: random.Random) -> tuple[list[float], list[float]]:
     """Random traces and sizes of nested levels."""
     many = draw.randint(2, 6)
     sizes = sorted((2.0 ** draw.uniform(0, 12) for _ in range(many)), reverse=True)
@@ -345,7 +347,7 @@ def levels(draw: random.Random) -> tuple[list[float], list[float]]:
     return [draw.choice([0.0, traces[0] / 2]), *traces], sizes
 
 
-def scaled(shares: list[float], law: str) -> list[float]:
+def scale_shares(shares: list[float], law: str) -> list[float]:
     whole = sum(shares) if law == "laplace" else math.hypot(*shares)
     return [share / whole for share in shares]
 
@@ -355,12 +357,12 @@ def test_no_near_shares_of_the_same_levels_are_better(law: str) -> None:
     """At 100 random problems, 100 small changes each; and equal shares of all levels are not."""
     draw = random.Random(7)
     for _ in range(100):
-        traces, sizes = levels(draw)
+        traces, sizes = draw_levels(draw)
         shares = find_best_shares(traces, sizes, law)
         least = compute_share_loss(traces, sizes, shares) * (1 - 1e-5)
-        assert least <= compute_share_loss(traces, sizes, scaled([1.0] * len(sizes), law))
+        assert least <= compute_share_loss(traces, sizes, scale_shares([1.0] * len(sizes), law))
         for _ in range(100):
-            near = scaled([share * draw.uniform(0.9, 1.1) for share in shares], law)
+            near = scale_shares([share * draw.uniform(0.9, 1.1) for share in shares], law)
             assert least <= compute_share_loss(traces, sizes, near)
 
 
@@ -368,10 +370,12 @@ def test_no_shares_at_all_are_better_with_gaussian_noise() -> None:
     """At 100 random problems, 100 random shares each, levels that got none included."""
     draw = random.Random(8)
     for _ in range(100):
-        traces, sizes = levels(draw)
+        traces, sizes = draw_levels(draw)
         least = compute_share_loss(traces, sizes, find_best_shares(traces, sizes, "gaussian")) * (1 - 1e-5)
         for _ in range(100):
-            assert least <= compute_share_loss(traces, sizes, scaled([draw.random() ** 3 for _ in sizes], "gaussian"))
+            assert least <= compute_share_loss(
+                traces, sizes, scale_shares([draw.random() ** 3 for _ in sizes], "gaussian")
+            )
 
 
 @pytest.mark.parametrize(("law", "known_total"), CASES)
@@ -381,19 +385,24 @@ def test_a_rollup_is_no_worse_than_as_asked_or_by_its_finest(
 ) -> None:
     """By the mean square error of all its groups; its weights spend what there is, some on the finest level."""
 
-    def error(weights: tuple[float, ...]) -> float:
-        sizes, variances = [blocks[-1] // many for many in blocks], [one**-2 if one else math.inf for one in weights]
+    def compute_mean_variance(weights: tuple[float, ...]) -> float:
+        sizes, variances = (
+            [blocks[-1] // many for many in blocks],
+            [weight**-2 if weight else math.inf for weight in weights],
+        )
         top = ([blocks[-1]], [0.0]) if known_total else ([], [])
         nest = BlockHierarchy.regular(blocks[-1], top[0] + sizes, top[1] + variances)
         return float(np.concatenate(nest.compute_node_variances()[-len(blocks) :]).mean())
 
-    found, power = compute_rollup_weights(blocks, law, known_total), 1 if law == "laplace" else 2
-    assert sum(weight**power for weight in found) == pytest.approx(1)
-    assert found[-1] > 0
+    rollup_weights, power = compute_rollup_weights(blocks, law, known_total), 1 if law == "laplace" else 2
+    assert sum(weight**power for weight in rollup_weights) == pytest.approx(1)
+    assert rollup_weights[-1] > 0
     if known_total and blocks[0] == 1:
-        assert found[0] == 0
+        assert rollup_weights[0] == 0
     even, finest = (len(blocks) ** (-1 / power),) * len(blocks), (*[0.0] * (len(blocks) - 1), 1.0)
-    assert error(found) <= min(error(even), error(finest)) * (1 + 1e-6)
+    assert compute_mean_variance(rollup_weights) <= min(compute_mean_variance(even), compute_mean_variance(finest)) * (
+        1 + 1e-6
+    )
 
 
 def test_a_rollup_measures_what_pays() -> None:

@@ -19,7 +19,7 @@ from discreet.estimation.linear_refinement import compute_worst_quantile
 Array = NDArray[np.float64]
 
 
-def tree(cells: int, branching: int) -> sparse.csc_array:
+def build_tree(cells: int, branching: int) -> sparse.csc_array:
     """Cell i has the parts branching * i + 1, ..., branching * i + branching."""
     every = np.arange(cells)
     parent = (every - 1) // branching
@@ -29,7 +29,7 @@ def tree(cells: int, branching: int) -> sparse.csc_array:
     return sparse.csc_array((signs, (rows, columns)), shape=(cells, len(inner)))
 
 
-def in_full(noisy: Array, B: Array, c: Array, variance: Array) -> tuple[Array, Array]:  # noqa: N803
+def refine_densely(noisy: Array, B: Array, c: Array, variance: Array) -> tuple[Array, Array]:  # noqa: N803
     """The same by dense matrices: the shortest change in units of the noise, and what noise is left of it."""
     root = np.sqrt(variance)
     scaled = root[:, None] * B
@@ -39,7 +39,7 @@ def in_full(noisy: Array, B: Array, c: Array, variance: Array) -> tuple[Array, A
     return noisy + root * moved, np.diag(variance) - np.outer(root, root) * (span @ span.T)
 
 
-def problem(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
+def draw_problem(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
     """Answers, constraints that some answers satisfy, one in three times with redundant ones, and variances."""
     cells = int(rng.integers(1, 30))
     B = rng.normal(size=(cells, rng.integers(0, cells + 1)))  # noqa: N806
@@ -56,8 +56,8 @@ def test_least_squares_equals_a_dense_reference_on_random_problems(problems: int
     """Values and variances, with dense and with sparse constraints, independent or not."""
     rng = np.random.default_rng(5)
     for _ in range(problems):
-        noisy, B, c, variance = problem(rng)  # noqa: N806
-        values, covariance = in_full(noisy, B, c, variance)
+        noisy, B, c, variance = draw_problem(rng)  # noqa: N806
+        values, covariance = refine_densely(noisy, B, c, variance)
         refined = refine_linear(noisy, sparse.csr_array(B) if rng.random() < 0.5 else B, c, variance)
         scale = max(1.0, np.abs(values).max())
         assert np.abs(refined.values - values).max() <= 1e-9 * scale
@@ -69,38 +69,40 @@ def test_least_squares_equals_a_dense_reference_on_random_problems(problems: int
 @pytest.mark.parametrize("branching", [2, 3, 10])
 def test_a_tree_of_totals_equals_a_dense_reference(branching: int) -> None:
     """Also with a root that is known, and another noise at every node."""
-    B, rng = tree(255, branching), np.random.default_rng(branching)  # noqa: N806
-    known = sparse.hstack([B, sparse.csc_array(([1.0], ([0], [0])), shape=(255, 1))])
+    B, rng = build_tree(255, branching), np.random.default_rng(branching)  # noqa: N806
+    known_root = sparse.hstack([B, sparse.csc_array(([1.0], ([0], [0])), shape=(255, 1))])
     noisy, variance = rng.normal(size=255) * 10, rng.uniform(0.1, 10, 255)
     c = np.append(np.zeros(B.shape[1]), 40.0)
-    refined = refine_linear(noisy, known, c, variance)
-    values, covariance = in_full(noisy, known.toarray(), c, variance)
+    refined = refine_linear(noisy, known_root, c, variance)
+    values, covariance = refine_densely(noisy, known_root.toarray(), c, variance)
     assert np.abs(refined.values - values).max() <= 1e-9
     assert np.abs(refined.variances() - np.diag(covariance)).max() <= 1e-9
     assert refined.variances()[0] == pytest.approx(0, abs=1e-12)
 
 
-def chain(cells: int) -> sparse.csc_array:
+def build_chain(cells: int) -> sparse.csc_array:
     return sparse.diags_array(
         [np.ones(cells - 1), -np.ones(cells - 1)], offsets=[0, -1], shape=(cells, cells - 1)
     ).tocsc()
 
 
-def crossed(side: int) -> sparse.csc_array:
+def build_crossed_totals(side: int) -> sparse.csc_array:
     """Row and column totals of a square table, but for the last column."""
     rows = sparse.kron(sparse.eye_array(side), np.ones((side, 1)))
     columns = sparse.kron(np.ones((side, 1)), sparse.eye_array(side))
     return sparse.hstack([rows, columns.tocsc()[:, :-1]]).tocsc()
 
 
-def orthogonal(pairs: int) -> sparse.csc_array:
+def build_orthogonal(pairs: int) -> sparse.csc_array:
     """Sums and differences of the same cells, whose products are 0, tied to each other by totals of four cells."""
     both = sparse.kron(sparse.eye_array(pairs), np.array([[1.0, 1.0], [1.0, -1.0]]))
     ties = sparse.kron(sparse.eye_array(pairs // 4), np.tile([[1.0], [0.0]], (4, 1)))
     return sparse.hstack([both.tocsc()[:, : pairs * 2 - pairs // 2], ties]).tocsc()
 
 
-@pytest.mark.parametrize("B", [tree(2001, 2), tree(1500, 3), chain(700), crossed(30), orthogonal(400)])
+@pytest.mark.parametrize(
+    "B", [build_tree(2001, 2), build_tree(1500, 3), build_chain(700), build_crossed_totals(30), build_orthogonal(400)]
+)
 def test_selected_entries_of_the_inverse_are_the_inverse_s(B: sparse.csc_array) -> None:  # noqa: N803
     """Whatever the shape of the factor, and where products of constraints cancel to 0."""
     variance = np.random.default_rng(0).uniform(0.5, 2, B.shape[0])
@@ -116,14 +118,14 @@ def test_selected_entries_of_the_inverse_are_the_inverse_s(B: sparse.csc_array) 
 @given(st.integers(0, 2**32))
 def test_refined_variance_never_exceeds_raw_variance(seed: int) -> None:
     """Constraints that are true cost nothing."""
-    noisy, B, c, variance = problem(np.random.default_rng(seed))  # noqa: N806
+    noisy, B, c, variance = draw_problem(np.random.default_rng(seed))  # noqa: N806
     assert (refine_linear(noisy, B, c, variance).variances() <= variance * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("branching", [2, 10])
 def test_100000_cells_in_a_tree_of_totals(branching: int) -> None:
     """They add up to the last digits, and no matrix of cells by cells is formed for the variances."""
-    B = tree(100_000, branching)  # noqa: N806
+    B = build_tree(100_000, branching)  # noqa: N806
     noisy = np.random.default_rng(1).laplace(scale=10, size=100_000)
     refined = refine_linear(noisy, B, np.zeros(B.shape[1]), 200)
     assert np.abs(B.T @ refined.values).max() <= 1e-9
@@ -134,7 +136,7 @@ def test_100000_cells_in_a_tree_of_totals(branching: int) -> None:
 
 def test_a_total_of_all_leaves_beside_their_tree_is_found_redundant() -> None:
     """Although it is a combination of 50,000 constraints; and a contradiction in it is found too."""
-    B = tree(100_000, 2)  # noqa: N806
+    B = build_tree(100_000, 2)  # noqa: N806
     leaves = np.where(np.arange(100_000) >= B.shape[1], 1.0, 0.0)
     root = np.where(np.arange(100_000) == 0, 1.0, 0.0)
     both = sparse.hstack([B, np.column_stack([leaves, root])])
@@ -149,7 +151,7 @@ def test_a_total_of_all_leaves_beside_their_tree_is_found_redundant() -> None:
 
 
 def test_everything_said_twice_is_dropped_once() -> None:
-    B = tree(2001, 2)  # noqa: N806
+    B = build_tree(2001, 2)  # noqa: N806
     noisy = np.random.default_rng(1).normal(size=2001)
     twice = refine_linear(noisy, sparse.hstack([B, B]), np.zeros(2000))
     assert len(twice.dropped) == 1000
@@ -243,10 +245,10 @@ def test_no_constraint_changes_nothing() -> None:
     assert refined.variances().tolist() == [2, 3]
 
 
-def covered(noise: Array, scale: Array, step: float = 0) -> float:
+def measure_tree_coverage(noise: Array, scale: Array, step: float = 0) -> float:
     """How often the 95 % intervals of a refined tree of 31 cells hold the truth, which is 0, over rows of noise."""
     rows = len(noise)
-    B = sparse.kron(sparse.eye_array(rows), tree(31, 2)).tocsc()  # noqa: N806 - a tree for each row, apart from the others
+    B = sparse.kron(sparse.eye_array(rows), build_tree(31, 2)).tocsc()  # noqa: N806 - a tree for each row, apart from the others
     refined = refine_linear((noise * scale).ravel(), B, np.zeros(15 * rows), np.tile(2 * scale**2, rows))
     low, high = refined.intervals(0.95, step).T
     return float(((low <= 1e-9) & (high >= -1e-9)).mean())
@@ -255,14 +257,14 @@ def covered(noise: Array, scale: Array, step: float = 0) -> float:
 def test_95_percent_intervals_cover_93_to_97_percent() -> None:
     """Laplace and Gaussian noise, with another scale at each level of a tree."""
     rng, scale = np.random.default_rng(9), np.repeat([1.0, 2.0, 1.5, 0.7, 3.0], [1, 2, 4, 8, 16])
-    assert 0.93 <= covered(rng.laplace(size=(300, 31)), scale) <= 0.97
-    assert 0.93 <= covered(math.sqrt(2) * rng.normal(size=(300, 31)), scale) <= 0.97
+    assert 0.93 <= measure_tree_coverage(rng.laplace(size=(300, 31)), scale) <= 0.97
+    assert 0.93 <= measure_tree_coverage(math.sqrt(2) * rng.normal(size=(300, 31)), scale) <= 0.97
 
 
 def test_intervals_a_fifth_too_short_would_be_noticed() -> None:
     """The bar above tells a deviation that is a fifth too small from the right one."""
     rng = np.random.default_rng(9)
-    assert covered(1.25 * rng.laplace(size=(300, 31)), np.ones(31)) < 0.93
+    assert measure_tree_coverage(1.25 * rng.laplace(size=(300, 31)), np.ones(31)) < 0.93
 
 
 def test_whole_number_noise_is_covered_with_its_step() -> None:
@@ -277,29 +279,29 @@ def test_whole_number_noise_is_covered_with_its_step() -> None:
     assert 1 - 2 * p ** (math.floor(short) + 1) / (1 + p) < 0.93
 
 
-def missed(weights: Array, gaussian: float, at: float) -> float:
+def compute_tail_probability(weights: Array, gaussian: float, threshold: float) -> float:
     """P(|S| > at) for a weighted sum S, of variance 1, of Laplace noises and a Gaussian: by its characteristic law."""
     weights = weights / math.sqrt(2 * float(weights @ weights) / (1 - gaussian))
     t = np.linspace(1e-6, 300, 60_001)
     law = np.exp(-gaussian * t**2 / 2 - np.log1p(np.outer(weights**2, t**2)).sum(axis=0))
-    return float(1 - 2 / math.pi * (np.trapezoid(law * np.sin(t * at) / t, t) + 1e-6 * at))
+    return float(1 - 2 / math.pi * (np.trapezoid(law * np.sin(t * threshold) / t, t) + 1e-6 * threshold))
 
 
-def mixtures() -> list[tuple[Array, float]]:
+def list_mixtures() -> list[tuple[Array, float]]:
     """Equal weights, one large and many small ones, drawn ones; each alone and beside Gaussian noise."""
     rng = np.random.default_rng(3)
-    found = [np.ones(count) for count in (1, 2, 3, 5, 10, 30)]
-    found += [np.append(1, np.full(count, small)) for count in (1, 5) for small in (0.2, 0.5, 0.8)]
-    found += [rng.exponential(size=rng.integers(2, 7)) for _ in range(5)]
-    return [(weights, gaussian) for weights in found for gaussian in (0, 0.2, 0.6)]
+    mixtures = [np.ones(count) for count in (1, 2, 3, 5, 10, 30)]
+    mixtures += [np.append(1, np.full(count, small)) for count in (1, 5) for small in (0.2, 0.5, 0.8)]
+    mixtures += [rng.exponential(size=rng.integers(2, 7)) for _ in range(5)]
+    return [(weights, gaussian) for weights in mixtures for gaussian in (0, 0.2, 0.6)]
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.7, 0.8, 0.88, 0.9, 0.905, 0.91, 0.92, 0.95, 0.99, 0.999])
 def test_the_quantile_covers_every_weighted_sum_of_laplace_and_gaussian_noises(confidence: float) -> None:
     """And is met by one of the two ends, so none shorter would do."""
-    at = compute_worst_quantile(confidence)
-    chances = [missed(weights, gaussian, at) for weights, gaussian in mixtures()]
-    chances.append(math.erfc(at / math.sqrt(2)))
+    quantile = compute_worst_quantile(confidence)
+    chances = [compute_tail_probability(weights, gaussian, quantile) for weights, gaussian in list_mixtures()]
+    chances.append(math.erfc(quantile / math.sqrt(2)))
     assert max(chances) == pytest.approx(1 - confidence, rel=2e-3, abs=2e-6)
 
 
@@ -338,9 +340,9 @@ def test_no_other_constrained_and_unbiased_refinement_has_less_variance() -> Non
     other = LinearRefinement.best(B, rng.uniform(0.1, 10, 6))
     assert other.is_constrained(B)
     assert other.is_unbiased(B)
-    more = other.covariance(variance) - LinearRefinement.best(B, variance).covariance(variance)
-    assert np.linalg.eigvalsh(more).min() >= -1e-9
-    assert np.trace(more) > 0.01
+    excess = other.covariance(variance) - LinearRefinement.best(B, variance).covariance(variance)
+    assert np.linalg.eigvalsh(excess).min() >= -1e-9
+    assert np.trace(excess) > 0.01
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 10])
@@ -364,7 +366,7 @@ def test_a_shift_makes_a_refinement_biased() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("build", "message"),
     [
         (lambda: LinearRefinement([[1, 0]], [[1]]), "A must be square, with a row for each of at most 5000 answers"),
         (lambda: LinearRefinement([[1]], [[1], [1]]), "here it must have 1 row, got 2"),
@@ -374,6 +376,6 @@ def test_a_shift_makes_a_refinement_biased() -> None:
         (lambda: LinearRefinement.best([[1], [1]]).is_unbiased([[1]]), "here it must have 2 rows, got 1"),
     ],
 )
-def test_a_refinement_whose_shapes_do_not_fit_is_refused(made: object, message: str) -> None:
+def test_a_refinement_whose_shapes_do_not_fit_is_refused(build: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        made()
+        build()

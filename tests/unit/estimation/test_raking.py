@@ -20,18 +20,18 @@ def test_published_counts_are_kept_exactly(counts: list[int], first: int, second
     """Disjoint ones, whatever was drawn: the total stays, the impossible cell is empty."""
     private = np.array(counts) + 10
     sets = [CODES <= 2, (CODES >= 4) & (CODES <= 5)]
-    kept = rake_counts(private, sets, [first, second], CODES == 1)
-    assert (kept >= 0).all()
-    assert kept.sum() == private.sum()
-    assert (kept[:3].sum(), kept[4:6].sum(), kept[1]) == (first, second, 0)
+    raked = rake_counts(private, sets, [first, second], CODES == 1)
+    assert (raked >= 0).all()
+    assert raked.sum() == private.sum()
+    assert (raked[:3].sum(), raked[4:6].sum(), raked[1]) == (first, second, 0)
 
 
 def test_overlapping_counts_are_nearly_kept() -> None:
     """To about a row."""
-    kept = rake_counts(np.full(8, 10), [CODES <= 4, CODES >= 3], [50, 60], np.zeros(8, dtype=bool))
-    assert kept.sum() == 80
-    assert abs(kept[:5].sum() - 50) <= 1
-    assert abs(kept[3:].sum() - 60) <= 1
+    raked = rake_counts(np.full(8, 10), [CODES <= 4, CODES >= 3], [50, 60], np.zeros(8, dtype=bool))
+    assert raked.sum() == 80
+    assert abs(raked[:5].sum() - 50) <= 1
+    assert abs(raked[3:].sum() - 60) <= 1
 
 
 def test_without_anything_known_counts_stay() -> None:

@@ -20,18 +20,18 @@ from discreet.estimation.constraint_set import ConstraintSet, gather_constraints
 Array = NDArray[np.float64]
 
 
-def missed_by(values: Array, must: ConstraintSet) -> float:
+def measure_violation(values: Array, must: ConstraintSet) -> float:
     """By how much the worst constraint is missed, in parts of the largest value."""
     order = [values[before] - values[after] for places in must.chains for before, after in pairwise(places)]
     gaps = [*np.abs(must.matrix.T @ values - must.constants), *(must.low - values), *(values - must.high), *order]
     return max(0.0, *gaps) / max(1.0, float(np.abs(values).max()))
 
 
-def distance(values: Array, noisy: Array, variance: Array) -> float:
+def measure_distance(values: Array, noisy: Array, variance: Array) -> float:
     return float(((values - noisy) ** 2 / variance).sum() / 2)
 
 
-def in_full(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
+def build_dense_constraints(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
     """Dense rows: equal @ x = right, most @ x <= ceiling."""
     cells = np.eye(len(must.low))
     order = [cells[before] - cells[after] for places in must.chains for before, after in pairwise(places)]
@@ -41,104 +41,110 @@ def in_full(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
     return must.matrix.toarray().T, must.constants, most, ceiling
 
 
-def by_trying_all(noisy: Array, variance: Array, must: ConstraintSet) -> float:
+def solve_by_enumeration(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     """The least distance: least squares for every choice of inequalities that are met with equality."""
-    equal, right, most, ceiling = in_full(must)
+    equal, right, most, ceiling = build_dense_constraints(must)
     best, root = math.inf, np.sqrt(variance)
     for chosen in chain.from_iterable(combinations(range(len(most)), size) for size in range(len(noisy) + 1)):
         rows, sides = np.vstack([equal, most[list(chosen)]]), np.append(right, ceiling[list(chosen)])
         values = noisy + root * np.linalg.lstsq(rows * root, sides - rows @ noisy, rcond=1e-12)[0]
-        if missed_by(values, must) <= 1e-9:
-            best = min(best, distance(values, noisy, variance))
+        if measure_violation(values, must) <= 1e-9:
+            best = min(best, measure_distance(values, noisy, variance))
     return best
 
 
-def possible(must: ConstraintSet) -> bool:
+def is_feasible(must: ConstraintSet) -> bool:
     """Whether some answers satisfy all, by scipy's linear programs."""
-    equal, right, most, ceiling = in_full(must)
+    equal, right, most, ceiling = build_dense_constraints(must)
     return bool(linprog(np.zeros(len(must.low)), most, ceiling, equal, right, bounds=(None, None)).status == 0)
 
 
-def by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
+def solve_by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     """The least distance that scipy's dense solver finds."""
-    equal, right, most, ceiling = in_full(must)
+    equal, right, most, ceiling = build_dense_constraints(must)
     rows = [{"type": "eq", "fun": lambda x: equal @ x - right, "jac": lambda _: equal}] if len(equal) else []
     rows += [{"type": "ineq", "fun": lambda x: ceiling - most @ x, "jac": lambda _: -most}] if len(most) else []
-    found = minimize(
-        lambda x: distance(x, noisy, variance),
+    solution = minimize(
+        lambda x: measure_distance(x, noisy, variance),
         np.clip(noisy, must.low, must.high),
         jac=lambda x: (x - noisy) / variance,
         constraints=rows,
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )
-    return float(found.fun) if found.success else math.inf
+    return float(solution.fun) if solution.success else math.inf
 
 
-def mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
+def draw_constrained_answers(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
     """Noisy answers, variances and a few constraints of all kinds, which may contradict each other."""
     cells = int(rng.integers(2, most + 1))
     noisy = rng.normal(size=cells) * 10.0 ** rng.integers(-1, 4)
     noisy = np.round(noisy) if rng.random() < 0.5 else noisy
 
-    def some() -> NDArray[np.int64]:
+    def draw_cells() -> NDArray[np.int64]:
         return rng.permutation(cells)[: rng.integers(2, cells + 1)]
 
     offered: list[tuple[float, Callable[[], Constraint]]] = [
         (0.6, lambda: at_least(rng.integers(-3, 1))),
         (0.3, lambda: at_most(2 * np.abs(noisy).max() + 1)),
-        (0.5, lambda: total(float(rng.choice([noisy.sum(), np.abs(noisy).sum()])), some())),
-        (0.4, lambda: nested(int((places := some())[0]), places[1:])),
-        (0.4, lambda: increasing(some())),
-        (0.3, lambda: decreasing(some())),
+        (0.5, lambda: total(float(rng.choice([noisy.sum(), np.abs(noisy).sum()])), draw_cells())),
+        (0.4, lambda: nested(int((places := draw_cells())[0]), places[1:])),
+        (0.4, lambda: increasing(draw_cells())),
+        (0.3, lambda: decreasing(draw_cells())),
         (0.2, lambda: fixed(1, int(rng.integers(cells)))),
         (0.2, same_total),
     ]
-    return noisy, rng.uniform(0.1, 5, cells), [made() for chance, made in offered if rng.random() < chance]
+    return (
+        noisy,
+        rng.uniform(0.1, 5, cells),
+        [build_constraint() for chance, build_constraint in offered if rng.random() < chance],
+    )
 
 
-def holds_and_is_nearest(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
+def check_mixture(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
     """Check one mixture; False where it was refused, which must be right."""
-    noisy, variance, constraints = mixture(rng, most)
+    noisy, variance, constraints = draw_constrained_answers(rng, most)
     must = gather_constraints(noisy, constraints)
     try:
         values = reconcile(noisy, constraints, variance).values
     except InvalidInput:
-        assert not possible(must), [one.name for one in constraints]
+        assert not is_feasible(must), [constraint.name for constraint in constraints]
         return False
-    assert missed_by(values, must) <= 1e-9
+    assert measure_violation(values, must) <= 1e-9
     least = reference(noisy, variance, must)
-    assert distance(values, noisy, variance) <= least + 1e-9 * max(1.0, least), [one.name for one in constraints]
+    assert measure_distance(values, noisy, variance) <= least + 1e-9 * max(1.0, least), [
+        constraint.name for constraint in constraints
+    ]
     return True
 
 
 def test_no_choice_of_active_constraints_is_nearer() -> None:
     """On small problems, where all of them can be tried."""
     rng = np.random.default_rng(1)
-    assert sum(holds_and_is_nearest(rng, 4, by_trying_all) for _ in range(60)) >= 40
+    assert sum(check_mixture(rng, 4, solve_by_enumeration) for _ in range(60)) >= 40
 
 
-def against_slsqp(seed: int, problems: int) -> int:
+def compare_with_slsqp(seed: int, problems: int) -> int:
     rng = np.random.default_rng(seed)
-    return sum(holds_and_is_nearest(rng, 12, by_slsqp) for _ in range(problems))
+    return sum(check_mixture(rng, 12, solve_by_slsqp) for _ in range(problems))
 
 
 def test_mixed_constraints_hold_and_a_dense_solver_finds_none_nearer() -> None:
     """Every constraint to 1e-9; and what is refused as a contradiction is one."""
-    assert against_slsqp(2, 150) >= 100
+    assert compare_with_slsqp(2, 150) >= 100
 
 
 @pytest.mark.soak
 def test_mixed_constraints_hold_on_many_problems() -> None:
     """The same, longer."""
-    assert against_slsqp(3, 5000) >= 3500
+    assert compare_with_slsqp(3, 5000) >= 3500
 
 
 def test_only_equalities_are_refined_linearly() -> None:
     refined = reconcile([10, 3, 5], [nested(0, [1, 2]), total(12, [0])], [1, 2, 3])
-    again = refine_linear([10, 3, 5], [[-1, 1], [1, 0], [1, 0]], [0, 12], [1, 2, 3])
-    assert refined.values == pytest.approx(again.values)
-    assert refined.covariance() == pytest.approx(again.covariance())
+    linear = refine_linear([10, 3, 5], [[-1, 1], [1, 0], [1, 0]], [0, 12], [1, 2, 3])
+    assert refined.values == pytest.approx(linear.values)
+    assert refined.covariance() == pytest.approx(linear.covariance())
 
 
 def test_only_bounds_are_a_clip() -> None:
@@ -164,7 +170,7 @@ def test_20000_answers_in_order_with_a_known_total() -> None:
     noisy = np.arange(20_000) * 0.01 + rng.laplace(scale=5, size=20_000)
     constraints = [increasing(), total(2_000_000), at_least(np.linspace(-1, 1, 20_000))]
     refined = reconcile(noisy, constraints)
-    assert missed_by(refined.values, gather_constraints(noisy, constraints)) <= 1e-9
+    assert measure_violation(refined.values, gather_constraints(noisy, constraints)) <= 1e-9
 
 
 def test_a_total_with_bounds_is_exact() -> None:
@@ -180,8 +186,8 @@ def test_sparse_histograms_gain_most_from_not_being_negative() -> None:
     noisy = exact + rng.laplace(scale=10, size=1000)
     raw = ((noisy - exact) ** 2).mean()
     assert ((reconcile(noisy, [at_least(0)]).values - exact) ** 2).mean() < 0.6 * raw
-    kept = reconcile(noisy, [at_least(0), total(int(exact.sum()))])
-    assert ((kept.values - exact) ** 2).mean() < raw / 2
+    reconciled = reconcile(noisy, [at_least(0), total(int(exact.sum()))])
+    assert ((reconciled.values - exact) ** 2).mean() < raw / 2
 
 
 @given(st.integers(0, 2**32))
@@ -192,8 +198,8 @@ def test_refined_answers_are_never_further_from_the_truth(seed: int) -> None:
     exact, variance = np.append(parts, parts.sum()), rng.uniform(0.1, 5, 6)
     noisy = exact + rng.laplace(size=6) * np.sqrt(variance / 2)
     true = [nested(5, range(5)), at_least(0), increasing(range(5)), total(float(parts[:3].sum()), range(3))]
-    refined = reconcile(noisy, [one for one in true if rng.random() < 0.6], variance).values
-    assert distance(refined, exact, variance) <= distance(noisy, exact, variance) * (1 + 1e-9) + 1e-12
+    refined = reconcile(noisy, [constraint for constraint in true if rng.random() < 0.6], variance).values
+    assert measure_distance(refined, exact, variance) <= measure_distance(noisy, exact, variance) * (1 + 1e-9) + 1e-12
 
 
 def test_a_total_that_stays_gives_its_noise_back() -> None:
@@ -252,7 +258,7 @@ def test_redundant_constraints_are_dropped_and_said() -> None:
     assert refined.dropped[0] in {"cell 0 is the sum of cells 1, 2", "cell 0 is 4", "cells 1, 2 add up to 4"}
 
 
-def leaves_first(rng: np.random.Generator, leaves: int) -> tuple[Array, dict[int, list[int]]]:
+def draw_tree(rng: np.random.Generator, leaves: int) -> tuple[Array, dict[int, list[int]]]:
     """A random tree above some leaves: noisy answers of all nodes, and the parts of each that has some."""
     open_, family, cells = list(range(leaves)), {}, leaves
     while len(open_) > 1:
@@ -267,15 +273,15 @@ def leaves_first(rng: np.random.Generator, leaves: int) -> tuple[Array, dict[int
 def test_whole_numbers_keep_totals_nesting_and_bounds(seed: int) -> None:
     """Exactly; and each is less than 1 from what it would be otherwise."""
     rng = np.random.default_rng(seed)
-    noisy, family = leaves_first(rng, int(rng.integers(4, 20)))
+    noisy, family = draw_tree(rng, int(rng.integers(4, 20)))
     root = len(noisy) - 1
     offered = [at_least(0), fixed(100, root), at_most(80, range(3)), at_least([0.5, 0.5], [0, 1]), same_total([root])]
-    also = [one for one in offered[: 4 if rng.random() < 0.5 else 3] if rng.random() < 0.6]
+    also = [constraint for constraint in offered[: 4 if rng.random() < 0.5 else 3] if rng.random() < 0.6]
     constraints = [nested(family), *also] if rng.random() < 0.9 else [at_least(0)]
     refined = reconcile(noisy, constraints, whole=True).values
-    tight = [at_least(1, [0, 1]) if one is offered[3] else one for one in constraints]
+    tight = [at_least(1, [0, 1]) if constraint is offered[3] else constraint for constraint in constraints]
     assert (refined == np.round(refined)).all()
-    assert missed_by(refined, gather_constraints(noisy, tight)) == 0
+    assert measure_violation(refined, gather_constraints(noisy, tight)) == 0
     assert np.abs(refined - reconcile(noisy, tight).values).max() < 1
 
 
@@ -288,7 +294,7 @@ def test_whole_numbers_keep_the_order_of_the_parts_of_a_total(seed: int) -> None
     constraints += [total(max(int(noisy.sum()), -20))] if rng.random() < 0.7 else []
     refined = reconcile(noisy, constraints, whole=True).values
     assert (refined == np.round(refined)).all()
-    assert missed_by(refined, gather_constraints(noisy, constraints)) == 0
+    assert measure_violation(refined, gather_constraints(noisy, constraints)) == 0
 
 
 def test_whole_numbers_in_a_large_tree() -> None:
@@ -335,19 +341,21 @@ def test_a_fact_needs_a_word_and_takes_the_promise_away() -> None:
         reconcile([3, 5], [fact])
     with pytest.raises(InvalidInput, match="give the guarantee and the variance of the noisy answers"):
         reconcile([3, 5], [fact], accept_facts=True)
-    told = reconcile([3, 5], [fact], 2, accept_facts=True, guarantee=Guarantee.dp(1))
-    assert told.values == pytest.approx([4, 6])
-    assert told.guarantee is not None
-    assert told.guarantee.model == "nominal"
-    assert told.guarantee.epsilon == 2
-    assert any("all cells add up to 10" in text for text in told.guarantee.assumptions)
+    reconciled = reconcile([3, 5], [fact], 2, accept_facts=True, guarantee=Guarantee.dp(1))
+    assert reconciled.values == pytest.approx([4, 6])
+    assert reconciled.guarantee is not None
+    assert reconciled.guarantee.model == "nominal"
+    assert reconciled.guarantee.epsilon == 2
+    assert any("all cells add up to 10" in text for text in reconciled.guarantee.assumptions)
 
 
 def test_facts_with_inequalities_or_many_answers_have_no_bound_even_apart() -> None:
-    for noisy, more in (([3, 5], [at_least(0)]), (np.ones(300), [])):
-        told = reconcile(noisy, [total(10).fact(), *more], 2, accept_facts=True, guarantee=Guarantee.dp(1))
-        assert told.guarantee is not None
-        assert any("apart has no bound" in text for text in told.guarantee.assumptions)
+    for noisy, further_constraints in (([3, 5], [at_least(0)]), (np.ones(300), [])):
+        reconciled = reconcile(
+            noisy, [total(10).fact(), *further_constraints], 2, accept_facts=True, guarantee=Guarantee.dp(1)
+        )
+        assert reconciled.guarantee is not None
+        assert any("apart has no bound" in text for text in reconciled.guarantee.assumptions)
 
 
 def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
@@ -357,13 +365,13 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
     with pytest.raises(InvalidInput, match="a change between neighbours must keep the structural constraints"):
         reconcile(noisy, constraints, 2, accept_facts=True, guarantee=promise)
     changes = [[1, 0, 1], [0, 1, 1]]
-    told = reconcile(noisy, constraints, 2, accept_facts=True, guarantee=promise, changes=changes)
-    assert told.guarantee is not None
-    assert any("apart has no bound" in text for text in told.guarantee.assumptions)
+    reconciled = reconcile(noisy, constraints, 2, accept_facts=True, guarantee=promise, changes=changes)
+    assert reconciled.guarantee is not None
+    assert any("apart has no bound" in text for text in reconciled.guarantee.assumptions)
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("build", "message"),
     [
         (lambda: total(math.nan), "the total must be finite numbers"),
         (lambda: total([1, 2]), "the total must be one number, such as 10, got a list"),
@@ -394,9 +402,9 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
         (lambda: reconcile([1, 2], [total(3)], 0), "every variance must be a finite number above 0"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(made: Callable[[], object], message: str) -> None:
+def test_bad_input_is_refused_in_one_sentence(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        made()
+        build()
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -437,6 +445,6 @@ def test_variances_too_far_apart_are_refused() -> None:
 def test_too_many_constraints_on_one_cell_are_refused() -> None:
     """Rather than take minutes and gigabytes."""
     many = 3_001
-    parts = {2 * at + 1: [0, 2 * at + 2] for at in range(many)}
+    parts = {2 * index + 1: [0, 2 * index + 2] for index in range(many)}
     with pytest.raises(Unsupported, match="do not fit into memory"):
         reconcile([1.0] * (2 * many + 1), [nested(parts)])

@@ -25,13 +25,13 @@ SCHOOL = np.array(
 """Grades A, B, C, D, F, those who passed, all: two sums that always hold, and A + B = 80."""
 
 
-def best(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def build_least_squares(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Least squares, by the formula of document 002."""
     inverse = np.linalg.inv(sums.T @ sums)
     return np.eye(len(sums)) - sums @ inverse @ sums.T, sums @ inverse
 
 
-def appendix(k: int) -> tuple[list[list[float]], list[list[float]]]:
+def build_appendix_example(k: int) -> tuple[list[list[float]], list[list[float]]]:
     return [[1 / (k + 1), 1 / (k + 1)], [0, 1]], [[1 / (k + 1)], [0]]
 
 
@@ -55,7 +55,7 @@ def test_two_categories_reach_it_from_below() -> None:
 @pytest.mark.parametrize("k", [1, 2, 5, 10])
 def test_the_appendix(k: int) -> None:
     """(k + 1) / 2 epsilon for the first number; with the second, which is not refined, (k + 3) / 2."""
-    matrices, epsilon = appendix(k), 0.7
+    matrices, epsilon = build_appendix_example(k), 0.7
     assert rho(*matrices, 2 / epsilon, [k + 1], [1, -1], [0]) == pytest.approx((k + 1) / 2 * epsilon, rel=1e-14)
     assert rho(*matrices, 2 / epsilon, [k + 1], [1, -1]) == pytest.approx((k + 3) / 2 * epsilon, rel=1e-12)
     shift, scale = k + 1, 2 / epsilon  # the sum of two Laplace numbers moves by k + 1
@@ -68,45 +68,51 @@ def test_the_school() -> None:
     """Two sums that hold always keep epsilon; the third, a fact, leaves all numbers together without a bound."""
     changes = np.array([[1, 0, 0, 0, 0, 1, 1], [0, 0, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0, 1]])
     epsilon = max(np.abs(changes).sum(axis=1)) / 30
-    assert rho(*best(SCHOOL[:, :2]), 30, np.zeros((3, 2)), changes) <= epsilon
+    assert rho(*build_least_squares(SCHOOL[:, :2]), 30, np.zeros((3, 2)), changes) <= epsilon
     facts = changes @ SCHOOL
     assert facts.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert rho(*best(SCHOOL), 30, facts, changes) == math.inf
-    assert 0 < compute_rho_apart(*best(SCHOOL), 30, facts, changes) < math.inf
+    assert rho(*build_least_squares(SCHOOL), 30, facts, changes) == math.inf
+    assert 0 < compute_rho_apart(*build_least_squares(SCHOOL), 30, facts, changes) < math.inf
 
 
 def test_the_signs_of_a_decomposition_change_nothing() -> None:
     """Theorem 2 as printed depends on them; rho does not."""
     sums = np.array([[1.0, 1, 0], [0, 1, 1]]).T
-    matrix, constants = best(sums)
+    matrix, constants = build_least_squares(sums)
     left, values, right = np.linalg.svd(matrix)
     losses = set()
     for signs in np.ndindex(2, 2, 2):
         flip = 1 - 2 * np.array(signs)
-        again = (left * flip) @ np.diag(values) @ (right.T * flip).T
-        losses.add(round(rho(again, constants, 2, [1, 1], [0, 1, 0], [0, 2]), 12))
-        assert rho(again, constants, 2, [1, 1], [0, 1, 0]) == math.inf
+        flipped = (left * flip) @ np.diag(values) @ (right.T * flip).T
+        losses.add(round(rho(flipped, constants, 2, [1, 1], [0, 1, 0], [0, 2]), 12))
+        assert rho(flipped, constants, 2, [1, 1], [0, 1, 0]) == math.inf
     assert len(losses) == 1
 
 
-sizes = st.integers(1, 4)
-entries = st.floats(-3, 3).map(lambda x: round(x, 3))
+st_sizes = st.integers(1, 4)
+st_entries = st.floats(-3, 3).map(lambda x: round(x, 3))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), sizes, sizes, sizes)
-def test_the_same_constants_cost_no_more_than_the_answers(data: st.DataObject, n: int, m: int, told: int) -> None:
+@given(st.data(), st_sizes, st_sizes, st_sizes)
+def test_the_same_constants_cost_no_more_than_the_answers(
+    data: st.DataObject, n: int, m: int, answer_count: int
+) -> None:
     """Post-processing: rho is at most the sum of |change| / scale, whatever A and D."""
-    matrix = np.array(data.draw(st.lists(st.lists(entries, min_size=n, max_size=n), min_size=told, max_size=told)))
-    constants = np.array(data.draw(st.lists(st.lists(entries, min_size=m, max_size=m), min_size=told, max_size=told)))
-    change = np.array(data.draw(st.lists(entries, min_size=n, max_size=n)))
+    matrix = np.array(
+        data.draw(st.lists(st.lists(st_entries, min_size=n, max_size=n), min_size=answer_count, max_size=answer_count))
+    )
+    constants = np.array(
+        data.draw(st.lists(st.lists(st_entries, min_size=m, max_size=m), min_size=answer_count, max_size=answer_count))
+    )
+    change = np.array(data.draw(st.lists(st_entries, min_size=n, max_size=n)))
     scales = np.array(data.draw(st.lists(st.floats(0.1, 10), min_size=n, max_size=n)))
     epsilon = np.abs(change / scales).sum()
     assert rho(matrix, constants, scales, np.zeros(m), change) <= epsilon * (1 + 1e-12)
     assert compute_rho_apart(matrix, constants, scales, np.zeros(m), change) <= epsilon * (1 + 1e-12)
 
 
-def dual(matrix: np.ndarray, scales: np.ndarray, step: np.ndarray) -> float:
+def bound_cost_below(matrix: np.ndarray, scales: np.ndarray, step: np.ndarray) -> float:
     """A lower bound on rho: step' y for a y with |T' y| <= 1 / scale, made exactly so."""
     limits = np.tile(1 / scales, 2)
     solved = optimize.linprog(-step, A_ub=np.vstack((matrix.T, -matrix.T)), b_ub=limits, bounds=(-1e3, 1e3))
@@ -121,32 +127,33 @@ def test_the_dual_meets_it(seed: int) -> None:
     matrix, scales = chance.normal(size=(rows, width)), chance.uniform(0.5, 3, width)
     constants, moved = chance.normal(size=(rows, 2)), chance.normal(size=2)
     change = chance.normal(size=width)
-    least = dual(matrix, scales, matrix @ change + constants @ moved)
-    found = rho(matrix, constants, scales, moved, change)
-    assert least <= found * (1 + 1e-12)
-    assert found <= least * (1 + 1e-9)
+    least = bound_cost_below(matrix, scales, matrix @ change + constants @ moved)
+    cost = rho(matrix, constants, scales, moved, change)
+    assert least <= cost * (1 + 1e-12)
+    assert cost <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("weights", "scales"), [((1, 0.5), (1, 1)), ((0.5, -0.5), (1, 3)), ((2, 1), (0.2, 1))])
 def test_it_is_the_largest_log_ratio_of_the_densities(weights: tuple, scales: tuple) -> None:
     """The density of two weighted noises by quadrature: never above rho, and at it in the tail."""
 
-    def density(y: float) -> float:
+    def compute_density(y: float) -> float:
         (one, two), (first, second) = weights, scales
         kinks = sorted({0.0, y / one})
         reach = 60 * max(scales) * max(1, abs(two / one)) + abs(y / one)
 
-        def joint(x: float) -> float:
+        def compute_joint_density(x: float) -> float:
             return math.exp(-abs(x) / first - abs((y - one * x) / two) / second)
 
         ends = [-reach, *kinks, reach]
         return sum(
-            integrate.quad(joint, low, high, epsabs=0, epsrel=1e-11, limit=200)[0] for low, high in pairwise(ends)
+            integrate.quad(compute_joint_density, low, high, epsabs=0, epsrel=1e-11, limit=200)[0]
+            for low, high in pairwise(ends)
         )
 
     step = 0.8
     bound = rho([weights], [[1]], scales, [step], [0, 0])
-    ratios = [math.log(density(y) / density(y + step)) for y in np.linspace(-12, 12, 25)]
+    ratios = [math.log(compute_density(y) / compute_density(y + step)) for y in np.linspace(-12, 12, 25)]
     assert max(ratios) <= bound + 1e-8
     assert max(ratios) == pytest.approx(bound, rel=2e-3)
 
@@ -154,7 +161,7 @@ def test_it_is_the_largest_log_ratio_of_the_densities(weights: tuple, scales: tu
 def test_draws_come_near_it_and_not_above() -> None:
     """One of three cells with a known sum, 200,000 draws on each side: 1.5 is nearly reached."""
     chance = np.random.default_rng(7)
-    matrix, constants = best(np.ones((3, 1)))
+    matrix, constants = build_least_squares(np.ones((3, 1)))
     bound = rho(matrix, constants, 1, [1], [1, 0, 0], [0])
     assert bound == pytest.approx(1.5, rel=1e-12)
     one, two = (matrix[0] @ chance.laplace(size=(3, 200_000)) + shift for shift in (1, 0))
@@ -184,13 +191,13 @@ def test_the_worst_pair_counts() -> None:
 def test_rounding_is_no_way_out() -> None:
     """A cell that is known tells nothing of its noise: its row of A is 0 but for rounding, and there is no bound."""
     third = 1 / 3
-    known = 1 - (third + third + third)
-    assert rho([[known + 2**-54]], [[1]], 1, [1], [1]) == math.inf
+    almost_zero = 1 - (third + third + third)
+    assert rho([[almost_zero + 2**-54]], [[1]], 1, [1], [1]) == math.inf
     assert rho([[2**-54, 0], [0, 1]], [[1], [0]], 1, [1], [1, 0]) == math.inf
     assert rho([[2**-54]], [[0]], 1, [1], [1]) == 0
     assert rho([[1, 0], [0, 1e-8]], [[0], [0]], 1, [0], [1, 1]) == 2
     sums = np.vander(np.linspace(1, 2, 12), 4)
-    matrix, constants = best(sums)
+    matrix, constants = build_least_squares(sums)
     assert rho(matrix, constants, 1, np.ones(4), np.zeros(12)) == math.inf
     assert rho(matrix, constants, 1, np.ones(4) * 0, np.eye(12)) <= 1
 
@@ -207,7 +214,7 @@ def test_the_scale_brings_it_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "message"),
     [
         (([1, 2], [[1]], 1, [1], [1]), "A must be a matrix"),
         (([[]], [[1]], 1, [1], [1]), "A must be a matrix"),
@@ -230,10 +237,10 @@ def test_the_scale_brings_it_down() -> None:
         ((sparse.eye_array(6000), np.zeros((6000, 1)), 1, [1], np.zeros(6000)), "at most 25,000,000 entries of A"),
     ],
 )
-def test_bad_input_is_one_sentence(given_: tuple, said: str) -> None:
-    with pytest.raises(InvalidInput, match=said) as refused:
+def test_bad_input_is_one_sentence(given_: tuple, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refusal:
         rho(*given_)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_refinement_by_facts_is_not_called_differential_privacy() -> None:

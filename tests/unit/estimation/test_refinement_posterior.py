@@ -20,36 +20,37 @@ DISTANCES = {
     "ordinal": Distance.ordinal(["c", "a", "e", "b", "d"]),
     "semantic": Distance.semantic(TAXONOMY),
 }
-numbers = st.dictionaries(st.integers(0, 40), st.integers(1, 9), min_size=1, max_size=9).map(Prior.weights)
-epsilons = st.sampled_from([0.01, 0.5, 2, 9])
+st_numbers = st.dictionaries(st.integers(0, 40), st.integers(1, 9), min_size=1, max_size=9).map(Prior.weights)
+st_epsilons = st.sampled_from([0.01, 0.5, 2, 9])
 
 
-def by_bayes(refinement: Refinement) -> list[list[float]]:
+def compute_bayes_posteriors(refinement: Refinement) -> list[list[float]]:
     """For every draw the posterior from the exact law of every truth, in fractions."""
     prior = refinement.prior
     laws = [refinement.distribution(truth).probabilities for truth in prior.support]
-    found = []
+    posteriors = []
     for chances in zip(*laws, strict=True):
         joint = [weight * chance for weight, chance in zip(prior.probabilities, chances, strict=True)]
         total = sum(joint, Fraction(0))
-        found.append([float(weight / total) for weight in joint])
-    return found
+        posteriors.append([float(weight / total) for weight in joint])
+    return posteriors
 
 
-def agrees(refinement: Refinement) -> bool:
-    exact = by_bayes(refinement)
+def agrees_with_bayes(refinement: Refinement) -> bool:
+    exact = compute_bayes_posteriors(refinement)
     assert len(exact) == len(refinement.prior.mass)
     return all(
-        compute_refinement_posterior(refinement, at) == pytest.approx(own, rel=1e-9) for at, own in enumerate(exact)
+        compute_refinement_posterior(refinement, answer) == pytest.approx(expected, rel=1e-9)
+        for answer, expected in enumerate(exact)
     )
 
 
-@given(numbers, epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from([0, 0.05]))
+@given(st_numbers, st_epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from([0, 0.05]))
 @settings(max_examples=60)
 def test_numbers_follow_bayes_rule(prior: Prior, epsilon: float, about: str, delta: float) -> None:
     """With gaps between the values, ties, cut rings and atoms."""
-    assert agrees(Refinement.of(prior, epsilon, about, delta=delta))
-    assert agrees(Refinement.of(prior, epsilon, about, distance="nominal", delta=delta))
+    assert agrees_with_bayes(Refinement.of(prior, epsilon, about, delta=delta))
+    assert agrees_with_bayes(Refinement.of(prior, epsilon, about, distance="nominal", delta=delta))
 
 
 @pytest.mark.parametrize("name", DISTANCES)
@@ -57,15 +58,15 @@ def test_numbers_follow_bayes_rule(prior: Prior, epsilon: float, about: str, del
 @pytest.mark.parametrize("delta", [0, 0.05])
 def test_categories_follow_bayes_rule(name: str, about: str, delta: float) -> None:
     for epsilon in (0.01, 1, 4):
-        assert agrees(Refinement.of(LETTERS, epsilon, about, distance=DISTANCES[name], delta=delta))
+        assert agrees_with_bayes(Refinement.of(LETTERS, epsilon, about, distance=DISTANCES[name], delta=delta))
 
 
 def test_masses_of_very_different_size_follow_bayes_rule() -> None:
     """Rings as thin as one part in 2^60 keep their own factor."""
     prior = Prior.normal(20, 2, 0, 40)
     assert prior.mass.min() == 1
-    assert agrees(Refinement.of(prior, 1))
-    assert agrees(Refinement.of(prior, 1, distance="nominal"))
+    assert agrees_with_bayes(Refinement.of(prior, 1))
+    assert agrees_with_bayes(Refinement.of(prior, 1, distance="nominal"))
 
 
 def test_a_draw_moves_belief_towards_it() -> None:
@@ -76,13 +77,15 @@ def test_a_draw_moves_belief_towards_it() -> None:
     assert after.sum() == pytest.approx(1)
 
 
-@given(numbers, epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from(["continuous", "nominal"]))
+@given(
+    st_numbers, st_epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from(["continuous", "nominal"])
+)
 @settings(max_examples=60)
 def test_the_error_of_numbers_is_that_of_the_posterior_mean(prior: Prior, epsilon: float, about: str, by: str) -> None:
     refinement = Refinement.of(prior, epsilon, about, distance=by)
     values, mass = prior.floats(), prior.mass / prior.total
     joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in prior.support])
-    means = [compute_refinement_posterior(refinement, at) @ values for at in range(len(values))]
+    means = [compute_refinement_posterior(refinement, index) @ values for index in range(len(values))]
     exact = math.sqrt((joint * (values[:, None] - np.array(means)[None, :]) ** 2).sum())
     assert estimate_refinement_error(refinement) == pytest.approx(exact, rel=1e-6, abs=1e-6)
 
@@ -91,10 +94,10 @@ def test_the_error_of_numbers_is_that_of_the_posterior_mean(prior: Prior, epsilo
 def test_the_error_over_categories_is_that_of_the_best_guess(name: str) -> None:
     refinement = Refinement.of(LETTERS, 1, distance=DISTANCES[name])
     values = LETTERS.support
-    square = np.array([[DISTANCES[name].between(one, two) ** 2 for two in values] for one in values])
+    square = np.array([[DISTANCES[name].between(value, two) ** 2 for two in values] for value in values])
     mass = np.array([float(p) for p in LETTERS.probabilities])
     joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in values])
-    exact = sum(min(joint[:, at] @ square[:, guess] for guess in range(5)) for at in range(5))
+    exact = sum(min(joint[:, index] @ square[:, guess] for guess in range(5)) for index in range(5))
     assert estimate_refinement_error(refinement) == pytest.approx(math.sqrt(exact), rel=1e-9)
 
 
@@ -117,7 +120,7 @@ def test_what_is_not_told() -> None:
         compute_refinement_posterior(Refinement.of(prior, 1, distance=Distance.semantic(Taxonomy.flat(many))), 7)
     numbered = Refinement.of(Prior.uniform(0, 2), 1, distance=Distance.ordinal([2, 0, 1]))
     assert estimate_refinement_error(numbered) is None
-    assert agrees(numbered)
+    assert agrees_with_bayes(numbered)
 
 
 def test_an_epsilon_too_small_to_matter_leaves_the_prior() -> None:

@@ -80,10 +80,10 @@ def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
     limits = build_caps(1, analyst="0.7")
     ledger.charge(build_charge(1, "0.5"), limits)
     before = ledger.verify()
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         ledger.charge(build_charge(2, "0.21"), limits)
-    said = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
-    assert str(refused.value) == said + "ask with epsilon at most 0.2"
+    message = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
+    assert str(refusal.value) == message + "ask with epsilon at most 0.2"
     assert ledger.verify() == before
     ledger.charge(build_charge(2, "0.2"), limits)
     with pytest.raises(BudgetExceeded, match="analyst's 0; nothing new like it can be drawn; a smaller epsilon is"):
@@ -107,9 +107,9 @@ def test_a_refusal_does_not_deny_what_a_stored_answer_serves(ledger: Ledger) -> 
     limits = build_caps(1)
     charge_and_store(ledger, build_charge(1, "0.53"), limits, "stored")
     ledger.charge(build_charge(2, "0.47"), limits)
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         ledger.charge(build_charge(1, "0.6", analyst="bob", degradable=True), limits)
-    assert str(refused.value) == (
+    assert str(refusal.value) == (
         "epsilon 0.6 was asked; for this question the data set's budget has 0 left and the analyst's 1; nothing new "
         "like it can be drawn; a smaller epsilon is answered only if a stored answer serves it"
     )
@@ -120,19 +120,19 @@ def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
     """It is nobody's question, and no analyst pays for it."""
     file = replace(build_charge(1, "0.6", analyst="custodian"), query="file t-1 by private-columns: x", fresh=True)
     ledger.charge(file, build_caps(1))
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         ledger.charge(file, build_caps(1))
-    said = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
-    assert str(refused.value) == said
+    message = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
+    assert str(refusal.value) == message
 
 
 @pytest.mark.parametrize(("model", "instead"), [("individual-dp", "ask for dp"), ("approx-dp", "leave the delta out")])
 def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger, model: Model, instead: str) -> None:
     """With what to do about it."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         ledger.charge(build_charge(model=model), build_caps(models=("dp",)))
-    said = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
-    assert str(refused.value) == said + "the schema"
+    message = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
+    assert str(refusal.value) == message + "the schema"
 
 
 def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: Ledger) -> None:
@@ -169,8 +169,8 @@ def test_a_lowered_cap_refuses_and_leaves_nothing(ledger: Ledger) -> None:
 
 def test_the_same_question_again_is_free_to_whom_paid(ledger: Ledger) -> None:
     first = charge_and_store(ledger, build_charge(), build_caps(1), '{"value": 7}')
-    again = ledger.charge(build_charge(), build_caps(1))
-    assert again == Receipt(first.entry, '{"value": 7}', first.paid, charged=False)
+    second = ledger.charge(build_charge(), build_caps(1))
+    assert second == Receipt(first.entry, '{"value": 7}', first.paid, charged=False)
     assert list_spent(ledger, build_caps(1), "ann") == {"dp": Fraction(1, 10)}
 
 
@@ -179,8 +179,8 @@ def test_another_analyst_pays_a_stored_answer_alone(ledger: Ledger) -> None:
     read = ledger.charge(build_charge(analyst="bob"), build_caps(1))
     assert (read.answer, read.charged, read.paid) == ("7", True, build_pure_cost("0.1"))
     assert list_spent(ledger, build_caps(1)) == list_spent(ledger, build_caps(1), "bob") == {"dp": Fraction(1, 10)}
-    again = ledger.charge(build_charge(analyst="bob"), build_caps(1))
-    assert again == Receipt(read.entry, "7", read.paid, charged=False)
+    second = ledger.charge(build_charge(analyst="bob"), build_caps(1))
+    assert second == Receipt(read.entry, "7", read.paid, charged=False)
 
 
 def test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices(ledger: Ledger) -> None:
@@ -234,11 +234,11 @@ def test_a_draw_that_was_degraded_before_is_refused_with_what_the_data_set_has(l
     limits = build_caps(6, analyst=4)
     charge_and_store(ledger, build_charge(epsilon="3.5"), limits, "7")
     charge_and_store(ledger, build_charge(epsilon=1, analyst="bob", degradable=True), limits, "degraded")
-    again = build_charge(epsilon=2, analyst="bob", any_price=True, degradable=True)
+    second_request = build_charge(epsilon=2, analyst="bob", any_price=True, degradable=True)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2\.5$"):
-        ledger.charge(again, limits)
+        ledger.charge(second_request, limits)
     assert ledger.charge(
-        replace(again, any_price=False, epsilon=Fraction(5, 2), spend=build_pure_cost("2.5")), limits
+        replace(second_request, any_price=False, epsilon=Fraction(5, 2), spend=build_pure_cost("2.5")), limits
     ).charged
 
 
@@ -262,13 +262,13 @@ def test_nobody_is_told_two_degraded_answers_of_one_draw(ledger: Ledger) -> None
     limits = build_caps(10)
     charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "first")
     charge_and_store(ledger, build_charge(epsilon="0.6", fresh=True), limits, "second")
-    found = []
+    outcomes = []
     for epsilon in ("0.01", "0.02", "0.03"):
         receipt = charge_and_store(
             ledger, build_charge(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon
         )
-        found.append(receipt.answer_to_degrade)
-    assert found == ["first", "second", None]
+        outcomes.append(receipt.answer_to_degrade)
+    assert outcomes == ["first", "second", None]
     assert list_spent(ledger, limits) == {"dp": Fraction(113, 100)}
 
 
@@ -282,8 +282,8 @@ def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, ledger_add
     )
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 2))
     with Ledger.existing(tmp_path / "restored.db") as restored:
-        again = restored.charge(build_charge(epsilon="0.5", analyst="bob", degradable=True), limits)
-        assert (again.answer_to_degrade, again.answer) == (None, None)
+        second = restored.charge(build_charge(epsilon="0.5", analyst="bob", degradable=True), limits)
+        assert (second.answer_to_degrade, second.answer) == (None, None)
         charge_and_store(restored, build_charge(epsilon="3", fresh=True), limits, "after")
         assert (
             restored.charge(build_charge(epsilon="0.6", analyst="cat", degradable=True), limits).answer_to_degrade
@@ -306,13 +306,13 @@ def test_a_charge_from_before_a_restore_is_answered_no_more(
     charge_and_store(ledger, request, limits, "the first")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
     with Ledger.existing(tmp_path / "restored.db") as restored:
-        for again in (
+        for charge_again in (
             lambda: restored.charge(request, limits),
             lambda: restored.find_offer(request),
             lambda: restored.store(DATASET, receipt.entry, "the second"),
         ):
             with pytest.raises(InvalidInput, match=r"charged before the ledger was restored.* a new key"):
-                again()
+                charge_again()
         assert restored.charge(replace(request, key="new"), limits).charged
         restored.verify()
 
@@ -354,8 +354,8 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
         with pytest.raises(InvalidInput, match="charged before the ledger was restored"):
             restored.store(DATASET, entry, "the second")
         assert restored.history(DATASET)[0].kind == "void"
-    again = Ledger.restore(restored_at, tmp_path / "again.db", forgotten=0)
-    assert again.backup == again.ledger
+    second_restore = Ledger.restore(restored_at, tmp_path / "again.db", forgotten=0)
+    assert second_restore.backup == second_restore.ledger
     with pytest.raises(InvalidInput, match="is not in the back-up is charged what was forgotten, so"):
         Ledger.restore(restored_at, tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))])
 
@@ -419,12 +419,12 @@ def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:
 
 
 def test_a_retry_of_a_degraded_answer_pays_nothing(ledger: Ledger) -> None:
-    limits, again = build_caps(10), build_charge(epsilon="0.01", analyst="bob", key="k", degradable=True)
+    limits, retry = build_caps(10), build_charge(epsilon="0.01", analyst="bob", key="k", degradable=True)
     charge_and_store(ledger, build_charge(epsilon="0.5"), limits, "dear")
-    first, second = (ledger.charge(again, limits) for _ in range(2))
+    first, second = (ledger.charge(retry, limits) for _ in range(2))
     assert (second.entry, second.answer, second.answer_to_degrade, second.charged) == (first.entry, None, "dear", False)
     ledger.store(DATASET, first.entry, "degraded")
-    assert ledger.charge(again, limits).answer == "degraded"
+    assert ledger.charge(retry, limits).answer == "degraded"
     assert list_spent(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
 
 
@@ -476,17 +476,17 @@ def test_an_answer_is_stored_for_a_charge_only(ledger: Ledger, entry: int) -> No
 
 def test_a_retry_under_its_key_gets_the_same_receipt_and_pays_nothing(ledger: Ledger) -> None:
     first = ledger.charge(build_charge(key="k", fresh=True), build_caps(1))
-    again = ledger.charge(build_charge(key="k", fresh=True), build_caps(1))
-    assert (again.entry, again.answer, again.paid, again.charged) == (first.entry, None, first.paid, False)
-    ledger.store(DATASET, again.entry, "7")
+    second = ledger.charge(build_charge(key="k", fresh=True), build_caps(1))
+    assert (second.entry, second.answer, second.paid, second.charged) == (first.entry, None, first.paid, False)
+    ledger.store(DATASET, second.entry, "7")
     assert ledger.charge(build_charge(key="k", fresh=True), build_caps(1)).answer == "7"
     assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(1, 10)}
 
 
 def test_a_retry_of_a_reuse_pays_nothing(ledger: Ledger) -> None:
     charge_and_store(ledger, build_charge(), build_caps(1), "7")
-    first, again = (ledger.charge(build_charge(analyst="bob", key="k"), build_caps(1)) for _ in range(2))
-    assert (first.entry, first.answer, first.charged) == (again.entry, again.answer, not again.charged)
+    first, second = (ledger.charge(build_charge(analyst="bob", key="k"), build_caps(1)) for _ in range(2))
+    assert (first.entry, first.answer, first.charged) == (second.entry, second.answer, not second.charged)
 
 
 @pytest.mark.parametrize(
@@ -510,15 +510,15 @@ def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
 def test_a_key_of_an_earlier_snapshot_is_told_as_that(ledger: Ledger) -> None:
     ledger.charge(build_charge(key="k"), build_caps(1))
     ledger.register(DATASET, "0f", "s2", disjoint=False)
-    said = "'k' was used on an earlier snapshot of the data set; what was charged then stays charged, and a new key"
-    with pytest.raises(InvalidInput, match=said):
+    message = "'k' was used on an earlier snapshot of the data set; what was charged then stays charged, and a new key"
+    with pytest.raises(InvalidInput, match=message):
         ledger.charge(build_charge(key="k", snapshot="s2"), build_caps(1))
     assert ledger.charge(build_charge(key="new", snapshot="s2"), build_caps(1)).charged
 
 
 def test_keys_belong_to_their_analyst(ledger: Ledger) -> None:
-    one, two = (ledger.charge(build_charge(key="k", analyst=analyst), build_caps(1)) for analyst in ("ann", "bob"))
-    assert one.entry != two.entry
+    first, second = (ledger.charge(build_charge(key="k", analyst=analyst), build_caps(1)) for analyst in ("ann", "bob"))
+    assert first.entry != second.entry
 
 
 # Registration
@@ -617,7 +617,7 @@ def test_components_are_summed_apart(ledger: Ledger) -> None:
 # Approximate DP
 
 
-def gaussian(rho: object) -> PrivacyCost:
+def build_gaussian_cost(rho: object) -> PrivacyCost:
     return PrivacyCost(gaussian_rho=Fraction(str(rho)))
 
 
@@ -626,10 +626,10 @@ def test_gaussian_answers_add_up_better_than_their_epsilons(ledger: Ledger) -> N
     limits = build_caps(1, delta="1e-6", models=("approx-dp",))
     fitted = 0
     while list_spent(ledger, limits)["approx-dp"] < Fraction(97, 100):
-        ledger.charge(build_charge(fitted, "0.2", model="approx-dp", spend=gaussian("0.001")), limits)
+        ledger.charge(build_charge(fitted, "0.2", model="approx-dp", spend=build_gaussian_cost("0.001")), limits)
         fitted += 1
     with pytest.raises(BudgetExceeded, match="at most about"):
-        ledger.charge(build_charge("more", "0.2", model="approx-dp", spend=gaussian("0.002")), limits)
+        ledger.charge(build_charge("more", "0.2", model="approx-dp", spend=build_gaussian_cost("0.002")), limits)
     best = Guarantee.zcdp(Fraction(fitted, 1000)).approximate(Fraction(1, 2 * 10**6)).epsilon or 0
     assert Fraction(9, 10) < best <= 1
     assert ledger.balance(DATASET, limits)[0].delta == Fraction(1, 2 * 10**6)
@@ -641,7 +641,8 @@ def test_pure_answers_need_no_delta_in_an_approximate_account(ledger: Ledger) ->
     assert ledger.balance(DATASET, limits)[0].epsilon == 1
     with pytest.raises(BudgetExceeded):
         ledger.charge(
-            build_charge(2, 1, model="approx-dp", spend=gaussian("1e-9")), build_caps(5, models=("approx-dp",))
+            build_charge(2, 1, model="approx-dp", spend=build_gaussian_cost("1e-9")),
+            build_caps(5, models=("approx-dp",)),
         )
 
 
@@ -667,9 +668,9 @@ def test_the_epsilon_shown_is_above_the_best_there_is_and_near_it(cap: Budget) -
             other=units.round_up_to_units(other),
         )
         best = Guarantee.zcdp(epsilon**2 / 2 + other).approximate(cap.delta / 2).epsilon or 0
-        shown = compute_spent_epsilon(account, "approx-dp", Terms.from_first_cap(cap))
-        assert shown is not None
-        assert min(epsilon + rest, best) <= shown <= Fraction(11, 10) * min(epsilon + rest, best)
+        spent_epsilon = compute_spent_epsilon(account, "approx-dp", Terms.from_first_cap(cap))
+        assert spent_epsilon is not None
+        assert min(epsilon + rest, best) <= spent_epsilon <= Fraction(11, 10) * min(epsilon + rest, best)
 
 
 def test_many_small_pure_answers_go_by_their_rho() -> None:
@@ -693,10 +694,10 @@ def test_the_deltas_of_all_orders_are_less_than_half_of_the_caps() -> None:
 # Values
 
 
-NO_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320), 0.5, None, True]
+BAD_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320), 0.5, None, True]
 
 
-@pytest.mark.parametrize("wrong", NO_AMOUNTS, ids=lambda wrong: repr(wrong)[:20])
+@pytest.mark.parametrize("wrong", BAD_AMOUNTS, ids=lambda wrong: repr(wrong)[:20])
 @pytest.mark.parametrize("name", ["epsilon", "rho", "gaussian_rho", "delta"])
 def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: object) -> None:
     with pytest.raises(InvalidInput, match=name):
@@ -708,9 +709,9 @@ def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: 
 )
 def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
     """A budget is exact from the start; a cap is also neither too large nor too small to be charged."""
-    for whole, own in ((wrong, Fraction(1)), (Fraction(1), wrong)):
+    for dataset_cap, analyst_cap in ((wrong, Fraction(1)), (Fraction(1), wrong)):
         with pytest.raises(InvalidInput, match="epsilon of a budget"):
-            Caps(Budget(whole), Budget(own), ("dp",))
+            Caps(Budget(dataset_cap), Budget(analyst_cap), ("dp",))
 
 
 @pytest.mark.parametrize(
@@ -762,17 +763,17 @@ def test_amounts_keep_their_order_as_text_and_never_lose() -> None:
 def test_history_is_newest_first_and_leaves_answers_out(ledger: Ledger) -> None:
     charge_and_store(ledger, build_charge(1, part=SubAccount("individual", "p1", 2)), build_caps(1), "7")
     ledger.charge(build_charge(1, analyst="bob"), build_caps(1))
-    told = ledger.history(DATASET)
-    assert [(line.entry, line.kind, line.analyst) for line in told] == [
+    entries = ledger.history(DATASET)
+    assert [(line.entry, line.kind, line.analyst) for line in entries] == [
         (4, "reuse", "bob"),
         (2, "charge", "ann"),
         (1, "register", None),
     ]
-    assert (told[1].query, told[1].spend, told[1].part) == (
+    assert (entries[1].query, entries[1].spend, entries[1].part) == (
         "SELECT 1",
         build_pure_cost("0.1"),
         SubAccount("individual", "p1", 2),
     )
     assert [line.entry for line in ledger.history(DATASET, "ann")] == [2]
     assert [line.entry for line in ledger.history(DATASET, limit=2)] == [4, 2]
-    assert told[0].at.endswith("+00:00")
+    assert entries[0].at.endswith("+00:00")

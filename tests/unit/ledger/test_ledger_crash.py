@@ -25,7 +25,7 @@ CAP = build_caps(3)
 EPSILON = Fraction(1, 1000)
 
 
-def release(ledger_address: str, first: int, told: Connection, most_bytes: int | None = None) -> None:
+def run_release_loop(ledger_address: str, first: int, connection: Connection, most_bytes: int | None = None) -> None:
     """Charge, store and only then release, one request after another, each under its own key."""
     if most_bytes is not None:
         die_beyond(most_bytes)
@@ -33,7 +33,7 @@ def release(ledger_address: str, first: int, told: Connection, most_bytes: int |
         for number in range(first, first + 1000):
             receipt = ledger.charge(build_charge(number, EPSILON, key=str(number)), CAP)
             answer = receipt.answer or ledger.store(DATASET, receipt.entry, f'"drawn by {os.getpid()}"')
-            os.write(told.fileno(), f"{number} {receipt.entry} {answer}\n".encode())
+            os.write(connection.fileno(), f"{number} {receipt.entry} {answer}\n".encode())
 
 
 def die_beyond(size: int) -> None:
@@ -43,7 +43,7 @@ def die_beyond(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-class Crashes:
+class CrashTrial:
     """Clients that are killed, what they had released by then, and what must be true of it."""
 
     def __init__(self, ledger_address: str) -> None:
@@ -56,20 +56,20 @@ class Crashes:
     def kill_two(self, releases: int, seconds: float) -> None:
         """Two clients at once, on the same keys, both killed a moment after so many releases."""
         clients = [self._start(), self._start()]
-        for number, (client, told) in enumerate(clients):
-            with told:
-                self._read(told, 0 if number else releases)
+        for number, (client, reader) in enumerate(clients):
+            with reader:
+                self._read(reader, 0 if number else releases)
                 time.sleep(seconds)
                 client.kill()
-                self._read(told)
-            self._joined(client)
+                self._read(reader)
+            self._join(client)
 
     def kill_beyond(self, size: int) -> None:
         """One client, killed in the middle of a write."""
-        client, told = self._start(size)
-        with told:
-            self._read(told)
-        assert self._joined(client) == -signal.SIGXFSZ
+        client, reader = self._start(size)
+        with reader:
+            self._read(reader)
+        assert self._join(client) == -signal.SIGXFSZ
 
     def check(self) -> None:
         """A key is charged once; what was released is what is stored; the accounts follow from the chain."""
@@ -84,26 +84,26 @@ class Crashes:
                     assert storage.read_answer_text(connection, DATASET, entry) == answer
 
     def _start(self, most_bytes: int | None = None) -> tuple[BaseProcess, TextIO]:
-        told, telling = processes.Pipe(duplex=False)
+        reader, telling = processes.Pipe(duplex=False)
         first = max(self.released, default=-1) + 1
-        client = processes.Process(target=release, args=(self.where, first, telling, most_bytes))
+        client = processes.Process(target=run_release_loop, args=(self.where, first, telling, most_bytes))
         client.start()
         telling.close()
-        return client, os.fdopen(os.dup(told.fileno()))
+        return client, os.fdopen(os.dup(reader.fileno()))
 
-    def _read(self, told: TextIO, most: int | None = None) -> None:
-        for line in islice(told, most):
+    def _read(self, reader: TextIO, most: int | None = None) -> None:
+        for line in islice(reader, most):
             number, entry, answer = line.rstrip("\n").split(" ", 2)
             assert self.released.setdefault(int(number), (int(entry), answer)) == (int(entry), answer)
 
-    def _joined(self, client: BaseProcess) -> int | None:
+    def _join(self, client: BaseProcess) -> int | None:
         client.join()
         self.kills += 1
         return client.exitcode
 
 
 def test_a_client_may_be_killed_at_any_time(ledger_address: str) -> None:
-    crashes, moment = Crashes(ledger_address), random.Random(1)
+    crashes, moment = CrashTrial(ledger_address), random.Random(1)
     for _ in range(6):
         crashes.kill_two(moment.randint(1, 20), moment.uniform(0, 0.05))
     crashes.check()
@@ -115,7 +115,7 @@ def test_a_client_may_be_killed_inside_a_commit(tmp_path: Path) -> None:
     for number in range(12):
         folder = tmp_path / str(number)
         folder.mkdir()
-        crashes = Crashes(str(folder / "ledger.db"))
+        crashes = CrashTrial(str(folder / "ledger.db"))
         crashes.kill_beyond(70_000 + 4999 * number)
         crashes.check()
 
@@ -123,17 +123,17 @@ def test_a_client_may_be_killed_inside_a_commit(tmp_path: Path) -> None:
 def test_a_client_may_be_killed_inside_a_checkpoint(tmp_path: Path) -> None:
     """While pages of the log are copied into the database."""
     path = tmp_path / "ledger.db"
-    crashes = Crashes(str(path))
+    crashes = CrashTrial(str(path))
     for _ in range(4):
         crashes.kill_two(40, 0)
-        checkpoint = processes.Process(target=close_with, args=(str(path), path.stat().st_size + 5000))
+        checkpoint = processes.Process(target=close_limited, args=(str(path), path.stat().st_size + 5000))
         checkpoint.start()
         checkpoint.join()
         assert checkpoint.exitcode == -signal.SIGXFSZ
         crashes.check()
 
 
-def close_with(ledger_address: str, most_bytes: int) -> None:
+def close_limited(ledger_address: str, most_bytes: int) -> None:
     """Whoever closes last copies the log into the database."""
     die_beyond(most_bytes)
     Ledger.open(ledger_address).close()
@@ -141,7 +141,7 @@ def close_with(ledger_address: str, most_bytes: int) -> None:
 
 @pytest.mark.soak
 def test_hundreds_of_kills(ledger_address: str) -> None:
-    crashes, moment = Crashes(ledger_address), random.Random(2)
+    crashes, moment = CrashTrial(ledger_address), random.Random(2)
     for round_number in range(150):
         crashes.kill_two(moment.randint(0, 10), moment.uniform(0, 0.05))
         if round_number % 10 == 0:
@@ -155,6 +155,6 @@ def test_hundreds_of_kills_inside_a_commit(tmp_path: Path) -> None:
     for size in range(70_000, 140_000, 211):
         folder = tmp_path / str(size)
         folder.mkdir()
-        crashes = Crashes(str(folder / "ledger.db"))
+        crashes = CrashTrial(str(folder / "ledger.db"))
         crashes.kill_beyond(size)
         crashes.check()

@@ -124,9 +124,9 @@ def test_a_place_that_cannot_be_opened_is_told_plainly(tmp_path: Path, place: st
 
 
 def test_a_postgresql_that_is_not_there_is_told_plainly(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="cannot be opened or written") as told:
+    with pytest.raises(Unavailable, match="cannot be opened or written") as refusal:
         Ledger.open(f"postgresql://postgres:secret@/postgres?host={tmp_path}")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(refusal.value)
 
 
 def test_a_ledger_that_stays_locked_is_unavailable_after_a_while(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_fork_goes_on_with_a_connection_of_its_own(ledger: Ledger) -> None:
 def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
     inside, most = 0, 0
 
-    def work() -> None:
+    def take_turn() -> None:
         nonlocal inside, most
         for _ in range(20):
             with turn(tmp_path / "queue", time.monotonic() + 60):  # type: ignore[operator]
@@ -203,7 +203,7 @@ def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
                 time.sleep(0.0005)
                 inside -= 1
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=take_turn) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -214,11 +214,11 @@ def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
 def test_turns_come_in_the_order_of_asking(tmp_path: Path) -> None:
     path, order = tmp_path / "queue", []
 
-    def work(number: int) -> None:
+    def take_turn(number: int) -> None:
         with wait_by_ticket(path, time.monotonic() + 60):
             order.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+    threads = [threading.Thread(target=take_turn, args=(number,)) for number in range(20)]
     with wait_by_ticket(path, time.monotonic() + 60):
         for number, thread in enumerate(threads):
             thread.start()

@@ -21,11 +21,12 @@ __all__ = ["ledger_address"]  # a fixture
 PROCESSES, THREADS, ROOM = 8, 25, 10
 
 
-def in_processes(work: Callable[..., object], *arguments: object) -> list[Any]:
+def run_in_processes(work: Callable[..., object], *arguments: object) -> list[Any]:
     """What the work returns in each of several processes that start it at the same moment."""
     start, results = processes.Barrier(PROCESSES), processes.Queue()
     running = [
-        processes.Process(target=_run, args=(work, number, start, results, *arguments)) for number in range(PROCESSES)
+        processes.Process(target=_run_worker, args=(work, number, start, results, *arguments))
+        for number in range(PROCESSES)
     ]
     for process in running:
         process.start()
@@ -35,14 +36,14 @@ def in_processes(work: Callable[..., object], *arguments: object) -> list[Any]:
     return done
 
 
-def _run(work: Callable[..., object], number: int, start: Any, results: Any, *arguments: object) -> None:
+def _run_worker(work: Callable[..., object], number: int, start: Any, results: Any, *arguments: object) -> None:
     results.put(work(number, start, *arguments))
 
 
-def contend(number: int, start: Any, ledger_address: str, limits: Caps, pattern: Charge) -> int:
+def count_paid_requests(number: int, start: Any, ledger_address: str, limits: Caps, pattern: Charge) -> int:
     """How many of this process's requests were paid; each from a thread of its own."""
 
-    def request(thread: int) -> bool:
+    def request_once(thread: int) -> bool:
         question = f"{number} {thread}"
         charge = build_charge(question, pattern.epsilon, f"analyst {thread % 3}", pattern.model, pattern.spend)
         try:
@@ -52,14 +53,14 @@ def contend(number: int, start: Any, ledger_address: str, limits: Caps, pattern:
 
     with Ledger.open(ledger_address, timeout=60) as ledger, ThreadPoolExecutor(THREADS) as threads:
         start.wait()
-        return sum(threads.map(request, range(THREADS)))
+        return sum(threads.map(request_once, range(THREADS)))
 
 
 def test_two_hundred_requests_with_room_for_ten(ledger_address: str) -> None:
     limits = build_caps(1)
     with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        assert sum(in_processes(contend, ledger_address, limits, build_charge(epsilon="0.1"))) == ROOM
+        assert sum(run_in_processes(count_paid_requests, ledger_address, limits, build_charge(epsilon="0.1"))) == ROOM
         assert list_spent(ledger, limits) == {"dp": 1}
         assert ledger.verify().entries == 1 + ROOM
 
@@ -77,7 +78,7 @@ def test_two_hundred_gaussian_requests_with_room_for_ten(ledger_address: str) ->
     with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         pattern = build_charge(epsilon="0.3", model="approx-dp", spend=PrivacyCost(gaussian_rho=rho))
-        assert sum(in_processes(contend, ledger_address, limits, pattern)) == ROOM
+        assert sum(run_in_processes(count_paid_requests, ledger_address, limits, pattern)) == ROOM
         assert ledger.verify().entries == 1 + ROOM
 
 
@@ -92,12 +93,12 @@ def answer_once(number: int, start: Any, ledger_address: str) -> tuple[int, str]
 def test_the_same_key_from_many_processes_is_one_charge_and_one_answer(ledger_address: str) -> None:
     with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        assert len(set(in_processes(answer_once, ledger_address))) == 1
+        assert len(set(run_in_processes(answer_once, ledger_address))) == 1
         assert list_spent(ledger, build_caps(1)) == {"dp": Fraction(1, 10)}
         assert ledger.verify().entries == 3
 
 
-def register(number: int, start: Any, ledger_address: str) -> str:
+def register_dataset(number: int, start: Any, ledger_address: str) -> str:
     start.wait()
     with Ledger.open(ledger_address, timeout=60) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
@@ -107,7 +108,7 @@ def register(number: int, start: Any, ledger_address: str) -> str:
 
 def test_many_may_open_a_new_ledger_at_once(ledger_address: str) -> None:
     """It is made once, and its data set registered once."""
-    assert len(set(in_processes(register, ledger_address))) == 1
+    assert len(set(run_in_processes(register_dataset, ledger_address))) == 1
     with Ledger.open(ledger_address) as ledger:
         assert ledger.verify().entries == 1 + PROCESSES
 
@@ -118,5 +119,8 @@ def test_the_race_again_and_again(ledger_address: str) -> None:
     with Ledger.open(ledger_address) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         for cap in range(1, 21):
-            assert sum(in_processes(contend, ledger_address, build_caps(cap), build_charge(epsilon="0.1"))) == ROOM
+            assert (
+                sum(run_in_processes(count_paid_requests, ledger_address, build_caps(cap), build_charge(epsilon="0.1")))
+                == ROOM
+            )
         ledger.verify()

@@ -13,20 +13,20 @@ from support.ledger_stores import DATASET, build_caps, build_charge, ledger, led
 __all__ = ["ledger", "ledger_address"]  # fixtures
 
 
-def on(name: str, epsilon: object, snapshot: str, kind: str = "partition", reach: int = 1):  # type: ignore[no-untyped-def]
+def ask_part(name: str, epsilon: object, snapshot: str, kind: str = "partition", reach: int = 1):  # type: ignore[no-untyped-def]
     part = SubAccount("partition" if kind == "partition" else "individual", name, reach)
     return build_charge(f"{name} {snapshot}", epsilon, part=part, snapshot=snapshot)
 
 
 def test_people_who_moved_to_another_part_have_lost_what_they_lost(ledger: Ledger) -> None:
     """North spends all; then everybody is South, or the part has another name: nothing is left."""
-    ledger.charge(on("north", 3, "s1"), build_caps(3))
-    ledger.charge(on("south", 3, "s1"), build_caps(3))
+    ledger.charge(ask_part("north", 3, "s1"), build_caps(3))
+    ledger.charge(ask_part("south", 3, "s1"), build_caps(3))
     ledger.register(DATASET, "0f", "s2", disjoint=False)
     assert list_spent(ledger, build_caps(3)) == {"dp": 3}
     for name in ("north", "south", "nord"):
         with pytest.raises(BudgetExceeded):
-            ledger.charge(on(name, "0.001", "s2"), build_caps(3))
+            ledger.charge(ask_part(name, "0.001", "s2"), build_caps(3))
     ledger.verify()
 
 
@@ -34,14 +34,14 @@ def test_the_largest_parts_are_carried_over_once(ledger: Ledger) -> None:
     """Root, the two largest of three partitions, and the largest individual; per analyst as well."""
     ledger.charge(build_charge("root", 1), build_caps(100))
     for name, epsilon in (("a", 5), ("b", 3), ("c", 4)):
-        ledger.charge(on(name, epsilon, "s1", reach=2), build_caps(100))
+        ledger.charge(ask_part(name, epsilon, "s1", reach=2), build_caps(100))
     for name, epsilon in (("p1", 7), ("p2", 2)):
-        ledger.charge(on(name, epsilon, "s1", "individual"), build_caps(100))
+        ledger.charge(ask_part(name, epsilon, "s1", "individual"), build_caps(100))
     before = list_spent(ledger, build_caps(100)), list_spent(ledger, build_caps(100), "ann")
     assert before == ({"dp": 17}, {"dp": 17})
     ledger.register(DATASET, "0f", "s2", disjoint=False)
     assert (list_spent(ledger, build_caps(100)), list_spent(ledger, build_caps(100), "ann")) == before
-    ledger.charge(on("b", 2, "s2"), build_caps(100))
+    ledger.charge(ask_part("b", 2, "s2"), build_caps(100))
     assert list_spent(ledger, build_caps(100)) == {"dp": 19}
     ledger.verify()
 

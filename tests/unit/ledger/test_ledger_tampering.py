@@ -29,7 +29,7 @@ __all__ = ["ledger", "ledger_address"]  # fixtures
 
 
 @pytest.fixture
-def written(ledger: Ledger) -> Ledger:
+def full_ledger(ledger: Ledger) -> Ledger:
     """A ledger with every kind of entry, account and answer."""
     limits = build_caps(10, delta="1e-6", models=EVERY_MODEL)
     charge_and_store(ledger, build_charge(1, key="k"), limits, '{"value": 7}')
@@ -41,104 +41,118 @@ def written(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def rows_of(ledger: Ledger, table: Table) -> list[dict[str, Any]]:
+def read_table_rows(ledger: Ledger, table: Table) -> list[dict[str, Any]]:
     with ledger._database.begin_read() as connection:
         return [dict(row) for row in connection.execute(select(table)).mappings()]
 
 
 @contextmanager
-def changed(ledger: Ledger, table: Table, row: dict[str, Any], **values: object) -> Iterator[None]:
+def change_row(ledger: Ledger, table: Table, row: dict[str, Any], **values: object) -> Iterator[None]:
     """One row as someone changed it who can write to the database; put back afterwards."""
     with ledger._database.begin_write() as connection:
-        assert connection.execute(update(table).where(_is(table, row)).values(**values)).rowcount == 1
+        assert connection.execute(update(table).where(_match_row(table, row)).values(**values)).rowcount == 1
     yield
     with ledger._database.begin_write() as connection:
-        connection.execute(delete(table).where(_is(table, row | values)))
+        connection.execute(delete(table).where(_match_row(table, row | values)))
         connection.execute(insert(table), row)
 
 
-def _is(table: Table, row: dict[str, Any]) -> Any:
+def _match_row(table: Table, row: dict[str, Any]) -> Any:
     return and_(*(table.c[name] == row[name] for name in (column.name for column in table.primary_key)))
 
 
-def at_entry(seq: int) -> str:
+def format_entry_message(seq: int) -> str:
     return f"^entry {seq} of data set 'census' is not what was written"
 
 
-def test_a_changed_entry_is_found_where_it_is(written: Ledger) -> None:
+def test_a_changed_entry_is_found_where_it_is(full_ledger: Ledger) -> None:
     """Every column of every entry, and every twentieth byte of its text."""
-    for row in rows_of(written, entries):
+    for row in read_table_rows(full_ledger, entries):
         body = row["body"]
-        flips = [body[:at] + chr(ord(body[at]) ^ 1) + body[at + 1 :] for at in range(row["seq"], len(body), 20)]
+        flips = [
+            body[:index] + chr(ord(body[index]) ^ 1) + body[index + 1 :] for index in range(row["seq"], len(body), 20)
+        ]
         changes = [{name: "x"} for name in ("kind", "analyst", "key", "finds", "epsilon", "hash")]
         for change in [*changes, {"source": 1}, *({"body": flip} for flip in flips)]:
-            with changed(written, entries, row, **change), pytest.raises(ClaimFailed, match=at_entry(row["seq"])):
-                written.verify()
-    assert written.verify().entries == 8
+            with (
+                change_row(full_ledger, entries, row, **change),
+                pytest.raises(ClaimFailed, match=format_entry_message(row["seq"])),
+            ):
+                full_ledger.verify()
+    assert full_ledger.verify().entries == 8
 
 
-def test_an_entry_taken_away_or_moved_is_found_where_it_is(written: Ledger) -> None:
-    for row in rows_of(written, entries):
-        with changed(written, entries, row, seq=99), pytest.raises(ClaimFailed, match=at_entry(row["seq"])):
-            written.verify()
+def test_an_entry_taken_away_or_moved_is_found_where_it_is(full_ledger: Ledger) -> None:
+    for row in read_table_rows(full_ledger, entries):
+        with (
+            change_row(full_ledger, entries, row, seq=99),
+            pytest.raises(ClaimFailed, match=format_entry_message(row["seq"])),
+        ):
+            full_ledger.verify()
 
 
-def test_two_entries_that_changed_places_are_found(written: Ledger) -> None:
-    third, fourth = (row for row in rows_of(written, entries) if row["seq"] in {3, 4})
+def test_two_entries_that_changed_places_are_found(full_ledger: Ledger) -> None:
+    third, fourth = (row for row in read_table_rows(full_ledger, entries) if row["seq"] in {3, 4})
     moved = [third | {"seq": 4}, fourth | {"seq": 3}]
-    with written._database.begin_write() as connection:
+    with full_ledger._database.begin_write() as connection:
         connection.execute(delete(entries).where(entries.c.seq.in_([3, 4])))
         connection.execute(insert(entries), moved)
-    with pytest.raises(ClaimFailed, match=at_entry(3)):
-        written.verify()
+    with pytest.raises(ClaimFailed, match=format_entry_message(3)):
+        full_ledger.verify()
 
 
-def test_a_last_entry_taken_away_is_missed(written: Ledger) -> None:
+def test_a_last_entry_taken_away_is_missed(full_ledger: Ledger) -> None:
     """And with the head moved back, the accounts that it debited tell."""
-    with written._database.begin_write() as connection:
+    with full_ledger._database.begin_write() as connection:
         connection.execute(delete(entries).where(entries.c.seq == 8))
-    with pytest.raises(ClaimFailed, match=at_entry(8)):
-        written.verify()
-    seventh = next(row for row in rows_of(written, entries) if row["seq"] == 7)
-    with written._database.begin_write() as connection:
+    with pytest.raises(ClaimFailed, match=format_entry_message(8)):
+        full_ledger.verify()
+    seventh = next(row for row in read_table_rows(full_ledger, entries) if row["seq"] == 7)
+    with full_ledger._database.begin_write() as connection:
         connection.execute(update(heads).values(seq=7, hash=seventh["hash"], weaker=False, individual_reach=0))
     with pytest.raises(ClaimFailed, match=r"the account of .* does not follow from the entries"):
-        written.verify()
+        full_ledger.verify()
 
 
-def test_a_changed_account_is_found(written: Ledger) -> None:
+def test_a_changed_account_is_found(full_ledger: Ledger) -> None:
     for table in (accounts, parts):
-        for row in rows_of(written, table):
+        for row in read_table_rows(full_ledger, table):
             for name in ("dp", "epsilon", "rho", "other", "delta", "individual"):
                 less = {name: row[name][:-1] + str((int(row[name][-1]) + 1) % 10)}
-                with changed(written, table, row, **less), pytest.raises(ClaimFailed, match="the account of"):
-                    written.verify()
-            with changed(written, table, row, owner="eve"), pytest.raises(ClaimFailed, match="the account of"):
-                written.verify()
+                with change_row(full_ledger, table, row, **less), pytest.raises(ClaimFailed, match="the account of"):
+                    full_ledger.verify()
+            with change_row(full_ledger, table, row, owner="eve"), pytest.raises(ClaimFailed, match="the account of"):
+                full_ledger.verify()
 
 
-def test_a_changed_answer_is_found_at_the_entry_that_tells_of_it(written: Ledger) -> None:
-    for row, teller in zip(rows_of(written, answers), (3, 6), strict=True):
+def test_a_changed_answer_is_found_at_the_entry_that_tells_of_it(full_ledger: Ledger) -> None:
+    for row, teller in zip(read_table_rows(full_ledger, answers), (3, 6), strict=True):
         for change in ({"answer": row["answer"].replace("value", "Value")}, {"seq": 99}):
-            with changed(written, answers, row, **change), pytest.raises(ClaimFailed, match=at_entry(teller)):
-                written.verify()
+            with (
+                change_row(full_ledger, answers, row, **change),
+                pytest.raises(ClaimFailed, match=format_entry_message(teller)),
+            ):
+                full_ledger.verify()
 
 
-def test_an_answer_without_its_charge_is_found(written: Ledger) -> None:
-    with written._database.begin_write() as connection:
+def test_an_answer_without_its_charge_is_found(full_ledger: Ledger) -> None:
+    with full_ledger._database.begin_write() as connection:
         connection.execute(insert(answers), {"dataset": DATASET, "seq": 8, "answer": "9"})
     with pytest.raises(ClaimFailed, match="an answer to entry 8 that no entry tells of"):
-        written.verify()
+        full_ledger.verify()
 
 
-def test_a_changed_head_is_found(written: Ledger) -> None:
-    row = rows_of(written, heads)[0]
+def test_a_changed_head_is_found(full_ledger: Ledger) -> None:
+    row = read_table_rows(full_ledger, heads)[0]
     changes = {"identity": "x", "snapshot": "s1", "epoch": 0, "seq": 7, "hash": "x", "weaker": False}
     for change in ({name: value} for name, value in (changes | {"partition_reach": 1}).items()):
-        with changed(written, heads, row, **change), pytest.raises(ClaimFailed, match="head of data set 'census'"):
-            written.verify(DATASET)
-    with changed(written, heads, row, dataset="x"), pytest.raises(ClaimFailed, match="has no head"):
-        written.verify()
+        with (
+            change_row(full_ledger, heads, row, **change),
+            pytest.raises(ClaimFailed, match="head of data set 'census'"),
+        ):
+            full_ledger.verify(DATASET)
+    with change_row(full_ledger, heads, row, dataset="x"), pytest.raises(ClaimFailed, match="has no head"):
+        full_ledger.verify()
 
 
 @pytest.mark.parametrize(
@@ -156,12 +170,12 @@ def test_a_changed_head_is_found(written: Ledger) -> None:
         (8, {"kind": "gift"}),
     ],
 )
-def test_a_chain_written_anew_must_still_make_sense(written: Ledger, seq: int, change: dict[str, object]) -> None:
+def test_a_chain_written_anew_must_still_make_sense(full_ledger: Ledger, seq: int, change: dict[str, object]) -> None:
     """With every hash recomputed, an entry that cannot follow, or accounts that do not, tell."""
-    with written._database.begin_write() as connection:
-        _write_anew(connection, seq, change)
+    with full_ledger._database.begin_write() as connection:
+        _rehash_entry(connection, seq, change)
     with pytest.raises(ClaimFailed):
-        written.verify()
+        full_ledger.verify()
 
 
 def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
@@ -173,19 +187,19 @@ def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
         charge_and_store(ledger, build_charge(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
     assert ledger.verify().entries == 9
     with ledger._database.begin_write() as connection:
-        _write_anew(connection, 8, {"source": 2})
-    with pytest.raises(ClaimFailed, match=at_entry(8)):
+        _rehash_entry(connection, 8, {"source": 2})
+    with pytest.raises(ClaimFailed, match=format_entry_message(8)):
         ledger.verify()
 
 
-def test_a_charge_has_one_answer(written: Ledger) -> None:
+def test_a_charge_has_one_answer(full_ledger: Ledger) -> None:
     """A second entry that tells of the same one cannot follow."""
-    first = chain.parse_body(next(row["body"] for row in rows_of(written, entries) if row["seq"] == 3))
-    told = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
-    with written._database.begin_write() as connection:
-        _write_anew(connection, 6, told)
-    with pytest.raises(ClaimFailed, match=at_entry(6)):
-        written.verify()
+    first = chain.parse_body(next(row["body"] for row in read_table_rows(full_ledger, entries) if row["seq"] == 3))
+    stored = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
+    with full_ledger._database.begin_write() as connection:
+        _rehash_entry(connection, 6, stored)
+    with pytest.raises(ClaimFailed, match=format_entry_message(6)):
+        full_ledger.verify()
 
 
 @pytest.mark.parametrize("kind", ["charge", "reuse"])
@@ -197,21 +211,21 @@ def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> N
         ledger.charge(build_charge(1), limits)
     Ledger.backup(tmp_path / "ledger.db", tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=0.5)
-    with Ledger.existing(tmp_path / "again.db") as again:
-        bodies = [chain.parse_body(row["body"]) for row in rows_of(again, entries)]
+    with Ledger.existing(tmp_path / "again.db") as restored:
+        bodies = [chain.parse_body(row["body"]) for row in read_table_rows(restored, entries)]
         marked = next(body for body in bodies if body["kind"] == kind and "unrecorded" in body)
         owner = "" if kind == "charge" else "ann"
-        with again._database.begin_write() as connection:
-            _write_anew(connection, marked["seq"], {"unrecorded": False})
+        with restored._database.begin_write() as connection:
+            _rehash_entry(connection, marked["seq"], {"unrecorded": False})
             terms = storage.find_terms(connection, DATASET, owner)
             assert terms is not None
             assert terms.has_unrecorded_caps
             storage.save_terms(connection, DATASET, owner, replace(terms, has_unrecorded_caps=False))
-        with pytest.raises(ClaimFailed, match=at_entry(marked["seq"])):
-            again.verify()
+        with pytest.raises(ClaimFailed, match=format_entry_message(marked["seq"])):
+            restored.verify()
 
 
-def _write_anew(connection: Connection, seq: int, change: dict[str, object]) -> None:
+def _rehash_entry(connection: Connection, seq: int, change: dict[str, object]) -> None:
     head = chain.GENESIS_HASH
     for row in connection.execute(select(entries).order_by(entries.c.seq)).all():
         body = chain.parse_body(row.body) | (change if row.seq == seq else {})
@@ -222,23 +236,23 @@ def _write_anew(connection: Connection, seq: int, change: dict[str, object]) -> 
     connection.execute(update(heads).values(hash=head))
 
 
-def test_a_chain_written_anew_has_another_head(written: Ledger) -> None:
+def test_a_chain_written_anew_has_another_head(full_ledger: Ledger) -> None:
     """Whoever can write everything can write a ledger that makes sense; its head is another."""
-    before = written.verify(DATASET)
-    with written._database.begin_write() as connection:
-        _write_anew(connection, 2, {"query": "SELECT something harmless"})
-    after = written.verify(DATASET)
+    before = full_ledger.verify(DATASET)
+    with full_ledger._database.begin_write() as connection:
+        _rehash_entry(connection, 2, {"query": "SELECT something harmless"})
+    after = full_ledger.verify(DATASET)
     assert (after.entries, after.head == before.head) == (before.entries, False)
 
 
-def test_damage_stops_a_charge(written: Ledger) -> None:
+def test_damage_stops_a_charge(full_ledger: Ledger) -> None:
     """An account that holds no number is no reason to guess."""
-    row = next(row for row in rows_of(written, accounts) if row["epoch"] == 0 and not row["owner"])
-    with written._database.begin_write() as connection:
+    row = next(row for row in read_table_rows(full_ledger, accounts) if row["epoch"] == 0 and not row["owner"])
+    with full_ledger._database.begin_write() as connection:
         connection.execute(update(accounts).where(accounts.c.owner == "").values(dp="x"))
         connection.execute(update(heads).values(epoch=row["epoch"]))
     with pytest.raises(Unavailable, match="damaged"):
-        written.charge(build_charge("new", snapshot="s2"), build_caps(10))
+        full_ledger.charge(build_charge("new", snapshot="s2"), build_caps(10))
 
 
 def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Path) -> None:
@@ -248,9 +262,9 @@ def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Path) -> None:
         ledger.charge(build_charge(), build_caps(1))
         with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = CAST(x'ff' || body AS TEXT) WHERE seq = 2")
-        with pytest.raises(ClaimFailed, match=at_entry(2)):
+        with pytest.raises(ClaimFailed, match=format_entry_message(2)):
             ledger.verify()
         with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = x'ff' WHERE seq = 2")
-        with pytest.raises(ClaimFailed, match=at_entry(2)):
+        with pytest.raises(ClaimFailed, match=format_entry_message(2)):
             ledger.verify()

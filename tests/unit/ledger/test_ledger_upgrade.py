@@ -38,14 +38,14 @@ pytestmark = pytest.mark.usefixtures("unrecorded")
 
 
 @pytest.fixture
-def database(ledger_address: str) -> Iterator[Database]:
+def empty_database(ledger_address: str) -> Iterator[Database]:
     """A database without tables."""
     with closing(open_database(ledger_address, 10)) as opened:
         yield opened
 
 
 @pytest.fixture
-def old(ledger_address: str) -> str:
+def old_ledger(ledger_address: str) -> str:
     """The address of a ledger that an older discreet made."""
     with Ledger.open(ledger_address) as ledger:
         fill_ledger(ledger)
@@ -53,13 +53,13 @@ def old(ledger_address: str) -> str:
     return ledger_address
 
 
-def shape(ledger_address: str) -> list[tuple[Any, ...]]:
+def read_shape(ledger_address: str) -> list[tuple[Any, ...]]:
     """Every table, column and index, as the engine tells them."""
     with closing(open_database(ledger_address, 10)) as database, database.begin_read() as connection:
-        return sorted(_shape(connection))
+        return sorted(_list_shape(connection))
 
 
-def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
+def _list_shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
     if connection.dialect.name == "sqlite":
         for kind, name, sql in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master"):
             yield kind, name, " ".join((sql or "").split())
@@ -72,15 +72,17 @@ def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
         f"SELECT {columns} FROM information_schema.columns WHERE table_schema {here}"
     ):
         yield tuple(map(str, row))
-    for name, made in connection.exec_driver_sql(f"SELECT indexname, indexdef FROM pg_indexes WHERE schemaname {here}"):
-        yield name, re.sub(r"ledger_[0-9a-f]{32}\.", "", made)
+    for name, definition in connection.exec_driver_sql(
+        f"SELECT indexname, indexdef FROM pg_indexes WHERE schemaname {here}"
+    ):
+        yield name, re.sub(r"ledger_[0-9a-f]{32}\.", "", definition)
     for row in connection.exec_driver_sql(
         f"SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace {here}::regnamespace"
     ):
         yield tuple(map(str, row))
 
 
-def format_of(ledger_address: str) -> int:
+def read_format(ledger_address: str) -> int:
     """The format that a ledger says it has."""
     with closing(open_database(ledger_address, 10)) as database, database.begin_read() as connection:
         return int(connection.exec_driver_sql("SELECT version FROM ledger_about").scalar_one())
@@ -92,13 +94,13 @@ def format_of(ledger_address: str) -> int:
 def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(ledger_address: str) -> None:
     with closing(open_database(ledger_address, 10)) as database, database.begin_write() as connection:
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
-    made = shape(ledger_address)
+    table_names = read_shape(ledger_address)
     with closing(open_database(ledger_address, 10)) as database, database.begin_write() as connection:
         for name in (*METADATA.tables, VERSION_TABLE):
             connection.exec_driver_sql(f"DROP TABLE {name}")
     Ledger.open(ledger_address).close()
-    assert made == shape(ledger_address)
-    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in made for part in row[:2]}
+    assert table_names == read_shape(ledger_address)
+    assert {"ledger_log", "ledger_key", VERSION_TABLE} <= {str(part) for row in table_names for part in row[:2]}
 
 
 def test_a_new_ledger_says_that_it_has_the_last_version(ledger_address: str) -> None:
@@ -109,40 +111,40 @@ def test_a_new_ledger_says_that_it_has_the_last_version(ledger_address: str) -> 
     }
 
 
-def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
-    made = shape(old)
-    with closing(open_database(old, 10)) as database, database.begin_write() as connection:
+def test_the_first_version_is_what_an_old_ledger_has(old_ledger: str) -> None:
+    table_names = read_shape(old_ledger)
+    with closing(open_database(old_ledger, 10)) as database, database.begin_write() as connection:
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f"DROP TABLE {name}")
         connect.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
         connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
-    assert made == shape(old)
+    assert table_names == read_shape(old_ledger)
 
 
 # The custodian's act
 
 
-def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
-    before = shape(old)
+def test_an_older_ledger_is_not_opened_and_not_touched(old_ledger: str) -> None:
+    before = read_shape(old_ledger)
     for opened in (Ledger.open, Ledger.existing):
-        with pytest.raises(InvalidInput) as told:
-            opened(old)
-        assert str(told.value) == (
+        with pytest.raises(InvalidInput) as refusal:
+            opened(old_ledger)
+        assert str(refusal.value) == (
             f"the ledger has format 1, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger backup) and run: "
             "discreet ledger upgrade"
         )
-    assert shape(old) == before
+    assert read_shape(old_ledger) == before
 
 
 def test_an_upgrade_changes_no_row_and_no_hash(ledger_address: str) -> None:
     with Ledger.open(ledger_address) as ledger:
         fill_ledger(ledger)
         head = ledger.verify()
-    new = shape(ledger_address)
+    new = read_shape(ledger_address)
     make_format_1(ledger_address)
     before = list_rows(ledger_address)
     assert Ledger.upgrade(ledger_address) == 1
-    assert (list_rows(ledger_address), shape(ledger_address)) == (before | {"ledger_caps": []}, new)
+    assert (list_rows(ledger_address), read_shape(ledger_address)) == (before | {"ledger_caps": []}, new)
     with Ledger.existing(ledger_address) as ledger:
         assert ledger.verify() == head
         assert ledger.charge(build_charge(9, snapshot="s2"), build_caps(10)).charged
@@ -156,11 +158,11 @@ def test_a_newer_ledger_is_left_alone(ledger_address: str) -> None:
         Ledger.upgrade(ledger_address)
 
 
-def test_where_there_is_no_ledger_none_is_made(ledger_address: str, database: Database) -> None:
+def test_where_there_is_no_ledger_none_is_made(ledger_address: str, empty_database: Database) -> None:
     for opened in (Ledger.upgrade, Ledger.existing):
         with pytest.raises(InvalidInput, match="there is no ledger in that database"):
             opened(ledger_address)
-    with database.begin_read() as connection:
+    with empty_database.begin_read() as connection:
         assert inspect(connection).get_table_names() == []
 
 
@@ -177,8 +179,8 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
         fill_ledger(ledger)
     heads = run_successfully("ledger", "verify", place, "--json").document["heads"]
     make_format_1(str(place))
-    refused = run_discreet("ledger", "verify", place)
-    assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
+    refusal = run_discreet("ledger", "verify", place)
+    assert (refusal.code, "run: discreet ledger upgrade" in refusal.err) == (2, True)
     assert (
         run_successfully("ledger", "upgrade", place).out == f"The ledger has format {FORMAT_VERSION} now; it had 1.\n"
     )
@@ -196,14 +198,14 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
 
 def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
     """A plan that is made once for all parameters could not: the condition has none."""
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         fill_ledger(ledger)
         with ledger._database.begin_read() as connection:
             engine = connection.engine
-        event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+        event.listen(engine, "before_cursor_execute", lambda *event_arguments: statements.append(event_arguments[2:4]))
         assert len(ledger.history(DATASET)) == 9
-    sql, values = next(one for one in asked if "body" in one[0])
+    sql, values = next(statement for statement in statements if "body" in statement[0])
     assert "kind != 'answer'" in sql
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
         assert "USING INDEX ledger_log" in str(looked.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())
@@ -212,21 +214,21 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
 # Two at once, and one that is killed
 
 
-def upgrade_at(ledger_address: str, start: Any, results: Any) -> None:
+def upgrade_at_once(ledger_address: str, start: Any, results: Any) -> None:
     start.wait()
     results.put(Ledger.upgrade(ledger_address, timeout=60))
 
 
-def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old: str) -> None:
+def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old_ledger: str) -> None:
     start, results = processes.Barrier(4), processes.Queue()
-    running = [processes.Process(target=upgrade_at, args=(old, start, results)) for _ in range(4)]
+    running = [processes.Process(target=upgrade_at_once, args=(old_ledger, start, results)) for _ in range(4)]
     for process in running:
         process.start()
     had = sorted(results.get(timeout=120) for _ in running)
     for process in running:
         process.join()
     assert had == [1, FORMAT_VERSION, FORMAT_VERSION, FORMAT_VERSION]
-    with Ledger.existing(old) as ledger:
+    with Ledger.existing(old_ledger) as ledger:
         ledger.verify()
 
 
@@ -238,11 +240,11 @@ def test_threads_upgrade_several_ledgers_at_once(tmp_path: Path) -> None:
         make_format_1(place)
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(Ledger.upgrade, places)) == [1] * 6
-    assert {str(shape(place)) for place in places} == {str(shape(places[0]))}
-    assert [format_of(place) for place in places] == [FORMAT_VERSION] * 6
+    assert {str(read_shape(place)) for place in places} == {str(read_shape(places[0]))}
+    assert [read_format(place) for place in places] == [FORMAT_VERSION] * 6
 
 
-def upgrade_until(ledger_address: str, most_bytes: int) -> None:
+def upgrade_limited(ledger_address: str, most_bytes: int) -> None:
     die_beyond(most_bytes)
     Ledger.upgrade(ledger_address)
 
@@ -256,16 +258,16 @@ def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
             ledger.charge(build_charge(f"more {number}", "0.0001", snapshot="s2"), build_caps(10))
         head = ledger.verify()
     make_format_1(str(place))
-    whole, old = place.read_bytes(), shape(str(place))
+    whole, old_shape = place.read_bytes(), read_shape(str(place))
     ends = set()
     for most in (*range(0, 48_000, 2999), 10**7):
         died = str(tmp_path / f"{most}.db")
         Path(died).write_bytes(whole)
-        process = processes.Process(target=upgrade_until, args=(died, most))
+        process = processes.Process(target=upgrade_limited, args=(died, most))
         process.start()
         process.join()
-        ends.add((process.exitcode, format_of(died)))
-        assert (format_of(died) == 1) == (shape(died) == old)
+        ends.add((process.exitcode, read_format(died)))
+        assert (read_format(died) == 1) == (read_shape(died) == old_shape)
         Ledger.upgrade(died)
         with Ledger.existing(died) as ledger:
             assert ledger.verify() == head
@@ -279,7 +281,7 @@ def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
 # Any set of tables
 
 
-def version(folder: Path, number: int, does: str) -> None:
+def write_version(folder: Path, number: int, does: str) -> None:
     """Write one version of a set of tables."""
     before = None if number == 1 else str(number - 1)
     (folder / f"v{number}.py").write_text(
@@ -288,28 +290,28 @@ def version(folder: Path, number: int, does: str) -> None:
     )
 
 
-def tables(database: Database) -> set[str]:
+def list_tables(database: Database) -> set[str]:
     with database.begin_read() as connection:
         return set(inspect(connection).get_table_names())
 
 
-def test_a_step_that_fails_takes_the_steps_before_it_with_it(database: Database, tmp_path: Path) -> None:
-    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
-    with pytest.raises(ZeroDivisionError), database.begin_write() as connection:
+def test_a_step_that_fails_takes_the_steps_before_it_with_it(empty_database: Database, tmp_path: Path) -> None:
+    write_version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    write_version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
+    with pytest.raises(ZeroDivisionError), empty_database.begin_write() as connection:
         connect.run_migrations(connection, tmp_path, "own_version")
-    assert tables(database) == set()
-    version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
-    with database.begin_write() as connection:
+    assert list_tables(empty_database) == set()
+    write_version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
+    with empty_database.begin_write() as connection:
         connect.run_migrations(connection, tmp_path, "own_version", "1")
         assert connect.find_revision(connection, "own_version") == "1"
         connect.run_migrations(connection, tmp_path, "own_version")
         assert connect.find_revision(connection, "own_version") == "2"
-    assert tables(database) == {"one", "two", "own_version"}
+    assert list_tables(empty_database) == {"one", "two", "own_version"}
 
 
 def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(ledger_address: str, tmp_path: Path) -> None:
-    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    write_version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
     with Ledger.open(ledger_address) as ledger, ledger._database.begin_write() as connection:
         assert connect.find_revision(connection, "own_version") is None
         connect.run_migrations(connection, tmp_path, "own_version")
@@ -317,14 +319,14 @@ def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(ledger_ad
         assert connect.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
 
 
-def test_a_version_that_nobody_knows_is_told_plainly(database: Database, tmp_path: Path) -> None:
-    version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    with database.begin_write() as connection:
+def test_a_version_that_nobody_knows_is_told_plainly(empty_database: Database, tmp_path: Path) -> None:
+    write_version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
+    with empty_database.begin_write() as connection:
         connect.run_migrations(connection, tmp_path, "own_version")
         connection.exec_driver_sql("UPDATE own_version SET version_num = '9'")
     for act in (connect.run_migrations, connect.stamp_revision):
         with (
             pytest.raises(InvalidInput, match="own_version names a version that this discreet does not know"),
-            database.begin_write() as connection,
+            empty_database.begin_write() as connection,
         ):
             act(connection, tmp_path, "own_version")

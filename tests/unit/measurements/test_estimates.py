@@ -13,72 +13,72 @@ from discreet.measurements.estimates import Estimate, Linear, MeanFromCenter, Me
 
 LOWER, UPPER, STEP = -3, 5, Fraction(1, 2)
 WIDTH = UPPER - LOWER
-ROWS = st.lists(st.integers(LOWER, UPPER), min_size=2, max_size=6)
-SLACK = st.tuples(*[st.integers(0, 40)] * 6)
+ST_ROWS = st.lists(st.integers(LOWER, UPPER), min_size=2, max_size=6)
+ST_SLACK = st.tuples(*[st.integers(0, 40)] * 6)
 
 
-def of_pair(rows: list[int]) -> list[int]:
+def sum_ends(rows: list[int]) -> list[int]:
     return [sum(k - LOWER for k in rows), sum(UPPER - k for k in rows)]
 
 
-def of_centre(rows: list[int]) -> list[int]:
+def sum_from_center(rows: list[int]) -> list[int]:
     return [sum(2 * k - LOWER - UPPER for k in rows), len(rows)]
 
 
-def of_spread(rows: list[int]) -> list[int]:
+def sum_squares(rows: list[int]) -> list[int]:
     shifted = [2 * k - LOWER - UPPER for k in rows]
     return [len(rows), sum(shifted), sum(2 * d * d - WIDTH**2 for d in shifted)]
 
 
-def mean(rows: list[int]) -> Fraction:
+def compute_mean(rows: list[int]) -> Fraction:
     return Fraction(sum(rows), len(rows)) * STEP
 
 
-def variance(rows: list[int]) -> Fraction:
+def compute_variance(rows: list[int]) -> Fraction:
     return statistics.variance([k * STEP for k in rows])
 
 
-def around(totals: list[int], slack: tuple[int, ...]) -> list[tuple[Fraction, Fraction]]:
+def widen_totals(totals: list[int], slack: tuple[int, ...]) -> list[tuple[Fraction, Fraction]]:
     ends = zip(totals, slack[:3], slack[3:], strict=False)
     return [(Fraction(total - low), Fraction(total + high)) for total, low, high in ends]
 
 
-def holds(estimate: Estimate, totals: list[int], slack: tuple[int, ...], exact: Fraction) -> bool:
-    low, high = estimate.value_range(around(totals, slack))
+def is_inside_estimate(estimate: Estimate, totals: list[int], slack: tuple[int, ...], exact: Fraction) -> bool:
+    low, high = estimate.value_range(widen_totals(totals, slack))
     return low <= exact <= high
 
 
-@given(ROWS, SLACK)
+@given(ST_ROWS, ST_SLACK)
 def test_a_mean_of_a_pair_of_sums(rows: list[int], slack: tuple[int, ...]) -> None:
     estimate = MeanOfPair(LOWER, UPPER, STEP)
-    assert estimate.value(of_pair(rows)) == mean(rows)
-    assert holds(estimate, of_pair(rows), slack, mean(rows))
+    assert estimate.value(sum_ends(rows)) == compute_mean(rows)
+    assert is_inside_estimate(estimate, sum_ends(rows), slack, compute_mean(rows))
 
 
-@given(ROWS, SLACK)
+@given(ST_ROWS, ST_SLACK)
 def test_a_mean_from_a_centred_sum(rows: list[int], slack: tuple[int, ...]) -> None:
     estimate = MeanFromCenter(LOWER, UPPER, STEP)
-    assert estimate.value(of_centre(rows)) == mean(rows)
-    assert holds(estimate, of_centre(rows), slack, mean(rows))
+    assert estimate.value(sum_from_center(rows)) == compute_mean(rows)
+    assert is_inside_estimate(estimate, sum_from_center(rows), slack, compute_mean(rows))
 
 
-@given(ROWS, SLACK)
+@given(ST_ROWS, ST_SLACK)
 def test_a_mean_over_a_public_number_of_rows(rows: list[int], slack: tuple[int, ...]) -> None:
     ends = LOWER * STEP, UPPER * STEP
     estimate = Linear(STEP / len(rows), LOWER * STEP, ends)
     totals = [sum(k - LOWER for k in rows)]
-    assert estimate.value(totals) == mean(rows)
-    assert holds(estimate, totals, slack, mean(rows))
+    assert estimate.value(totals) == compute_mean(rows)
+    assert is_inside_estimate(estimate, totals, slack, compute_mean(rows))
 
 
-@given(ROWS, SLACK, st.booleans())
+@given(ST_ROWS, ST_SLACK, st.booleans())
 def test_a_variance(rows: list[int], slack: tuple[int, ...], public: bool) -> None:
-    known = len(rows) if public else None
-    estimate, totals = Variance(WIDTH, STEP, known), of_spread(rows)[1 if public else 0 :]
-    assert estimate.value(totals) == variance(rows)
-    assert holds(estimate, totals, slack, variance(rows))
-    root = Variance(WIDTH, STEP, known, root=True)
-    assert float(root.value(totals)) == pytest.approx(float(variance(rows)) ** 0.5)
+    public_rows = len(rows) if public else None
+    estimate, totals = Variance(WIDTH, STEP, public_rows), sum_squares(rows)[1 if public else 0 :]
+    assert estimate.value(totals) == compute_variance(rows)
+    assert is_inside_estimate(estimate, totals, slack, compute_variance(rows))
+    root = Variance(WIDTH, STEP, public_rows, root=True)
+    assert float(root.value(totals)) == pytest.approx(float(compute_variance(rows)) ** 0.5)
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=3))

@@ -33,7 +33,7 @@ BASE = 401
 """Two coordinates as one whole number: x BASE + y, |y| <= 200."""
 
 
-def grid(noise, reach):
+def compute_grid(noise, reach):
     points = itertools.product(*(range(-k, k + 1) for k in reach))
     return {point: noise.probability(point) for point in points}
 
@@ -53,25 +53,29 @@ def test_the_worst_ratio_within_the_box_is_exactly_the_step(epsilon, widths, cor
     reach = tuple(3 * width for width in widths)
     shifts = list(itertools.product(*(range(-w, w + 1) for w in widths)))
 
-    def inside(point):
+    def is_in_reach(point):
         return all(abs(x) <= k for x, k in zip(point, reach, strict=True))
 
-    assert check_density(grid(noise, reach), shifts, inside).worst_ratio == 1 / noise.boxes.fall
+    assert check_density(compute_grid(noise, reach), shifts, is_in_reach).worst_ratio == 1 / noise.boxes.fall
 
 
 @pytest.mark.parametrize(("epsilon", "widths", "core"), [(2, (3, 2), None), (3, (1, 4), (HALF, Fraction(7, 2)))])
 def test_the_closed_forms_are_the_sums(epsilon, widths, core):
     """Total, variances, mean errors, tails and usefulness agree with sums over a wide window."""
     noise = BoxStaircase(epsilon, widths, core)
-    law = {x: float(p) for x, p in grid(noise, [20 * w for w in widths]).items()}
-    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
+    probabilities = {x: float(p) for x, p in compute_grid(noise, [20 * w for w in widths]).items()}
+    assert sum(probabilities.values()) == pytest.approx(1, abs=1e-12)
     for a in range(2):
-        assert sum(x[a] ** 2 * p for x, p in law.items()) == pytest.approx(noise.variance()[a], rel=1e-10)
-        assert sum(abs(x[a]) * p for x, p in law.items()) == pytest.approx(noise.expected_error()[a], rel=1e-10)
+        assert sum(x[a] ** 2 * p for x, p in probabilities.items()) == pytest.approx(noise.variance()[a], rel=1e-10)
+        assert sum(abs(x[a]) * p for x, p in probabilities.items()) == pytest.approx(
+            noise.expected_error()[a], rel=1e-10
+        )
         for k in (0, 1, 3, 7, 12):
-            assert sum(p for x, p in law.items() if abs(x[a]) > k) == pytest.approx(noise.tail_units(a, k), rel=1e-6)
+            assert sum(p for x, p in probabilities.items() if abs(x[a]) > k) == pytest.approx(
+                noise.tail_units(a, k), rel=1e-6
+            )
     for k in (1, 2, 6, 11):
-        missed = sum(p for x, p in law.items() if max(map(abs, x)) > k)
+        missed = sum(p for x, p in probabilities.items() if max(map(abs, x)) > k)
         assert noise.useful(k) == pytest.approx(missed, rel=1e-6)
         assert noise.useful(k, answers=3) == pytest.approx(1 - (1 - missed) ** 3, rel=1e-6)
 
@@ -103,7 +107,7 @@ def test_the_sum_of_a_series_is_exact():
     assert 0 < sum_series([(1, 2), (5, 1)], fall) - partial < Fraction(1, 10**30)
 
 
-def negative_binomial(total, parts, fall):
+def compute_negative_binomial(total, parts, fall):
     """P(G_1 + ... + G_parts = total) for geometrics."""
     return math.comb(total + parts - 1, total) * fall**total * (1 - fall) ** parts if total >= 0 else 0
 
@@ -115,40 +119,47 @@ def test_the_mixture_of_a_draw_is_the_law_of_the_box(reaches, widths):
     odds = compute_order_odds(boxes)
     assert odds[-1] == 1
     for i in range(12):
-        drawn, left = Fraction(0), Fraction(1)
+        total, left = Fraction(0), Fraction(1)
         for j, chance in enumerate(odds):
-            drawn += left * chance * negative_binomial(i - j, j + 1, boxes.fall)
+            total += left * chance * compute_negative_binomial(i - j, j + 1, boxes.fall)
             left *= 1 - chance
         points = math.prod(2 * (r + i * w) + 1 for r, w in zip(reaches, widths, strict=True))
-        assert drawn == boxes.fall**i * points / boxes.total
+        assert total == boxes.fall**i * points / boxes.total
 
 
-def law_of(noise):
+def build_box_law(noise):
     """The law on x BASE + y, in floats."""
     height, fall = float(noise.probability((0, 0))), float(noise.boxes.fall)
 
-    def law(code):
+    def compute_code_probability(code):
         y = (code + BASE // 2) % BASE - BASE // 2
         return height * fall ** noise.level(((code - y) // BASE, y))
 
-    return law
+    return compute_code_probability
 
 
-def coded(draws):
+def code_draws(draws):
     return [int(x) * BASE + int(y) for x, y in draws if abs(y) <= BASE // 2 and abs(x) < 100]
 
 
 def test_draws_fit_their_law_and_no_law_a_tenth_off():
     """Two jaws, many at a time."""
     noise, small, large = (BoxStaircase(Fraction(e), (2, 3), (HALF, Fraction(5, 2))) for e in ("1.5", "1.65", "1.35"))
-    assert_fits(coded(noise.sample_many(150_000)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(
+        code_draws(noise.sample_many(150_000)), build_box_law(noise), build_box_law(small), build_box_law(large)
+    )
 
 
 @pytest.mark.parametrize("count", [4_000, pytest.param(15_000, marks=pytest.mark.soak)])
 def test_single_draws_fit_too(count):
     """Two jaws, one at a time."""
     noise, small, large = (BoxStaircase(Fraction(e), (2, 1), (Fraction(3, 2), HALF)) for e in ("2", "2.3", "1.7"))
-    assert_fits(coded(noise.sample() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(
+        code_draws(noise.sample() for _ in range(count)),
+        build_box_law(noise),
+        build_box_law(small),
+        build_box_law(large),
+    )
 
 
 @pytest.mark.parametrize("epsilon", ["1.65", "1.35"])
@@ -156,17 +167,17 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     """The trap itself works."""
     claimed, wrong = (BoxStaircase(Fraction(e), (2, 3), (HALF, Fraction(5, 2))) for e in ("1.5", epsilon))
     with pytest.raises(AssertionError):
-        assert_fits(coded(wrong.sample_many(150_000)), law_of(claimed), lambda _: 1e-12, lambda _: 1e-12)
+        assert_fits(code_draws(wrong.sample_many(150_000)), build_box_law(claimed), lambda _: 1e-12, lambda _: 1e-12)
 
 
 def test_three_components_and_the_wide_path_have_the_right_variances():
     """Python's integers where 64 bits may not do; the sample variance within eight standard errors."""
     noise = BoxStaircase(1, (2, 3, 1))
     wide = BoxStaircase(1, (2**60, 1))
-    for law, size in ((noise, 40_000), (wide, 4_000)):
-        draws = law.sample_many(size)
-        assert draws.shape == (size, len(law.widths))
-        for column, variance in zip(np.asarray(draws, dtype=float).T, law.variance(), strict=True):
+    for box_noise, size in ((noise, 40_000), (wide, 4_000)):
+        draws = box_noise.sample_many(size)
+        assert draws.shape == (size, len(box_noise.widths))
+        for column, variance in zip(np.asarray(draws, dtype=float).T, box_noise.variance(), strict=True):
             squares = column**2
             assert abs(squares.mean() - variance) < 8 * squares.std() / size**0.5
     assert wide.sample_many(2).dtype == object
@@ -226,12 +237,12 @@ def test_the_best_core_is_no_worse_than_any_other(components, epsilon):
     """A scan of cores finds none better, also where the best lies just above 0 (four components and more)."""
     fall = compute_fall(Fraction(epsilon))
 
-    def spread(core):
+    def compute_spread(core):
         line = [(Fraction(core), 1)]
         return sum_series(line * (components + 2), fall) / sum_series(line * components, fall)
 
-    best = spread(find_best_core(fall, components))
-    assert all(float(best) <= float(spread(Fraction(k, 200))) * (1 + 1e-9) for k in range(1, 201))
+    best = compute_spread(find_best_core(fall, components))
+    assert all(float(best) <= float(compute_spread(Fraction(k, 200))) * (1 + 1e-9) for k in range(1, 201))
 
 
 def test_the_best_core_on_a_coarse_grid():
@@ -249,8 +260,8 @@ def test_a_region_holds_what_it_says():
         beta, size = noise.region(confidence)
         ends = np.array([float(c) + beta * float(w) for c, w in zip(noise.core, noise.widths, strict=True)])
         assert size == pytest.approx(np.prod(2 * ends), rel=1e-9)
-        held = (draws <= ends).all(axis=1).mean()
-        assert held == pytest.approx(confidence, abs=6 * (confidence / 100_000) ** 0.5 + 0.002)
+        share_inside = (draws <= ends).all(axis=1).mean()
+        assert share_inside == pytest.approx(confidence, abs=6 * (confidence / 100_000) ** 0.5 + 0.002)
 
 
 def test_intervals_hold_what_they_say():
@@ -298,7 +309,7 @@ def test_what_makes_no_sense_is_refused(widths, core, step):
         BoxStaircase(1, widths, core, step)
 
 
-class Quadrant:
+class QuadrantProgram:
     """Laws symmetric in each component that are private, nearer to 0 than a box staircase, and its multiple far out."""
 
     def __init__(self, noise, levels):
@@ -307,13 +318,15 @@ class Quadrant:
         self.points = list(itertools.product(*(range(end + 1) for end in ends)))
         self.copies = np.array([math.prod(1 + (x > 0) for x in point) for point in self.points])
         self.law = np.array([float(noise.probability(point)) for point in self.points])
-        self.moves = [(i, j) for i, y in enumerate(self.points) for j, x in enumerate(self.points) if self.below(x, y)]
+        self.moves = [
+            (i, j) for i, y in enumerate(self.points) for j, x in enumerate(self.points) if self.is_below(x, y)
+        ]
 
     @staticmethod
-    def below(x, y):
+    def is_below(x, y):
         return all(a <= b for a, b in zip(x, y, strict=True))
 
-    def least_error(self):
+    def minimize_error(self):
         """Variables: the new law, the multiple far out, the moves, and what far out gives back (to anywhere)."""
         n, m = len(self.points), len(self.moves)
         far = 1 - (self.copies * self.law).sum()
@@ -321,30 +334,32 @@ class Quadrant:
         entries += [(n + j, n + 1 + k, 1.0) for k, (_, j) in enumerate(self.moves)]
         for j in range(n):
             entries += [(n + j, n + 1 + m + j, 1.0), (n + j, j, -self.copies[j]), (2 * n, n + 1 + m + j, 1.0)]
-        equal = matrix([*entries, (2 * n, n, far)], 2 * n + 1, 2 * n + 1 + m)
-        rows = list(self.privacy())
-        ratio = matrix([(r, c, v) for r, row in enumerate(rows) for c, v in row], len(rows), 2 * n + 1 + m)
+        equal = build_matrix([*entries, (2 * n, n, far)], 2 * n + 1, 2 * n + 1 + m)
+        rows = list(self.list_privacy_rows())
+        ratio = build_matrix([(r, c, v) for r, row in enumerate(rows) for c, v in row], len(rows), 2 * n + 1 + m)
         near = self.copies * np.array([sum(point) for point in self.points])
         cost = np.concatenate([near, [sum(self.noise.expected_error()) - near @ self.law], np.zeros(n + m)])
         bounds = [(0, None)] * n + [(0, 1)] + [(0, None)] * (n + m)
         given_ = np.concatenate([self.copies * self.law, np.zeros(n), [far]])
         return linprog(cost, ratio, np.zeros(len(rows)), equal, given_, bounds, method="highs")
 
-    def privacy(self):
+    def list_privacy_rows(self):
         place = {point: i for i, point in enumerate(self.points)}
         shifts = list(itertools.product(*(range(-w, w + 1) for w in self.noise.boxes.widths)))
         for i, point in enumerate(self.points):
             for there in {tuple(abs(a + b) for a, b in zip(point, shift, strict=True)) for shift in shifts}:
-                column, size = (place[there], 1.0) if there in place else (len(self.points), self.far(there))
+                column, size = (
+                    (place[there], 1.0) if there in place else (len(self.points), self.compute_far_probability(there))
+                )
                 if column != i:
                     yield [(i, self.fall), (column, -size)]
                     yield [(i, -1.0), (column, self.fall * size)]
 
-    def far(self, point):
+    def compute_far_probability(self, point):
         return float(self.noise.probability(point))
 
 
-def matrix(entries, rows, columns):
+def build_matrix(entries, rows, columns):
     places, values = [(r, c) for r, c, _ in entries], [v for *_, v in entries]
     return coo_matrix((values, tuple(zip(*places, strict=True))), shape=(rows, columns)).tocsr()
 
@@ -357,6 +372,6 @@ def matrix(entries, rows, columns):
 def test_moving_mass_towards_zero_breaks_privacy(epsilon, widths, core, levels):
     """Theorem 3 on small grids: no private law is smaller, among those that are a multiple of ours far out."""
     noise = BoxStaircase(epsilon, widths, [Fraction(c, 2) for c in core])
-    best = Quadrant(noise, levels).least_error()
+    best = QuadrantProgram(noise, levels).minimize_error()
     assert best.status == 0
     assert best.fun == pytest.approx(sum(noise.expected_error()), abs=1e-9)

@@ -25,13 +25,13 @@ from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, ch
 
 DISEASES = ["diabetes", "hepatitis", "flu", "hiv"]
 TABLES = [table for size in range(4) for table in all_tables(range(3), size)]
-scores = st.lists(st.integers(-20, 20), min_size=1, max_size=6)
-changes = st.lists(st.integers(-1, 1), min_size=6, max_size=6)
-epsilons = st.sampled_from([0.01, 0.3, 1, 4])
-weights = st.lists(st.integers(1, 9), min_size=6, max_size=6)
+st_scores = st.lists(st.integers(-20, 20), min_size=1, max_size=6)
+st_changes = st.lists(st.integers(-1, 1), min_size=6, max_size=6)
+st_epsilons = st.sampled_from([0.01, 0.3, 1, 4])
+st_weights = st.lists(st.integers(1, 9), min_size=6, max_size=6)
 
 
-def histogram(table: tuple) -> list[int]:
+def count_table_values(table: tuple) -> list[int]:
     return [table.count(value) for value in range(3)]
 
 
@@ -41,8 +41,10 @@ def test_the_mode_of_all_small_tables(neighbors: str, spread: int, prior: Prior 
     """Exactly: counts change by one each; a coming row moves scores one way, so the bounded range is 1, not 2."""
     laws = {}
     for table in TABLES:
-        laws[table] = exponential(histogram(table), 1, 1, prior=prior, bounded_range=spread).law()
-    flips = {table: PermuteAndFlip(Selection.of(1, 1, spread)).probabilities(histogram(table)) for table in TABLES}
+        laws[table] = exponential(count_table_values(table), 1, 1, prior=prior, bounded_range=spread).law()
+    flips = {
+        table: PermuteAndFlip(Selection.of(1, 1, spread)).probabilities(count_table_values(table)) for table in TABLES
+    }
     for table in TABLES:
         for other in map(tuple, map(sorted, all_neighbors(table, range(3), neighbors))):
             if other not in laws:
@@ -55,7 +57,7 @@ def test_the_mode_of_all_small_tables(neighbors: str, spread: int, prior: Prior 
             assert flipped <= exp_below(Fraction(1), 80)
 
 
-@given(scores, changes, epsilons, weights)
+@given(st_scores, st_changes, st_epsilons, st_weights)
 def test_scores_that_move_by_the_sensitivity_lose_epsilon(one: list, change: list, epsilon: float, prior: list) -> None:
     """Any scores, any change of at most 1 each: both mechanisms, the first with a prior, exactly."""
     two = [score + move for score, move in zip(one, change, strict=False)]
@@ -81,21 +83,21 @@ def test_the_loss_is_tight() -> None:
     assert 2.6 < ratio <= exp_below(Fraction(1), 80)
 
 
-@given(scores, epsilons)
-def test_permute_and_flip_is_never_worse(own: list, epsilon: float) -> None:
+@given(st_scores, st_epsilons)
+def test_permute_and_flip_is_never_worse(candidate_scores: list, epsilon: float) -> None:
     """McKenna and Sheldon: its expected score is at least that of the exponential mechanism, exactly compared."""
-    flips = PermuteAndFlip(Selection.of(epsilon, 1)).probabilities(own)
-    draws = exponential(own, 1, epsilon).probabilities
-    assert sum(p * score for p, score in zip(flips, own, strict=True)) >= sum(
-        p * score for p, score in zip(draws, own, strict=True)
+    flips = PermuteAndFlip(Selection.of(epsilon, 1)).probabilities(candidate_scores)
+    draws = exponential(candidate_scores, 1, epsilon).probabilities
+    assert sum(p * score for p, score in zip(flips, candidate_scores, strict=True)) >= sum(
+        p * score for p, score in zip(draws, candidate_scores, strict=True)
     )
 
 
 def test_permute_and_flip_is_what_its_name_says() -> None:
     """The law with independent coins is that of a random order and the first head, by enumeration."""
     mechanism = PermuteAndFlip(Selection.of(1, 1))
-    own = [3, 1, 0]
-    chances = [mechanism.selection.ratio ** (3 - score) for score in own]
+    scores = [3, 1, 0]
+    chances = [mechanism.selection.ratio ** (3 - score) for score in scores]
     law = [Fraction(0)] * 3
     orders = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
     for order, coins in product(orders, product((True, False), repeat=3)):
@@ -104,33 +106,33 @@ def test_permute_and_flip_is_what_its_name_says() -> None:
             weight *= chances[candidate] if heads else 1 - chances[candidate]
         if weight:
             law[next(candidate for candidate in order if coins[candidate])] += weight
-    assert law == mechanism.probabilities(own)
+    assert law == mechanism.probabilities(scores)
 
 
 @pytest.mark.parametrize("draws", [8_000, pytest.param(20_000, marks=pytest.mark.soak)])
 def test_draws_follow_the_laws(draws: int) -> None:
-    own = {"a": 3, "b": 1, "c": 0, "d": 3}
-    chosen = exponential(own, 1, 1)
+    scores = {"a": 3, "b": 1, "c": 0, "d": 3}
+    chosen = exponential(scores, 1, 1)
     law = {value: float(p) for value, p in chosen.law().items()}
-    names = list(own)
+    names = list(scores)
     counts = Counter(names.index(chosen.sample()) for _ in range(draws))
     assert chi_square_excess(counts, lambda place: law[names[place]] if 0 <= place < 4 else 0) <= 0
     mechanism = PermuteAndFlip(Selection.of(1, 1))
-    exact = [float(p) for p in mechanism.probabilities(own)]
-    levels = mechanism.compute_levels(own)
+    exact = [float(p) for p in mechanism.probabilities(scores)]
+    levels = mechanism.compute_levels(scores)
     counts = Counter(mechanism.sample_position(levels, SYSTEM) for _ in range(draws))
-    assert mechanism.answer(own) in own
+    assert mechanism.answer(scores) in scores
     assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0
 
 
 def test_draws_tell_an_epsilon_a_tenth_off() -> None:
     """Of one score far above many, where most follows from epsilon."""
-    own = [4, 0, 0, 0, 0, 0, 0, 0]
+    scores = [4, 0, 0, 0, 0, 0, 0, 0]
     right, wrong = (PermuteAndFlip(Selection.of(epsilon, 1)) for epsilon in (1, 1.1))
-    levels = right.compute_levels(own)
+    levels = right.compute_levels(scores)
     counts = Counter(right.sample_position(levels, SYSTEM) for _ in range(20_000))
     for mechanism, fits in ((right, True), (wrong, False)):
-        law = [float(p) for p in mechanism.probabilities(own)]
+        law = [float(p) for p in mechanism.probabilities(scores)]
         excess = chi_square_excess(counts, lambda place, law=law: law[place] if 0 <= place < 8 else 0)
         assert (excess <= 0) == fits
 
@@ -142,10 +144,10 @@ def test_many_levels_are_drawn_with_certainty() -> None:
     total = sum(exact)
     for byte in range(256):
         word = bytes([byte]) + bytes(15)
-        drawn = PowerFactors(ratio, range(5)).sample_block(masses, ScriptedEntropy(word))
+        block = PowerFactors(ratio, range(5)).sample_block(masses, ScriptedEntropy(word))
         place = Fraction(byte, 256) * total
         expected = next(level for level in range(5) if sum(exact[: level + 1], Fraction(0)) > place)
-        assert drawn == expected
+        assert block == expected
 
 
 def test_a_word_on_the_edge_asks_for_more_digits() -> None:
@@ -163,34 +165,34 @@ def test_a_word_on_the_edge_asks_for_more_digits() -> None:
 def test_scores_far_below_are_clipped_from_public_facts() -> None:
     """The clip keeps the sensitivity and leaves all that is likely as it is."""
     selection = Selection.of(1, 1)
-    own = np.array([0, -10, -(10**9)])
-    assert selection.compute_levels(own, 1 / 3).tolist() == [0, 10, MIN_LEVELS]
+    scores = np.array([0, -10, -(10**9)])
+    assert selection.compute_levels(scores, 1 / 3).tolist() == [0, 10, MIN_LEVELS]
     slow = Selection.of(Fraction(1, 1000), 1)
     assert slow.compute_max_levels(1e-6) > 60_000
-    shifted = selection.compute_levels(own + np.array([0, 0, 1]), 1 / 3)
+    shifted = selection.compute_levels(scores + np.array([0, 0, 1]), 1 / 3)
     assert shifted.tolist() == [0, 10, MIN_LEVELS]
 
 
 def test_public_bounds_on_the_score() -> None:
     """With the stated confidence the chosen score is that near the best: measured by the exact law."""
-    own = list(range(-30, 1))
+    scores = list(range(-30, 1))
     mechanism = Exponential(Selection.of(1, 1))
-    bound = mechanism.score_bound(0.95, len(own))
-    assert bound == PermuteAndFlip(mechanism.selection).score_bound(0.95, len(own))
+    bound = mechanism.score_bound(0.95, len(scores))
+    assert bound == PermuteAndFlip(mechanism.selection).score_bound(0.95, len(scores))
     thin = Exponential.of(1, 1, prior=Prior.weights({0: 1, 1: 99}))
     assert thin.score_bound(0.95, 2) > Exponential.of(1, 1).score_bound(0.95, 2)
-    law = mechanism.distribution(own)
-    within = sum(p for p, score in zip(law.probabilities, own, strict=True) if score > -bound)
+    law = mechanism.distribution(scores)
+    within = sum(p for p, score in zip(law.probabilities, scores, strict=True) if score > -bound)
     assert within >= Fraction(95, 100)
-    flips = PermuteAndFlip(mechanism.selection).probabilities(own)
-    assert sum(p for p, score in zip(flips, own, strict=True) if score > -bound) >= Fraction(95, 100)
+    flips = PermuteAndFlip(mechanism.selection).probabilities(scores)
+    assert sum(p for p, score in zip(flips, scores, strict=True) if score > -bound) >= Fraction(95, 100)
 
 
-def loss(one: list, two: list, *facts: object, **public: object) -> float:
+def compute_choice_loss(one: list, two: list, *facts: object, **public: object) -> float:
     """The exact loss between two lists of scores, the larger of both mechanisms."""
-    laws = [exponential(own, *facts, **public).law() for own in (one, two)]
+    laws = [exponential(scores, *facts, **public).law() for scores in (one, two)]
     flips = PermuteAndFlip.of(facts[1], facts[0], **public)
-    flipped = [dict(enumerate(flips.probabilities(own))) for own in (one, two)]
+    flipped = [dict(enumerate(flips.probabilities(scores))) for scores in (one, two)]
     ratios = [worst_ratio(*laws), worst_ratio(*flipped)]
     assert None not in ratios
     return max(math.log(ratio) for ratio in ratios)
@@ -199,15 +201,15 @@ def loss(one: list, two: list, *facts: object, **public: object) -> float:
 def test_floored_scores_lose_no_more() -> None:
     """Changes that are no whole number of steps, and ranges that are not symmetric: both widen by the floor."""
     near, far = [Fraction(-30, 100)] + [Fraction(25, 100)] * 50, [Fraction(-45, 100)] + [Fraction(40, 100)] * 50
-    assert loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
+    assert compute_choice_loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
     one, two = [Fraction(-1)] + [Fraction(3, 4)] * 100, [Fraction(-5, 4)] + [Fraction(1)] * 100
-    assert loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
+    assert compute_choice_loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
     low, high = [-0.9] + [0.0] * 50, [0.1] + [2.0] * 50
-    assert loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
+    assert compute_choice_loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
     half, other = [0.5, 0.0, 0.0], [1.0, -0.5, -0.5]
-    assert loss(half, other, 0.5, 1) <= 1
+    assert compute_choice_loss(half, other, 0.5, 1) <= 1
     with pytest.raises(InvalidInput, match="public step"):
-        loss(half, other, 1, 1, bounded_range=1)
+        compute_choice_loss(half, other, 1, 1, bounded_range=1)
 
 
 def test_the_law_follows_numbers_and_not_their_types() -> None:
@@ -232,8 +234,8 @@ def test_floats_are_the_numbers_they_are() -> None:
 def test_any_scores_floored_to_any_step_lose_no_more(one: list, moves: list, step: Fraction) -> None:
     """All moves in [0, 1]: sensitivity 1, bounded range 1, exactly within epsilon whatever the step."""
     two = [score + move for score, move in zip(one, moves, strict=False)]
-    assert loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
-    assert loss(one, two, 1, 1, step=step) <= 1 + 1e-12
+    assert compute_choice_loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
+    assert compute_choice_loss(one, two, 1, 1, step=step) <= 1 + 1e-12
 
 
 def test_arrays_lists_and_mappings_come_to_the_same() -> None:
@@ -293,15 +295,15 @@ def test_fractions_of_a_score_count() -> None:
 
 def test_large_scores_are_floored_to_a_public_step() -> None:
     """A sensitivity in the millions: a thousand steps per spread are enough, and still lose epsilon exactly."""
-    own, moved = [0, 5_000_000, 9_000_001], [999_999, 4_000_000, 10_000_000]
+    scores, moved_scores = [0, 5_000_000, 9_000_001], [999_999, 4_000_000, 10_000_000]
     selection = Selection.of(1, 10**6)
     assert selection.step == 2 * 10**6 // 1024
     assert selection.spread == 2 * -(-(10**6) // selection.step)
-    law = exponential(own, 10**6, 1).law()
-    worst = worst_ratio(law, exponential(moved, 10**6, 1).law())
+    law = exponential(scores, 10**6, 1).law()
+    worst = worst_ratio(law, exponential(moved_scores, 10**6, 1).law())
     assert worst is not None
     assert worst <= exp_below(Fraction(1), 80)
-    assert exponential(np.array(own), 10**6, 1).law() == law
+    assert exponential(np.array(scores), 10**6, 1).law() == law
 
 
 def test_enormous_sensitivities_are_no_trouble() -> None:
@@ -311,12 +313,12 @@ def test_enormous_sensitivities_are_no_trouble() -> None:
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-9, 1e-18])
 def test_very_small_epsilons_are_no_trouble(epsilon: float) -> None:
     """Neither time, nor memory, nor a division by zero."""
-    own = np.array([0, -(10**6), -5])
-    law = exponential(own, 1, epsilon)
+    scores = np.array([0, -(10**6), -5])
+    law = exponential(scores, 1, epsilon)
     assert law.sample() in {0, 1, 2}
     assert sum(law.floats()) == pytest.approx(1)
     flips = PermuteAndFlip(Selection.of(epsilon, 1))
-    assert flips.sample_position(flips.compute_levels(own), SYSTEM) in {0, 1, 2}
+    assert flips.sample_position(flips.compute_levels(scores), SYSTEM) in {0, 1, 2}
     assert flips.selection.compute_score_bound(0.9, 0.5) > 0
 
 

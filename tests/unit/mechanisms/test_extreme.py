@@ -17,16 +17,18 @@ POINTS = 4
 
 
 @cache
-def law(mechanism: Extreme, counts: tuple[int, ...]) -> list[Fraction]:
+def compute_extreme_law(mechanism: Extreme, counts: tuple[int, ...]) -> list[Fraction]:
     return mechanism.mechanism.probabilities(mechanism.scores(np.array(counts)))
 
 
 @cache
-def worst(mechanism: Extreme, one: tuple[int, ...], two: tuple[int, ...]) -> Fraction:
-    return max(p / q for p, q in zip(law(mechanism, one), law(mechanism, two), strict=True))
+def compute_worst_ratio(mechanism: Extreme, one: tuple[int, ...], two: tuple[int, ...]) -> Fraction:
+    return max(
+        p / q for p, q in zip(compute_extreme_law(mechanism, one), compute_extreme_law(mechanism, two), strict=True)
+    )
 
 
-def tables(most: int) -> list[tuple[int, ...]]:
+def list_count_tables(most: int) -> list[tuple[int, ...]]:
     return [table for table in product(range(most + 1), repeat=POINTS) if sum(table) <= most]
 
 
@@ -36,11 +38,11 @@ def test_every_row_that_comes_or_goes_costs_its_share(end: str, rank: int) -> No
     """With r = 2 each row costs half of epsilon, so two rows, in one cell or two, cost epsilon."""
     mechanism = Extreme(POINTS, rank, Fraction(1), 2, "top" if end == "top" else "bottom")
     share = exp_above(Fraction(1, 2))
-    for table in tables(4):
+    for table in list_count_tables(4):
         for place in range(POINTS):
-            more = tuple(count + (at == place) for at, count in enumerate(table))
-            assert worst(mechanism, table, more) <= share
-            assert worst(mechanism, more, table) <= share
+            with_row = tuple(count + (index == place) for index, count in enumerate(table))
+            assert compute_worst_ratio(mechanism, table, with_row) <= share
+            assert compute_worst_ratio(mechanism, with_row, table) <= share
 
 
 @pytest.mark.parametrize("end", ["top", "bottom"])
@@ -48,16 +50,18 @@ def test_a_replaced_unit_costs_epsilon(end: str) -> None:
     """Up to r rows go and up to r come: epsilon, not twice epsilon."""
     mechanism = Extreme(POINTS, 2, Fraction(1), 2, "top" if end == "top" else "bottom")
     promised = exp_above(Fraction(1))
-    for rest, gone, come in product(tables(2), tables(2), tables(2)):
+    for rest, gone, come in product(list_count_tables(2), list_count_tables(2), list_count_tables(2)):
         before, after = (tuple(map(sum, zip(rest, unit, strict=True))) for unit in (gone, come))
-        assert worst(mechanism, before, after) <= promised
+        assert compute_worst_ratio(mechanism, before, after) <= promised
 
 
 def test_the_bound_is_reached() -> None:
     """The claim is not loose: some neighbours nearly reach it, so a halved noise would fail the tests above."""
     mechanism = Extreme(POINTS, 3, Fraction(1), 1, "top")
-    pairs = [(table, (*table[:-1], table[-1] + 1)) for table in tables(6)]
-    reached = max(max(worst(mechanism, one, two), worst(mechanism, two, one)) for one, two in pairs)
+    pairs = [(table, (*table[:-1], table[-1] + 1)) for table in list_count_tables(6)]
+    reached = max(
+        max(compute_worst_ratio(mechanism, one, two), compute_worst_ratio(mechanism, two, one)) for one, two in pairs
+    )
     assert reached > exp_above(Fraction(7, 10))
 
 

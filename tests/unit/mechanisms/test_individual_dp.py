@@ -25,30 +25,27 @@ from discreet.mechanisms.order_statistic import find_rank
 from discreet.privacy.guarantee import Guarantee
 from discreet.verification import all_tables, assert_fits
 from support.fixed_streams import Stream
+from support.mpmath_digits import use_fifty_digits
+
+__all__ = ["use_fifty_digits"]  # a fixture
 
 DOMAIN = (0, 1, 2, 4, 5)
-WHATS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
+STATISTICS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
 Table = tuple[int, ...]
-Law = list[mpf]
+Probabilities = list[mpf]
 
 
-@pytest.fixture(autouse=True)
-def fifty_digits():
-    with mp.workdps(50):
-        yield
-
-
-def vector(whats: Sequence[object], epsilon: object, also: object = 20, group: int = 1) -> IndividualVector:
+def build_vector(whats: Sequence[object], epsilon: object, also: object = 20, group: int = 1) -> IndividualVector:
     return IndividualVector(whats, 0, 5, epsilon, group=group, pure_epsilon=also)
 
 
-def state(mechanism: IndividualVector, table: Table) -> tuple[tuple[int, ...], Fraction]:
+def compute_state(mechanism: IndividualVector, table: Table) -> tuple[tuple[int, ...], Fraction]:
     """The exact answers and the rate of the noise: all that the law of the answer depends on."""
     centres = tuple(sorted(table)[find_rank(what, len(table)) - 1] for what in mechanism.whats)
     return centres, build_local_noise(mechanism, np.array(table)).rate
 
 
-def within_group(table: Table, other: Table, group: int) -> bool:
+def is_within_group(table: Table, other: Table, group: int) -> bool:
     rest = list(other)
     for value in table:
         if value in rest:
@@ -66,12 +63,12 @@ def test_the_individual_promise_is_exact(whats, epsilon, group):
 
     The ratio of discrete Laplace laws of one rate is at most e^(rate * l1 shift), so rationals decide.
     """
-    mechanism = vector(whats, Fraction(epsilon), group=group)
+    mechanism = build_vector(whats, Fraction(epsilon), group=group)
     for size in (1, 3, 4):
         tables = list(all_tables(DOMAIN, size))
-        states = {table: state(mechanism, table) for table in tables}
+        states = {table: compute_state(mechanism, table) for table in tables}
         for table, other in product(tables, tables):
-            if within_group(table, other, group):
+            if is_within_group(table, other, group):
                 centres, rate = states[table]
                 shift = sum(abs(a - b) for a, b in zip(centres, states[other][0], strict=True))
                 assert rate * shift <= mechanism.epsilon
@@ -79,17 +76,18 @@ def test_the_individual_promise_is_exact(whats, epsilon, group):
 
 def test_half_the_noise_would_break_the_individual_promise():
     """The check above has power: some neighbour uses all of epsilon."""
-    mechanism = vector(["median"], 1)
+    mechanism = build_vector(["median"], 1)
     pairs = product(all_tables(DOMAIN, 3), repeat=2)
     shifts = [
-        state(mechanism, one)[1] * abs(state(mechanism, one)[0][0] - state(mechanism, two)[0][0])
+        compute_state(mechanism, one)[1]
+        * abs(compute_state(mechanism, one)[0][0] - compute_state(mechanism, two)[0][0])
         for one, two in pairs
-        if within_group(one, two, 1)
+        if is_within_group(one, two, 1)
     ]
     assert max(shifts) == 1
 
 
-def clamped_law(center: int, rate: mpf, width: int) -> Law:
+def compute_clamped_geometric(center: int, rate: mpf, width: int) -> Probabilities:
     """The exact law of a clamped answer: tanh(g/2) e^(-g |y - f|) inside, e^(-g distance) / (1 + e^-g) at the ends."""
     law = [mp.tanh(rate / 2) * mp.exp(-rate * abs(y - center)) for y in range(width + 1)]
     law[0] = mp.exp(-rate * center) / (1 + mp.exp(-rate))
@@ -98,13 +96,13 @@ def clamped_law(center: int, rate: mpf, width: int) -> Law:
     return law
 
 
-def worst_loss(mechanism: IndividualVector, sizes: Sequence[int]) -> mpf:
+def compute_worst_vector_loss(mechanism: IndividualVector, sizes: Sequence[int]) -> mpf:
     """The largest log ratio over ALL pairs of tables of one size: answers are independent, so worst cases add."""
     worst = mpf(0)
     for size in sizes:
-        states = {state(mechanism, table) for table in all_tables(DOMAIN, size)}
+        states = {compute_state(mechanism, table) for table in all_tables(DOMAIN, size)}
         laws = {
-            (centres, rate): [clamped_law(c, mpf(rate.numerator) / rate.denominator, 5) for c in centres]
+            (centres, rate): [compute_clamped_geometric(c, mpf(rate.numerator) / rate.denominator, 5) for c in centres]
             for centres, rate in states
         }
         for one, two in product(states, states):
@@ -118,31 +116,35 @@ def worst_loss(mechanism: IndividualVector, sizes: Sequence[int]) -> mpf:
 @pytest.mark.parametrize("whats", [["median"], ["second max"], ["min", "median"]])
 def test_the_label_differential_privacy_holds_over_all_pairs_of_tables(whats, epsilon, also):
     """Not only neighbours: every table against every other, the clamped ends included; 50 digits."""
-    mechanism = vector(whats, Fraction(epsilon), also=Fraction(also))
+    mechanism = build_vector(whats, Fraction(epsilon), also=Fraction(also))
     claimed = mechanism.cost().pure_epsilon
     assert claimed is not None
-    assert worst_loss(mechanism, (3, 4)) <= mpf(claimed.numerator) / claimed.denominator + mpf("1e-45")
+    assert compute_worst_vector_loss(mechanism, (3, 4)) <= mpf(claimed.numerator) / claimed.denominator + mpf("1e-45")
 
 
 def test_e_alone_would_be_a_false_promise():
     """E = 1, epsilon = 0.01: scales differ a hundredfold, and the narrow law's peak costs 4, not 1."""
-    mechanism = vector(["median"], 0.01, also=1)
-    worst = worst_loss(mechanism, (3,))
+    mechanism = build_vector(["median"], 0.01, also=1)
+    worst = compute_worst_vector_loss(mechanism, (3,))
     assert 4 < worst < 4.62
     assert float(mechanism.compute_pure_epsilon()) == pytest.approx(math.log(100) + 0.01, abs=1e-9)
 
 
 def test_at_moderate_epsilon_the_label_is_e_itself():
     """ln(E/epsilon) + epsilon <= E there; and where epsilon is above E the scale is always the floor."""
-    assert vector(["median"], 1).compute_pure_epsilon() == 20
-    assert vector(["median"], 30).compute_pure_epsilon() == 20
-    assert vector(["median"], 30).cost().epsilon == 30
-    assert state(vector(["median"], 30), (0, 0, 5))[1] == state(vector(["median"], 30), (2, 2, 2))[1] == 4
+    assert build_vector(["median"], 1).compute_pure_epsilon() == 20
+    assert build_vector(["median"], 30).compute_pure_epsilon() == 20
+    assert build_vector(["median"], 30).cost().epsilon == 30
+    assert (
+        compute_state(build_vector(["median"], 30), (0, 0, 5))[1]
+        == compute_state(build_vector(["median"], 30), (2, 2, 2))[1]
+        == 4
+    )
 
 
 def test_the_label_rounds_up():
     """ln(100) + 1/100 is irrational: the label is above it, by little."""
-    claimed = vector(["median"], Fraction(1, 100), also=1).compute_pure_epsilon()
+    claimed = build_vector(["median"], Fraction(1, 100), also=1).compute_pure_epsilon()
     exact = mp.log(100) + mpf(1) / 100
     assert 0 < mpf(claimed.numerator) / claimed.denominator - exact < 1e-11
 
@@ -156,7 +158,7 @@ def test_a_local_sensitivity_of_zero_never_gives_an_exact_answer():
     assert build_local_noise(mechanism.vector, np.array([2] * 5)).rate == 4
 
 
-def medians(table, epsilon, count, seed, together):
+def draw_medians(table, epsilon, count, seed, together):
     """Medians with noise of one table, and its rate: so many at once, with so many times epsilon and E, have the same.
 
     One at a time is what `IndividualOrderStatistic` does.
@@ -165,7 +167,7 @@ def medians(table, epsilon, count, seed, together):
     if together == 1:
         assert IndividualOrderStatistic("median", 0, 100, epsilon).vector == mechanism
     entropy = Stream(seed)
-    draws = [int(one) for _ in range(count // together) for one in mechanism.answer(table, entropy)]
+    draws = [int(value) for _ in range(count // together) for value in mechanism.answer(table, entropy)]
     assert len(draws) == count
     return draws, build_local_noise(mechanism, np.array(table)).rate
 
@@ -174,17 +176,17 @@ def medians(table, epsilon, count, seed, together):
 @pytest.mark.parametrize("together", [20, pytest.param(1, marks=pytest.mark.soak)])
 def test_answers_follow_the_law_of_their_table(table, rate, together):
     """Two jaws on the clamped answer: the claimed rate fits, one 10% off does not, either way."""
-    draws, own = medians(table, 1, 20_000, 2, together)
-    assert own == rate
-    laws = [clamped_law(table[1], mpf(float(rate)) * mpf(factor), 100) for factor in ("1", "1.1", "0.9")]
+    draws, distribution = draw_medians(table, 1, 20_000, 2, together)
+    assert distribution == rate
+    laws = [compute_clamped_geometric(table[1], mpf(float(rate)) * mpf(factor), 100) for factor in ("1", "1.1", "0.9")]
     assert_fits(draws, *(lambda y, law=[float(p) for p in law]: law[y] if 0 <= y <= 100 else 0.0 for law in laws))
 
 
 @pytest.mark.parametrize("together", [20, pytest.param(1, marks=pytest.mark.soak)])
 def test_noise_at_half_the_scale_is_caught(together):
     """The trap itself works."""
-    draws, _ = medians((0, 3, 100), 2, 20_000, 3, together)
-    laws = [[float(p) for p in clamped_law(3, mpf(factor) / 97, 100)] for factor in ("1", "1.1", "0.9")]
+    draws, _ = draw_medians((0, 3, 100), 2, 20_000, 3, together)
+    laws = [[float(p) for p in compute_clamped_geometric(3, mpf(factor) / 97, 100)] for factor in ("1", "1.1", "0.9")]
     with pytest.raises(AssertionError, match="fit"):
         assert_fits(draws, *(lambda y, law=law: law[y] if 0 <= y <= 100 else 0.0 for law in laws))
 

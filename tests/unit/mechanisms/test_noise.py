@@ -32,7 +32,7 @@ from discreet.verification import ScriptedEntropy, assert_fits
 
 
 @dataclass(frozen=True)
-class Case:
+class NoiseCase:
     """A noise, and the same noise with its scale multiplied."""
 
     scaled: Callable[[Fraction], Noise]
@@ -42,61 +42,61 @@ class Case:
         return self.scaled(Fraction(1))
 
 
-def gaussian(square: Fraction, step: Fraction = Fraction(1)) -> Case:
-    return Case(lambda times: DiscreteGaussian(square * times**2, 1, step))
+def build_gaussian_case(square: Fraction, step: Fraction = Fraction(1)) -> NoiseCase:
+    return NoiseCase(lambda times: DiscreteGaussian(square * times**2, 1, step))
 
 
 CASES = {
-    "laplace at 1": Case(lambda times: DiscreteLaplace(1 / times, 1)),
-    "laplace at 0.05": Case(lambda times: DiscreteLaplace(Fraction(1, 20) / times, 1)),
-    "laplace of cents": Case(lambda times: DiscreteLaplace(1 / times, 1, step=0.01)),
-    "gaussian of 0.6": gaussian(Fraction(36, 100)),
-    "gaussian of 7": gaussian(Fraction(49)),
-    "gaussian of 40 halves": gaussian(Fraction(1600), Fraction(1, 2)),
-    "staircase at 1": Case(lambda times: Staircase.least_variance(1, 20 * times, 1)),
-    "staircase at 0.3 in tenths": Case(lambda times: Staircase.least_variance(0.3, times, Fraction(1, 10))),
+    "laplace at 1": NoiseCase(lambda times: DiscreteLaplace(1 / times, 1)),
+    "laplace at 0.05": NoiseCase(lambda times: DiscreteLaplace(Fraction(1, 20) / times, 1)),
+    "laplace of cents": NoiseCase(lambda times: DiscreteLaplace(1 / times, 1, step=0.01)),
+    "gaussian of 0.6": build_gaussian_case(Fraction(36, 100)),
+    "gaussian of 7": build_gaussian_case(Fraction(49)),
+    "gaussian of 40 halves": build_gaussian_case(Fraction(1600), Fraction(1, 2)),
+    "staircase at 1": NoiseCase(lambda times: Staircase.least_variance(1, 20 * times, 1)),
+    "staircase at 0.3 in tenths": NoiseCase(lambda times: Staircase.least_variance(0.3, times, Fraction(1, 10))),
 }
 
 
 @pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
+def case(request: pytest.FixtureRequest) -> NoiseCase:
     return CASES[request.param]
 
 
-def window(noise: Noise) -> range:
+def list_window_points(noise: Noise) -> range:
     edge = find_least(lambda units: noise.tail_units(units) < 1e-13)
     return range(-edge, edge + 1)
 
 
-def test_probabilities_make_a_symmetric_law(case: Case) -> None:
+def test_probabilities_make_a_symmetric_law(case: NoiseCase) -> None:
     noise = case.noise
-    points = window(noise)
+    points = list_window_points(noise)
     assert math.fsum(float(noise.probability(k)) for k in points) == pytest.approx(1)
     assert all(noise.probability(k) == noise.probability(-k) for k in points)
 
 
-def test_moments_are_those_of_the_probabilities(case: Case) -> None:
+def test_moments_are_those_of_the_probabilities(case: NoiseCase) -> None:
     """Variance and expected error as stated are the exact ones."""
     noise, step = case.noise, float(case.noise.step)
-    law = {k: float(noise.probability(k)) for k in window(noise)}
+    law = {k: float(noise.probability(k)) for k in list_window_points(noise)}
     assert noise.variance() == pytest.approx(math.fsum(p * (k * step) ** 2 for k, p in law.items()), rel=1e-6)
     assert noise.expected_error() == pytest.approx(math.fsum(p * abs(k) * step for k, p in law.items()), rel=1e-6)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
-def test_intervals_are_the_shortest_that_hold_enough(case: Case, confidence: float) -> None:
+def test_intervals_are_the_shortest_that_hold_enough(case: NoiseCase, confidence: float) -> None:
     """Exact coverage at least the confidence, and one grid step less does not do."""
     noise = case.noise
     low, high = noise.interval(confidence)
     units = round(high / float(noise.step))
-    held = math.fsum(float(noise.probability(k)) for k in range(-units, units + 1))
+    mass_within = math.fsum(float(noise.probability(k)) for k in range(-units, units + 1))
     shorter = math.fsum(float(noise.probability(k)) for k in range(-units + 1, units))
     assert low == -high
-    assert held >= confidence - 1e-12
+    assert mass_within >= confidence - 1e-12
     assert shorter < confidence
 
 
-def test_usefulness_is_the_tail_of_one_and_of_many(case: Case) -> None:
+def test_usefulness_is_the_tail_of_one_and_of_many(case: NoiseCase) -> None:
     """(alpha, beta) of document 003 for one answer and a set."""
     noise = case.noise
     alpha = float(3 * noise.step)
@@ -105,7 +105,7 @@ def test_usefulness_is_the_tail_of_one_and_of_many(case: Case) -> None:
     assert noise.useful(alpha, answers=10) == pytest.approx(1 - (1 - miss) ** 10, abs=1e-8)
 
 
-def test_draws_fit_with_two_jaws(case: Case) -> None:
+def test_draws_fit_with_two_jaws(case: NoiseCase) -> None:
     """The claimed scale fits; a tenth less and a tenth more do not."""
     noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
     units = np.rint(noise.sample_many(200_000).astype(float) / float(noise.step)).astype(int)
@@ -113,7 +113,7 @@ def test_draws_fit_with_two_jaws(case: Case) -> None:
     assert_fits(units, *laws)
 
 
-def test_the_trap_bites(case: Case) -> None:
+def test_the_trap_bites(case: NoiseCase) -> None:
     """A sampler whose scale is a tenth off, either way, is caught by the same test."""
     noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
     laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
@@ -123,7 +123,7 @@ def test_the_trap_bites(case: Case) -> None:
             assert_fits(units, *laws)
 
 
-def test_single_draws_fit_too(case: Case) -> None:
+def test_single_draws_fit_too(case: NoiseCase) -> None:
     """One draw takes another way through the code than many."""
     noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
     laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
@@ -135,10 +135,10 @@ def test_single_draws_fit_too(case: Case) -> None:
 def test_the_numbers_of_a_vector_are_drawn_apart() -> None:
     """Each has a draw of its own, by its own law: of two that are alike, differences have twice the variance."""
     alike, wider = DiscreteLaplace(Fraction(1, 10), 1), DiscreteLaplace(Fraction(1, 40), 1)
-    drawn = IndependentNoises((alike, alike, wider)).sample_units(20_000, SYSTEM).astype(float)
-    assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2 * alike.variance(), rel=0.1)
-    assert np.abs(np.corrcoef(drawn, rowvar=False) - np.eye(3)).max() < 0.05
-    assert np.var(drawn[:, 2]) == pytest.approx(wider.variance(), rel=0.1)
+    samples = IndependentNoises((alike, alike, wider)).sample_units(20_000, SYSTEM).astype(float)
+    assert np.var(samples[:, 0] - samples[:, 1]) == pytest.approx(2 * alike.variance(), rel=0.1)
+    assert np.abs(np.corrcoef(samples, rowvar=False) - np.eye(3)).max() < 0.05
+    assert np.var(samples[:, 2]) == pytest.approx(wider.variance(), rel=0.1)
 
 
 def test_whole_steps_draw_integers() -> None:
@@ -274,7 +274,7 @@ def test_very_small_noise_is_no_trouble() -> None:
     assert set(noise.sample_many(50)) == {0}
 
 
-def exact_gaussian_delta(square: Fraction, shift: int, epsilon: Fraction) -> mpmath.mpf:
+def compute_exact_gaussian_delta(square: Fraction, shift: int, epsilon: Fraction) -> mpmath.mpf:
     """Sum over all points of (p(k) - e^epsilon p(k - shift)) where positive: the definition, to 60 digits."""
     with mpmath.workdps(60):
         width = mpmath.mpf(square.numerator) / square.denominator
@@ -290,7 +290,7 @@ def exact_gaussian_delta(square: Fraction, shift: int, epsilon: Fraction) -> mpm
 def test_the_calibrated_discrete_gaussian_keeps_its_delta(epsilon: float, delta: float) -> None:
     """The exact delta is at most the claim, and the claim is not paid for twice over."""
     noise = DiscreteGaussian.calibrated(epsilon, delta)
-    real = exact_gaussian_delta(noise.square, 1, Fraction(str(epsilon)))
+    real = compute_exact_gaussian_delta(noise.square, 1, Fraction(str(epsilon)))
     assert real <= mpmath.mpf(repr(delta))
     assert real >= mpmath.mpf(repr(delta)) * 0.99
     assert noise.cost() == Guarantee.approx_dp(epsilon, delta)
@@ -299,7 +299,7 @@ def test_the_calibrated_discrete_gaussian_keeps_its_delta(epsilon: float, delta:
 def test_delta_holds_for_smaller_shifts_too() -> None:
     """A sensitivity of five covers changes of one to four: delta rises with the shift."""
     noise = DiscreteGaussian.calibrated(1, 1e-5, sensitivity=5)
-    deltas = [exact_gaussian_delta(noise.square, shift, Fraction(1)) for shift in range(1, 6)]
+    deltas = [compute_exact_gaussian_delta(noise.square, shift, Fraction(1)) for shift in range(1, 6)]
     assert deltas == sorted(deltas)
     assert deltas[-1] <= mpmath.mpf("1e-5")
 
@@ -307,7 +307,7 @@ def test_delta_holds_for_smaller_shifts_too() -> None:
 def test_the_continuous_sigma_is_not_enough() -> None:
     """Why it is calibrated on its own sum: at the analytic sigma delta is three times over at (8, 1e-6)."""
     sigma = Fraction(Gaussian.calibrated(8, 1e-6).sigma)
-    assert exact_gaussian_delta(sigma**2, 1, Fraction(8)) > 3e-6
+    assert compute_exact_gaussian_delta(sigma**2, 1, Fraction(8)) > 3e-6
 
 
 @pytest.mark.parametrize(("sigma", "shift", "epsilon"), [(3000, 700, 1.0), (2500, 300, 0.1), (3500, 4000, 2.0)])
@@ -334,9 +334,9 @@ def test_close_coins_of_the_gaussian_are_decided_exactly() -> None:
     noise = DiscreteGaussian(Fraction(7, 3), 1, Fraction(1))
     chance = build_exponential_chance((1 - noise.square / 2) ** 2 / (2 * noise.square))
     word, rest = chance.digits(64).to_bytes(8, "little"), chance.digits(128) % 2**64
-    for shift, kept in ((-1, True), (1, False)):
+    for shift, is_kept in ((-1, True), (1, False)):
         entropy = ScriptedEntropy(word + (rest + shift).to_bytes(8, "big"))
-        assert noise._accept_candidates(np.array([1]), 2, entropy).tolist() == [kept]
+        assert noise._accept_candidates(np.array([1]), 2, entropy).tolist() == [is_kept]
 
 
 def test_sums_are_bounded_with_what_they_leave_out() -> None:

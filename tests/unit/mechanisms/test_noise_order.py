@@ -25,39 +25,41 @@ HALF = Fraction(1, 2)
 F = Fraction
 
 
-def laws(points):
+def st_laws(points):
     """Laws on given points, of mass at most 1."""
     sizes = st.lists(st.integers(0, 6), min_size=len(points), max_size=len(points))
     return sizes.filter(any).map(lambda w: {p: F(v, max(sum(w), 8)) for p, v in zip(points, w, strict=True)})
 
 
-def closed_sets(points):
+def list_closed_sets(points):
     """All sets of points that hold, with a point, every point of the box it spans with 0."""
     for chosen in itertools.product([False, True], repeat=len(points)):
-        kept = {p for p, take in zip(points, chosen, strict=True) if take}
-        if all(q in kept for p in kept for q in points if nearer(q, p)):
-            yield kept
+        subset = {p for p, take in zip(points, chosen, strict=True) if take}
+        if all(q in subset for p in subset for q in points if is_nearer(q, p)):
+            yield subset
 
 
-def nearer(q, p):
+def is_nearer(q, p):
     return all(0 <= a <= b or b <= a <= 0 for a, b in zip(q, p, strict=True))
 
 
-def obviously_smaller(one, two, points):
-    return all(sum(one.get(p, 0) for p in kept) >= sum(two.get(p, 0) for p in kept) for kept in closed_sets(points))
+def is_obviously_smaller(one, two, points):
+    return all(
+        sum(one.get(p, 0) for p in subset) >= sum(two.get(p, 0) for p in subset) for subset in list_closed_sets(points)
+    )
 
 
 LINE = [-2, -1, 0, 1, 2]
 PLANE = [(0, 0), (1, 0), (0, 1), (1, 1), (-1, 0), (-1, 1), (2, 1)]
 
 
-@given(laws(LINE), laws(LINE))
+@given(st_laws(LINE), st_laws(LINE))
 @settings(max_examples=150)
 def test_on_the_line_every_interval_around_zero_counts(one, two):
     """The closed sets of the line are -b..a; the shortcut says what enumerating them says."""
     points = [(k,) for k in LINE]
     lifted = [{(k,): p for k, p in law.items()} for law in (one, two)]
-    assert smaller(one, two) == smaller(*lifted) == obviously_smaller(*lifted, points)
+    assert smaller(one, two) == smaller(*lifted) == is_obviously_smaller(*lifted, points)
 
 
 def test_definition_6_taken_literally_would_count_zero_twice():
@@ -69,14 +71,14 @@ def test_definition_6_taken_literally_would_count_zero_twice():
     assert not smaller(one, two)
 
 
-@given(laws(PLANE), laws(PLANE))
+@given(st_laws(PLANE), st_laws(PLANE))
 @settings(max_examples=150)
 def test_definition_7_by_flow_is_the_order_of_all_closed_sets(one, two):
     """Strassen: the flow decides what enumerating every closed set decides, unequal masses included."""
-    assert smaller(one, two) == obviously_smaller(one, two, PLANE)
+    assert smaller(one, two) == is_obviously_smaller(one, two, PLANE)
 
 
-@given(laws(PLANE))
+@given(st_laws(PLANE))
 @settings(max_examples=30)
 def test_moving_mass_towards_zero_makes_a_law_smaller(law):
     """Half of the mass of (2, 1) moved to (1, 0): smaller, and where there was mass, not the other way round."""
@@ -100,13 +102,13 @@ def test_the_density_condition_reports_its_window():
     law = {k: F(1, 2) ** abs(k) for k in range(-4, 5)}
     assert check_density(law, [1, -1]).worst_ratio is None
     assert not satisfies_density(law, [1, -1], F(100))
-    seen = check_density(law, [1, -1], lambda x: abs(x[0]) <= 4)
-    assert (seen.worst_ratio, seen.compared_pairs, seen.skipped_pairs) == (2, 16, 2)
+    checked_density = check_density(law, [1, -1], lambda x: abs(x[0]) <= 4)
+    assert (checked_density.worst_ratio, checked_density.compared_pairs, checked_density.skipped_pairs) == (2, 16, 2)
     assert satisfies_density(law, [1, -1], F(2), lambda x: abs(x[0]) <= 4)
     assert not satisfies_density(law, [2], F(2), lambda x: abs(x[0]) <= 4)
 
 
-def private_law(draw, units, fall, periods):
+def draw_private_law(draw, units, fall, periods):
     """The least private law above random weights, symmetric; its tail is geometric. Seldom monotone.
 
     p(x) = max over y of w(|y|) fall^ceil(|x - y| / units).
@@ -119,14 +121,14 @@ def private_law(draw, units, fall, periods):
     ]
 
 
-def mixed(draw, units, fall, periods):
+def draw_mixed_law(draw, units, fall, periods):
     """Mixtures of private laws with a geometric tail are private too, and less extreme."""
-    one, two = private_law(draw, units, fall, periods), private_law(draw, units, fall, periods)
+    one, two = draw_private_law(draw, units, fall, periods), draw_private_law(draw, units, fall, periods)
     share = F(draw(st.integers(0, 4)), 4)
     return [share * a + (1 - share) * b for a, b in zip(one, two, strict=True)]
 
 
-def window(half, units, fall, reach):
+def compute_law_window(half, units, fall, reach):
     """The law on -reach..reach, its tail written out and its total made 1."""
     total = half[0] + 2 * sum(half[1:]) + 2 * sum(half[-units:]) * fall / (1 - fall)
     longer = list(half)
@@ -143,15 +145,15 @@ def test_theorem_1_finds_a_smaller_staircase(data, units, epsilon, periods):
     Beyond the window both tails fall by the same factor every `units` points.
     """
     fall = Staircase(epsilon, units, HALF).fall
-    half = mixed(data.draw, units, fall, periods)
+    half = draw_mixed_law(data.draw, units, fall, periods)
     noise = staircase_from(half, epsilon, units)
-    law = window(half, units, fall, len(half) + 2 * units)
+    law = compute_law_window(half, units, fall, len(half) + 2 * units)
     mine = {k: noise.probability(k) for k in law}
     assert smaller(mine, law)
-    assert noise.exact_variance() <= variance(half, units, fall)
+    assert noise.exact_variance() <= compute_tail_variance(half, units, fall)
 
 
-def variance(half, units, fall):
+def compute_tail_variance(half, units, fall):
     """The variance of a law with a geometric tail: the sum over i >= 1 of fall^i (k + i units)^2 in closed form."""
     up = fall / (1 - fall)
     tail = sum(
@@ -177,7 +179,7 @@ def test_theorem_1_on_laplace_noise_comes_to_the_core_of_the_thesis():
         half = [F(round(2**60 * math.exp(-compute_rate(fall) * k / units)), 2**60) for k in range(units)] + [fall]
         noise = staircase_from(half, 1, units)
         gaps.append(abs(float(noise.core) / units - compute_laplace_core(1, 1)))
-        law = window(half, units, fall, 4 * units)
+        law = compute_law_window(half, units, fall, 4 * units)
         assert smaller({k: noise.probability(k) for k in law}, law)
     assert gaps[0] > 10 * gaps[1] > 100 * gaps[2]
     assert gaps[2] < 2e-5
@@ -191,7 +193,7 @@ def test_the_fold_is_private_although_the_chain_through_zero_would_not_be():
     assert max(period) <= min(period) / fall
     chain = (period[0] + period[-1]) / (1 + fall)
     assert chain > period[1] / fall
-    law = window(half, units, fall, 20)
+    law = compute_law_window(half, units, fall, 20)
     noise = staircase_from(half, 1, units)
     assert smaller({k: noise.probability(k) for k in law}, law)
 

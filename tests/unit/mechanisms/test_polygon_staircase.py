@@ -24,13 +24,13 @@ RINGS = [MEAN, ((2, 3), (-1, 2), (-2, -3), (1, -2)), ((3, 1), (1, 3), (-2, 3), (
 BASE = 401
 
 
-def plane(reach):
+def list_plane_points(reach):
     return itertools.product(range(-reach, reach + 1), repeat=2)
 
 
-def differences(polygon):
+def list_differences(polygon):
     reach = max(polygon.half_widths)
-    return [point for point in plane(reach) if polygon.gauge(point) <= 1]
+    return [point for point in list_plane_points(reach) if polygon.gauge(point) <= 1]
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -38,9 +38,9 @@ def differences(polygon):
 def test_the_worst_ratio_within_the_polygon_is_exactly_the_step(ring, core):
     """Privacy for every whole difference in the polygon, exactly, and attained."""
     noise = PolygonStaircase(1, ring, core)
-    law = {point: noise.probability(point) for point in plane(9)}
-    seen = check_density(law, differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
-    assert seen.worst_ratio == 1 / noise.fall
+    probabilities = {point: noise.probability(point) for point in list_plane_points(9)}
+    checked_density = check_density(probabilities, list_differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
+    assert checked_density.worst_ratio == 1 / noise.fall
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -49,16 +49,18 @@ def test_the_sums_are_right(ring, core):
     """Total, variances, errors, tails, usefulness and intervals agree with a plain sum over a wide window."""
     noise = PolygonStaircase(3, ring, core)
     height, fall = float(noise.probability((0, 0))), float(noise.fall)
-    law = {point: height * fall ** noise.level(point) for point in plane(36)}
-    assert sum(law.values()) == pytest.approx(1, abs=1e-8)
+    probabilities = {point: height * fall ** noise.level(point) for point in list_plane_points(36)}
+    assert sum(probabilities.values()) == pytest.approx(1, abs=1e-8)
     for a in range(2):
-        assert sum(x[a] ** 2 * p for x, p in law.items()) == pytest.approx(noise.variance()[a], rel=1e-6)
-        assert sum(abs(x[a]) * p for x, p in law.items()) == pytest.approx(noise.expected_error()[a], rel=1e-6)
-        tails = [sum(p for x, p in law.items() if abs(x[a]) > k) for k in range(12)]
+        assert sum(x[a] ** 2 * p for x, p in probabilities.items()) == pytest.approx(noise.variance()[a], rel=1e-6)
+        assert sum(abs(x[a]) * p for x, p in probabilities.items()) == pytest.approx(
+            noise.expected_error()[a], rel=1e-6
+        )
+        tails = [sum(p for x, p in probabilities.items() if abs(x[a]) > k) for k in range(12)]
         assert [noise.tail_units(a, k) for k in range(12)] == pytest.approx(tails, abs=1e-8)
         assert noise.interval(0.9)[a][1] == next(k for k, tail in enumerate(tails) if tail <= 0.1)
     for k in (1, 3, 6):
-        missed = sum(p for x, p in law.items() if max(map(abs, x)) > k)
+        missed = sum(p for x, p in probabilities.items() if max(map(abs, x)) > k)
         assert noise.useful(k) == pytest.approx(missed, abs=1e-8)
 
 
@@ -78,14 +80,14 @@ def test_rows_hold_the_points_of_the_stretched_polygon(ring, thousandths):
     polygon, stretch = Polygon(ring), Fraction(thousandths, 1000)
     y, left, right = polygon.compute_rows(stretch)
     rows = {(x, int(k)) for k, low, high in zip(y, left, right, strict=True) for x in range(low, high + 1)}
-    assert rows == {point for point in plane(20) if point[1] >= 0 and polygon.gauge(point) <= stretch}
+    assert rows == {point for point in list_plane_points(20) if point[1] >= 0 and polygon.gauge(point) <= stretch}
 
 
-def law_of(noise):
+def build_polygon_law(noise):
     height, fall = float(noise.probability((0, 0))), float(noise.fall)
     edges = np.array(noise.polygon.edges)
 
-    def law(code):
+    def compute_code_probability(code):
         y = (code + BASE // 2) % BASE - BASE // 2
         x = (code - y) // BASE
         if abs(x) + abs(y) < 12:
@@ -93,10 +95,10 @@ def law_of(noise):
         gauge = ((edges[:, 0] * x + edges[:, 1] * y) / edges[:, 2]).max()
         return height * fall ** max(0, np.ceil(gauge - float(noise.core) - 1e-12))
 
-    return law
+    return compute_code_probability
 
 
-def coded(draws):
+def code_polygon_draws(draws):
     return [int(x) * BASE + int(y) for x, y in draws if abs(y) <= BASE // 2 and abs(x) < 100]
 
 
@@ -104,14 +106,24 @@ def coded(draws):
 def test_draws_fit_their_law_and_no_law_a_tenth_off(ring):
     """Two jaws: epsilon a tenth larger or smaller explains the draws worse."""
     noise, small, large = (PolygonStaircase(Fraction(e), ring, HALF) for e in ("2", "2.2", "1.8"))
-    assert_fits(coded(noise.sample_many(100_000)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(
+        code_polygon_draws(noise.sample_many(100_000)),
+        build_polygon_law(noise),
+        build_polygon_law(small),
+        build_polygon_law(large),
+    )
 
 
 @pytest.mark.parametrize("count", [3_000, pytest.param(8_000, marks=pytest.mark.soak)])
 def test_single_draws_fit_too(count):
     """One at a time is another path with the same law."""
     noise, small, large = (PolygonStaircase(Fraction(e), MEAN) for e in ("2", "2.4", "1.6"))
-    assert_fits(coded(noise.sample() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(
+        code_polygon_draws(noise.sample() for _ in range(count)),
+        build_polygon_law(noise),
+        build_polygon_law(small),
+        build_polygon_law(large),
+    )
 
 
 @pytest.mark.parametrize("epsilon", ["2.2", "1.8"])
@@ -119,14 +131,16 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     """The trap itself works."""
     claimed, wrong = (PolygonStaircase(Fraction(e), MEAN, HALF) for e in ("2", epsilon))
     with pytest.raises(AssertionError):
-        assert_fits(coded(wrong.sample_many(100_000)), law_of(claimed), lambda _: 1e-12, lambda _: 1e-12)
+        assert_fits(
+            code_polygon_draws(wrong.sample_many(100_000)), build_polygon_law(claimed), lambda _: 1e-12, lambda _: 1e-12
+        )
 
 
 def test_a_rectangle_is_the_box_staircase():
     """Where the polygon is a box the two constructions are one law."""
     noise = PolygonStaircase(1, [(4, 2), (-4, 2), (-4, -2), (4, -2)], Fraction(5, 8))
     box = BoxStaircase(1, (4, 2), (Fraction(5, 2), Fraction(3, 2)))
-    assert all(noise.probability(point) == box.probability(point) for point in plane(15))
+    assert all(noise.probability(point) == box.probability(point) for point in list_plane_points(15))
     assert noise.exact_variance() == box.exact_variance()
     assert noise.interval(0.9) == box.interval(0.9)
     assert noise.expected_error() == pytest.approx(box.expected_error(), rel=1e-9)

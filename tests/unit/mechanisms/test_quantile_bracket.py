@@ -21,17 +21,17 @@ POINTS = 4
 ORDERS = [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3)]
 
 
-def counted(table, points: int = POINTS) -> np.ndarray:
+def count_points(table, points: int = POINTS) -> np.ndarray:
     return np.bincount(np.array(list(table), dtype=int), minlength=points)
 
 
 @cache
-def laws(bracket: Bracket, counts: tuple[int, ...]) -> list[list[Fraction]]:
+def compute_end_laws(bracket: Bracket, counts: tuple[int, ...]) -> list[list[Fraction]]:
     """The exact laws of the low and of the high end."""
     return [bracket.mechanism.probabilities(bracket.scores(np.array(counts), end)) for end in ("low", "high")]
 
 
-def float_law(bracket: Bracket, counts: np.ndarray, end: str) -> np.ndarray:
+def compute_float_law(bracket: Bracket, counts: np.ndarray, end: str) -> np.ndarray:
     """The law of one end: each candidate's coin times the mean of 1 / (1 + other heads), an integral over [0, 1]."""
     choice = bracket.mechanism
     coins = np.exp(-choice.selection.rate * choice.compute_levels(bracket.scores(counts, end)))
@@ -41,27 +41,27 @@ def float_law(bracket: Bracket, counts: np.ndarray, end: str) -> np.ndarray:
     return coins * (weights / 2 @ others)
 
 
-def quantiles(counts: np.ndarray, q: Fraction) -> list[int]:
+def list_quantiles(counts: np.ndarray, q: Fraction) -> list[int]:
     """Every q-quantile on the grid, from the definition."""
     upto = np.cumsum(counts)
     rank = q * int(counts.sum())
-    return [at for at in range(len(counts)) if upto[at] - counts[at] <= rank <= upto[at]]
+    return [index for index in range(len(counts)) if upto[index] - counts[index] <= rank <= upto[index]]
 
 
-def coverage(bracket: Bracket, counts: np.ndarray) -> float:
+def compute_coverage(bracket: Bracket, counts: np.ndarray) -> float:
     """The chance that every quantile is between the two ends as they were drawn."""
-    low, high = (float_law(bracket, counts, end) for end in ("low", "high"))
+    low, high = (compute_float_law(bracket, counts, end) for end in ("low", "high"))
     assert low.sum() == pytest.approx(1)
-    least, most = min(quantiles(counts, bracket.q)), max(quantiles(counts, bracket.q))
+    least, most = min(list_quantiles(counts, bracket.q)), max(list_quantiles(counts, bracket.q))
     return float(low[: least + 1].sum() * high[most:].sum())
 
 
-def small(q: Fraction, neighbors: str, rows: int = 1, off: int = 2) -> Bracket:
+def build_small_bracket(q: Fraction, neighbors: str, rows: int = 1, off: int = 2) -> Bracket:
     """Aimed only a little outside, so that small tables differ where it matters."""
-    return Bracket(q, POINTS, off, Fraction(1), relation(neighbors), rows, Fraction(95, 100))
+    return Bracket(q, POINTS, off, Fraction(1), choose_relation(neighbors), rows, Fraction(95, 100))
 
 
-def relation(neighbors: str):
+def choose_relation(neighbors: str):
     return "add-remove" if neighbors == "add-remove" else "replace-one"
 
 
@@ -70,15 +70,17 @@ def relation(neighbors: str):
 def test_both_ends_of_all_small_tables_cost_epsilon(neighbors: str, q: Fraction) -> None:
     """The joint law of both ends on all neighbours, exactly; for targets inside, at the ends and beyond them."""
     for off in (0, 3, 12):
-        bracket = small(q, neighbors, off=off)
+        bracket = build_small_bracket(q, neighbors, off=off)
         for table in [t for size in range(4) for t in all_tables(range(POINTS), size)]:
             for other in all_neighbors(table, range(POINTS), neighbors):
-                assert joint_ratio(bracket, counted(table), counted(other)) <= exp_above(Fraction(1))
+                assert compute_joint_end_ratio(bracket, count_points(table), count_points(other)) <= exp_above(
+                    Fraction(1)
+                )
 
 
-def joint_ratio(bracket: Bracket, one: np.ndarray, two: np.ndarray) -> Fraction:
+def compute_joint_end_ratio(bracket: Bracket, one: np.ndarray, two: np.ndarray) -> Fraction:
     ratio = Fraction(1)
-    sides = (laws(bracket, tuple(map(int, counts))) for counts in (one, two))
+    sides = (compute_end_laws(bracket, tuple(map(int, counts))) for counts in (one, two))
     for mine, theirs in zip(*sides, strict=True):
         worst = worst_ratio(dict(enumerate(mine)), dict(enumerate(theirs)))
         assert worst is not None
@@ -89,24 +91,24 @@ def joint_ratio(bracket: Bracket, one: np.ndarray, two: np.ndarray) -> Fraction:
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_units_of_several_rows_cost_epsilon(neighbors: str) -> None:
     """Up to r rows come, or up to r go and up to r come."""
-    bracket = small(Fraction(1, 2), neighbors, rows=2)
-    units = [counted(unit) for size in range(3) for unit in all_tables(range(POINTS), size)]
-    rests = [counted(rest) for size in range(3) for rest in all_tables(range(POINTS), size)]
-    gone = units if neighbors == "replace-one" else [counted(())]
+    bracket = build_small_bracket(Fraction(1, 2), neighbors, rows=2)
+    units = [count_points(unit) for size in range(3) for unit in all_tables(range(POINTS), size)]
+    rests = [count_points(rest) for size in range(3) for rest in all_tables(range(POINTS), size)]
+    gone = units if neighbors == "replace-one" else [count_points(())]
     for rest, old, new in product(rests, gone, units):
-        assert joint_ratio(bracket, rest + old, rest + new) <= exp_above(Fraction(1))
+        assert compute_joint_end_ratio(bracket, rest + old, rest + new) <= exp_above(Fraction(1))
 
 
 def test_the_claim_is_not_loose() -> None:
     """Some neighbours use over half of epsilon, so half the noise would fail the tests above."""
     bracket = Bracket(Fraction(1, 2), 12, 6, Fraction(1), "add-remove", 1, Fraction(95, 100))
     worst = Fraction(1)
-    for at in (0, 11):
-        one = np.zeros(12, dtype=np.int64)
-        one[5] = 20
-        two = one.copy()
-        two[at] += 1
-        worst = max(worst, joint_ratio(bracket, one, two))
+    for position in (0, 11):
+        counts = np.zeros(12, dtype=np.int64)
+        counts[5] = 20
+        two = counts.copy()
+        two[position] += 1
+        worst = max(worst, compute_joint_end_ratio(bracket, counts, two))
     assert worst > exp_above(Fraction(1, 2))
 
 
@@ -115,10 +117,10 @@ def test_the_claim_is_not_loose() -> None:
 def test_scores_move_by_at_most_their_sensitivity(neighbors: str, data: st.DataObject) -> None:
     """A shifted target and one-sided ends move no score further."""
     q, off = data.draw(st.sampled_from(ORDERS)), data.draw(st.integers(0, 60))
-    bracket = small(q, neighbors, off=off)
+    bracket = build_small_bracket(q, neighbors, off=off)
     one, two = data.draw(neighbor_tables(st.integers(0, POINTS - 1), neighbors))
     for end in ("low", "high"):
-        moved = np.abs(bracket.scores(counted(one), end) - bracket.scores(counted(two), end))
+        moved = np.abs(bracket.scores(count_points(one), end) - bracket.scores(count_points(two), end))
         assert moved.max() <= rank_score_sensitivity(q, neighbors)
 
 
@@ -126,14 +128,18 @@ def test_scores_move_by_at_most_their_sensitivity(neighbors: str, data: st.DataO
 def test_some_point_is_always_right(table: list[int], q: Fraction, off: int) -> None:
     """What coverage rests on: whatever the rows, the best score is 0; and it is counted in ranks."""
     bracket = Bracket(q, 7, off, Fraction(1), "add-remove", 1, Fraction(95, 100))
-    counts = counted(table, 7)
+    counts = count_points(table, 7)
     for end, sign in (("low", -1), ("high", 1)):
         aim = q * len(table) + Fraction(sign * off, q.denominator)
-        upto = [sum(x <= at for x in table) for at in range(7)]
-        below = [sum(x < at for x in table) for at in range(7)]
+        upto = [sum(x <= index for x in table) for index in range(7)]
+        below = [sum(x < index for x in table) for index in range(7)]
         by_hand = [
-            max(Fraction(0), below[at] - aim if at else Fraction(0), aim - upto[at] if at < 6 else Fraction(0))
-            for at in range(7)
+            max(
+                Fraction(0),
+                below[index] - aim if index else Fraction(0),
+                aim - upto[index] if index < 6 else Fraction(0),
+            )
+            for index in range(7)
         ]
         assert [Fraction(-int(score), q.denominator) for score in bracket.scores(counts, end)] == by_hand
         assert min(by_hand) == 0
@@ -161,13 +167,13 @@ def test_coverage_is_at_least_what_is_claimed(name: str, confidence: float) -> N
     for q in (Fraction(1, 100), Fraction(1, 2), Fraction(9, 10)):
         for epsilon, neighbors, rows in ((1, "add-remove", 1), (0.2, "replace-one", 3)):
             bracket = Bracket.of(q, 60, epsilon, neighbors, rows, confidence)
-            assert coverage(bracket, counts) >= confidence
+            assert compute_coverage(bracket, counts) >= confidence
 
 
 def test_aiming_at_the_quantile_itself_would_not_cover() -> None:
     """The trap: without the shift the test above fails."""
     bracket = Bracket(Fraction(1, 2), 60, 0, Fraction(1), "add-remove", 1, Fraction(95, 100))
-    assert coverage(bracket, TABLES["even"].astype(np.int64)) < 0.5
+    assert compute_coverage(bracket, TABLES["even"].astype(np.int64)) < 0.5
 
 
 def test_draws_are_in_order_cover_and_narrow_with_rows() -> None:
@@ -175,13 +181,13 @@ def test_draws_are_in_order_cover_and_narrow_with_rows() -> None:
     generator = np.random.Generator(np.random.PCG64(3))
     widths = []
     for size in (500, 50_000):
-        counts = counted(np.clip(generator.lognormal(5, 0.7, size), 0, 999).astype(int), 1000)
+        counts = count_points(np.clip(generator.lognormal(5, 0.7, size), 0, 999).astype(int), 1000)
         bracket, upto = Bracket.of(0.25, 1000, 2), np.cumsum(counts)
-        truth, drawn = quantiles(counts, Fraction(1, 4)), [bracket.answer_counts(counts) for _ in range(300)]
-        assert all(low <= high for low, high in drawn)
-        assert sum(low <= truth[0] and truth[-1] <= high for low, high in drawn) >= 285
-        assert sum(upto[low] > size / 4 - bracket.rank_bound() for low, _ in drawn) >= 285
-        widths.append(np.median([high - low for low, high in drawn]))
+        truth, brackets = list_quantiles(counts, Fraction(1, 4)), [bracket.answer_counts(counts) for _ in range(300)]
+        assert all(low <= high for low, high in brackets)
+        assert sum(low <= truth[0] and truth[-1] <= high for low, high in brackets) >= 285
+        assert sum(upto[low] > size / 4 - bracket.rank_bound() for low, _ in brackets) >= 285
+        widths.append(np.median([high - low for low, high in brackets]))
     assert widths[1] < widths[0] / 4
 
 
@@ -197,5 +203,5 @@ def test_the_cost_and_bad_input() -> None:
         Bracket.of(0.5, 10, 1e-14)
     fine = Bracket.of(0.123457, 10, 0.01, "replace-one", 1000)
     assert fine.mechanism.selection.step > 1
-    drawn = [fine.answer_counts(np.zeros(10, dtype=np.int64)) for _ in range(30)]
-    assert drawn.count((0, 9)) >= 20  # each is, but for one in 40
+    brackets = [fine.answer_counts(np.zeros(10, dtype=np.int64)) for _ in range(30)]
+    assert brackets.count((0, 9)) >= 20  # each is, but for one in 40

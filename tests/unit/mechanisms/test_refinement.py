@@ -21,23 +21,24 @@ from discreet.numeric import exp_below
 from discreet.verification import all_neighbors, all_tables, chi_square_excess, exact_delta, worst_ratio
 from support.sized_properties import tried
 
-epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])
-priors = st.dictionaries(st.integers(0, 12), st.integers(1, 50), min_size=1, max_size=9).map(Prior.weights)
+st_epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])
+st_priors = st.dictionaries(st.integers(0, 12), st.integers(1, 50), min_size=1, max_size=9).map(Prior.weights)
 TABLES = [table for size in range(4) for table in all_tables(range(4), size)]
 
 
-def by_the_book(prior: Prior, truth: int, up: Fraction, down: Fraction) -> list[Fraction]:
+def refine_by_the_book(prior: Prior, truth: int, up: Fraction, down: Fraction) -> list[Fraction]:
     """Algorithm 1 with errata 1.1 and 1.2, point by point: too slow and too simple to be wrong."""
     mass = dict(zip(prior.support, prior.probabilities, strict=True))
     near, far = (1 - down) / (up - down), (up - 1) / (up - down)
     rings = sorted({abs(value - truth) for value in mass})
 
-    def ball(radius: int) -> set:
+    def list_ball(radius: int) -> set:
         return {value for value in mass if abs(value - truth) <= radius}
 
-    inner = max((ball(r) for r in rings if sum(mass[v] for v in ball(r)) <= near), key=len, default=set())
+    inner = max((list_ball(r) for r in rings if sum(mass[v] for v in list_ball(r)) <= near), key=len, default=set())
     outer = max(
-        (set(mass) - ball(r) for r in [-1, *rings] if sum(mass[v] for v in set(mass) - ball(r)) <= far), key=len
+        (set(mass) - list_ball(r) for r in [-1, *rings] if sum(mass[v] for v in set(mass) - list_ball(r)) <= far),
+        key=len,
     )
     middle = set(mass) - inner - outer
     inside, outside = sum(mass[v] for v in inner), sum(mass[v] for v in outer)
@@ -46,17 +47,17 @@ def by_the_book(prior: Prior, truth: int, up: Fraction, down: Fraction) -> list[
     return [mass[v] * (up if v in inner else down if v in outer else between) for v in mass]
 
 
-@tried(40, 100, priors, st.integers(-2, 14), epsilons)
+@tried(40, 100, st_priors, st.integers(-2, 14), st_epsilons)
 def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int, epsilon: float) -> None:
     """Prefix sums and three factors against a plain loop."""
     mechanism = Refinement.of(prior, epsilon)
     clamped = min(max(truth, prior.support[0]), prior.support[-1])
     law = mechanism.distribution(truth)
-    assert list(law.probabilities) == by_the_book(prior, clamped, *mechanism.factors)
+    assert list(law.probabilities) == refine_by_the_book(prior, clamped, *mechanism.factors)
     assert sum(law.probabilities) == 1
 
 
-@tried(40, 100, priors, epsilons)
+@tried(40, 100, st_priors, st_epsilons)
 def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
     """Exactly, in rationals: whatever the truths, the ratio is at most the certified e^epsilon."""
     mechanism = Refinement.of(prior, epsilon)
@@ -68,7 +69,7 @@ def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon
         assert worst <= limit
 
 
-@tried(40, 100, priors, epsilons)
+@tried(40, 100, st_priors, st_epsilons)
 def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: float) -> None:
     """Against an absent person, who is answered from the prior; and twice that when replaced, which is why not then."""
     ratio = exp_below(Fraction(str(epsilon)))
@@ -110,19 +111,19 @@ def test_two_people_asked_about_together(epsilon: float) -> None:
     mechanism = Refinement.of(Prior.weights({0: 1, 1: 2, 2: 1}), epsilon, about="individual")
     laws = {value: mechanism.distribution(value).law() for value in (0, 1, 2, None)}
 
-    def joint(one: int | None, two: int | None) -> dict:
+    def compute_pair_law(one: int | None, two: int | None) -> dict:
         return {(a, b): laws[one][a] * laws[two][b] for a, b in product(laws[one], laws[two])}
 
     for present, other in product((0, 1, 2), (0, 1, 2, None)):
-        worst = worst_ratio(joint(present, other), joint(None, other))
+        worst = worst_ratio(compute_pair_law(present, other), compute_pair_law(None, other))
         assert worst is not None
         assert worst <= exp_below(Fraction(str(epsilon)))
 
 
-deltas = st.sampled_from([Fraction(1, 1000), Fraction(1, 20), Fraction(1, 5)])
+st_deltas = st.sampled_from([Fraction(1, 1000), Fraction(1, 20), Fraction(1, 5)])
 
 
-@given(priors, epsilons, deltas)
+@given(st_priors, st_epsilons, st_deltas)
 def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction) -> None:
     """Errata 1.5, exactly, both ways, on any prior."""
     mechanism = Refinement.of(prior, epsilon, about="individual", delta=delta)
@@ -133,7 +134,7 @@ def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, de
         assert exact_delta(law.law(), absent, exp_below(Fraction(str(epsilon)))) <= delta
 
 
-@tried(40, 100, priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
+@tried(40, 100, st_priors, st_epsilons, st_deltas, st.sampled_from(["add-remove", "replace-one"]))
 def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbors: str) -> None:
     """Errata 1.6: delta' = delta / (1 + e^epsilon), exactly, between any two truths."""
     mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbors=neighbors)
@@ -158,7 +159,7 @@ def test_delta_is_spent_and_not_saved() -> None:
     )
 
 
-@given(priors, epsilons, st.integers(0, 12), st.sampled_from(["statistic", "individual"]))
+@given(st_priors, st_epsilons, st.integers(0, 12), st.sampled_from(["statistic", "individual"]))
 def test_a_draw_is_nearer_the_truth_than_a_draw_from_the_prior(
     prior: Prior, epsilon: float, truth: int, about: str
 ) -> None:
@@ -217,21 +218,21 @@ def test_errors_over_categories() -> None:
         mechanism.interval(0.95)
 
 
-@given(priors.filter(lambda prior: len(prior.mass) > 2), epsilons)
+@given(st_priors.filter(lambda prior: len(prior.mass) > 2), st_epsilons)
 @settings(max_examples=15)
 def test_the_chosen_factors_are_the_best_ones(prior: Prior, epsilon: float) -> None:
     """Bayes risk of the posterior mean within one per cent of the best of a hundred factors, by brute force."""
     values, mass = prior.floats(), prior.mass / prior.total
 
-    def risk(up: object) -> float:
+    def compute_risk(up: object) -> float:
         laws = np.array([refine(prior, truth, epsilon, up=up).floats() for truth in prior.support])
         joint = mass[:, None] * laws
         posterior = (values[:, None] * joint).sum(axis=0) / joint.sum(axis=0)
         return float((joint * (values[:, None] - posterior[None, :]) ** 2).sum())
 
     top = float(exp_below(Fraction(str(epsilon))))
-    best = min(risk(top**share) for share in np.linspace(0.01, 0.99, 50))
-    assert risk(Refinement.of(prior, epsilon).factors[0]) <= best * 1.01 + 1e-12
+    best = min(compute_risk(top**share) for share in np.linspace(0.01, 0.99, 50))
+    assert compute_risk(Refinement.of(prior, epsilon).factors[0]) <= best * 1.01 + 1e-12
 
 
 def test_risk_from_prefix_sums_is_the_exact_one() -> None:
@@ -293,7 +294,7 @@ def test_truths_out_of_range_are_clamped_and_never_reported() -> None:
     )
 
 
-ANYTHING = st.one_of(
+ST_ANYTHING = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
@@ -313,7 +314,7 @@ ANYTHING = st.one_of(
 
 
 @cache
-def of_every_distance(about: str) -> list[Refinement]:
+def list_refinements(about: str) -> list[Refinement]:
     """Made once: what they do beforehand depends on no truth."""
     taxonomy = Taxonomy.of({"a": "x", "b": "x", "x": "any"})
     letters = Prior.weights({"a": 1, "b": 2})
@@ -331,10 +332,10 @@ def of_every_distance(about: str) -> list[Refinement]:
     return [Refinement.of(prior, 1, about=about, distance=distance) for prior, distance in kinds]
 
 
-@given(ANYTHING, st.sampled_from(["statistic", "individual"]))
+@given(ST_ANYTHING, st.sampled_from(["statistic", "individual"]))
 def test_no_truth_whatever_raises_an_error(truth: object, about: str) -> None:
     """An error would tell the truth: any object as truth, for every kind of distance, gives a law."""
-    for mechanism in of_every_distance(about):
+    for mechanism in list_refinements(about):
         assert sum(mechanism.distribution(truth).probabilities) == 1
 
 
@@ -406,7 +407,7 @@ def test_bad_input_gets_one_sentence(call, words: str) -> None:
 @pytest.mark.parametrize("weights", [{"true": 30, "false": 70}, {"true": 1, "false": 99}, {"a": 50, "b": 30, "c": 20}])
 def test_a_draw_says_something_also_where_the_best_guess_stays(weights: dict[str, int]) -> None:
     """All of epsilon is used: some value is e^epsilon times as likely under one truth as under another."""
-    made = Refinement.of(Prior.weights(weights), 0.3, about="statistic")
-    laws = [made.distribution(truth).law() for truth in weights]
+    refinement = Refinement.of(Prior.weights(weights), 0.3, about="statistic")
+    laws = [refinement.distribution(truth).law() for truth in weights]
     worst = max(worst_ratio(one, two) or 0 for one in laws for two in laws)
     assert math.exp(0.28) < worst < math.exp(0.3)

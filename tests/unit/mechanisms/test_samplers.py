@@ -31,22 +31,22 @@ from discreet.mechanisms.samplers import (
 )
 from discreet.verification import ScriptedEntropy, assert_fits
 
-rates = st.fractions(min_value=Fraction(1, 10**6), max_value=60, max_denominator=10**6).filter(bool)
+st_rates = st.fractions(min_value=Fraction(1, 10**6), max_value=60, max_denominator=10**6).filter(bool)
 
 
-def truth(x: Fraction) -> mpmath.mpf:
+def to_mpmath(x: Fraction) -> mpmath.mpf:
     return mpmath.mpf(x.numerator) / x.denominator
 
 
-@given(rates, st.sampled_from([16, 64, 128]))
+@given(st_rates, st.sampled_from([16, 64, 128]))
 def test_chances_know_their_digits(x: Fraction, count: int) -> None:
     """A coin compares random digits with these: they must be the true ones."""
     with mpmath.workdps(80):
         wanted = {
-            build_exponential_chance(x): mpmath.exp(-truth(x)),
-            build_logistic_chance(x): 1 / (1 + mpmath.exp(truth(x))),
-            build_logistic_chance(x, twice=True): 2 / (1 + mpmath.exp(truth(x))),
-            build_rational_chance(1 / (1 + x)): 1 / (1 + truth(x)),
+            build_exponential_chance(x): mpmath.exp(-to_mpmath(x)),
+            build_logistic_chance(x): 1 / (1 + mpmath.exp(to_mpmath(x))),
+            build_logistic_chance(x, twice=True): 2 / (1 + mpmath.exp(to_mpmath(x))),
+            build_rational_chance(1 / (1 + x)): 1 / (1 + to_mpmath(x)),
         }
         for chance, value in wanted.items():
             assert chance.digits(count) == int(mpmath.floor(value * mpmath.mpf(2) ** count))
@@ -56,7 +56,7 @@ def test_chances_know_their_digits(x: Fraction, count: int) -> None:
 def test_powers_know_their_digits(ratio: Fraction, power: int) -> None:
     """Coins of permute-and-flip and of staircases."""
     with mpmath.workdps(60):
-        value = truth(ratio) ** power
+        value = to_mpmath(ratio) ** power
         assert build_power_chance(ratio, power).digits(32) == int(mpmath.floor(value * 2**32))
 
 
@@ -71,8 +71,8 @@ def test_uniform_numbers_are_the_bits_that_fit(bound: int, seed: int) -> None:
 
 def test_a_choice_follows_its_weights_exactly() -> None:
     """All 16 words of four bits: weights 3, 0, 5 of 8."""
-    seen = Counter(sample_weighted_index([3, 0, 5], ScriptedEntropy(bytes([word << 5]))) for word in range(8))
-    assert seen == {0: 3, 2: 5}
+    frequencies = Counter(sample_weighted_index([3, 0, 5], ScriptedEntropy(bytes([word << 5]))) for word in range(8))
+    assert frequencies == {0: 3, 2: 5}
 
 
 def test_a_coin_breaks_ties_with_further_digits() -> None:
@@ -100,37 +100,37 @@ def test_vector_coins_break_ties_too() -> None:
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(7, 2), Fraction(50)])
 def test_a_geometric_number_has_independent_digits(rate: Fraction) -> None:
     """The identity the sampler rests on, over all values of its digits: their product is (1 - q) q^k / (1 - q^m)."""
-    law = Geometric.of(rate)
+    geometric = Geometric.of(rate)
     with mpmath.workdps(60):
-        q = mpmath.exp(-truth(rate))
-        ones = [mpmath.mpf(chance.digits(160)) / mpmath.mpf(2) ** 160 for chance in law.digits]
+        q = mpmath.exp(-to_mpmath(rate))
+        ones = [mpmath.mpf(chance.digits(160)) / mpmath.mpf(2) ** 160 for chance in geometric.digits]
         for value in range(min(2 ** len(ones), 512)):
             digits = [(one if value >> place & 1 else 1 - one) for place, one in enumerate(ones)]
             within = (1 - q) * q**value / (1 - q ** (2 ** len(ones)))
             assert abs(mpmath.fprod(digits) / within - 1) < mpmath.mpf(10) ** -30
-        tail = mpmath.mpf(law.tail.digits(160)) / mpmath.mpf(2) ** 160
+        tail = mpmath.mpf(geometric.tail.digits(160)) / mpmath.mpf(2) ** 160
         assert abs(tail - q ** (2 ** len(ones))) < mpmath.mpf(2) ** -150
 
 
 def test_the_tail_of_a_geometric_number_is_geometric() -> None:
     """Reached once in e^48 draws, so only a script gets there."""
-    law = Geometric.of(Fraction(50))
-    assert law.digits == ()
-    assert law.sample(ScriptedEntropy(bytes(32) + b"\xff" * 8)) == 2
-    assert law.sample_many(1, ScriptedEntropy(bytes(10) + b"\xff" * 8))[0] == 1
+    geometric = Geometric.of(Fraction(50))
+    assert geometric.digits == ()
+    assert geometric.sample(ScriptedEntropy(bytes(32) + b"\xff" * 8)) == 2
+    assert geometric.sample_many(1, ScriptedEntropy(bytes(10) + b"\xff" * 8))[0] == 1
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(2)])
 def test_scalar_and_vector_geometric_draws_fit(rate: Fraction) -> None:
     """Two jaws of ten per cent."""
 
-    def law(scale: float):
+    def build_law(scale: float):
         q = math.exp(-float(rate) / scale)
         return lambda k: (1 - q) * q**k if k >= 0 else 0.0
 
     geometric = Geometric.of(rate)
-    assert_fits(geometric.sample_many(100_000, SYSTEM), law(1), law(0.9), law(1.1))
-    assert_fits([geometric.sample(SYSTEM) for _ in range(20_000)], law(1), law(0.9), law(1.1))
+    assert_fits(geometric.sample_many(100_000, SYSTEM), build_law(1), build_law(0.9), build_law(1.1))
+    assert_fits([geometric.sample(SYSTEM) for _ in range(20_000)], build_law(1), build_law(0.9), build_law(1.1))
 
 
 def test_every_geometric_draw_takes_the_same_entropy() -> None:
@@ -143,10 +143,10 @@ def test_every_geometric_draw_takes_the_same_entropy() -> None:
             self.taken += count
             return os.urandom(count)
 
-    law, sizes = Geometric.of(Fraction(1, 100)), set()
+    geometric, sizes = Geometric.of(Fraction(1, 100)), set()
     for _ in range(500):
         entropy = Counting()
-        law.sample(entropy)
+        geometric.sample(entropy)
         sizes.add(entropy.taken)
     assert len(sizes) == 1
 

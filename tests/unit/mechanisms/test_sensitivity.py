@@ -30,39 +30,41 @@ ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 4)), ("
 Unit = tuple[int, ...]
 
 
-def rank_score(below: int, at: int, above: int, q: Fraction) -> int:
+def compute_rank_score(below: int, equal: int, above: int, q: Fraction) -> int:
     """Minus b times how many ranks a candidate is from being the q-quantile, q = a/b: from the definition."""
     a, rest = q.numerator, q.denominator - q.numerator
-    return -max(0, rest * below - a * (at + above), a * above - rest * (below + at))
+    return -max(0, rest * below - a * (equal + above), a * above - rest * (below + equal))
 
 
-def multisets(options: Sequence[object], sizes: Iterable[int]) -> list[tuple]:
+def list_multisets(options: Sequence[object], sizes: Iterable[int]) -> list[tuple]:
     return list(chain.from_iterable(combinations_with_replacement(options, size) for size in sizes))
 
 
-def worst_move(answer: Callable[[Sequence[Unit]], Sequence[float]], units: list[Unit], relation: str, norm: int) -> int:
+def compute_worst_unit_move(
+    answer: Callable[[Sequence[Unit]], Sequence[float]], units: list[Unit], relation: str, norm: int
+) -> int:
     """The largest move of the answer, to the power of the norm, when a unit joins or changes in any small table."""
 
-    def distance(one: Sequence[float], two: Sequence[float]) -> float:
+    def measure_move(one: Sequence[float], two: Sequence[float]) -> float:
         return sum(abs(a - b) ** norm for a, b in zip(one, two, strict=True))
 
     worst = 0
-    for others in multisets(units, (0, 1, 2)):
+    for others in list_multisets(units, (0, 1, 2)):
         answers = [answer([*others, unit]) for unit in units]
         before = [answer(others)] if relation == "add-remove" else answers
-        worst = max(worst, *(distance(a, b) for a in before for b in answers))
+        worst = max(worst, *(measure_move(a, b) for a in before for b in answers))
     return worst
 
 
-def rows_of(units: Sequence[Unit]) -> list[int]:
+def flatten_units(units: Sequence[Unit]) -> list[int]:
     return list(chain.from_iterable(units))
 
 
 ANSWERS = {
-    "count": lambda units: [len(rows_of(units))],
+    "count": lambda units: [len(flatten_units(units))],
     "distinct": lambda units: [sum(bool(unit) for unit in units)],
-    "sum": lambda units: [sum(rows_of(units))],
-    "histogram": lambda units: [rows_of(units).count(value) for value in VALUES],
+    "sum": lambda units: [sum(flatten_units(units))],
+    "histogram": lambda units: [flatten_units(units).count(value) for value in VALUES],
 }
 
 
@@ -71,17 +73,19 @@ ANSWERS = {
 @pytest.mark.parametrize("what", ANSWERS)
 def test_additive_answers_move_as_far_as_claimed_and_no_further(what, rows, relation):
     """Up to r rows per unit, any of them filtered away: the claim is the exact worst case."""
-    units = multisets(VALUES, range(rows + 1))
+    units = list_multisets(VALUES, range(rows + 1))
     claimed = global_sensitivity(what, -1, 2, neighbors=relation, rows_per_unit=rows)
-    assert worst_move(ANSWERS[what], units, relation, 1) == claimed
+    assert compute_worst_unit_move(ANSWERS[what], units, relation, 1) == claimed
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_squared_l2_move_of_a_histogram_is_tight(rows, relation):
     """The worst unit has all its rows in one cell."""
-    units = multisets(VALUES, range(rows + 1))
-    assert worst_move(ANSWERS["histogram"], units, relation, 2) == histogram_sensitivity_squared(relation, rows)
+    units = list_multisets(VALUES, range(rows + 1))
+    assert compute_worst_unit_move(ANSWERS["histogram"], units, relation, 2) == histogram_sensitivity_squared(
+        relation, rows
+    )
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(-1, 2), (1, 3), (-4, -2)])
@@ -89,9 +93,9 @@ def test_a_sum_over_every_row_moves_by_the_width(lower, upper):
     """Without filter or gaps, replacing one row moves the sum by U - L; with them, 0 is possible too."""
     rows = [(value,) for value in (lower, upper)]
     claimed = global_sensitivity("sum", lower, upper, "replace-one", every_row=True)
-    assert worst_move(ANSWERS["sum"], rows, "replace-one", 1) == claimed == upper - lower
+    assert compute_worst_unit_move(ANSWERS["sum"], rows, "replace-one", 1) == claimed == upper - lower
     with_gaps = global_sensitivity("sum", lower, upper, "replace-one")
-    assert worst_move(ANSWERS["sum"], [*rows, ()], "replace-one", 1) == with_gaps
+    assert compute_worst_unit_move(ANSWERS["sum"], [*rows, ()], "replace-one", 1) == with_gaps
 
 
 def test_every_row_does_not_help_a_unit_of_several_rows():
@@ -99,22 +103,22 @@ def test_every_row_does_not_help_a_unit_of_several_rows():
     assert global_sensitivity("sum", 1, 3, "replace-one", rows_per_unit=2, every_row=True) == 6
 
 
-def all_changes(table: tuple[int, ...], domain: Sequence[int], rows: int) -> Iterable[tuple[int, ...]]:
+def list_changes(table: tuple[int, ...], domain: Sequence[int], rows: int) -> Iterable[tuple[int, ...]]:
     """The table with its last `rows` values replaced; tables run over all orders, so these are all changes."""
     return (table[: len(table) - rows] + new for new in product(domain, repeat=rows))
 
 
-def worst_change(
+def compute_worst_change(
     answer: Callable[[tuple[int, ...]], Fraction], domain: Sequence[int], size: int, rows: int
 ) -> Fraction:
     tables = product(domain, repeat=size)
-    return max(abs(answer(t) - answer(u)) for t in tables for u in all_changes(t, domain, rows))
+    return max(abs(answer(t) - answer(u)) for t in tables for u in list_changes(t, domain, rows))
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 1), (3, 1), (4, 2), (1, 2)])
 def test_the_mean_of_a_public_number_of_rows_is_tight(size, rows):
     """r rows of n, each moved across the bounds; never more rows than there are."""
-    worst = worst_change(lambda table: Fraction(sum(table), size), VALUES, size, min(rows, size))
+    worst = compute_worst_change(lambda table: Fraction(sum(table), size), VALUES, size, min(rows, size))
     assert worst == global_sensitivity("mean", -1, 2, "replace-one", rows, rows=size)
 
 
@@ -122,14 +126,16 @@ def test_the_mean_of_a_public_number_of_rows_is_tight(size, rows):
 def test_the_variance_is_tight(size):
     """(U - L)^2 (n - 1) / n^2, also where one row leaves no variance at all."""
 
-    def variance(table: tuple[int, ...]) -> Fraction:
+    def compute_table_variance(table: tuple[int, ...]) -> Fraction:
         mean = Fraction(sum(table), size)
         return sum((value - mean) ** 2 for value in table) / size
 
-    assert worst_change(variance, VALUES, size, 1) == global_sensitivity("variance", -1, 2, "replace-one", rows=size)
+    assert compute_worst_change(compute_table_variance, VALUES, size, 1) == global_sensitivity(
+        "variance", -1, 2, "replace-one", rows=size
+    )
 
 
-def order_statistic(table: Sequence[int], what: object) -> int:
+def compute_order_statistic(table: Sequence[int], what: object) -> int:
     return sorted(table)[find_rank(what, len(table)) - 1]
 
 
@@ -140,9 +146,9 @@ def test_an_order_statistic_can_cross_its_whole_range(what, relation):
     worst = 0
     for size in (2, 3, 4):
         for table in all_tables(VALUES, size):
-            ours = order_statistic(table, what)
+            ours = compute_order_statistic(table, what)
             others = all_neighbors(table, VALUES, relation)
-            worst = max(worst, *(abs(ours - order_statistic(other, what)) for other in others))
+            worst = max(worst, *(abs(ours - compute_order_statistic(other, what)) for other in others))
     assert worst == 3 == global_sensitivity(what, -1, 2, relation)
 
 
@@ -155,7 +161,7 @@ def test_the_rank_score_is_tight(q, rows, relation):
     befores = [(0, 0, 0)] if relation == "add-remove" else units
     worst = 0
     for base in product(range(9), repeat=3):
-        scores = {u: rank_score(*(b + d for b, d in zip(base, u, strict=True)), Fraction(q)) for u in units}
+        scores = {u: compute_rank_score(*(b + d for b, d in zip(base, u, strict=True)), Fraction(q)) for u in units}
         worst = max(worst, *(abs(scores[one] - scores[two]) for one in befores for two in units))
     assert worst == rank_score_sensitivity(Fraction(q), relation, rows)
 
@@ -167,10 +173,10 @@ def test_the_rank_score_is_zero_exactly_at_quantiles(values, q):
     """The value at the quantile's place scores 0; a candidate scores 0 only with a share q on either side."""
     for candidate in range(7):
         below, above = sum(v < candidate for v in values), sum(v > candidate for v in values)
-        score = rank_score(below, len(values) - below - above, above, q)
+        score = compute_rank_score(below, len(values) - below - above, above, q)
         is_quantile = below <= q * len(values) <= len(values) - above
         assert (score == 0) == is_quantile
-        assert is_quantile or order_statistic(values, ("quantile", q)) != candidate
+        assert is_quantile or compute_order_statistic(values, ("quantile", q)) != candidate
 
 
 @pytest.mark.parametrize("what", ORDERS)
@@ -181,12 +187,14 @@ def test_the_local_sensitivity_is_the_largest_move_from_this_table(what, group):
     for size in (1, 2, 3, 4):
         tables = list(all_tables(domain, size))
         for table in tables:
-            near = [other for other in tables if apart(table, other) <= group]
-            moved = max(abs(order_statistic(other, what) - order_statistic(table, what)) for other in near)
+            near = [other for other in tables if count_replacements(table, other) <= group]
+            moved = max(
+                abs(compute_order_statistic(other, what) - compute_order_statistic(table, what)) for other in near
+            )
             assert local_sensitivity(table, what, 0, 7, group) == moved
 
 
-def apart(one: Sequence[int], two: Sequence[int]) -> int:
+def count_replacements(one: Sequence[int], two: Sequence[int]) -> int:
     """How many values must be replaced to get from one table to the other."""
     return len(one) - sum((Counter(one) & Counter(two)).values())
 
@@ -200,11 +208,11 @@ def test_the_smooth_sensitivity_is_its_definition(what, beta):
         tables = list(all_tables(domain, size))
         local = {table: local_sensitivity(table, what, 0, 9) for table in tables}
         for table in tables:
-            expected = max(local[other] * math.exp(-beta * apart(table, other)) for other in tables)
+            expected = max(local[other] * math.exp(-beta * count_replacements(table, other)) for other in tables)
             assert smooth_sensitivity(table, what, 0, 9, beta) == pytest.approx(expected, rel=1e-12)
 
 
-def obvious_log_smooth(padded: Sequence[int], middle: int, beta: float) -> float:
+def compute_obvious_log_smooth(padded: Sequence[int], middle: int, beta: float) -> float:
     pairs = ((i, j) for i in range(middle + 1) for j in range(middle, len(padded)) if padded[j] > padded[i])
     return max(math.log(padded[j] - padded[i]) - beta * (j - i - 1) for i, j in pairs)
 
@@ -219,7 +227,7 @@ def test_the_fast_search_agrees_with_the_obvious_one(values, what, beta):
     padded = np.array([0, *sorted(values), 10**6])
     middle = find_rank(what, len(values))
     assert compute_log_smooth_sensitivity(padded, middle, beta) == pytest.approx(
-        obvious_log_smooth(padded, middle, beta), abs=1e-12
+        compute_obvious_log_smooth(padded, middle, beta), abs=1e-12
     )
 
 

@@ -41,23 +41,20 @@ from discreet.mechanisms.order_statistic import (
 from discreet.numeric import exp_below
 from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, assert_fits
 from support.fixed_streams import Stream
+from support.mpmath_digits import use_fifty_digits
+
+__all__ = ["use_fifty_digits"]  # a fixture
 
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
-Law = dict[int, mpf]
+Probabilities = dict[int, mpf]
 DRAWS = [20_000, pytest.param(40_000, marks=pytest.mark.soak)]
 
 
-@pytest.fixture(autouse=True)
-def fifty_digits():
-    with mp.workdps(50):
-        yield
-
-
-def exact_probability(units: int, t: object) -> mpf:
+def compute_exact_probability(units: int, t: object) -> mpf:
     return t * mp.tanh(mp.pi * t) / (mp.pi * (t * t + units * units))
 
 
-def exact(number: Fraction) -> mpf:
+def to_mpf(number: Fraction) -> mpf:
     return mpf(number.numerator) / number.denominator
 
 
@@ -67,24 +64,26 @@ def test_the_total_of_the_law_is_pi_t_coth_pi_t(t):
     scale = mpf(t)
     total = 1 + 2 * mp.nsum(lambda k: 1 / (1 + (k / scale) ** 2), [1, mp.inf])
     assert mp.almosteq(total, mp.pi * scale * mp.coth(mp.pi * scale), 1e-20)
-    assert compute_noise_probability(3, float(t)) == pytest.approx(float(exact_probability(3, scale)), rel=1e-14)
+    assert compute_noise_probability(3, float(t)) == pytest.approx(
+        float(compute_exact_probability(3, scale)), rel=1e-14
+    )
 
 
 @given(st.floats(0.3, 50), st.integers(1, 200))
-def test_a_slide_costs_at_most_twice_asinh_of_half_the_distance(t, distance):
+def test_a_slide_costs_at_most_twice_asinh_of_half_the_distance(t, log_distance):
     """sup over k of ln((t^2 + (k+d)^2) / (t^2 + k^2)) = 2 asinh(d / 2t), which is at most d / t."""
     k = np.arange(-1000, 1000, dtype=np.float64)
-    worst = np.log((t * t + (k + distance) ** 2) / (t * t + k * k)).max()
-    claimed = 2 * math.asinh(distance / (2 * t))
-    assert worst <= claimed * (1 + 1e-12) <= distance / t * (1 + 1e-12)
-    best = (-distance + math.hypot(distance, 2 * t)) / 2
-    assert math.log((t**2 + (best + distance) ** 2) / (t**2 + best**2)) == pytest.approx(claimed)
+    worst = np.log((t * t + (k + log_distance) ** 2) / (t * t + k * k)).max()
+    claimed = 2 * math.asinh(log_distance / (2 * t))
+    assert worst <= claimed * (1 + 1e-12) <= log_distance / t * (1 + 1e-12)
+    best = (-log_distance + math.hypot(log_distance, 2 * t)) / 2
+    assert math.log((t**2 + (best + log_distance) ** 2) / (t**2 + best**2)) == pytest.approx(claimed)
 
 
 def test_kappa_is_large_enough_for_every_scale_of_two_or_more():
     """2 pi t / sinh(2 pi t) falls with t, so t = 2 is the worst."""
     at_two = 4 * mp.pi / mp.sinh(4 * mp.pi)
-    assert mpf("0.0000876") < at_two < exact(KAPPA)
+    assert mpf("0.0000876") < at_two < to_mpf(KAPPA)
 
 
 @given(st.floats(2, 40), st.floats(0, 5))
@@ -92,18 +91,20 @@ def test_a_dilation_costs_its_logarithm_and_hardly_more(t, b):
     """|ln P_t(k) / P_t'(k)| <= b (1 + kappa) for t' = t e^b, t >= 2: at the peak, far out and in between."""
     narrow, wide = mpf(t), mpf(t) * mp.exp(b)
     for k in (0, 1, 2, 5, 30, 1000, 10**9):
-        cost = abs(mp.log(exact_probability(k, wide) / exact_probability(k, narrow)))
-        assert cost <= b * (1 + exact(KAPPA)) + mpf("1e-40")
+        cost = abs(mp.log(compute_exact_probability(k, wide) / compute_exact_probability(k, narrow)))
+        assert cost <= b * (1 + to_mpf(KAPPA)) + mpf("1e-40")
 
 
 def test_below_the_least_scale_a_dilation_would_cost_more():
     """The floor of 2 matters: near 0 a dilation costs almost twice its logarithm."""
-    cost = mp.log(exact_probability(0, mpf("0.12")) / exact_probability(0, mpf("0.1")))
-    assert abs(mp.log(exact_probability(1, mpf("0.12")) / exact_probability(1, mpf("0.1")))) > 1.5 * mp.log("1.2")
+    cost = mp.log(compute_exact_probability(0, mpf("0.12")) / compute_exact_probability(0, mpf("0.1")))
+    assert abs(
+        mp.log(compute_exact_probability(1, mpf("0.12")) / compute_exact_probability(1, mpf("0.1")))
+    ) > 1.5 * mp.log("1.2")
     assert cost < 0
 
 
-def exact_log_smooth(padded: Sequence[int], middle: int, beta: float) -> mpf:
+def compute_exact_log_smooth(padded: Sequence[int], middle: int, beta: float) -> mpf:
     pairs = ((i, j) for i in range(middle + 1) for j in range(middle, len(padded)) if padded[j] > padded[i])
     return max(mp.log(padded[j] - padded[i]) - mpf(beta) * (j - i - 1) for i, j in pairs)
 
@@ -113,7 +114,9 @@ def test_the_float_error_is_a_small_part_of_its_allowance(values, what, beta):
     """ln S in floats against 50 digits; the proof allows 2^-32 and the error is below 1e-13."""
     padded = [0, *sorted(values), 2**60]
     middle = find_rank(what, len(values))
-    error = compute_log_smooth_sensitivity(np.array(padded), middle, beta) - exact_log_smooth(padded, middle, beta)
+    error = compute_log_smooth_sensitivity(np.array(padded), middle, beta) - compute_exact_log_smooth(
+        padded, middle, beta
+    )
     assert abs(error) < 1e-13 < FLOAT_ERROR / 50
 
 
@@ -132,12 +135,14 @@ def test_neighbours_scales_and_centres_are_as_close_as_the_proof_needs(values, n
     assert abs(center - other) <= compute_slide(mechanism.epsilon) * min(t, u)
     assert max(t, u) / min(t, u) <= exp_below(compute_dilation(mechanism.epsilon), 200)
     padded = [0, *sorted(values), 5000]
-    least = mp.exp(exact_log_smooth(padded, find_rank(what, len(values)), compute_smoothness(mechanism.epsilon)))
-    least = max(2, least / exact(compute_slide(mechanism.epsilon)))
-    assert least <= exact(t) <= least * mp.exp(mpf(1) / 63)
+    least = mp.exp(
+        compute_exact_log_smooth(padded, find_rank(what, len(values)), compute_smoothness(mechanism.epsilon))
+    )
+    least = max(2, least / to_mpf(compute_slide(mechanism.epsilon)))
+    assert least <= to_mpf(t) <= least * mp.exp(mpf(1) / 63)
 
 
-def distance(one: tuple[mpf, mpf], two: tuple[mpf, mpf]) -> mpf:
+def measure_hyperbolic_distance(one: tuple[mpf, mpf], two: tuple[mpf, mpf]) -> mpf:
     """Between two points (centre, scale) of the hyperbolic half-plane."""
     (f, t), (g, u) = one, two
     return mp.acosh(1 + ((f - g) ** 2 + (t - u) ** 2) / (2 * t * u))
@@ -148,44 +153,44 @@ def test_the_loss_of_two_laws_is_their_hyperbolic_distance(shift, t, u):
     """sup over real y of (t/u) (u^2 + (y-g)^2) / (t^2 + (y-f)^2), found by its stationary points."""
     f, g, t, u = mpf(0), mpf(shift), mpf(t), mpf(u)
 
-    def log_ratio(y: mpf) -> mpf:
+    def compute_log_ratio(y: mpf) -> mpf:
         return mp.log(t / u * (u**2 + (y - g) ** 2) / (t**2 + (y - f) ** 2))
 
     # The derivative vanishes where g y^2 + (t^2 - u^2 - g^2) y - g t^2 = 0, taking f = 0.
     a, b, c = g, t**2 - u**2 - g**2, -g * t**2
     root = mp.sqrt(b * b - 4 * a * c)
     stationary = [(-b + sign * root) / (2 * a) for sign in (1, -1)] if a else [mpf(0)]
-    worst = max(abs(log_ratio(y)) for y in stationary) if a else abs(mp.log(t / u))
-    assert mp.almosteq(worst, distance((f, t), (g, u)), 1e-15, 1e-15)
+    worst = max(abs(compute_log_ratio(y)) for y in stationary) if a else abs(mp.log(t / u))
+    assert mp.almosteq(worst, measure_hyperbolic_distance((f, t), (g, u)), 1e-15, 1e-15)
 
 
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.01", "0.3", "1", "2", "7", "60", "1000"])
 def test_the_calibration_stays_within_epsilon_for_every_ratio_of_scales(epsilon):
     """Scales e^v apart, v from 0 to b, the narrower one the least, centres as far apart as allowed; and it is tight."""
     loss_allowed = Fraction(epsilon)
-    alpha, b = exact(compute_slide(loss_allowed)), exact(compute_dilation(loss_allowed))
+    alpha, b = to_mpf(compute_slide(loss_allowed)), to_mpf(compute_dilation(loss_allowed))
     with mp.workdps(900):
         losses = []
         for step in range(41):
             narrow, wide = mpf(2), 2 * mp.exp(b * step / 40)
             grid_cost = mp.log(mp.tanh(mp.pi * wide) / mp.tanh(mp.pi * narrow))
-            losses.append(distance((mpf(0), narrow), (2 * alpha, wide)) + grid_cost)
-        assert max(losses) <= exact(loss_allowed)
-        assert max(losses) > exact(loss_allowed) * mpf("0.9998")
+            losses.append(measure_hyperbolic_distance((mpf(0), narrow), (2 * alpha, wide)) + grid_cost)
+        assert max(losses) <= to_mpf(loss_allowed)
+        assert max(losses) > to_mpf(loss_allowed) * mpf("0.9998")
 
 
 @cache
-def chances_up_to(most: int, t: Fraction) -> tuple[list[mpf], list[mpf]]:
+def compute_chances(most: int, t: Fraction) -> tuple[list[mpf], list[mpf]]:
     """Of 0, 1, ... units, and their running sums; the law's constant is worked out once."""
-    scale = exact(t)
-    top = exact_probability(0, scale) * scale * scale
+    scale = to_mpf(t)
+    top = compute_exact_probability(0, scale) * scale * scale
     chances = [top / (scale * scale + k * k) for k in range(most + 1)]
     return chances, list(accumulate(chances))
 
 
-def clamped_law(center: int, t: Fraction, low: int, high: int) -> Law:
+def compute_clamped_law(center: int, t: Fraction, low: int, high: int) -> Probabilities:
     """The exact law of the clamped answer; the atoms at the bounds from the finite sums between them."""
-    chances, sums = chances_up_to(high - low, t)
+    chances, sums = compute_chances(high - low, t)
     law = {k: chances[abs(k - center)] for k in range(low + 1, high)}
     for bound in (low, high):
         reach = abs(bound - center)
@@ -194,7 +199,7 @@ def clamped_law(center: int, t: Fraction, low: int, high: int) -> Law:
     return law
 
 
-def worst_loss(
+def compute_worst_smooth_loss(
     state: Callable[[tuple[int, ...]], tuple[int, Fraction]], domain: Sequence[int], sizes: Iterable[int]
 ) -> mpf:
     """The largest log ratio of answers, over all tables and all their replace-one neighbours."""
@@ -205,12 +210,23 @@ def worst_loss(
         for table in all_tables(domain, size)
         for other in all_neighbors(table, domain, "replace-one")
     }
-    laws = {one: clamped_law(*one, low, high) for pair in pairs for one in pair}
+    laws = {
+        center_and_scale: compute_clamped_law(*center_and_scale, low, high)
+        for pair in pairs
+        for center_and_scale in pair
+    }
     # Floats find where the largest ratio is, up to their error; among what is as large all digits decide.
-    floats = {one: np.array([float(law[k]) for k in range(low, high + 1)]) for one, law in laws.items()}
+    floats = {
+        center_and_scale: np.array([float(law[k]) for k in range(low, high + 1)])
+        for center_and_scale, law in laws.items()
+    }
     ratios = {(one, two): floats[one] / floats[two] for one, two in pairs}
     near = max(ratio.max() for ratio in ratios.values()) * (1 - 1e-9)
-    places = ((one, two, low + int(k)) for (one, two), own in ratios.items() for k in np.flatnonzero(own >= near))
+    places = (
+        (one, two, low + int(k))
+        for (one, two), ratios_of_pair in ratios.items()
+        for k in np.flatnonzero(ratios_of_pair >= near)
+    )
     return mp.log(max(laws[one][k] / laws[two][k] for one, two, k in places))
 
 
@@ -220,16 +236,16 @@ def worst_loss(
 def test_the_loss_is_at_most_epsilon_over_all_neighbours(what, epsilon, domain):
     """Every table of 3 and 4 values, every neighbour, every answer, the clamped atoms included; 50 digits."""
     mechanism = SmoothOrderStatistic(what, min(domain), max(domain), Fraction(epsilon))
-    known = {t: compute_center_and_scale(mechanism, t) for size in (3, 4) for t in all_tables(domain, size)}
-    assert worst_loss(known.__getitem__, domain, (3, 4)) <= exact(mechanism.epsilon)
+    states = {t: compute_center_and_scale(mechanism, t) for size in (3, 4) for t in all_tables(domain, size)}
+    assert compute_worst_smooth_loss(states.__getitem__, domain, (3, 4)) <= to_mpf(mechanism.epsilon)
 
 
 def test_the_loss_is_close_to_epsilon():
     """The calibration is not wasteful: some pair of neighbours uses nearly all of epsilon."""
     domain = (0, 1, 9, 50)
     mechanism = SmoothOrderStatistic("median", 0, 50, 3)
-    known = {t: compute_center_and_scale(mechanism, t) for t in all_tables(domain, 3)}
-    assert worst_loss(known.__getitem__, domain, (3,)) > 2.9
+    states = {t: compute_center_and_scale(mechanism, t) for t in all_tables(domain, 3)}
+    assert compute_worst_smooth_loss(states.__getitem__, domain, (3,)) > 2.9
 
 
 @pytest.mark.parametrize("wrong", ["local sensitivity", "9/10 of the scale"])
@@ -244,7 +260,7 @@ def test_the_check_catches_noise_that_is_not_private(wrong):
         local = Fraction(local_sensitivity(table, "median", 0, 50)) / compute_slide(mechanism.epsilon)
         return center, max(local, Fraction(2)) if wrong == "local sensitivity" else t * Fraction(9, 10)
 
-    assert worst_loss(state, domain, (3,)) > epsilon * mpf("1.02")
+    assert compute_worst_smooth_loss(state, domain, (3,)) > epsilon * mpf("1.02")
 
 
 @pytest.mark.parametrize("t", [Fraction(1, 3), Fraction(2), Fraction(17, 5), Fraction(40)])
@@ -287,13 +303,13 @@ def test_the_tail_is_one_plus_the_floor_of_its_quotient(edge, zeros):
     for seed in range(60):
         script = bytes(zeros) + random.Random(seed).randbytes(250)
         entropy = ScriptedEntropy(script)
-        drawn = _sample_tail(edge, entropy)
+        tail_sample = _sample_tail(edge, entropy)
         digits = [script[: -(-first // 8)], script[-(-first // 8) : entropy.taken]]
         head = int.from_bytes(digits[0], "big") >> (-first % 8)
         u = Fraction(head, 2**first) + Fraction(int.from_bytes(digits[1], "big"), 2 ** (first + 8 * len(digits[1])))
         last = Fraction(1, 2 ** (first + 8 * len(digits[1])))
-        assert drawn == 1 + math.floor((edge - 1) / (u + last / 2))
-        assert drawn == 1 + math.floor((edge - 1) / (u + last)) >= edge
+        assert tail_sample == 1 + math.floor((edge - 1) / (u + last / 2))
+        assert tail_sample == 1 + math.floor((edge - 1) / (u + last)) >= edge
 
 
 def test_very_wide_noise_is_drawn_as_easily():

@@ -35,7 +35,7 @@ HALF = Fraction(1, 2)
 CASES = [(1, 5, Fraction(5, 2)), (HALF, 4, Fraction(9, 4)), (2, 1, HALF), (1, 7, Fraction(13, 2)), (3, 6, HALF)]
 
 
-def window(noise, reach):
+def compute_window(noise, reach):
     return {k: noise.probability(k) for k in range(-reach, reach + 1)}
 
 
@@ -45,9 +45,11 @@ def test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step(epsilon, uni
     """Privacy: over all shifts within the sensitivity the exact ratio reaches 1/fall <= e^epsilon and no more."""
     noise = Staircase(epsilon, units, HALF + share * (units - 1))
     reach = 4 * units + 2
-    seen = check_density(window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach)
-    assert seen.worst_ratio == 1 / noise.fall
-    assert seen.skipped_pairs == units * (units + 1)
+    checked_density = check_density(
+        compute_window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach
+    )
+    assert checked_density.worst_ratio == 1 / noise.fall
+    assert checked_density.skipped_pairs == units * (units + 1)
     assert 1 / noise.fall <= exp_above(epsilon)
 
 
@@ -55,7 +57,7 @@ def test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step(epsilon, uni
 def test_the_closed_forms_are_the_sums(epsilon, sensitivity, core):
     """Total, variance, mean error and tail agree with sums over a window so wide that the rest is below 1e-15."""
     noise, reach = Staircase(epsilon, sensitivity, core), 400
-    law = window(noise, reach)
+    law = compute_window(noise, reach)
     assert float(sum(law.values())) == pytest.approx(1, abs=1e-14)
     assert float(sum(k * k * p for k, p in law.items())) == pytest.approx(noise.variance(), rel=1e-12)
     assert float(sum(abs(k) * p for k, p in law.items())) == pytest.approx(noise.expected_error(), rel=1e-12)
@@ -71,22 +73,30 @@ def test_the_chances_of_a_draw_multiply_out_to_the_law(epsilon, sensitivity, cor
     noise = Staircase(epsilon, sensitivity, core)
     odds = _build_odds(noise.units, noise.fall, noise.points, noise.part)
 
-    def value(chance):
-        return Fraction(chance.digits(128), 2**128)
+    def compute_coin_value(coin_chance):
+        return Fraction(coin_chance.digits(128), 2**128)
 
-    def level(number):
+    def compute_level_probability(number):
         bits = ((number >> i) & 1 for i in range(len(odds.level.digits)))
-        each = (value(c) if bit else 1 - value(c) for bit, c in zip(bits, odds.level.digits, strict=True))
-        return math.prod(each) * (1 - value(odds.level.tail))
+        each = (
+            compute_coin_value(c) if bit else 1 - compute_coin_value(c)
+            for bit, c in zip(bits, odds.level.digits, strict=True)
+        )
+        return math.prod(each) * (1 - compute_coin_value(odds.level.tail))
 
     for distance in range(3 * noise.units):
         total = Fraction(0)
-        for wider, share in ((0, 1 - value(odds.wider)), (1, value(odds.wider))):
-            reach, inside = noise.points + wider, value(odds.inside[wider])
+        for wider, share in ((0, 1 - compute_coin_value(odds.wider)), (1, compute_coin_value(odds.wider))):
+            reach, inside = noise.points + wider, compute_coin_value(odds.inside[wider])
             if distance < reach:
                 total += share * inside / (2 * reach - 1)
             else:
-                total += share * (1 - inside) * level((distance - reach) // noise.units) / (2 * noise.units)
+                total += (
+                    share
+                    * (1 - inside)
+                    * compute_level_probability((distance - reach) // noise.units)
+                    / (2 * noise.units)
+                )
         assert abs(total - noise.probability(distance)) < Fraction(1, 2**100)
 
 
@@ -101,7 +111,7 @@ def test_the_digits_of_the_geometric_are_exact():
 
 
 @cache
-def chance(noise, k):
+def compute_noise_chance(noise, k):
     return float(noise.probability(k))
 
 
@@ -111,7 +121,7 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off(core):
     noise = Staircase(1, 5, core)
     jaws = [Staircase(Fraction(epsilon), 5, core) for epsilon in ("1.1", "0.9")]
     draws = noise.sample_many(200_000).tolist()
-    assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
+    assert_fits(draws, *(lambda k, law=law: compute_noise_chance(law, k) for law in (noise, *jaws)))
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(30_000, marks=pytest.mark.soak)])
@@ -120,7 +130,7 @@ def test_single_draws_fit_too(count):
     noise = Staircase(1, 3, Fraction(7, 4))
     jaws = [Staircase(epsilon, 3, Fraction(7, 4)) for epsilon in (Fraction(5, 4), Fraction(3, 4))]
     draws = [noise.sample() for _ in range(count)]
-    assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
+    assert_fits(draws, *(lambda k, law=law: compute_noise_chance(law, k) for law in (noise, *jaws)))
 
 
 @pytest.mark.parametrize("epsilon", ["1.1", "0.9"])
@@ -129,7 +139,7 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     claimed, wrong = Staircase(1, 5, Fraction(5, 2)), Staircase(Fraction(epsilon), 5, Fraction(5, 2))
     draws = wrong.sample_many(200_000).tolist()
     with pytest.raises(AssertionError):
-        assert_fits(draws, lambda k: chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
+        assert_fits(draws, lambda k: compute_noise_chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
 
 
 def test_a_scripted_draw_comes_out_as_the_note_says():
@@ -228,7 +238,7 @@ def test_the_interval_holds_what_it_says_and_the_next_smaller_does_not():
         noise = Staircase(epsilon, units, core)
         for confidence in (0.05, 0.5, 0.9, 0.99):
             low, high = noise.interval(confidence)
-            law = window(noise, int(high))
+            law = compute_window(noise, int(high))
             assert low == -high
             assert sum(law.values()) >= confidence
             assert high == 0 or sum(p for k, p in law.items() if abs(k) < high) < confidence
@@ -278,13 +288,13 @@ def test_what_a_group_pays():
     assert costs == [0, HALF, HALF, 1, Fraction(3, 2)]
 
 
-class Programme:
+class StaircaseProgram:
     """The symmetric private laws on a grid whose tail falls by `fall` every `units` points, as a linear programme."""
 
     def __init__(self, units, fall, periods=3):
         self.units, self.fall, self.last = units, float(fall), periods * units
 
-    def tail_weights(self, of):
+    def compute_tail_weights(self, of):
         """The sum over the grid of of(k) p(k), as weights of p(0), ..., p(last)."""
         weights = np.zeros(self.last + 1)
         for k in range(self.last + 1 + 60 * self.units * max(1, round(1 / -math.log(self.fall)))):
@@ -292,7 +302,7 @@ class Programme:
             weights[k - periods * self.units] += (2 if k else 1) * of(k) * self.fall**periods
         return weights
 
-    def privacy(self):
+    def list_privacy_rows(self):
         """Rows of fall p(x) - p(y) <= 0 for all x, y within the sensitivity."""
         rows = []
         for x, shift in itertools.product(range(self.last + 1), range(-self.units, self.units + 1)):
@@ -305,17 +315,17 @@ class Programme:
                 rows.append(row)
         return np.array(rows)
 
-    def concentration(self):
+    def list_concentration_rows(self):
         """Rows of P(|N| <= k), k = 0..last."""
         rows = np.tril(np.full((self.last + 1, self.last + 1), 2.0))
         rows[:, 0] = 1
         return rows
 
-    def solve(self, cost, more=None, limits=None):
-        rows = self.privacy()
-        left = rows if more is None else np.vstack([rows, more])
+    def solve(self, cost, constraint=None, limits=None):
+        rows = self.list_privacy_rows()
+        left = rows if constraint is None else np.vstack([rows, constraint])
         right = np.zeros(len(rows)) if limits is None else np.concatenate([np.zeros(len(rows)), limits])
-        total = self.tail_weights(lambda _: 1)[None, :]
+        total = self.compute_tail_weights(lambda _: 1)[None, :]
         return linprog(cost, A_ub=left, b_ub=right, A_eq=total, b_eq=[1], bounds=(0, None), method="highs")
 
 
@@ -324,12 +334,12 @@ class Programme:
 def test_no_private_law_is_smaller(epsilon, units, core):
     """Theorem 2 on the grid: of the laws at least as concentrated, the most concentrated gains nothing."""
     noise = Staircase(epsilon, units, Fraction(core))
-    programme = Programme(units, noise.fall)
-    inner = programme.concentration()
-    own = inner @ np.array([float(noise.probability(k)) for k in range(programme.last + 1)])
-    best = programme.solve(-inner.sum(axis=0), -inner, -own + 1e-12)
+    programme = StaircaseProgram(units, noise.fall)
+    inner = programme.list_concentration_rows()
+    smallest_cost = inner @ np.array([float(noise.probability(k)) for k in range(programme.last + 1)])
+    best = programme.solve(-inner.sum(axis=0), -inner, -smallest_cost + 1e-12)
     assert best.status == 0
-    assert -best.fun - own.sum() == pytest.approx(0, abs=1e-8)
+    assert -best.fun - smallest_cost.sum() == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", [HALF, 1, 2])
@@ -337,8 +347,8 @@ def test_no_private_law_is_smaller(epsilon, units, core):
 def test_no_private_law_has_less_variance(epsilon, units):
     """The linear programme that minimises the variance finds least_variance."""
     noise = Staircase.least_variance(epsilon, units)
-    programme = Programme(units, noise.fall)
-    best = programme.solve(programme.tail_weights(lambda k: k * k))
+    programme = StaircaseProgram(units, noise.fall)
+    best = programme.solve(programme.compute_tail_weights(lambda k: k * k))
     assert best.status == 0
     assert best.fun == pytest.approx(noise.variance(), rel=1e-7)
 
@@ -346,9 +356,9 @@ def test_no_private_law_has_less_variance(epsilon, units):
 def test_the_programme_does_find_something_smaller_where_there_is():
     """The trap works: Laplace noise on the grid is not the least, and the programme says so."""
     units, fall = 4, compute_fall(Fraction(1))
-    programme = Programme(units, fall)
+    programme = StaircaseProgram(units, fall)
     law = np.array([float(fall) ** (k / units) for k in range(programme.last + 1)])
-    law /= programme.tail_weights(lambda _: 1) @ law
-    inner = programme.concentration()
+    law /= programme.compute_tail_weights(lambda _: 1) @ law
+    inner = programme.list_concentration_rows()
     best = programme.solve(-inner.sum(axis=0), -inner, -(inner @ law) + 1e-12)
     assert -best.fun - (inner @ law).sum() > 0.01

@@ -34,28 +34,30 @@ SHIFTS, DRAWS = tuple((step + 0.5) / 16 - 0.5 for step in range(16)), 15
 FUNCTIONS = ["MEDIAN({})", "QUANTILE({}, 0.25)", "MIN({})", "MAX({})", "SECOND_MAX({})"]
 
 
-def declared(rows: int) -> Schema:
+def declare_incomes(rows: int) -> Schema:
     columns = {column.name: column for column in (INCOME, BORN)}
     return schema(
         "replace-one", 1, rows, columns=columns, models=("dp", "individual-dp"), individual_dp_reason="a test"
     )
 
 
-def compared(text: str, rows: int, epsilon: object) -> DpComparison:
-    own = declared(rows)
-    found = compare_with_dp(plan(own, parse_sql(f"SELECT {text} FROM t", own), epsilon, model="individual-dp"))
-    assert found is not None
-    return found
+def compare_models(text: str, rows: int, epsilon: object) -> DpComparison:
+    declared_schema = declare_incomes(rows)
+    comparison = compare_with_dp(
+        plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), epsilon, model="individual-dp")
+    )
+    assert comparison is not None
+    return comparison
 
 
 def test_a_median_hundreds_of_times_worse_is_said_to_be_so() -> None:
-    told = compared("MEDIAN(income)", 10_000, 1)
-    assert told.own_error == pytest.approx(math.sqrt(2) * 30_000 / 20, rel=1e-3)
-    assert told.own_error > 250 * told.expected_error
-    assert told.prefer == "dp"
-    assert told.words.startswith("At epsilon 1, prefer plain differential privacy (model dp)")
-    assert "2,121" in told.words
-    assert "rows" in told.accuracy
+    comparison = compare_models("MEDIAN(income)", 10_000, 1)
+    assert comparison.own_error == pytest.approx(math.sqrt(2) * 30_000 / 20, rel=1e-3)
+    assert comparison.own_error > 250 * comparison.expected_error
+    assert comparison.prefer == "dp"
+    assert comparison.words.startswith("At epsilon 1, prefer plain differential privacy (model dp)")
+    assert "2,121" in comparison.words
+    assert "rows" in comparison.accuracy
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -64,12 +66,14 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     function: str, rows: int, epsilon: int | Fraction
 ) -> None:
     """A choice by rank has at most the error that is stated; the noise about that of its floor, but for clamping."""
-    own, text = declared(rows), function.format("income")
-    query = parse_sql(f"SELECT {text} FROM t", own)
-    weaker, plain = (plan(own, query, epsilon, model=model).measurements[0] for model in ("individual-dp", "dp"))
+    declared_schema, text = declare_incomes(rows), function.format("income")
+    query = parse_sql(f"SELECT {text} FROM t", declared_schema)
+    weaker, plain = (
+        plan(declared_schema, query, epsilon, model=model).measurements[0] for model in ("individual-dp", "dp")
+    )
     assert isinstance(weaker, OrderStatistic)
     assert isinstance(plain, CandidateSelection)
-    told = compared(text, rows, epsilon)
+    comparison = compare_models(text, rows, epsilon)
     codes = np.floor((np.arange(rows) + 0.5) / rows * INCOME.size).astype(np.int64)
     rank = {"MIN": 1, "MAX": rows, "SECOND_MAX": rows - 1}.get(function.partition("(")[0])
     if rank is None:
@@ -77,26 +81,26 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     truth, counts = int(codes[rank - 1]), np.bincount(codes, minlength=INCOME.size)
     bins = np.add.reduceat(counts, np.arange(0, INCOME.size, plain.candidates.width))
     away = [
-        [float(cast(int, one.values(one.measure(held))[0])) - truth for _ in range(150)]
-        for one, held in ((weaker, counts), (plain, bins))
+        [float(cast(int, one.values(one.measure(table))[0])) - truth for _ in range(150)]
+        for one, table in ((weaker, counts), (plain, bins))
     ]
-    own_error, error = (math.sqrt(float(np.mean(np.square(one)))) for one in away)
+    own_error, error = (math.sqrt(float(np.mean(np.square(errors)))) for errors in away)
     # The square of a Laplace draw has a standard deviation of sqrt 5 of its mean: 0.18 for 150 of them.
-    assert 0.35 * told.own_error < own_error < 1.7 * told.own_error
-    assert error < 1.7 * told.expected_error + 2 * INCOME.size / rows
-    assert (told.prefer == "dp") == (told.expected_error <= told.own_error)
+    assert 0.35 * comparison.own_error < own_error < 1.7 * comparison.own_error
+    assert error < 1.7 * comparison.expected_error + 2 * INCOME.size / rows
+    assert (comparison.prefer == "dp") == (comparison.expected_error <= comparison.own_error)
 
 
-def even_rows(rows: int, upper: int) -> list[np.ndarray]:
+def list_even_rows(rows: int, upper: int) -> list[np.ndarray]:
     """Rows that are spread evenly over 0..upper, moved by parts of the distance of two rows, or of two values."""
     exact = (np.arange(rows) + 0.5) / rows * (upper + 1)
     moved = [exact + shift * max(1.0, (upper + 1) / rows) for shift in SHIFTS]
-    return [np.clip(np.floor(one), 0, upper).astype(np.int64) for one in moved]
+    return [np.clip(np.floor(positions), 0, upper).astype(np.int64) for positions in moved]
 
 
-def mean_square_of_noise(own: OrderStatistic, codes: np.ndarray, truth: int) -> float:
+def compute_noise_mean_square(mechanism: OrderStatistic, codes: np.ndarray, truth: int) -> float:
     """Of individual DP on these rows, clamped to the bounds: from the law of its noise, exactly."""
-    rate, upper = float(build_local_noise(own.mechanism.vector, codes).rate), own.candidates.count - 1
+    rate, upper = float(build_local_noise(mechanism.mechanism.vector, codes).rate), mechanism.candidates.count - 1
     noise = np.arange(-math.ceil(40 / rate), math.ceil(40 / rate) + 1)
     law = np.exp(-rate * np.abs(noise))
     return float(np.average(np.square(np.clip(truth + noise, 0, upper) - truth), weights=law))
@@ -108,52 +112,60 @@ def mean_square_of_noise(own: OrderStatistic, codes: np.ndarray, truth: int) -> 
 def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, epsilon: Fraction) -> None:
     """At most a fifth more than the other, on even whole numbers, of which several may be equal."""
     column = Column("x", "integer", lower=0, upper=upper, missing=0)
-    declared = schema(
+    declared_schema = schema(
         "replace-one", 1, rows, columns={"x": column}, models=("dp", "individual-dp"), individual_dp_reason="a test"
     )
-    query = parse_sql("SELECT MEDIAN(x) FROM t", declared)
-    weaker, plain = (plan(declared, query, epsilon, model=model) for model in ("individual-dp", "dp"))
-    told, own, other = compare_with_dp(weaker), weaker.measurements[0], plain.measurements[0]
-    assert told is not None
-    assert isinstance(own, OrderStatistic)
-    assert isinstance(other, CandidateSelection)
+    query = parse_sql("SELECT MEDIAN(x) FROM t", declared_schema)
+    weaker, plain = (plan(declared_schema, query, epsilon, model=model) for model in ("individual-dp", "dp"))
+    comparison, weaker_measurement, plain_measurement = (
+        compare_with_dp(weaker),
+        weaker.measurements[0],
+        plain.measurements[0],
+    )
+    assert comparison is not None
+    assert isinstance(weaker_measurement, OrderStatistic)
+    assert isinstance(plain_measurement, CandidateSelection)
     noises, squares = [], []
-    for codes in even_rows(rows, upper):
+    for codes in list_even_rows(rows, upper):
         truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
-        noises.append(mean_square_of_noise(own, codes, truth))
-        drawn = [float(cast(int, other.values(other.measure(counts))[0])) for _ in range(DRAWS)]
-        squares += [(one - truth) ** 2 for one in drawn]
+        noises.append(compute_noise_mean_square(weaker_measurement, codes, truth))
+        values = [
+            float(cast(int, plain_measurement.values(plain_measurement.measure(counts))[0])) for _ in range(DRAWS)
+        ]
+        squares += [(value - truth) ** 2 for value in values]
     away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws
     least, most = (math.sqrt(max(float(np.mean(squares)) + side, 0.0)) for side in (-away, away))
     noise = math.sqrt(float(np.mean(noises)))
-    assert told.own_error == pytest.approx(noise, rel=0.25)
-    assert least <= 1.2 * noise if told.prefer == "dp" else noise <= 1.2 * most
+    assert comparison.own_error == pytest.approx(noise, rel=0.25)
+    assert least <= 1.2 * noise if comparison.prefer == "dp" else noise <= 1.2 * most
 
 
 def test_where_individual_dp_is_nearer_it_is_called_weaker() -> None:
-    told = compared("MEDIAN(income)", 30, Fraction(1, 2))
-    assert told.prefer == "individual-dp"
-    assert "individual-dp is expected to be nearer" in told.words
-    assert "weaker than differential privacy: prefer dp unless that is acceptable" in told.words
+    comparison = compare_models("MEDIAN(income)", 30, Fraction(1, 2))
+    assert comparison.prefer == "individual-dp"
+    assert "individual-dp is expected to be nearer" in comparison.words
+    assert "weaker than differential privacy: prefer dp unless that is acceptable" in comparison.words
 
 
 def test_days_are_called_so() -> None:
-    assert "1,414 days by the floor" in compared("MEDIAN(born)", 10_000, 1).words
+    assert "1,414 days by the floor" in compare_models("MEDIAN(born)", 10_000, 1).words
 
 
 def test_no_other_model_is_compared() -> None:
-    own = declared(100)
-    assert compare_with_dp(plan(own, parse_sql("SELECT MEDIAN(income) FROM t", own), 1)) is None
-    assert preview_from_schema(own, "SELECT MEDIAN(income) FROM t", 1).compared_with_dp is None
+    declared_schema = declare_incomes(100)
+    assert compare_with_dp(plan(declared_schema, parse_sql("SELECT MEDIAN(income) FROM t", declared_schema), 1)) is None
+    assert preview_from_schema(declared_schema, "SELECT MEDIAN(income) FROM t", 1).compared_with_dp is None
 
 
 def test_the_floor_is_stated_and_the_local_scale_is_not() -> None:
     """A preview is made from the schema alone, so nothing of the rows can be in it."""
-    told = preview_from_schema(declared(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
-    assert told.accuracy == "its noise follows the data and is not told; its scale is at least 1,500, whatever the data"
-    assert told.guarantee.model == "individual-dp"
-    assert told.expected_error is None
-    assert "depends on the rows" not in told.reason
+    preview = preview_from_schema(declare_incomes(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
+    assert (
+        preview.accuracy == "its noise follows the data and is not told; its scale is at least 1,500, whatever the data"
+    )
+    assert preview.guarantee.model == "individual-dp"
+    assert preview.expected_error is None
+    assert "depends on the rows" not in preview.reason
 
 
 # The same on every face.
@@ -167,22 +179,22 @@ def allow_individual_dp(path: Path) -> Path:
     return path
 
 
-def shown(told: Preview) -> str:
-    assert told.compared_with_dp is not None
-    assert told.compared_with_dp.prefer == "dp"
-    return told.compared_with_dp.words
+def format_comparison(preview: Preview) -> str:
+    assert preview.compared_with_dp is not None
+    assert preview.compared_with_dp.prefer == "dp"
+    return preview.compared_with_dp.words
 
 
 def test_library_and_commands_show_both(tmp_path: Path) -> None:
     path = allow_individual_dp(write_registry(tmp_path, patients=500))
-    words = shown(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
+    words = format_comparison(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
     with Custodian.open(path) as custodian:
-        assert shown(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
-    asked = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
-    said = " ".join(run_successfully("preview", *asked).out.split())
-    assert f"which model {words}" in said
-    assert "plain dp permute-and-flip on ranks: it has a rank that is off by less than" in said
-    assert run_successfully("preview", *asked, "--json").document["compared_with_dp"]["words"] == words
+        assert format_comparison(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
+    command = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
+    output = " ".join(run_successfully("preview", *command).out.split())
+    assert f"which model {words}" in output
+    assert "plain dp permute-and-flip on ranks: it has a rank that is off by less than" in output
+    assert run_successfully("preview", *command, "--json").document["compared_with_dp"]["words"] == words
 
 
 def test_service_client_and_console_show_both(tmp_path: Path) -> None:
@@ -191,15 +203,15 @@ def test_service_client_and_console_show_both(tmp_path: Path) -> None:
     limits = Limits(rate=100_000, burst=100_000, together=100_000)
     places = tmp_path / "service", str(tmp_path / "service.db")
     with run_service(Config((DatasetConfig(path, 0.05),), *places, padding=False, limits=limits)) as service:
-        asked = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
-        reply = service.post("ann", f"{HOME}/previews", asked)
+        body = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
+        reply = service.post("ann", f"{HOME}/previews", body)
         assert reply.status_code == 200, reply.text
-        told = reply.json()["compared_with_dp"]
-        assert told["prefer"] == "dp"
-        assert told["own_error"] > told["expected_error"]
+        comparison = reply.json()["compared_with_dp"]
+        assert comparison["prefer"] == "dp"
+        assert comparison["own_error"] > comparison["expected_error"]
         fields = {"question": QUESTION, "how": "epsilon", "size": "1", "model": "individual-dp"}
         page = unescape(Browser(service, "ann").send(f"{ASK}/preview", fields, ASK).text)
-        assert told["words"] in page
-        assert told["accuracy"] in page
-        other = service.post("ann", f"{HOME}/previews", asked | {"model": "dp"})
+        assert comparison["words"] in page
+        assert comparison["accuracy"] in page
+        other = service.post("ann", f"{HOME}/previews", body | {"model": "dp"})
         assert other.json()["compared_with_dp"] is None

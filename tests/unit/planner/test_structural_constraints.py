@@ -42,36 +42,40 @@ QUESTIONS = (
 )
 
 
-def with_columns(schema: Schema, *more: Column) -> Schema:
-    return replace(schema, columns={**schema.columns, **{column.name: column for column in more}})
+def add_columns(schema: Schema, *columns: Column) -> Schema:
+    return replace(schema, columns={**schema.columns, **{column.name: column for column in columns}})
 
 
-def of(question: str, schema: Schema) -> StructuralConstraints:
+def find_constraints(question: str, schema: Schema) -> StructuralConstraints:
     query = parse_sql(question, schema)
     return find_structural_constraints(schema, query, len(plan(schema, query, 1).list_cells()))
 
 
-def counted(question: str, schema: Schema, units: small_tables.Units) -> NDArray[np.int64]:
+def count_exactly(question: str, schema: Schema, units: small_tables.Units) -> NDArray[np.int64]:
     """The exact counts of a table, by count and cell."""
-    planned, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, small_tables.rows_of(units))
-    found = []
-    for one in select_counts(planned.query):
-        what = ScanMeasure("units") if one.function == "count_distinct" else ScanMeasure("rows")
-        what = ScanMeasure("present", one.column) if one.column else what
-        totals = source.totals(TotalsScan((what,), planned.keys, AllOf((planned.query.where, one.where))))
-        found.append([totals.get(cell, (0,))[0] for cell in planned.list_cells()])
-    return np.array(found, dtype=np.int64)
+    query_plan, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, small_tables.rows_of(units))
+    counts = []
+    for count_query in select_counts(query_plan.query):
+        what = ScanMeasure("units") if count_query.function == "count_distinct" else ScanMeasure("rows")
+        what = ScanMeasure("present", count_query.column) if count_query.column else what
+        totals = source.totals(TotalsScan((what,), query_plan.keys, AllOf((query_plan.query.where, count_query.where))))
+        counts.append([totals.get(cell, (0,))[0] for cell in query_plan.list_cells()])
+    return np.array(counts, dtype=np.int64)
 
 
-def assert_holds(made: StructuralConstraints, counts: NDArray[np.int64]) -> None:
+def assert_holds(structure: StructuralConstraints, counts: NDArray[np.int64]) -> None:
     assert (counts >= 0).all()
-    assert not counts[~made.possible].any()
-    for own, ends in zip(counts, made.limits, strict=True):
-        assert ends.min_total <= own.sum() <= (own.sum() if ends.max_total is None else ends.max_total)
-        assert own.max() <= (own.max() if ends.max_cell is None else ends.max_cell)
-    for at in made.rising_counts:
-        assert (np.diff(counts[at][list(made.rising_cells)]) >= 0).all()
-    assert all((counts[i] <= counts[j]).all() for i, j in made.ordered_pairs)
+    assert not counts[~structure.possible].any()
+    for counts_of_cell, ends in zip(counts, structure.limits, strict=True):
+        assert (
+            ends.min_total
+            <= counts_of_cell.sum()
+            <= (counts_of_cell.sum() if ends.max_total is None else ends.max_total)
+        )
+        assert counts_of_cell.max() <= (counts_of_cell.max() if ends.max_cell is None else ends.max_cell)
+    for index in structure.rising_counts:
+        assert (np.diff(counts[index][list(structure.rising_cells)]) >= 0).all()
+    assert all((counts[i] <= counts[j]).all() for i, j in structure.ordered_pairs)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -82,41 +86,51 @@ def test_what_is_said_holds_of_every_table(question: str, relation: str, rows: i
     """Random tables, with values at the ends of their domains and missing ones: nothing said is ever untrue."""
     chance = random.Random(f"{question}{relation}{rows}")
     schema = small_tables.schema(relation, rows, units=12)
-    made = of(question, schema)
+    structure = find_constraints(question, schema)
     for _ in range(count):
         units = {f"p{number}": small_tables.random_unit(chance, rows) for number in range(12)}
-        assert_holds(made, counted(question, schema, units))
+        assert_holds(structure, count_exactly(question, schema, units))
 
 
 def test_the_public_number_of_units_is_the_total_where_each_is_one_row_and_all_count() -> None:
     one, three = small_tables.schema("replace-one", 1, 1080), small_tables.schema("replace-one", 3, 1080)
     grouped = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
-    assert of(grouped, one).limits == (CountLimits(1080, 1080, 1080),)
-    assert "all counts add up to the public number of units, 1,080" in of(grouped, one).words
-    assert of(grouped, three).limits == (CountLimits(1080, 3240, 3240),)
-    assert of("SELECT sex, COUNT(*) FROM t WHERE age > 0 GROUP BY sex", one).limits == (CountLimits(0, 1080, 1080),)
-    assert of("SELECT sex, COUNT(DISTINCT pid) FROM t GROUP BY sex", three).limits == (CountLimits(1080, 3240, 1080),)
-    assert of(grouped, small_tables.schema("add-remove", 1, 0)).limits == (CountLimits(),)
+    assert find_constraints(grouped, one).limits == (CountLimits(1080, 1080, 1080),)
+    assert "all counts add up to the public number of units, 1,080" in find_constraints(grouped, one).words
+    assert find_constraints(grouped, three).limits == (CountLimits(1080, 3240, 3240),)
+    assert find_constraints("SELECT sex, COUNT(*) FROM t WHERE age > 0 GROUP BY sex", one).limits == (
+        CountLimits(0, 1080, 1080),
+    )
+    assert find_constraints("SELECT sex, COUNT(DISTINCT pid) FROM t GROUP BY sex", three).limits == (
+        CountLimits(1080, 3240, 1080),
+    )
+    assert find_constraints(grouped, small_tables.schema("add-remove", 1, 0)).limits == (CountLimits(),)
 
 
 def test_a_count_of_a_column_that_is_never_missing_is_of_every_row() -> None:
-    made = of("SELECT sex, COUNT(score), COUNT(day) FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50))
-    least = dict(zip(made.names, (ends.min_total for ends in made.limits), strict=True))
+    structure = find_constraints(
+        "SELECT sex, COUNT(score), COUNT(day) FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)
+    )
+    least = dict(zip(structure.names, (ends.min_total for ends in structure.limits), strict=True))
     assert least == {"COUNT(score)": 50, "COUNT(day)": 0}
 
 
 def test_cells_that_the_condition_contradicts_are_empty() -> None:
-    made = of("SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex", small_tables.schema("add-remove", 1, 0))
-    assert made.possible.tolist() == [[True, False, False]]
-    assert "2 of the 3 cells of COUNT(*) cannot have a row, so they are 0" in made.words
+    structure = find_constraints(
+        "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex", small_tables.schema("add-remove", 1, 0)
+    )
+    assert structure.possible.tolist() == [[True, False, False]]
+    assert "2 of the 3 cells of COUNT(*) cannot have a row, so they are 0" in structure.words
 
 
 def test_cells_that_a_lookup_contradicts_are_empty() -> None:
     """Each value of the key has one derived value, so that only such pairs can occur."""
-    schema = replace(with_columns(small_tables.schema("add-remove", 1, 0), AREA), lookups={"areas": "grade"})
-    made = of("SELECT grade, area, COUNT(*) FROM t JOIN areas ON grade = areas.key GROUP BY grade, area", schema)
-    assert int(made.possible.sum()) == 3
-    assert made.possible[0].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 0]
+    schema = replace(add_columns(small_tables.schema("add-remove", 1, 0), AREA), lookups={"areas": "grade"})
+    structure = find_constraints(
+        "SELECT grade, area, COUNT(*) FROM t JOIN areas ON grade = areas.key GROUP BY grade, area", schema
+    )
+    assert int(structure.possible.sum()) == 3
+    assert structure.possible[0].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 0]
 
 
 DECLARED = """
@@ -143,33 +157,33 @@ def test_a_schema_declares_that_counts_rise_or_fall() -> None:
 
 def test_a_declared_order_holds_of_single_values_and_of_bins() -> None:
     """Counts that fall do so in a last bin of fewer values too; counts that rise need not."""
-    falling = with_columns(small_tables.schema("add-remove", 3, 0), VISIT)
-    rising = with_columns(falling, replace(VISIT, counts="rising"))
-    asked = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
-    assert of(asked, falling).rising_cells == (6, 5, 4, 3, 2, 1, 0)
-    assert of(asked, rising).rising_cells == (0, 1, 2, 3, 4, 5, 6)
-    assert "the counts are falling with visit, as the schema declares" in of(asked, falling).words
+    falling = add_columns(small_tables.schema("add-remove", 3, 0), VISIT)
+    rising = add_columns(falling, replace(VISIT, counts="rising"))
+    question = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
+    assert find_constraints(question, falling).rising_cells == (6, 5, 4, 3, 2, 1, 0)
+    assert find_constraints(question, rising).rising_cells == (0, 1, 2, 3, 4, 5, 6)
+    assert "the counts are falling with visit, as the schema declares" in find_constraints(question, falling).words
     binned = "SELECT BIN(visit, 3), COUNT(*) FROM t GROUP BY BIN(visit, 3)"
-    assert of(binned, falling).rising_cells == (2, 1, 0)
-    assert of(binned, rising).rising_cells == (0, 1)
+    assert find_constraints(binned, falling).rising_cells == (2, 1, 0)
+    assert find_constraints(binned, rising).rising_cells == (0, 1)
 
 
 def test_bins_keep_a_declared_order_whatever_the_counts() -> None:
     """The proof beside the code, tried: random falling and rising counts, every width."""
     chance = random.Random(5)
     for width, order in product(range(1, 8), ("falling", "rising")):
-        schema = with_columns(small_tables.schema("add-remove", 1, 0), replace(VISIT, counts=order))
+        schema = add_columns(small_tables.schema("add-remove", 1, 0), replace(VISIT, counts=order))
         key = "visit" if width == 1 else f"BIN(visit, {width})"
-        chain = of(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", schema).rising_cells
+        chain = find_constraints(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", schema).rising_cells
         for _ in range(100):
             counts = sorted((chance.randrange(9) for _ in range(7)), reverse=order == "falling")
-            bins = [sum(counts[at : at + width]) for at in range(0, 7, width)]
+            bins = [sum(counts[index : index + width]) for index in range(0, 7, width)]
             assert all(bins[one] <= bins[two] for one, two in pairwise(chain))
 
 
 def test_a_declared_order_is_used_only_where_it_was_declared_to_hold() -> None:
     """Not under a condition, not beside another key, not of units that may have several rows."""
-    schema = with_columns(small_tables.schema("add-remove", 3, 0), VISIT)
+    schema = add_columns(small_tables.schema("add-remove", 3, 0), VISIT)
     for question in (
         "SELECT visit, COUNT(*) FROM t WHERE age > 0 GROUP BY visit",
         "SELECT visit, sex, COUNT(*) FROM t GROUP BY visit, sex",
@@ -177,33 +191,35 @@ def test_a_declared_order_is_used_only_where_it_was_declared_to_hold() -> None:
         "SELECT visit, COUNT(age) FROM t GROUP BY visit",
         "SELECT sex, COUNT(*) FROM t GROUP BY sex",
     ):
-        assert of(question, schema).rising_cells == ()
+        assert find_constraints(question, schema).rising_cells == ()
 
 
 def test_counts_of_fewer_rows_are_no_more() -> None:
     schema = small_tables.schema("add-remove", 3, 0)
-    made = of("SELECT COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t", schema)
-    pairs = {(made.names[i], made.names[j]) for i, j in made.ordered_pairs}
+    structure = find_constraints("SELECT COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t", schema)
+    pairs = {(structure.names[i], structure.names[j]) for i, j in structure.ordered_pairs}
     assert pairs == {("COUNT(age)", "COUNT(*)"), ("COUNT(DISTINCT pid)", "COUNT(*)")}
-    assert "COUNT(age) is at most COUNT(*) in every row" in made.words
+    assert "COUNT(age) is at most COUNT(*) in every row" in structure.words
 
 
 def test_filters_that_follow_from_one_another_are_ordered() -> None:
     question = "SELECT COUNT(*) FILTER (WHERE age > 2) AS a, COUNT(*) FILTER (WHERE age > 0) AS b, COUNT(*) AS c FROM t"
-    made = of(question, small_tables.schema("add-remove", 1, 0))
-    assert {(made.names[i], made.names[j]) for i, j in made.ordered_pairs} == {("a", "b"), ("b", "c")}
+    structure = find_constraints(question, small_tables.schema("add-remove", 1, 0))
+    assert {(structure.names[i], structure.names[j]) for i, j in structure.ordered_pairs} == {("a", "b"), ("b", "c")}
 
 
 def test_several_counts_of_rows_are_sums_of_parts() -> None:
     """Every set of counts that a row can be in, by cell; all rows together are the public units."""
-    asked = "SELECT sex, COUNT(*) FILTER (WHERE age < 0) AS y, COUNT(*) FILTER (WHERE age >= 0) AS o, COUNT(age) AS b"
-    made = of(f"{asked} FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)).parts
-    assert made is not None
-    assert sorted(map(tuple, made.labels.T.tolist())) == sorted(
+    select = "SELECT sex, COUNT(*) FILTER (WHERE age < 0) AS y, COUNT(*) FILTER (WHERE age >= 0) AS o, COUNT(age) AS b"
+    structure = find_constraints(f"{select} FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)).parts
+    assert structure is not None
+    assert sorted(map(tuple, structure.labels.T.tolist())) == sorted(
         (cell * first, cell * (1 - first), cell) for cell in (1, 2, 3) for first in (0, 1)
     )
-    assert made.limits == CountLimits(0, 50, 50)
-    everyone = of(f"{asked}, COUNT(*) AS n FROM t GROUP BY sex", small_tables.schema("replace-one", 3, 50))
+    assert structure.limits == CountLimits(0, 50, 50)
+    everyone = find_constraints(
+        f"{select}, COUNT(*) AS n FROM t GROUP BY sex", small_tables.schema("replace-one", 3, 50)
+    )
     assert everyone.parts is not None
     assert everyone.parts.limits == CountLimits(50, 150, 150)
     assert everyone.words[-1] == "the counts are made of the same parts, none of which is below 0"
@@ -220,7 +236,7 @@ def test_several_counts_of_rows_are_sums_of_parts() -> None:
 )
 def test_parts_are_of_several_counts_of_rows_over_public_keys(question: str) -> None:
     """Not of units that may have several rows, nor beside a declared order."""
-    schema = with_columns(small_tables.schema("add-remove", 3, 0), VISIT)
+    schema = add_columns(small_tables.schema("add-remove", 3, 0), VISIT)
     query = parse_sql(question, schema)
     assert find_structural_constraints(schema, query, 9).parts is None
 
@@ -228,9 +244,9 @@ def test_parts_are_of_several_counts_of_rows_over_public_keys(question: str) -> 
 def test_too_many_atoms_leave_out_what_they_would_tell() -> None:
     """A condition on many columns at once: nothing is claimed of cells, and nothing goes wrong."""
     wide = [Column(f"x{number}", "integer", 0, 1) for number in range(20)]
-    schema = with_columns(small_tables.schema("replace-one", 1, 9), *wide)
+    schema = add_columns(small_tables.schema("replace-one", 1, 9), *wide)
     where = " OR ".join(f"{column.name} = 1" for column in wide)
-    made = of(f"SELECT sex, COUNT(*), COUNT(age) FROM t WHERE {where} GROUP BY sex", schema)
-    assert made.possible.all()
-    assert made.ordered_pairs == ()
-    assert made.limits == (CountLimits(0, 9, 9),) * 2
+    structure = find_constraints(f"SELECT sex, COUNT(*), COUNT(age) FROM t WHERE {where} GROUP BY sex", schema)
+    assert structure.possible.all()
+    assert structure.ordered_pairs == ()
+    assert structure.limits == (CountLimits(0, 9, 9),) * 2

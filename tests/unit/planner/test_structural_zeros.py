@@ -31,42 +31,42 @@ columns:
 """
 
 
-def schema(*conditions: str) -> Schema:
+def build_schema(*conditions: str) -> Schema:
     listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
     return schema_from_text(TEXT.format(conditions=listed), Path())
 
 
 def test_declared_combinations_are_read_and_public() -> None:
     """They are conditions of SQL, and part of what analysts may see."""
-    own = schema("age < 15 AND married = true", "age < 30 AND job = 'judge'")
-    found = read_structural_zeros(own)
+    declared_schema = build_schema("age < 15 AND married = true", "age < 30 AND job = 'judge'")
+    zeros = read_structural_zeros(declared_schema)
     codes = {"age": np.array([14, 14, 15, 29]), "married": np.array([1, 0, 1, 0]), "job": np.array([0, 0, 0, 2])}
-    assert found.find_impossible_rows(codes).tolist() == [True, False, False, True]
-    assert found.restrict_to(("age", "married")).find_impossible_rows(codes).tolist() == [True, False, False, False]
-    assert schema_to_public_json(own)["impossible"] == list(own.impossible)
-    assert read_structural_zeros(schema()).find_impossible_rows(codes).tolist() == [False] * 4
+    assert zeros.find_impossible_rows(codes).tolist() == [True, False, False, True]
+    assert zeros.restrict_to(("age", "married")).find_impossible_rows(codes).tolist() == [True, False, False, False]
+    assert schema_to_public_json(declared_schema)["impossible"] == list(declared_schema.impossible)
+    assert read_structural_zeros(build_schema()).find_impossible_rows(codes).tolist() == [False] * 4
 
 
 @pytest.mark.parametrize("condition", ["age <", "height > 2", "town = 'Ash'", "age > 3 GROUP BY job", "COUNT(*) > 1"])
 def test_what_cannot_be_read_is_refused(condition: str) -> None:
     """In one sentence that says which it is."""
     with pytest.raises(InvalidInput, match="declared impossible"):
-        read_structural_zeros(schema(condition))
+        read_structural_zeros(build_schema(condition))
 
 
-def predicates() -> st.SearchStrategy[Predicate]:
+def st_predicates() -> st.SearchStrategy[Predicate]:
     ranges = st.sampled_from([((0, 1),), ((2, 4),), ((0, 0), (3, 4)), ()])
     leaves = st.builds(InRanges, st.sampled_from(["a", "b"]), ranges, st.booleans())
     return st.recursive(
-        leaves, lambda parts: st.builds(AllOf, _some(parts)) | st.builds(AnyOf, _some(parts)), max_leaves=5
+        leaves, lambda parts: st.builds(AllOf, _st_tuples(parts)) | st.builds(AnyOf, _st_tuples(parts)), max_leaves=5
     )
 
 
-def _some(parts: st.SearchStrategy[Predicate]) -> st.SearchStrategy[tuple[Predicate, ...]]:
+def _st_tuples(parts: st.SearchStrategy[Predicate]) -> st.SearchStrategy[tuple[Predicate, ...]]:
     return st.lists(parts, min_size=1, max_size=3).map(tuple)
 
 
-@given(st.lists(predicates(), max_size=2))
+@given(st.lists(st_predicates(), max_size=2))
 def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate]) -> None:
     """A cell of a table is empty where no pair of codes in it is possible, by the plain meaning of the conditions."""
     never = StructuralZeros(tuple(conditions))
@@ -74,8 +74,8 @@ def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate
     pairs = list(product(codes, codes))
     plain = {
         (a, b): any(
-            is_satisfied(one, {"a": None if a == MISSING_CODE else a, "b": None if b == MISSING_CODE else b})
-            for one in conditions
+            is_satisfied(condition, {"a": None if a == MISSING_CODE else a, "b": None if b == MISSING_CODE else b})
+            for condition in conditions
         )
         for a, b in pairs
     }
@@ -90,7 +90,9 @@ def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate
 def test_a_row_that_can_be_is_found_or_refused() -> None:
     """Exactly: where some combination of values is left one is named, and where none is the schema is wrong."""
     domains = {"age": np.arange(100), "married": np.arange(2), "job": np.arange(3)}
-    found = read_structural_zeros(schema("age <> 57", "married = false", "job <> 'judge'")).find_possible_row(domains)
-    assert found == {"age": 57, "married": 1, "job": 2}
+    zeros = read_structural_zeros(build_schema("age <> 57", "married = false", "job <> 'judge'")).find_possible_row(
+        domains
+    )
+    assert zeros == {"age": 57, "married": 1, "job": 2}
     with pytest.raises(InvalidInput, match="leaves no row that can be"):
-        read_structural_zeros(schema("age < 50", "age >= 50")).find_possible_row(domains)
+        read_structural_zeros(build_schema("age < 50", "age >= 50")).find_possible_row(domains)

@@ -62,59 +62,70 @@ TAILS = [
 ]
 
 
-def filters(*conditions: str) -> str:
-    return ", ".join(f"COUNT(*) FILTER (WHERE {one}) AS c{at}" for at, one in enumerate(conditions))
+def format_filters(*conditions: str) -> str:
+    return ", ".join(f"COUNT(*) FILTER (WHERE {condition}) AS c{index}" for index, condition in enumerate(conditions))
 
 
 WORKLOADS = {
-    "disjoint": filters(*(f"age = {age}" for age in range(-3, 4))),
-    "nested": filters(*(f"age >= {age}" for age in range(-2, 5))),
-    "overlapping": filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
-    "with their total": "COUNT(*) AS n, " + filters("sex = 'F'", "sex = 'M'"),
+    "disjoint": format_filters(*(f"age = {age}" for age in range(-3, 4))),
+    "nested": format_filters(*(f"age >= {age}" for age in range(-2, 5))),
+    "overlapping": format_filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
+    "with their total": "COUNT(*) AS n, " + format_filters("sex = 'F'", "sex = 'M'"),
     "of values": "COUNT(age), COUNT(day), COUNT(city)",
-    "margins": filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
+    "margins": format_filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
 }
 
 
-def planned(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
-    return plan(declared, parse_sql(f"SELECT {select} FROM t {tail}", declared), epsilon)
+def plan_workload(declared_schema: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
+    return plan(declared_schema, parse_sql(f"SELECT {select} FROM t {tail}", declared_schema), epsilon)
 
 
-def forced(own: Plan, strategy: str) -> Plan:
+def force_strategy(query_plan: Plan, strategy: str) -> Plan:
     """The same question by another strategy, as a stored answer by it is read."""
     like = tuple(
-        f"discrete Laplace ({strategy})" if isinstance(one, AdditiveNoise) else one.name for one in own.measurements
+        f"discrete Laplace ({strategy})" if isinstance(measurement, AdditiveNoise) else measurement.name
+        for measurement in query_plan.measurements
     )
-    return plan_query(own.schema, own.query, QueryOptions(own.epsilon, stored_mechanisms=like))
+    return plan_query(query_plan.schema, query_plan.query, QueryOptions(query_plan.epsilon, stored_mechanisms=like))
 
 
 @cache
-def plans_of(relation: str, rows: int, tail: str, workload: str) -> tuple[Plan, dict[str, Plan]]:
+def plan_every_strategy(relation: str, rows: int, tail: str, workload: str) -> tuple[Plan, dict[str, Plan]]:
     """A workload as it is planned, and by every strategy there is for it; planned once for all that look at it."""
-    own = planned(schema(relation, rows, units=5), WORKLOADS[workload], tail)
-    by_name = {name: own if chosen(own) == name else forced(own, name) for name in NAMES}
-    return own, {name: one for name, one in by_name.items() if any(part.joint_group for part in noisy(one))}
+    query_plan = plan_workload(schema(relation, rows, units=5), WORKLOADS[workload], tail)
+    by_name = {
+        name: query_plan if get_strategy(query_plan) == name else force_strategy(query_plan, name) for name in NAMES
+    }
+    return query_plan, {
+        name: named_plan
+        for name, named_plan in by_name.items()
+        if any(part.joint_group for part in list_additive(named_plan))
+    }
 
 
-def chosen(own: Plan) -> str | None:
+def get_strategy(query_plan: Plan) -> str | None:
     """The strategy that the plan takes by itself."""
-    return next((one.strategy for one in noisy(own) if one.joint_group), None)
+    return next((measurement.strategy for measurement in list_additive(query_plan) if measurement.joint_group), None)
 
 
-def noisy(own: Plan) -> list[AdditiveNoise]:
-    return [one for one in own.measurements if isinstance(one, AdditiveNoise)]
+def list_additive(query_plan: Plan) -> list[AdditiveNoise]:
+    return [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
 
 
-def scales_of(one: AdditiveNoise) -> list[int | Fraction]:
-    return [component.l1_sensitivity for component in one.linear_query.components]
+def list_scales(measurement: AdditiveNoise) -> list[int | Fraction]:
+    return [component.l1_sensitivity for component in measurement.linear_query.components]
 
 
-def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
-    return measure.read_exact_inputs(own, MemorySource(own.schema, rows_of(people)), own.list_cells(), own.query.where)
+def read_people_inputs(query_plan: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
+    return measure.read_exact_inputs(
+        query_plan, MemorySource(query_plan.schema, rows_of(people)), query_plan.list_cells(), query_plan.query.where
+    )
 
 
-def mean_variance(own: Plan, mechanism: str) -> float:
-    errors = [one.expected_error or 0.0 for one in own.candidates if one.mechanism == mechanism]
+def compute_mean_variance(query_plan: Plan, mechanism: str) -> float:
+    errors = [
+        candidate.expected_error or 0.0 for candidate in query_plan.candidates if candidate.mechanism == mechanism
+    ]
     return sum(error**2 for error in errors) / len(errors)
 
 
@@ -124,24 +135,38 @@ def mean_variance(own: Plan, mechanism: str) -> float:
 def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows: int, tail: str, tables: int) -> None:
     """Exactly, over all cells and totals, for every strategy; and what it costs is no more than epsilon and its rho."""
     chance = random.Random(f"{relation} {rows} {tail}")
-    plans = [own for workload in WORKLOADS for own in plans_of(relation, rows, tail, workload)[1].values()]
+    plans = [
+        query_plan
+        for workload in WORKLOADS
+        for query_plan in plan_every_strategy(relation, rows, tail, workload)[1].values()
+    ]
     assert len(plans) > 15
-    for own in plans:
-        for one in noisy(own)[:1]:
-            assert [float(law.rate) for law in one.noise.noises] == [float(1 / Fraction(s)) for s in scales_of(one)]  # type: ignore[union-attr]
+    for query_plan in plans:
+        for measurement in list_additive(query_plan)[:1]:
+            assert [float(law.rate) for law in measurement.noise.noises] == [  # type: ignore[union-attr]
+                float(1 / Fraction(s)) for s in list_scales(measurement)
+            ]
     worst = dict.fromkeys(NAMES, Fraction(0))
     for _ in range(tables):
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
         other = neighbours_of(people, relation, rows, chance)
-        for own in plans:
-            at, one = next((at, one) for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise))
-            pairs = zip(inputs(own, people).inputs[at], inputs(own, other).inputs[at], strict=True)
+        for query_plan in plans:
+            position, additive = next(
+                (position, measurement)
+                for position, measurement in enumerate(query_plan.measurements)
+                if isinstance(measurement, AdditiveNoise)
+            )
+            pairs = zip(
+                read_people_inputs(query_plan, people).inputs[position],
+                read_people_inputs(query_plan, other).inputs[position],
+                strict=True,
+            )
             moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
-            both = (part for cell in moved for part in zip(cell, scales_of(one), strict=True))
+            both = (part for cell in moved for part in zip(cell, list_scales(additive), strict=True))
             shares = [Fraction(change) / scale for change, scale in both if change]
-            assert sum(shares) <= 1, (own.mechanism, tail)
-            assert sum(share**2 for share in shares) / 2 <= own.cost.rho, (own.mechanism, tail)
-            worst[one.strategy] = max(worst[one.strategy], sum(shares, Fraction(0)))
+            assert sum(shares) <= 1, (query_plan.mechanism, tail)
+            assert sum(share**2 for share in shares) / 2 <= query_plan.cost.rho, (query_plan.mechanism, tail)
+            worst[additive.strategy] = max(worst[additive.strategy], sum(shares, Fraction(0)))
     assert min(worst.values()) > Fraction(1, 2), worst
 
 
@@ -150,15 +175,19 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
 def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> None:
     """For some neighbours all of it is used up: no smaller scale would do."""
     chance = random.Random(11)
-    declared = schema(relation, rows, units=2)
-    own = forced(planned(declared, filters("sex = 'F'", "age > 0"), tail), ATOMS)
+    declared_schema = schema(relation, rows, units=2)
+    query_plan = force_strategy(plan_workload(declared_schema, format_filters("sex = 'F'", "age > 0"), tail), ATOMS)
     most = Fraction(0)
     for _ in range(3000):
         people = {name: random_unit(chance, rows) for name in ("a", "b")}
         other = neighbours_of(people, relation, rows, chance)
-        pairs = zip(inputs(own, people).inputs[0], inputs(own, other).inputs[0], strict=True)
+        pairs = zip(
+            read_people_inputs(query_plan, people).inputs[0],
+            read_people_inputs(query_plan, other).inputs[0],
+            strict=True,
+        )
         moved = sum(abs(x - y) for pair in pairs for x, y in zip(*pair, strict=True))  # type: ignore[call-overload]
-        most = max(most, moved / Fraction(noisy(own)[0].linear_query.components[0].l1_sensitivity))
+        most = max(most, moved / Fraction(list_additive(query_plan)[0].linear_query.components[0].l1_sensitivity))
         if most == 1:
             break
     assert most == 1
@@ -169,25 +198,30 @@ def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> N
 def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail: str) -> None:
     """Unbiased to the last digit, since the estimates are fractions; atoms are what the plain counts say they are."""
     chance = random.Random(tail)
-    declared = schema(relation, 3, units=5)
+    declared_schema = schema(relation, 3, units=5)
     people = {f"p{number}": random_unit(chance, 3) for number in range(5)}
     for workload, select in WORKLOADS.items():
-        own, by_name = plans_of(relation, 3, tail, workload)
-        alone = [planned(declared, part, tail) for part in _parts(select)]
-        exact = [inputs(one, people).inputs[0] for one in alone]
+        query_plan, by_name = plan_every_strategy(relation, 3, tail, workload)
+        alone = [plan_workload(declared_schema, part, tail) for part in _split_select(select)]
+        exact = [read_people_inputs(single_plan, people).inputs[0] for single_plan in alone]
         for together in by_name.values():
-            seen = inputs(together, people)
-            told = [[one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(noisy(together))]  # type: ignore[arg-type]
-            labels = [output.aggregate for output in own.query.presentation.outputs]
-            assert [told[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
+            exact_inputs = read_people_inputs(together, people)
+            exact_values = [
+                [measurement.value(cell) for cell in exact_inputs.inputs[output_index]]  # type: ignore[arg-type]
+                for output_index, measurement in enumerate(list_additive(together))
+            ]
+            labels = [output.aggregate for output in query_plan.query.presentation.outputs]
+            assert [exact_values[output_index or 0] for output_index in labels] == [
+                [cell[0] for cell in column] for column in exact
+            ]
 
 
-def _parts(select: str) -> list[str]:
+def _split_select(select: str) -> list[str]:
     return select.split(", ")
 
 
 @pytest.mark.parametrize(
-    ("workload", "relation", "chosen", "better"),
+    ("workload", "relation", "strategy", "better"),
     [
         ("disjoint", "add-remove", JOINTLY, 49),
         ("disjoint", "replace-one", TOTAL, 12),
@@ -200,37 +234,44 @@ def _parts(select: str) -> list[str]:
     ],
 )
 def test_the_best_strategy_is_chosen_and_better_than_as_asked(
-    workload: str, relation: str, chosen: str, better: float
+    workload: str, relation: str, strategy: str, better: float
 ) -> None:
     """The mean variance falls by so much, as previewed; the name is told, and all candidates are by theirs."""
-    own = planned(schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10))
-    assert own.mechanism == f"discrete Laplace ({chosen})"
-    assert {one.mechanism for one in own.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
-    assert {one.mechanism for one in own.candidates if one.chosen} == {chosen}
-    assert mean_variance(own, AS_ASKED) > better * mean_variance(own, chosen)
-    assert all(mean_variance(own, chosen) <= 1.001 * mean_variance(own, name) for name in (AS_ASKED, *NAMES))
+    query_plan = plan_workload(
+        schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10)
+    )
+    assert query_plan.mechanism == f"discrete Laplace ({strategy})"
+    assert {candidate.mechanism for candidate in query_plan.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
+    assert {candidate.mechanism for candidate in query_plan.candidates if candidate.chosen} == {strategy}
+    assert compute_mean_variance(query_plan, AS_ASKED) > better * compute_mean_variance(query_plan, strategy)
+    assert all(
+        compute_mean_variance(query_plan, strategy) <= 1.001 * compute_mean_variance(query_plan, name)
+        for name in (AS_ASKED, *NAMES)
+    )
 
 
 @pytest.mark.parametrize("workload", ["disjoint", "nested", "overlapping"])
 def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     """Drawn 400 times: the mean squared error of each count within a fifth or so of what was promised, 95 % covered."""
     chance = random.Random(5)
-    declared = schema("add-remove", 1, units=5)
-    own = planned(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_workload(declared_schema, WORKLOADS[workload], epsilon=Fraction(1, 2))
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
-    secret = inputs(own, people)
-    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(noisy(own))]  # type: ignore[arg-type]
-    drawn = [measure.sample_noisy_outputs(own, secret, [0]).numbers[0] for _ in range(400)]
-    promised = {one.aggregate: one.expected_error for one in own.candidates if one.chosen}
+    secret = read_people_inputs(query_plan, people)
+    exact = [measurement.value(secret.inputs[index][0]) for index, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
+    samples = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
+    promised = {
+        candidate.aggregate: candidate.expected_error for candidate in query_plan.candidates if candidate.chosen
+    }
     covered = errors = expected = 0.0
-    for at, one in enumerate(noisy(own)):
-        meaning = own.build_estimator(one)
+    for index, measurement in enumerate(list_additive(query_plan)):
+        meaning = query_plan.build_estimator(measurement)
         reach = meaning.half_width(0.95)
-        off = [float(one.value(numbers[at]) - exact[at]) for numbers in drawn]
+        off = [float(measurement.value(numbers[index]) - exact[index]) for numbers in samples]
         errors += sum(error**2 for error in off) / len(off)
-        expected += (promised[own.query.presentation.outputs[at].label] or 0.0) ** 2
-        covered += sum(abs(error) <= reach for error in off) / len(off) / len(noisy(own))
-        low, high = meaning.interval(drawn[0][at], 0.95)
+        expected += (promised[query_plan.query.presentation.outputs[index].label] or 0.0) ** 2
+        covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_additive(query_plan))
+        low, high = meaning.interval(samples[0][index], 0.95)
         assert high - low == pytest.approx(2 * reach)
     assert errors == pytest.approx(expected, rel=0.25)
     assert 0.93 <= covered <= 0.975
@@ -238,193 +279,218 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
 
 def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers serve every count: a second draw would be a second loss."""
-    declared = schema("add-remove", 1, units=5)
-    own = planned(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_workload(declared_schema, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
     drawings: list[int] = []
     plain = IndependentNoises.sample_units
 
-    def counted(self: IndependentNoises, size: int, entropy: object) -> object:
+    def count_draws(self: IndependentNoises, size: int, entropy: object) -> object:
         drawings.append(len(self.noises))
         return plain(self, size, entropy)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(IndependentNoises, "sample_units", counted)
-    released = measure.sample_noisy_outputs(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
-    group = [at for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
+    monkeypatch.setattr(IndependentNoises, "sample_units", count_draws)
+    released = measure.sample_noisy_outputs(
+        query_plan, read_people_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
+    )
+    group = [
+        position
+        for position, measurement in enumerate(query_plan.measurements)
+        if isinstance(measurement, AdditiveNoise) and measurement.joint_group
+    ]
     assert len(group) == 7
     assert len(drawings) == 2
-    assert all(len({cell[at] for at in group}) == 1 for cell in released.numbers)
+    assert all(len({cell[position] for position in group}) == 1 for cell in released.numbers)
 
 
 def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
-    declared = schema("add-remove", 1, units=5)
-    own = planned(declared, "SUM(age), AVG(score), " + filters("sex = 'F'", "smoker"), epsilon=2)
-    counts = [one for one in noisy(own) if one.joint_group]
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_workload(
+        declared_schema, "SUM(age), AVG(score), " + format_filters("sex = 'F'", "smoker"), epsilon=2
+    )
+    counts = [measurement for measurement in list_additive(query_plan) if measurement.joint_group]
     assert len(counts) == 2
     rates = [
         law.rate * Fraction(part.l1_sensitivity)
         for law, part in zip(counts[0].noise.noises, counts[0].linear_query.components, strict=False)
     ]
     assert set(rates) == {Fraction(1)}
-    assert own.cost.epsilon == own.guarantee.epsilon == 2
-    assert own.cost.rho <= Fraction(1, 4) + Fraction(1, 2)
+    assert query_plan.cost.epsilon == query_plan.guarantee.epsilon == 2
+    assert query_plan.cost.rho <= Fraction(1, 4) + Fraction(1, 2)
 
 
 def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
     """A filter makes the number of rows private; without one it is what the schema says, and takes no share."""
-    declared = schema("replace-one", 1, units=50)
-    own = planned(declared, "COUNT(*), " + filters("sex = 'F'", "smoker"))
-    assert own.measurements[0].name == "public by the schema"
-    single = planned(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
+    declared_schema = schema("replace-one", 1, units=50)
+    query_plan = plan_workload(declared_schema, "COUNT(*), " + format_filters("sex = 'F'", "smoker"))
+    assert query_plan.measurements[0].name == "public by the schema"
+    single = plan_workload(declared_schema, "COUNT(*) FILTER (WHERE sex = 'F')")
     assert single.mechanism == "discrete Laplace"
-    assert noisy(single)[0].linear_query.components[0].l1_sensitivity == 1
-    assert noisy(single)[0].linear_query.measures[0].where != TRUE
-    units = planned(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
+    assert list_additive(single)[0].linear_query.components[0].l1_sensitivity == 1
+    assert list_additive(single)[0].linear_query.measures[0].where != TRUE
+    units = plan_workload(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
     assert units.mechanism != "public by the schema"
 
 
 def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     """What names it does not depend on epsilon, and tells one strategy from another; so does the plan it is read by."""
-    declared = schema("replace-one", 1, units=50)
+    declared_schema = schema("replace-one", 1, units=50)
     for select in WORKLOADS.values():
-        plans = [planned(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
-        assert len({own.build_question_key() for own in plans}) == 1
-        again = replan_query(plans[0], QueryOptions(Fraction(1)))
-        assert again.build_question_key() == plans[0].build_question_key()
-        assert [one.linear_query for one in noisy(again)] == [one.linear_query for one in noisy(plans[2])]
-        assert [one.noise for one in noisy(again)] == [one.noise for one in noisy(plans[2])]
-    assert len({forced(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
+        plans = [plan_workload(declared_schema, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
+        assert len({query_plan.build_question_key() for query_plan in plans}) == 1
+        replanned = replan_query(plans[0], QueryOptions(Fraction(1)))
+        assert replanned.build_question_key() == plans[0].build_question_key()
+        assert [measurement.linear_query for measurement in list_additive(replanned)] == [
+            measurement.linear_query for measurement in list_additive(plans[2])
+        ]
+        assert [measurement.noise for measurement in list_additive(replanned)] == [
+            measurement.noise for measurement in list_additive(plans[2])
+        ]
+    assert len({force_strategy(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
 
 
 def test_a_session_counts_what_a_filter_leaves() -> None:
     """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
-    declared = schema("add-remove", 1, units=5)
-    own = plan_session_counts(
-        declared, parse_sql(f"SELECT {filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_session_counts(
+        declared_schema,
+        parse_sql(f"SELECT {format_filters('age > 0', 'age < 0')} FROM t", declared_schema),
+        Fraction(2),
+        ONE,
     )
-    assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(own, Fraction(2))).spent == Fraction(1, 2)
+    assert SessionBudget(declared_schema, ONE).add_counts(list_noisy_counts(query_plan, Fraction(2))).spent == Fraction(
+        1, 2
+    )
 
 
 def test_keys_that_are_not_public_have_counts_together_too() -> None:
     """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
-    declared = schema("add-remove", 1, units=5)
-    select = "COUNT(*), " + filters("sex = 'F'", "smoker", "age > 0")
-    own = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
-    assert own.measurements[0].name == "discrete Laplace over a threshold"
-    assert all(one.joint_group for one in noisy(own))
-    assert own.cost.epsilon <= 1
+    declared_schema = schema("add-remove", 1, units=5)
+    select = "COUNT(*), " + format_filters("sex = 'F'", "smoker", "age > 0")
+    query_plan = plan(declared_schema, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared_schema), 1, 1e-6)
+    assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
+    assert all(measurement.joint_group for measurement in list_additive(query_plan))
+    assert query_plan.cost.epsilon <= 1
 
 
 def test_under_delta_nothing_is_together() -> None:
     """Gaussian noise is shared as it was."""
-    declared = schema("add-remove", 1, units=5)
-    query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
-    own = plan(declared, query, 1, 1e-6)
-    assert not any(one.joint_group for one in noisy(own))
+    declared_schema = schema("add-remove", 1, units=5)
+    query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared_schema)
+    query_plan = plan(declared_schema, query, 1, 1e-6)
+    assert not any(measurement.joint_group for measurement in list_additive(query_plan))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
     """Seven halves cut a table into 128 atoms, which is too many; 100 thresholds of a date likewise."""
-    declared = schema("add-remove", 1, units=5)
-    halves = filters("sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1")
-    own = planned(declared, halves)
-    assert own.mechanism == "discrete Laplace"
-    assert {one.mechanism for one in own.candidates} == {AS_ASKED}
+    declared_schema = schema("add-remove", 1, units=5)
+    halves = format_filters(
+        "sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1"
+    )
+    query_plan = plan_workload(declared_schema, halves)
+    assert query_plan.mechanism == "discrete Laplace"
+    assert {candidate.mechanism for candidate in query_plan.candidates} == {AS_ASKED}
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.001, 30, 10_000])
 def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     """Weights, reaches and previews stay finite and in order."""
-    declared = schema("add-remove", 3, units=5)
+    declared_schema = schema("add-remove", 3, units=5)
     for select in WORKLOADS.values():
-        own = planned(declared, select, epsilon=epsilon)
-        for one in noisy(own):
-            reaches = [own.build_estimator(one).half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
+        query_plan = plan_workload(declared_schema, select, epsilon=epsilon)
+        for measurement in list_additive(query_plan):
+            reaches = [
+                query_plan.build_estimator(measurement).half_width(confidence) for confidence in (0.5, 0.95, 0.999)
+            ]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])
 
 
 @pytest.mark.parametrize(
-    ("select", "said"),
+    ("select", "message"),
     [
-        (filters("age > 99", "smoker"), "no row can satisfy"),
-        (filters("age > 1 AND age < 1"), "no row can satisfy"),
+        (format_filters("age > 99", "smoker"), "no row can satisfy"),
+        (format_filters("age > 1 AND age < 1"), "no row can satisfy"),
     ],
 )
-def test_refusals(select: str, said: str) -> None:
+def test_refusals(select: str, message: str) -> None:
     """One sentence, before anything is charged."""
-    with pytest.raises(InvalidInput, match=said) as refusal:
-        planned(schema("add-remove", 1, units=5), select)
+    with pytest.raises(InvalidInput, match=message) as refusal:
+        plan_workload(schema("add-remove", 1, units=5), select)
     assert "\n" not in str(refusal.value)
 
 
-ASKED = """SELECT COUNT(*) FILTER (WHERE age >= 40) AS a, COUNT(*) FILTER (WHERE age >= 60) AS b, COUNT(*) AS n
+TWO_COUNTS = """SELECT COUNT(*) FILTER (WHERE age >= 40) AS a, COUNT(*) FILTER (WHERE age >= 60) AS b, COUNT(*) AS n
     FROM people WHERE sex = 'F'"""
 
 
 def test_a_custodian_answers_together_stores_and_previews(tmp_path: Path) -> None:
     """One charge of epsilon; the same question again, or at less, is the stored answer; the preview says why."""
     with Custodian.open(write_people(tmp_path)) as people:
-        told = people.preview(ASKED, 0.5)
-        assert "atoms" in told.mechanism
-        assert told.reason.startswith("the counts together have an expected error of ")
-        made = people.answer(ASKED, 0.5)
-        assert made.guarantee.epsilon == Fraction(1, 2)
-        assert set(made.rows[0]) == {"a", "b", "n"}
-        spans = made.intervals(0.95)[0]
-        assert all(low < value < high for value, (low, high) in zip(made.rows[0].values(), spans.values(), strict=True))
-        assert people.answer(ASKED, 0.5).rows == made.rows
-        again = people.answer(ASKED.replace("age >= 60", "NOT age < 60"), 0.25)
-        assert (again.rows, again.stored) == (made.rows, True)
-        assert again.intervals(0.95) == made.intervals(0.95)
-        before = people.preview(ASKED, 0.5).balances
+        preview = people.preview(TWO_COUNTS, 0.5)
+        assert "atoms" in preview.mechanism
+        assert preview.reason.startswith("the counts together have an expected error of ")
+        answer = people.answer(TWO_COUNTS, 0.5)
+        assert answer.guarantee.epsilon == Fraction(1, 2)
+        assert set(answer.rows[0]) == {"a", "b", "n"}
+        spans = answer.intervals(0.95)[0]
+        assert all(
+            low < value < high for value, (low, high) in zip(answer.rows[0].values(), spans.values(), strict=True)
+        )
+        assert people.answer(TWO_COUNTS, 0.5).rows == answer.rows
+        second = people.answer(TWO_COUNTS.replace("age >= 60", "NOT age < 60"), 0.25)
+        assert (second.rows, second.stored) == (answer.rows, True)
+        assert second.intervals(0.95) == answer.intervals(0.95)
+        before = people.preview(TWO_COUNTS, 0.5).balances
         with pytest.raises(InvalidInput, match="no row can satisfy"):
             people.answer("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 999) FROM people", 0.5)
-        assert people.preview(ASKED, 0.5).balances == before
+        assert people.preview(TWO_COUNTS, 0.5).balances == before
 
 
-def brute(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
+def solve_by_pseudo_inverse(matrix: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
     """Weighted least squares in floating point, by the pseudo-inverse."""
-    told, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
-    assert told.shape[1] == held.shape[1]
-    return np.asarray(held @ np.linalg.pinv(scaled) * np.array(weights, float))
+    totals_array, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
+    assert totals_array.shape[1] == matrix.shape[1]
+    return np.asarray(matrix @ np.linalg.pinv(scaled) * np.array(weights, float))
 
 
 @st.composite
-def works(draw_: st.DrawFn) -> Workload:
+def st_workloads(draw_: st.DrawFn) -> Workload:
     counts, atoms = draw_(st.integers(2, 5)), draw_(st.integers(1, 7))
     columns = st.lists(st.integers(0, 1), min_size=counts, max_size=counts).filter(any)
-    held = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
-    return Workload(np.array(held, dtype=np.int64).T, draw_(st.booleans()))
+    atom_columns = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
+    return Workload(np.array(atom_columns, dtype=np.int64).T, draw_(st.booleans()))
 
 
-@given(works(), st.sampled_from(RELATIONS), st.booleans())
+@given(st_workloads(), st.sampled_from(RELATIONS), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
     work: Workload, relation: tuple[str, int], grouped: bool
 ) -> None:
     """L S = H exactly; L is the pseudo-inverse's; `most` and `square` are those of the worst pair, found one by one."""
     facts = ContributionBounds(schema(relation[0], relation[1], units=5), TRUE, 4 if grouped else None)
-    for one in list_workload_strategies(work, facts):
-        totals = np.array(one.totals) if one.measures_atoms else work.matrix
-        assert multiply_matrices(one.estimates, totals.tolist()) == tuple(
+    for strategy in list_workload_strategies(work, facts):
+        totals = np.array(strategy.totals) if strategy.measures_atoms else work.matrix
+        assert multiply_matrices(strategy.estimates, totals.tolist()) == tuple(
             tuple(map(Fraction, row)) for row in work.matrix.tolist()
         )
-        expected = brute(work.matrix, totals.tolist(), one.weights)
-        assert np.allclose(np.array(one.estimates, float), expected, atol=1e-9)
-        most, square = worst_pair(one, totals, work, facts)
-        assert (one.l1_sensitivity, one.l2_sensitivity_sq) == (max(most, 1), max(square, 1))
-        assert one.compute_rho(Fraction(1)) <= Fraction(1, 2)
+        expected = solve_by_pseudo_inverse(work.matrix, totals.tolist(), strategy.weights)
+        assert np.allclose(np.array(strategy.estimates, float), expected, atol=1e-9)
+        most, square = compute_worst_pair(strategy, totals, work, facts)
+        assert (strategy.l1_sensitivity, strategy.l2_sensitivity_sq) == (max(most, 1), max(square, 1))
+        assert strategy.compute_rho(Fraction(1)) <= Fraction(1, 2)
 
 
-def worst_pair(one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds) -> tuple[int, int]:
+def compute_worst_pair(
+    strategy: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds
+) -> tuple[int, int]:
     columns = [tuple(column) for column in totals.T.tolist()]
-    weigh = [tuple(w * x for w, x in zip(one.weights, column, strict=True)) for column in columns]
+    weigh = [tuple(w * x for w, x in zip(strategy.weights, column, strict=True)) for column in columns]
     if not facts.is_replace_one:
         return max(map(sum, weigh)), max(sum(x * x for x in column) for column in weigh)
     if facts.is_grouped:  # two cells side by side
         return 2 * max(map(sum, weigh)), 2 * max(sum(x * x for x in column) for column in weigh)
-    weigh += [(0,) * len(one.weights)] * (work.has_uncounted or facts.rows_per_unit > 1)
+    weigh += [(0,) * len(strategy.weights)] * (work.has_uncounted or facts.rows_per_unit > 1)
     changes = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in combinations(weigh, 2)]
     return max(map(sum, changes), default=0), max((sum(x * x for x in change) for change in changes), default=0)
 
@@ -432,18 +498,18 @@ def worst_pair(one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts:
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_fractions_are_solved_exactly(rows: list[list[int]]) -> None:
     """The rows kept are as many as the rank, and a product with the inverse is the unit."""
-    kept = select_independent_rows(rows)
-    assert len(kept) == np.linalg.matrix_rank(np.array(rows))
-    if kept:
-        gram = multiply_matrices(kept, tuple(zip(*kept, strict=True)))
-        assert multiply_matrices(gram, invert_matrix(gram)) == build_identity(len(kept))
+    independent_rows = select_independent_rows(rows)
+    assert len(independent_rows) == np.linalg.matrix_rank(np.array(rows))
+    if independent_rows:
+        gram = multiply_matrices(independent_rows, tuple(zip(*independent_rows, strict=True)))
+        assert multiply_matrices(gram, invert_matrix(gram)) == build_identity(len(independent_rows))
 
 
 def test_the_law_of_a_weighted_sum() -> None:
     """Against partial fractions where these are exact, and against enumeration where the noise is nearly none."""
     two = IndependentNoises((DiscreteLaplace(Fraction(1, 100), 1), DiscreteLaplace(Fraction(1, 300), 1)))
-    at = noise_distributions.compute_sum_half_width(two, (1.0, 0.5), 0.95)
-    assert compute_laplace_tail([100, 150], np.array([at]))[0] == pytest.approx(0.05, rel=0.03)
+    half_width = noise_distributions.compute_sum_half_width(two, (1.0, 0.5), 0.95)
+    assert compute_laplace_tail([100, 150], np.array([half_width]))[0] == pytest.approx(0.05, rel=0.03)
     many = IndependentNoises((DiscreteLaplace(3, 1),) * 20)
     law = np.array([1.0])
     each = np.array([DiscreteLaplace(3, 1).probability(k) for k in range(-12, 13)])
@@ -461,7 +527,7 @@ def test_the_law_of_a_weighted_sum() -> None:
 
 def test_a_weighted_estimate_spans_its_ranges() -> None:
     """The least and greatest value over the ranges of the totals, whatever the signs."""
-    own = WeightedSum((Fraction(1, 2), Fraction(-1), Fraction(0)))
-    assert own.value((4, 1, 9)) == 1
+    weighted_sum = WeightedSum((Fraction(1, 2), Fraction(-1), Fraction(0)))
+    assert weighted_sum.value((4, 1, 9)) == 1
     ranges = [(Fraction(0), Fraction(4)), (Fraction(1), Fraction(3)), (Fraction(0), Fraction(9))]
-    assert own.value_range(ranges) == (-3, 1)
+    assert weighted_sum.value_range(ranges) == (-3, 1)

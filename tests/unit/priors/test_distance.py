@@ -23,7 +23,7 @@ DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[4] / "shared"
 
 
 @st.composite
-def taxonomies(draw: st.DrawFn) -> Taxonomy:
+def st_taxonomies(draw: st.DrawFn) -> Taxonomy:
     """Trees, and lattices where a concept has two parents."""
     size = draw(st.integers(1, 12))
     parents: dict[str, list[str]] = {}
@@ -33,7 +33,7 @@ def taxonomies(draw: st.DrawFn) -> Taxonomy:
     return Taxonomy.of(parents)
 
 
-@given(taxonomies())
+@given(st_taxonomies())
 def test_the_semantic_distance_is_a_metric(taxonomy: Taxonomy) -> None:
     """Formula 6.6, with the triangle inequality, on any taxonomy."""
     distance, concepts = Distance.semantic(taxonomy), list(taxonomy.ancestors)
@@ -43,7 +43,7 @@ def test_the_semantic_distance_is_a_metric(taxonomy: Taxonomy) -> None:
         assert distance.between(a, c) <= distance.between(a, b) + distance.between(b, c) + 1e-12
 
 
-@given(taxonomies())
+@given(st_taxonomies())
 def test_keys_are_in_the_order_of_distances(taxonomy: Taxonomy) -> None:
     distance, concepts = Distance.semantic(taxonomy), list(taxonomy.ancestors)
     for a, b, c in product(concepts, repeat=3):
@@ -182,9 +182,9 @@ def test_a_distance_knows_or_does_not_know_but_never_raises(value: object) -> No
         inner,
         Distance.product([Distance.nominal(), Distance.nominal()]),
     ):
-        known = distance.knows(value)
-        assert known in {True, False}
-        if known and "nan" not in repr(value):  # which differs from itself
+        is_known = distance.knows(value)
+        assert is_known in {True, False}
+        if is_known and "nan" not in repr(value):  # which differs from itself
             assert distance.key(value, value) == 0
             assert distance.between(value, value) == 0
 

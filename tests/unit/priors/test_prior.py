@@ -62,11 +62,11 @@ def test_numbers_lie_on_their_coarsest_grid(weights: dict) -> None:
     if not any(weights.values()):
         return
     prior = Prior.weights(weights)
-    kept = {value: weight for value, weight in weights.items() if weight}
-    assert list(prior.support) == sorted(kept)
-    total = sum(kept.values())
+    positive = {value: weight for value, weight in weights.items() if weight}
+    assert list(prior.support) == sorted(positive)
+    total = sum(positive.values())
     assert dict(zip(prior.support, prior.probabilities, strict=True)) == {
-        v: Fraction(w, total) for v, w in kept.items()
+        v: Fraction(w, total) for v, w in positive.items()
     }
 
 
@@ -100,7 +100,7 @@ def test_a_million_points_are_fine() -> None:
 UNIT = Grid(Fraction(0), Fraction(1))
 ONES, PLACES = np.ones(3, dtype=np.int64), np.arange(3)
 TWO = [Prior.uniform(0, 1), Prior.weights({"a": 1, "b": 1})]
-BAD = {
+BAD_PRIORS = {
     "empty": lambda: Prior.weights({}),
     "negative": lambda: Prior.weights({1: -1, 2: 3}),
     "not a number": lambda: Prior.weights({1: math.nan}),
@@ -161,11 +161,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("case", BAD_PRIORS)
 def test_a_bad_prior_is_refused_in_one_sentence(case: str) -> None:
     """From the prior alone, before anything else happens."""
     with pytest.raises(InvalidInput) as refusal:
-        BAD[case]()
+        BAD_PRIORS[case]()
     assert "\n" not in str(refusal.value)
     assert len(str(refusal.value)) < 400
 
@@ -209,7 +209,7 @@ def test_the_heaviest_prior_there_is() -> None:
     assert Prior(np.array([2**61, 2**61 - 2, 1]), PLACES, UNIT, None).total == 2**62 - 1
 
 
-UNREAD = {
+UNREADABLE_TEXTS = {
     "": "nothing does",
     "   ": "nothing does",
     "normal(38, 6) on [17, 90] step 1 banana": "the step .* got '1 banana'",
@@ -226,10 +226,10 @@ UNREAD = {
 }
 
 
-@pytest.mark.parametrize("text", UNREAD)
+@pytest.mark.parametrize("text", UNREADABLE_TEXTS)
 def test_a_text_that_cannot_be_read_is_told_where(text: str) -> None:
     """A missing grid is missed only where all else reads."""
-    with pytest.raises(InvalidInput, match=UNREAD[text]):
+    with pytest.raises(InvalidInput, match=UNREADABLE_TEXTS[text]):
         Prior.parse(text)
 
 
@@ -288,7 +288,7 @@ def test_quarters_order_the_grid_by_distance(step: object) -> None:
         m = grid.find_quarter_index(value, 0, 30)
         clamped = min(max(value, 0), grid.value(30))
         exact = Fraction(str(clamped)) if isinstance(clamped, float) else Fraction(clamped)
-        keys, far = [abs(4 * at - m) for at in range(31)], [abs(grid.value(at) - exact) for at in range(31)]
+        keys, far = [abs(4 * index - m) for index in range(31)], [abs(grid.value(index) - exact) for index in range(31)]
         assert all((keys[a] < keys[b]) == (far[a] < far[b]) for a in range(31) for b in range(31))
 
 

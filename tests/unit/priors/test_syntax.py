@@ -15,7 +15,7 @@ from discreet.priors.syntax import GRAMMAR, MAX_SPREAD_TERMS, ShapeMixture, Shap
 SPREAD = ("normal", "laplace", "cauchy")
 
 
-def one(text: str) -> ShapeTerm:
+def parse_one_shape(text: str) -> ShapeTerm:
     return parse_shapes(text).terms[0]
 
 
@@ -43,13 +43,16 @@ def test_a_bare_uniform_waits_for_its_ends() -> None:
 
 def test_centre_and_scale() -> None:
     """The scale is the standard deviation, but for laplace and cauchy its own parameter."""
-    assert [(term.center, term.scale) for term in map(one, ("normal(38, 6)", "laplace(1, 2)", "cauchy(-3, 0.5)"))] == [
+    assert [
+        (term.center, term.scale)
+        for term in map(parse_one_shape, ("normal(38, 6)", "laplace(1, 2)", "cauchy(-3, 0.5)"))
+    ] == [
         (38, 6),
         (1, 2),
         (-3, 0.5),
     ]
-    assert (one("uniform(2, 8)").center, one("uniform(2, 8)").scale) == (5, 6 / math.sqrt(12))
-    assert (one("point(4)").center, one("point(4)").scale) == (4, 0)
+    assert (parse_one_shape("uniform(2, 8)").center, parse_one_shape("uniform(2, 8)").scale) == (5, 6 / math.sqrt(12))
+    assert (parse_one_shape("point(4)").center, parse_one_shape("point(4)").scale) == (4, 0)
 
 
 def test_only_a_cauchy_of_positive_weight_is_heavy() -> None:
@@ -64,7 +67,7 @@ def test_cumulative_laws_agree_with_scipy() -> None:
     z = np.array([-30.0, -8.0, -1.5, 0.0, 0.3, 4.0, 30.0])
     x = 38 + 6 * z
     for name, law in (("normal", stats.norm), ("laplace", stats.laplace), ("cauchy", stats.cauchy)):
-        term = one(f"{name}(38, 6)")
+        term = parse_one_shape(f"{name}(38, 6)")
         assert term.compute_cdf(x) == pytest.approx(law.cdf(z), rel=1e-12)
         upper = term.compute_cell_masses(np.append(x, 1e300))
         assert upper[:-1][:3] == pytest.approx(np.diff(law.cdf(z))[:3], rel=1e-10)
@@ -73,10 +76,10 @@ def test_cumulative_laws_agree_with_scipy() -> None:
 
 def test_uniform_and_point_are_what_they_say() -> None:
     x = np.array([1.0, 2.0, 3.5, 5.0, 9.0])
-    assert one("uniform(2, 5)").compute_cdf(x).tolist() == [0, 0, 0.5, 1, 1]
-    assert one("uniform(2, 2)").compute_cdf(x).tolist() == [0, 1, 1, 1, 1]
-    assert one("point(3.5)").compute_cdf(x).tolist() == [0, 0, 1, 1, 1]
-    assert one("point(3.5)").compute_cell_masses(x).tolist() == [0, 1, 0, 0]
+    assert parse_one_shape("uniform(2, 5)").compute_cdf(x).tolist() == [0, 0, 0.5, 1, 1]
+    assert parse_one_shape("uniform(2, 2)").compute_cdf(x).tolist() == [0, 1, 1, 1, 1]
+    assert parse_one_shape("point(3.5)").compute_cdf(x).tolist() == [0, 0, 1, 1, 1]
+    assert parse_one_shape("point(3.5)").compute_cell_masses(x).tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("name", SPREAD)
@@ -84,7 +87,7 @@ def test_uniform_and_point_are_what_they_say() -> None:
 @pytest.mark.parametrize("center", ["-1e300", "0.5", "1e300"])
 def test_no_number_breaks_a_law(name: str, scale: str, center: str) -> None:
     """Probabilities from 0 to 1 that rise; no NaN, no warning."""
-    term = one(f"{name}({center}, {scale})")
+    term = parse_one_shape(f"{name}({center}, {scale})")
     x = np.array([-1e300, -5, 0, 0.5, 1, 1e6, 1e300])
     below, between = term.compute_cdf(x), term.compute_cell_masses(x)
     assert (np.diff(below) >= 0).all()
@@ -143,7 +146,7 @@ def test_a_shape_is_valid_at_birth() -> None:
 
 def test_many_points_are_quick_on_many_places() -> None:
     """Each costs what it covers, not the whole grid."""
-    text = " + ".join(f"point({at})" for at in range(700))
+    text = " + ".join(f"point({index})" for index in range(700))
     start = time.process_time()
     assert len(parse_shapes(text).build_prior(0, 2**20 - 1)) == 700
     assert time.process_time() - start < 1

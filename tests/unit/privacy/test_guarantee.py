@@ -17,7 +17,7 @@ from discreet.priors.prior import Prior
 from discreet.privacy.guarantee import DP_MODELS, compute_epsilon_at_order
 from discreet.verification import worst_ratio
 
-epsilons = st.fractions(min_value=0, max_value=10, max_denominator=1000)
+st_epsilons = st.fractions(min_value=0, max_value=10, max_denominator=1000)
 
 
 def test_a_thousand_tenths_are_a_hundred() -> None:
@@ -25,7 +25,7 @@ def test_a_thousand_tenths_are_a_hundred() -> None:
     assert sum((Guarantee.dp(0.1) for _ in range(999)), Guarantee.dp(0.1)).epsilon == 100
 
 
-@given(st.lists(epsilons, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["add-remove", "replace-one"]))
+@given(st.lists(st_epsilons, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["add-remove", "replace-one"]))
 def test_parallel_counts_the_largest_accounts_a_unit_can_reach(parts: list, rows: int, neighbors: str) -> None:
     """r under add-remove, 2r under replace-one: the worst over all sets of accounts of that size."""
     reach = rows if neighbors == "add-remove" else 2 * rows
@@ -37,19 +37,19 @@ def test_parallel_under_replacement_costs_two_accounts_exactly() -> None:
     """Two cells answered by randomised response: a replaced row moves between them and the loss is the sum."""
     prior, third = Prior.weights({0: 1, 1: 1}), Fraction(1, 3)
 
-    def cell(count: int) -> Distribution:
+    def build_cell(count: int) -> Distribution:
         import numpy as np
 
         return Distribution(
             prior, np.array([0, 1]), RationalFactors((third, 2 * third) if count else (2 * third, third))
         )
 
-    def joint(table: tuple[int, int]) -> dict:
-        first, second = cell(table[0]).law(), cell(table[1]).law()
+    def compute_joint(table: tuple[int, int]) -> dict:
+        first, second = build_cell(table[0]).law(), build_cell(table[1]).law()
         return {(a, b): first[a] * second[b] for a in first for b in second}
 
-    assert worst_ratio(joint((1, 0)), joint((0, 1))) == 4
-    assert worst_ratio(joint((1, 0)), joint((0, 0))) == 2
+    assert worst_ratio(compute_joint((1, 0)), compute_joint((0, 1))) == 4
+    assert worst_ratio(compute_joint((1, 0)), compute_joint((0, 0))) == 2
 
 
 def test_composition_of_unlike_models() -> None:
@@ -187,23 +187,23 @@ def test_not_implied(one: Guarantee, two: Guarantee) -> None:
 @given(st.fractions(min_value=Fraction(1, 10**4), max_value=20), st.sampled_from([1e-2, 1e-6, 1e-12]))
 def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta: float) -> None:
     """The epsilon told is at least the formula's minimum, and within a thousandth of it."""
-    told = Guarantee.zcdp(rho).approximate(delta).epsilon
+    converted = Guarantee.zcdp(rho).approximate(delta).epsilon
 
-    def epsilon(order: mpmath.mpf) -> mpmath.mpf:
+    def compute_epsilon(order: mpmath.mpf) -> mpmath.mpf:
         top = mpmath.log(1 / (order * mpmath.mpf(delta)))
         return mpmath.mpf(rho.numerator) / rho.denominator * order + top / (order - 1) + mpmath.log(1 - 1 / order)
 
-    def order(place: float) -> mpmath.mpf:
+    def compute_order(place: float) -> mpmath.mpf:
         return 1 + mpmath.mpf(2) ** (mpmath.mpf(place) / 8)
 
     places = np.arange(-80, 240)
     orders = 1 + 2.0 ** (places / 8)  # floats find about where it is least, more digits the least itself
     about = float(rho) * orders - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
     nearest = int(places[about.argmin()])
-    best = max(0, min(epsilon(order(nearest + part / 32)) for part in range(-32, 33)))
-    assert told is not None
-    assert told <= best + best / 1000 + mpmath.mpf(2) ** -30
-    assert told >= best - best / 1000 - mpmath.mpf(10) ** -6
+    best = max(0, min(compute_epsilon(compute_order(nearest + part / 32)) for part in range(-32, 33)))
+    assert converted is not None
+    assert converted <= best + best / 1000 + mpmath.mpf(2) ** -30
+    assert converted >= best - best / 1000 - mpmath.mpf(10) ** -6
 
 
 def test_the_conversion_rounds_up_at_every_order() -> None:
@@ -217,8 +217,8 @@ def test_the_conversion_rounds_up_at_every_order() -> None:
         ):
             a, r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (order, rho, delta))
             exact = a * r + mpmath.log((a - 1) / a) - (mpmath.log(a) + mpmath.log(d)) / (a - 1)
-            told = compute_epsilon_at_order(order, rho, delta, bits)
-            above = mpmath.mpf(told.numerator) / told.denominator - exact
+            epsilon = compute_epsilon_at_order(order, rho, delta, bits)
+            above = mpmath.mpf(epsilon.numerator) / epsilon.denominator - exact
             assert 0 <= above <= mpmath.mpf(2) ** -bits * (1 + 2 / (a - 1)) * 1.01
         whole = Guarantee.zcdp(20).approximate(1e-6)
         orders = [Fraction(1) + Fraction(place, 1000) for place in range(100, 5000, 10)]
@@ -234,7 +234,7 @@ def test_a_hundred_counts_of_sd_20_fit_into_three() -> None:
 
 def test_words_never_call_anything_weaker_differential_privacy() -> None:
     """Only dp, approx-dp and zcdp; individual DP names the E of the DP it also gives."""
-    promises = [one for pair in IMPLIED + NOT_IMPLIED for one in pair]
+    promises = [promise for pair in IMPLIED + NOT_IMPLIED for promise in pair]
     for promise in promises:
         words = promise.words().lower()
         if promise.model in DP_MODELS:
@@ -264,8 +264,8 @@ def test_words_round_up() -> None:
 
 @given(st.fractions(min_value=0, max_value=10**15))
 def test_words_never_say_less(epsilon: Fraction) -> None:
-    told = Fraction(Guarantee.dp(epsilon).words().split()[4].replace(",", ""))
-    assert epsilon <= told <= epsilon * (1 + Fraction(1, 10**11))
+    epsilon_in_words = Fraction(Guarantee.dp(epsilon).words().split()[4].replace(",", ""))
+    assert epsilon <= epsilon_in_words <= epsilon * (1 + Fraction(1, 10**11))
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ DELTA = Fraction(1, 10**6)
 
 
 @pytest.fixture(autouse=True)
-def _accounting() -> None:
+def _require_accounting() -> None:
     external_services.require("accounting", *external_services.list_absent_modules("dp_accounting"))
 
 
-def worst_delta(epsilon: Fraction, count: int, total: float) -> float:
+def compute_worst_delta(epsilon: Fraction, count: int, total: float) -> float:
     """The delta of `count` randomised responses at a total epsilon, summed over how many went wrong."""
     right = math.exp(epsilon) / (1 + math.exp(epsilon))
     delta = 0.0
@@ -36,8 +36,8 @@ def worst_delta(epsilon: Fraction, count: int, total: float) -> float:
 def test_pure_answers_compose_nearly_as_randomised_response_does(epsilon: str, count: int) -> None:
     """No pure mechanism is worse, so this is what is true: the total holds, and a little less would not."""
     total = compute_pld_epsilon([build_pure_cost(epsilon)] * count, DELTA)
-    assert worst_delta(Fraction(epsilon), count, total) <= DELTA
-    assert worst_delta(Fraction(epsilon), count, total * 0.99) > DELTA
+    assert compute_worst_delta(Fraction(epsilon), count, total) <= DELTA
+    assert compute_worst_delta(Fraction(epsilon), count, total * 0.99) > DELTA
 
 
 def test_it_is_tighter_than_the_sum_and_than_zcdp() -> None:

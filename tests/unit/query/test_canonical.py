@@ -62,49 +62,51 @@ TINY = Schema(
 TEXTS = ("u", "v", "it's")
 
 
-def values(column: Column) -> list[int | str | None]:
-    own: list[int | str | None] = list(TEXTS if column.private_keys else range(column.lower, column.upper + 1))
-    return [*own, None] if column.is_nullable else own
+def list_values(column: Column) -> list[int | str | None]:
+    column_values: list[int | str | None] = list(
+        TEXTS if column.private_keys else range(column.lower, column.upper + 1)
+    )
+    return [*column_values, None] if column.is_nullable else column_values
 
 
-def all_rows(*names: str) -> list[dict[str, int | str | None]]:
+def list_rows(*names: str) -> list[dict[str, int | str | None]]:
     """Every row there can be, with these columns."""
-    own = (values(TINY.column(name)) for name in names)
-    return [dict(zip(names, row, strict=True)) for row in product(*own)]
+    column_values = (list_values(TINY.column(name)) for name in names)
+    return [dict(zip(names, row, strict=True)) for row in product(*column_values)]
 
 
 FEW = ("a", "n", "b", "t")
-ROWS = all_rows(*FEW)
-SOME_ROWS = random.Random(1).sample(all_rows(*TINY.columns), 300)
+ROWS = list_rows(*FEW)
+SOME_ROWS = random.Random(1).sample(list_rows(*TINY.columns), 300)
 
 
-def ranges(column: Column) -> st.SearchStrategy[tuple[tuple[int, int], ...]]:
+def st_ranges(column: Column) -> st.SearchStrategy[tuple[tuple[int, int], ...]]:
     """Any codes, some of them beyond the bounds."""
     return st.sets(st.integers(column.lower - 2, column.upper + 2)).map(build_ranges)
 
 
-def conditions(column: Column) -> st.SearchStrategy[Predicate]:
+def st_conditions(column: Column) -> st.SearchStrategy[Predicate]:
     if column.private_keys:
         texts = st.sets(st.sampled_from(TEXTS)).map(sorted).map(tuple)
         return st.builds(InTexts, st.just(column.name), texts, st.booleans(), st.booleans())
-    return st.builds(InRanges, st.just(column.name), ranges(column), st.booleans())
+    return st.builds(InRanges, st.just(column.name), st_ranges(column), st.booleans())
 
 
-def predicates(*names: str) -> st.SearchStrategy[Predicate]:
-    single = st.one_of(*(conditions(TINY.column(name)) for name in names))
+def st_tiny_predicates(*names: str) -> st.SearchStrategy[Predicate]:
+    single = st.one_of(*(st_conditions(TINY.column(name)) for name in names))
 
-    def joined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
+    def join_parts(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
         parts = st.lists(inner, max_size=4).map(tuple)
         return st.one_of(parts.map(AllOf), parts.map(AnyOf))
 
-    return st.recursive(single, joined, max_leaves=12)
+    return st.recursive(single, join_parts, max_leaves=12)
 
 
-def shuffled(predicate: Predicate, chance: random.Random) -> Predicate:
+def shuffle_predicate(predicate: Predicate, chance: random.Random) -> Predicate:
     """The same with its parts in another order, some of them twice, some within brackets."""
     if not isinstance(predicate, AllOf | AnyOf):
         return predicate
-    parts = [shuffled(part, chance) for part in predicate.parts]
+    parts = [shuffle_predicate(part, chance) for part in predicate.parts]
     parts += [part for part in parts if chance.random() < 0.3]
     chance.shuffle(parts)
     cut = chance.randint(0, len(parts))
@@ -112,7 +114,7 @@ def shuffled(predicate: Predicate, chance: random.Random) -> Predicate:
     return kind((*parts[:cut], kind(tuple(parts[cut:]))))
 
 
-@given(predicates(*FEW))
+@given(st_tiny_predicates(*FEW))
 @settings(max_examples=200)
 def test_simplifying_keeps_the_rows(predicate: Predicate) -> None:
     """Every row, and no other."""
@@ -120,12 +122,12 @@ def test_simplifying_keeps_the_rows(predicate: Predicate) -> None:
     assert [is_satisfied(simple, row) for row in ROWS] == [is_satisfied(predicate, row) for row in ROWS]
 
 
-@given(predicates(*FEW), st.integers())
+@given(st_tiny_predicates(*FEW), st.integers())
 @settings(max_examples=200)
 def test_order_and_repetition_do_not_matter(predicate: Predicate, seed: int) -> None:
     """Simplifying twice changes nothing either."""
     simple = simplify_predicate(predicate, TINY)
-    assert simplify_predicate(shuffled(predicate, random.Random(seed)), TINY) == simple
+    assert simplify_predicate(shuffle_predicate(predicate, random.Random(seed)), TINY) == simple
     assert simplify_predicate(simple, TINY) == simple
 
 
@@ -133,10 +135,12 @@ def test_order_and_repetition_do_not_matter(predicate: Predicate, seed: int) -> 
 def test_on_one_column_equal_rows_give_equal_forms(name: str) -> None:
     """Whatever is said of a single column has exactly one form; no condition at all is exactly TRUE."""
     forms: dict[tuple[bool, ...], Predicate] = {}
-    rows: list[Row] = [{name: value} for value in (*values(TINY.column(name)), *([] if name != "t" else ["another"]))]
+    rows: list[Row] = [
+        {name: value} for value in (*list_values(TINY.column(name)), *([] if name != "t" else ["another"]))
+    ]
 
-    @given(predicates(name))
-    def check(predicate: Predicate) -> None:
+    @given(st_tiny_predicates(name))
+    def assert_same_rows(predicate: Predicate) -> None:
         simple = simplify_predicate(predicate, TINY)
         true_of = tuple(is_satisfied(predicate, row) for row in rows)
         assert forms.setdefault(true_of, simple) == simple
@@ -144,13 +148,13 @@ def test_on_one_column_equal_rows_give_equal_forms(name: str) -> None:
             assert (simple == TRUE) == all(true_of)
             assert (simple == FALSE) == (not any(true_of))
 
-    check()
+    assert_same_rows()
     assert len(forms) > 4
 
 
 @given(st.sampled_from(list(TINY.columns.values())), st.data())
 def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
-    one, two = (data.draw(conditions(column)) for _ in range(2))
+    one, two = (data.draw(st_conditions(column)) for _ in range(2))
     assert isinstance(one, InRanges | InTexts)
     assert isinstance(two, InRanges | InTexts)
     both, either, other = (
@@ -158,7 +162,7 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
         unite_conditions(one, two, TINY),
         complement_condition(one, column),
     )
-    for value in values(column):
+    for value in list_values(column):
         row = {column.name: value}
         assert is_satisfied(both, row) == (is_satisfied(one, row) and is_satisfied(two, row))
         assert is_satisfied(either, row) == (is_satisfied(one, row) or is_satisfied(two, row))
@@ -167,14 +171,14 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
     assert column.is_nullable or not (either.null or other.null)
 
 
-@tried(100, 300, predicates(*FEW), predicates(*FEW))
+@tried(100, 300, st_tiny_predicates(*FEW), st_tiny_predicates(*FEW))
 def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
     """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
     outer = simplify_predicate(where, TINY)
-    found = simplify_within(predicate, outer, TINY)
-    rows = [row for row in all_rows(*FEW) if is_satisfied(outer, row)]
-    assert [is_satisfied(found, row) for row in rows] == [is_satisfied(predicate, row) for row in rows]
-    assert simplify_within(found, outer, TINY) == found
+    simplified = simplify_within(predicate, outer, TINY)
+    rows = [row for row in list_rows(*FEW) if is_satisfied(outer, row)]
+    assert [is_satisfied(simplified, row) for row in rows] == [is_satisfied(predicate, row) for row in rows]
+    assert simplify_within(simplified, outer, TINY) == simplified
     assert simplify_within(outer, outer, TINY) == TRUE
 
 
@@ -207,7 +211,7 @@ def test_a_missing_value_that_cannot_be_is_not_mentioned() -> None:
     assert simplify_predicate(InRanges("a", ((-1, 2),), null=True), TINY) == TRUE
 
 
-def asked(condition: str, select: str = "COUNT(*)") -> str:
+def format_question(condition: str, select: str = "COUNT(*)") -> str:
     return format_canonical_query(parse_sql(f"SELECT {select} FROM tiny WHERE {condition}", TINY))
 
 
@@ -246,7 +250,7 @@ def asked(condition: str, select: str = "COUNT(*)") -> str:
 )
 def test_ways_to_write_one_condition_have_one_form(ways: tuple[str, ...]) -> None:
     """Three-valued throughout: NOT a < 1 leaves out the rows without a, and so does a >= 1."""
-    assert len({asked(condition) for condition in ways}) == 1
+    assert len({format_question(condition) for condition in ways}) == 1
 
 
 @pytest.mark.parametrize(
@@ -268,7 +272,7 @@ def test_ways_to_write_one_condition_have_one_form(ways: tuple[str, ...]) -> Non
     ],
 )
 def test_ways_to_write_the_aggregates_have_one_form(ways: tuple[str, ...]) -> None:
-    assert len({asked("b", select) for select in ways}) == 1
+    assert len({format_question("b", select) for select in ways}) == 1
 
 
 def test_ways_to_write_the_keys_have_one_form() -> None:
@@ -335,10 +339,10 @@ CONSTANTS = {
 }
 
 
-def written(chance: random.Random, depth: int) -> str:
+def write_condition(chance: random.Random, depth: int) -> str:
     """A random condition in SQL."""
     if depth and chance.random() < 0.6:
-        parts = [written(chance, depth - 1) for _ in range(chance.randint(2, 3))]
+        parts = [write_condition(chance, depth - 1) for _ in range(chance.randint(2, 3))]
         word = chance.choice([" AND ", " OR "])
         return chance.choice(
             [word.join(parts), f"({word.join(parts)})", f"NOT ({word.join(parts)})", f"NOT {parts[0]}"]
@@ -356,29 +360,29 @@ def written(chance: random.Random, depth: int) -> str:
     return chance.choice(forms)
 
 
-def table(connection: duckdb.DuckDBPyConnection) -> None:
+def store_rows(connection: duckdb.DuckDBPyConnection) -> None:
     """The sample of rows as DuckDB keeps them, with their places."""
     connection.execute("CREATE TYPE grade AS ENUM ('low', 'middle', 'high')")
     types = "a INTEGER, n DECIMAL(9, 1), b BOOLEAN, g grade, s VARCHAR, d DATE, t VARCHAR"
     connection.execute(f"CREATE TABLE tiny (place INTEGER, {types})")
     for place, row in enumerate(SOME_ROWS):
-        shown = [str(told(row, name)) if row[name] is not None else None for name in TINY.columns]
-        connection.execute("INSERT INTO tiny VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [place, *shown])
+        cells = [str(to_duckdb_value(row, name)) if row[name] is not None else None for name in TINY.columns]
+        connection.execute("INSERT INTO tiny VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [place, *cells])
 
 
-def told(row: Row, name: str) -> object:
+def to_duckdb_value(row: Row, name: str) -> object:
     code = row[name]
     value = TINY.column(name).decode(code) if isinstance(code, int) else code
     return float(value) if isinstance(value, Fraction) else value
 
 
-def agree_with_duckdb(count: int, seed: int) -> None:
+def assert_agrees_with_duckdb(count: int, seed: int) -> None:
     """Random conditions select the same rows here and in DuckDB."""
     chance = random.Random(seed)
     with duckdb.connect() as connection:
-        table(connection)
+        store_rows(connection)
         for _ in range(count):
-            condition = written(chance, 3)
+            condition = write_condition(chance, 3)
             query = parse_sql(f"SELECT COUNT(*) FROM tiny WHERE {condition}", TINY)
             ours = [place for place, row in enumerate(SOME_ROWS) if is_satisfied(query.where, row)]
             # As text, grades would be in the order of the alphabet.
@@ -392,19 +396,19 @@ def agree_with_duckdb(count: int, seed: int) -> None:
 
 def test_conditions_mean_what_duckdb_says_they_mean() -> None:
     """Missing values, NOT, BETWEEN, IN with NULL, constants on the left; and each reads back from its own text."""
-    agree_with_duckdb(200, 1)
+    assert_agrees_with_duckdb(200, 1)
 
 
 @pytest.mark.soak
 def test_thousands_of_conditions_mean_what_duckdb_says_they_mean() -> None:
     """Small version: 200 conditions."""
-    agree_with_duckdb(20_000, 2)
+    assert_agrees_with_duckdb(20_000, 2)
 
 
 Tree = tuple[str, tuple["Tree", ...]]
 
 
-def trees(depth: int) -> st.SearchStrategy[Tree]:
+def st_trees(depth: int) -> st.SearchStrategy[Tree]:
     """AND, OR and NOT over comparisons."""
     atoms = st.sampled_from(
         ["a > 0", "a = NULL", "b", "NULL", "TRUE", "g IN ('low', NULL)", "b IS NOT TRUE", "s <> 'F'"]
@@ -412,21 +416,21 @@ def trees(depth: int) -> st.SearchStrategy[Tree]:
     leaf: st.SearchStrategy[Tree] = atoms.map(lambda text: (text, ()))
     if not depth:
         return leaf
-    inner = trees(depth - 1)
+    inner = st_trees(depth - 1)
     pairs = st.tuples(st.sampled_from(["AND", "OR"]), st.tuples(inner, inner))
     return st.one_of(leaf, st.tuples(st.just("NOT"), st.tuples(inner)), pairs)
 
 
-def text_of(tree: Tree) -> str:
+def format_tree(tree: Tree) -> str:
     word, parts = tree
-    inside = [f"({text_of(part)})" for part in parts]
+    inside = [f"({format_tree(part)})" for part in parts]
     return f"NOT {inside[0]}" if word == "NOT" else f" {word} ".join(inside) or word
 
 
-def kleene(tree: Tree, row: Row) -> Truth:
+def evaluate_kleene(tree: Tree, row: Row) -> Truth:
     """SQL's logic, directly: None is unknown."""
     word, parts = tree
-    truths = [kleene(part, row) for part in parts]
+    truths = [evaluate_kleene(part, row) for part in parts]
     if word == "NOT":
         return None if truths[0] is None else not truths[0]
     if word in {"AND", "OR"}:
@@ -446,12 +450,12 @@ def kleene(tree: Tree, row: Row) -> Truth:
     return atoms[word]
 
 
-@given(trees(4))
+@given(st_trees(4))
 def test_negation_goes_down_as_kleene_says(tree: Tree) -> None:
     """A row counts where the condition is true: neither false nor unknown."""
-    where = parse_sql(f"SELECT COUNT(*) FROM tiny WHERE {text_of(tree)}", TINY).where
-    rows = all_rows("a", "b", "g", "s")
-    assert [is_satisfied(where, row) for row in rows] == [kleene(tree, row) is True for row in rows]
+    where = parse_sql(f"SELECT COUNT(*) FROM tiny WHERE {format_tree(tree)}", TINY).where
+    rows = list_rows("a", "b", "g", "s")
+    assert [is_satisfied(where, row) for row in rows] == [evaluate_kleene(tree, row) is True for row in rows]
 
 
 def test_the_check_against_duckdb_can_fail() -> None:

@@ -51,27 +51,27 @@ REGISTRY = Schema(
     individual_queries=True,
     lookups={"icd": "diagnosis"},
 )
-MANY = replace(REGISTRY, rows=3, individual_queries=False)
+MANY_ROWS = replace(REGISTRY, rows=3, individual_queries=False)
 ROWS = replace(REGISTRY, unit=None, individual_queries=False)
 
 
 SMOKERS = Aggregate("count", where=InRanges("smoker", ((1, 1),)))
 
 
-def read(text: str, schema: Schema = REGISTRY) -> Query:
+def read_question(text: str, schema: Schema = REGISTRY) -> Query:
     """The question; and it must read back from its own text."""
     query = parse_sql(text, schema)
     assert parse_sql(to_sql(query, schema), schema) == query
     return query
 
 
-def where(condition: str) -> object:
-    return read(f"SELECT COUNT(*) FROM registry WHERE {condition}").where
+def parse_where(condition: str) -> object:
+    return read_question(f"SELECT COUNT(*) FROM registry WHERE {condition}").where
 
 
 def test_a_whole_question() -> None:
     """Aggregates sorted, quantiles of one column together, keys as the schema has them; the layout as it was asked."""
-    query = read(
+    query = read_question(
         "SELECT sex, BIN(age, 10) AS band, QUANTILE(income, 0.9, 0.25), avg(income) mean, COUNT(*) FROM registry AS r "
         "WHERE r.age >= 18 AND sex = 'F' GROUP BY sex, band HAVING mean > 1000.5 AND 5 <= COUNT(*) "
         "ORDER BY QUANTILE(income, 0.9) DESC, 2, sex ASC LIMIT 10;"
@@ -138,20 +138,20 @@ def test_a_whole_question() -> None:
 )
 def test_aggregates(written: str, aggregate: Aggregate, label: str) -> None:
     """Where every unit has one row, units are rows; where nothing is missing, values are rows."""
-    query = read(f"SELECT {written} FROM registry")
+    query = read_question(f"SELECT {written} FROM registry")
     assert query.aggregates == (aggregate,)
     assert query.presentation == Presentation((OutputColumn(label, aggregate=0),))
 
 
 def test_a_filter_says_what_the_condition_does_not() -> None:
     """What the WHERE implies of a FILTER is left out of it, and what is left can be named, compared and sorted by."""
-    query = read(
+    query = read_question(
         "SELECT COUNT(*) FILTER (WHERE age < 65 AND sex = 'F') AS a, COUNT(*) FILTER (WHERE age >= 18), "
         "COUNT(*) FILTER (WHERE (sex = 'F' OR smoker) AND city = 'Oslo') FROM registry "
         "WHERE age >= 30 AND (sex = 'F' OR smoker) "
         "HAVING COUNT(*) FILTER (WHERE age < 65 AND sex = 'F') > 5 ORDER BY a"
     )
-    wheres = [one.where for one in query.aggregates]
+    wheres = [aggregate.where for aggregate in query.aggregates]
     assert wheres == [
         TRUE,
         AllOf((InRanges("age", ((30, 64),)), InRanges("sex", ((0, 0),)))),
@@ -165,14 +165,16 @@ def test_filters_are_read_within_limits() -> None:
     """Hundreds of filters on a condition of many ranges would be slow, so such a condition is refused with a filter."""
     listed = f"income IN ({', '.join(map(str, range(1000)))})"
     with pytest.raises(InvalidInput, match="1000 ranges"):
-        read(f"SELECT COUNT(*) FILTER (WHERE smoker) FROM registry WHERE {listed}")
+        read_question(f"SELECT COUNT(*) FILTER (WHERE smoker) FROM registry WHERE {listed}")
     with pytest.raises(InvalidInput, match="1000 ranges"):
-        read(f"SELECT COUNT(*) FILTER (WHERE {listed} AND smoker) FROM registry")
-    assert read(f"SELECT COUNT(*) FROM registry WHERE {listed}").where != TRUE
+        read_question(f"SELECT COUNT(*) FILTER (WHERE {listed} AND smoker) FROM registry")
+    assert read_question(f"SELECT COUNT(*) FROM registry WHERE {listed}").where != TRUE
 
 
 def test_units_are_counted_apart_where_they_have_several_rows() -> None:
-    assert read("SELECT COUNT(DISTINCT person_id) FROM registry", MANY).aggregates == (Aggregate("count_distinct"),)
+    assert read_question("SELECT COUNT(DISTINCT person_id) FROM registry", MANY_ROWS).aggregates == (
+        Aggregate("count_distinct"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,20 +197,20 @@ def test_group_keys(written: str, key: GroupKey, label: str, by: str) -> None:
     """By expression, place or alias, in the column's units."""
     alias = " AS named" if by == "its name" else ""
     group = {"1": "1", "the key": written, "its name": "named"}[by]
-    query = read(f"SELECT {written}{alias}, COUNT(*) FROM registry GROUP BY {group}")
+    query = read_question(f"SELECT {written}{alias}, COUNT(*) FROM registry GROUP BY {group}")
     assert query.keys == (key,)
     assert query.presentation.outputs[0] == OutputColumn("named" if alias else label, key=0)
 
 
 def test_keys_need_not_be_selected() -> None:
-    assert read("SELECT COUNT(*) FROM registry GROUP BY sex, age").keys == (GroupKey("age"), GroupKey("sex"))
+    assert read_question("SELECT COUNT(*) FROM registry GROUP BY sex, age").keys == (GroupKey("age"), GroupKey("sex"))
 
 
 def test_a_missing_value_has_a_cell_too() -> None:
     """A hundred thousand cells are the most there may be."""
     text = "SELECT COUNT(*) FROM registry GROUP BY wide"
     wide = Column("wide", "integer", upper=99_999, missing=0)
-    assert read(text, replace(REGISTRY, columns={"wide": wide}, lookups={})).keys == (GroupKey("wide"),)
+    assert read_question(text, replace(REGISTRY, columns={"wide": wide}, lookups={})).keys == (GroupKey("wide"),)
     with pytest.raises(InvalidInput, match="100000 cells"):
         parse_sql(text, replace(REGISTRY, columns={"wide": replace(wide, missing=None)}, lookups={}))
 
@@ -216,9 +218,9 @@ def test_a_missing_value_has_a_cell_too() -> None:
 @pytest.mark.parametrize(("bins", "width"), [(1, 74), (2, 37), (10, 8), (73, 2), (74, 1), (1000, 1)])
 def test_a_histogram_has_at_most_so_many_bins(bins: int, width: int) -> None:
     """Each a whole number of codes: the cells are those of COUNT(*) by BIN, and all ranges of them are asked for."""
-    query = read(f"SELECT HISTOGRAM(age, {bins}) FROM registry WHERE smoker ORDER BY 2 DESC")
+    query = read_question(f"SELECT HISTOGRAM(age, {bins}) FROM registry WHERE smoker ORDER BY 2 DESC")
     key = f"BIN(age, {width})"
-    plain = read(f"SELECT {key}, COUNT(*) FROM registry WHERE smoker GROUP BY {key} ORDER BY 2 DESC")
+    plain = read_question(f"SELECT {key}, COUNT(*) FROM registry WHERE smoker GROUP BY {key} ORDER BY 2 DESC")
     assert query == replace(plain, nesting="ranges")
     assert format_canonical_query(query) != format_canonical_query(plain)
     assert -(-74 // width) <= bins
@@ -228,12 +230,12 @@ def test_a_rollup_keeps_the_order_of_its_keys() -> None:
     """The totals are over the last keys first, so the order says what is asked; a plain GROUP BY has none."""
     keys = "sex, BIN(age, 10)", "BIN(age, 10), sex"
     ways = [f"SELECT sex, BIN(age, 10) AS band, COUNT(*) FROM registry GROUP BY {by}" for by in keys]
-    assert format_canonical_query(read(ways[0])) == format_canonical_query(read(ways[1]))
-    first, second = (read(way.replace("GROUP BY ", "GROUP BY ROLLUP (") + ")") for way in ways)
+    assert format_canonical_query(read_question(ways[0])) == format_canonical_query(read_question(ways[1]))
+    first, second = (read_question(way.replace("GROUP BY ", "GROUP BY ROLLUP (") + ")") for way in ways)
     assert first.keys == (GroupKey("sex"), GroupKey("age", 10))
     assert second.keys == (GroupKey("age", 10), GroupKey("sex"))
     assert first.nesting == second.nesting == "rollup"
-    assert len({format_canonical_query(query) for query in (first, second, read(ways[0]))}) == 3
+    assert len({format_canonical_query(query) for query in (first, second, read_question(ways[0]))}) == 3
 
 
 @pytest.mark.parametrize(
@@ -265,22 +267,22 @@ def test_a_rollup_keeps_the_order_of_its_keys() -> None:
 )
 def test_constants_compare_exactly(condition: str, predicate: object) -> None:
     """Between two codes, beyond the bounds, as concepts of a taxonomy, as dates."""
-    assert where(condition) == predicate
+    assert parse_where(condition) == predicate
 
 
 def test_a_chain_of_two_thousand_conditions_is_one_condition() -> None:
     """A chain is walked, not descended; the parser's tree is as deep as the chain is long."""
-    assert where(" OR ".join(["age = 20"] * 990)) == InRanges("age", ((20, 20),))
-    assert where(" AND ".join(f"city <> '{name}'" for name in range(990))) == InTexts(
+    assert parse_where(" OR ".join(["age = 20"] * 990)) == InRanges("age", ((20, 20),))
+    assert parse_where(" AND ".join(f"city <> '{name}'" for name in range(990))) == InTexts(
         "city", tuple(sorted(str(name) for name in range(990))), outside=True
     )
 
 
 def test_thirty_two_brackets_are_read_and_thirty_three_are_not() -> None:
     text = "SELECT COUNT(*) FROM registry WHERE "
-    assert read(f"{text}{'(' * 32}age = 20{')' * 32}").where == InRanges("age", ((20, 20),))
-    assert read(f"{text}{'(smoker AND ' * 30}age = 20{')' * 30}").where != FALSE
-    assert read(f"{text}{'NOT ' * 32}smoker").where == InRanges("smoker", ((1, 1),))
+    assert read_question(f"{text}{'(' * 32}age = 20{')' * 32}").where == InRanges("age", ((20, 20),))
+    assert read_question(f"{text}{'(smoker AND ' * 30}age = 20{')' * 30}").where != FALSE
+    assert read_question(f"{text}{'NOT ' * 32}smoker").where == InRanges("smoker", ((1, 1),))
     for deep in (f"{'(' * 33}age = 20{')' * 33}", f"{'NOT ' * 33}smoker", f"age > {'- ' * 33}1", "NOT (" * 17 + "age"):
         with pytest.raises(InvalidInput, match="at most 32 deep"):
             parse_sql(text + deep, REGISTRY)
@@ -300,22 +302,24 @@ LOOKED_UP = "SELECT icd.chapter, COUNT(*) FROM registry {} GROUP BY icd.chapter"
 )
 def test_a_lookup_is_joined_by_its_key(join: str) -> None:
     """Its columns are columns of the table already, so a left join changes nothing."""
-    query = read(LOOKED_UP.format(join))
+    query = read_question(LOOKED_UP.format(join))
     assert (query.keys, query.where) == ((GroupKey("icd.chapter"),), TRUE)
 
 
 def test_an_inner_join_keeps_the_rows_whose_key_has_an_entry() -> None:
     """An entry is known by a value in any of its columns; one of them alone may be an empty cell."""
-    query = read("SELECT AVG(i.weight) FROM registry r JOIN icd i ON r.diagnosis = i.code WHERE r.age > 80")
+    query = read_question("SELECT AVG(i.weight) FROM registry r JOIN icd i ON r.diagnosis = i.code WHERE r.age > 80")
     assert query.where == AllOf((InRanges("age", ((81, 90),)), InRanges("diagnosis", ((0, 1), (3, 4)))))
     assert query.aggregates == (Aggregate("avg", "icd.weight"),)
-    shared = read("SELECT COUNT(*) FROM registry INNER JOIN icd USING (diagnosis) WHERE weight > 8 AND chapter = 'a'")
+    shared = read_question(
+        "SELECT COUNT(*) FROM registry INNER JOIN icd USING (diagnosis) WHERE weight > 8 AND chapter = 'a'"
+    )
     weighed = (InRanges("icd.chapter", ((0, 0),)), InRanges("icd.weight", ((9, 9),)))
     assert shared.where == AllOf((InRanges("diagnosis", ((0, 1), (3, 4))), *weighed))
 
 
 def test_one_unit() -> None:
-    query = read("SELECT Income AS hers FROM registry FOR UNIT 'p''17'")
+    query = read_question("SELECT Income AS hers FROM registry FOR UNIT 'p''17'")
     assert query == Query("registry", (), Presentation((OutputColumn("hers"),)), unit="p'17", column="income")
 
 
@@ -335,7 +339,7 @@ def test_one_unit_is_asked_for_one_column(item: str) -> None:
 
 def test_one_unit_is_asked_for_only_where_that_is_allowed() -> None:
     with pytest.raises(InvalidInput, match="has not allowed"):
-        parse_sql("SELECT income FROM registry FOR UNIT 'p17'", MANY)
+        parse_sql("SELECT income FROM registry FOR UNIT 'p17'", MANY_ROWS)
     with pytest.raises(InvalidInput, match="not public"):
         parse_sql("SELECT city FROM registry FOR UNIT 'p17'", REGISTRY)
 
@@ -344,7 +348,7 @@ SHAPE = "a question is SELECT"
 FILTER_IS = r"^FILTER, at line 1, column \d+, is written FILTER \(WHERE condition\), right after a count$"
 CUBE_INSTEAD = r"^there is no CUBE here; write GROUP BY ROLLUP \(a, b\)$"
 ROLLUP_GIVES = r"gives one count of rows, COUNT\(\*\) or COUNT\(x\), and its totals"
-REFUSED = {
+REFUSALS = {
     # other statements, other clauses
     "": "begins with SELECT",
     "-- nothing": "begins with SELECT",
@@ -530,32 +534,32 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", REFUSALS)
 def test_all_else_is_refused_in_a_sentence(text: str) -> None:
     """It says what is allowed, in our words: none of the parser's, and no more than 40 characters of the question's."""
-    with pytest.raises(InvalidInput, match=REFUSED[text]) as refusal:
+    with pytest.raises(InvalidInput, match=REFUSALS[text]) as refusal:
         parse_sql(text, REGISTRY)
-    said = str(refusal.value)
-    assert "\n" not in said
-    assert "\x1b" not in said
-    assert "sqlglot" not in said
+    message = str(refusal.value)
+    assert "\n" not in message
+    assert "\x1b" not in message
+    assert "sqlglot" not in message
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
 
 
 def test_totals_are_of_rows_not_of_units() -> None:
     with pytest.raises(InvalidInput, match=ROLLUP_GIVES):
-        parse_sql("SELECT sex, COUNT(DISTINCT person_id) FROM registry GROUP BY ROLLUP (sex)", MANY)
+        parse_sql("SELECT sex, COUNT(DISTINCT person_id) FROM registry GROUP BY ROLLUP (sex)", MANY_ROWS)
 
 
 def test_a_histogram_of_the_most_bins_is_read() -> None:
     """As many as a refusal tells, one fewer where a value can be missing."""
     missing = replace(REGISTRY.columns["income"], missing=None)
     for column, most in ((REGISTRY.columns["income"], 100_000), (missing, 99_999)):
-        declared = replace(REGISTRY, columns={**REGISTRY.columns, "income": column})
-        assert read(f"SELECT HISTOGRAM(income, {most}) FROM registry", declared).nesting == "ranges"
+        declared_schema = replace(REGISTRY, columns={**REGISTRY.columns, "income": column})
+        assert read_question(f"SELECT HISTOGRAM(income, {most}) FROM registry", declared_schema).nesting == "ranges"
         with pytest.raises(InvalidInput, match=f"ask for at most {most:,} bins of income"):
-            parse_sql("SELECT HISTOGRAM(income, 100001) FROM registry", declared)
+            parse_sql("SELECT HISTOGRAM(income, 100001) FROM registry", declared_schema)
 
 
 def test_a_table_without_units_counts_rows() -> None:
@@ -564,9 +568,9 @@ def test_a_table_without_units_counts_rows() -> None:
 
 
 def test_an_identifier_is_never_asked_about() -> None:
-    known = replace(REGISTRY, columns={**REGISTRY.columns, "name": Column("name", "nominal", role="identifier")})
+    with_name = replace(REGISTRY, columns={**REGISTRY.columns, "name": Column("name", "nominal", role="identifier")})
     with pytest.raises(InvalidInput, match="identifies people"):
-        parse_sql("SELECT COUNT(name) FROM registry", known)
+        parse_sql("SELECT COUNT(name) FROM registry", with_name)
 
 
 def test_a_name_in_two_tables_needs_its_table() -> None:
@@ -575,9 +579,9 @@ def test_a_name_in_two_tables_needs_its_table() -> None:
     with pytest.raises(InvalidInput, match=r"could be weight or icd.weight"):
         parse_sql(text.format("weight"), twice)
     for name, column in (("registry.weight", "weight"), ("icd.weight", "icd.weight")):
-        assert read(text.format(name), twice).aggregates == (Aggregate("avg", column),)
+        assert read_question(text.format(name), twice).aggregates == (Aggregate("avg", column),)
     beside = "SELECT AVG(registry.weight), AVG(icd.weight) AS other FROM registry JOIN icd USING (diagnosis)"
-    assert len(read(beside, twice).aggregates) == 2
+    assert len(read_question(beside, twice).aggregates) == 2
 
 
 def test_names_match_in_any_case_unless_two_do() -> None:
@@ -595,7 +599,7 @@ def test_sqlglot_is_loaded_by_the_first_question_only() -> None:
     assert "sqlglot" not in loaded
 
 
-LONG = {
+LONG_TEXTS = {
     "text": ("SELECT COUNT(*) FROM registry WHERE age = 1" + " " * 20_000, "20000 characters"),
     "tokens": ("SELECT COUNT(*) FROM registry WHERE " + "1=1+" * 1200, "4000 words"),
     "NUL": ("SELECT COUNT(*) FROM registry WHERE city = 'a\0'", "NUL"),
@@ -604,11 +608,11 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", LONG_TEXTS)
 def test_limits(name: str) -> None:
     """Before the parser sees anything."""
-    text, said = LONG[name]
-    with pytest.raises(InvalidInput, match=said):
+    text, message = LONG_TEXTS[name]
+    with pytest.raises(InvalidInput, match=message):
         parse_sql(text, REGISTRY)  # type: ignore[arg-type]
 
 
@@ -638,18 +642,18 @@ HOSTILE = {
 def test_hostile_text_is_answered_quickly(name: str) -> None:
     """No recursion, and no time that grows with the power of the depth: unguarded, nested calls take minutes."""
     start = time.process_time()
-    outcome(f"SELECT COUNT(*) FROM registry WHERE {HOSTILE[name]}")
+    try_to_read(f"SELECT COUNT(*) FROM registry WHERE {HOSTILE[name]}")
     assert time.process_time() - start < 5
 
 
 def test_many_joins_are_answered_quickly() -> None:
     """Unguarded, each join without ON doubles the parser's time."""
     start = time.process_time()
-    assert outcome("SELECT COUNT(*) FROM registry" + " LEFT JOIN icd" * 40) is None
+    assert try_to_read("SELECT COUNT(*) FROM registry" + " LEFT JOIN icd" * 40) is None
     assert time.process_time() - start < 5
 
 
-def outcome(text: str) -> Query | None:
+def try_to_read(text: str) -> Query | None:
     """A question that reads back from its own text, or nothing; never an error of another kind."""
     try:
         query = parse_sql(text, REGISTRY)
@@ -668,7 +672,7 @@ VALID = (
 )
 VALID += ("SELECT COUNT(*) FILTER (WHERE age < 30 OR sex = 'F') x, COUNT(city) FILTER (WHERE smoker) FROM registry",)
 WORDS = tuple(word for word in Tokenizer.KEYWORDS if word.strip())
-OWN = (
+FREQUENT_WORDS = (
     "SELECT",
     "FROM",
     "registry",
@@ -690,7 +694,7 @@ OWN = (
 )
 
 
-def mutated(chance: random.Random) -> str:
+def mutate_question(chance: random.Random) -> str:
     """A valid question with a few words replaced, added, dropped or repeated; or with other letters."""
     text = chance.choice(VALID)
     if chance.random() < 0.2:
@@ -702,25 +706,27 @@ def mutated(chance: random.Random) -> str:
         return "".join(letters)
     words = [text[token.start : token.end + 1] for token in Tokenizer().tokenize(text)]
     for _ in range(chance.randint(1, 3)):
-        at, other = chance.randrange(len(words)), chance.randrange(len(words))
-        piece = chance.choice([[], [chance.choice(OWN)], [chance.choice(WORDS)], words[other : other + 9]])
-        words[at : at + chance.randint(0, 1)] = piece
+        position, other = chance.randrange(len(words)), chance.randrange(len(words))
+        piece = chance.choice([[], [chance.choice(FREQUENT_WORDS)], [chance.choice(WORDS)], words[other : other + 9]])
+        words[position : position + chance.randint(0, 1)] = piece
         words = words or ["SELECT"]
     return " ".join(words)
 
 
-def soup(chance: random.Random) -> str:
-    return "SELECT " + " ".join(chance.choice(chance.choice([OWN, WORDS])) for _ in range(chance.randint(1, 40)))
+def mix_words(chance: random.Random) -> str:
+    return "SELECT " + " ".join(
+        chance.choice(chance.choice([FREQUENT_WORDS, WORDS])) for _ in range(chance.randint(1, 40))
+    )
 
 
-def fuzz(count: int, seed: int) -> int:
+def count_questions_in_noise(count: int, seed: int) -> int:
     """How many of so many texts were questions; each took less than five seconds."""
     chance = random.Random(seed)
     read_well = 0
     for _ in range(count):
-        text = chance.choice([mutated, mutated, soup])(chance)
+        text = chance.choice([mutate_question, mutate_question, mix_words])(chance)
         start = time.process_time()
-        read_well += outcome(text) is not None
+        read_well += try_to_read(text) is not None
         assert time.process_time() - start < 5, text
     return read_well
 
@@ -728,11 +734,11 @@ def fuzz(count: int, seed: int) -> int:
 def test_broken_text_is_refused_and_nothing_worse(caplog: pytest.LogCaptureFixture) -> None:
     """Some mutants are questions; nothing is logged of those that are not."""
     with caplog.at_level(logging.DEBUG):
-        assert fuzz(3000, 1) > 30
+        assert count_questions_in_noise(3000, 1) > 30
     assert caplog.records == []
 
 
 @pytest.mark.soak
 def test_much_broken_text_is_refused_and_nothing_worse() -> None:
     """Small version: 3,000 texts."""
-    assert fuzz(300_000, 2) > 3000
+    assert count_questions_in_noise(300_000, 2) > 3000

@@ -45,43 +45,43 @@ TEXTS = (
 )
 
 
-def forged(value: Any, **changes: object) -> Any:
+def forge_value(value: Any, **changes: object) -> Any:
     """The same frozen value with other fields, past all that its class checks."""
-    made = object.__new__(type(value))
+    copy = object.__new__(type(value))
     for field in fields(value):
-        object.__setattr__(made, field.name, changes.get(field.name, getattr(value, field.name)))
-    return made
+        object.__setattr__(copy, field.name, changes.get(field.name, getattr(value, field.name)))
+    return copy
 
 
-def variance_histogram(text: str = HISTOGRAM, column: str = "age") -> Query:
-    return forged(parse_sql(text, SCHEMA), aggregates=(Aggregate("var", column),))  # type: ignore[no-any-return]
+def forge_variance_histogram(text: str = HISTOGRAM, column: str = "age") -> Query:
+    return forge_value(parse_sql(text, SCHEMA), aggregates=(Aggregate("var", column),))  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
-def people() -> Custodian:
+def validating_custodian() -> Custodian:
     return Custodian.open(write_people(temporary_folders.lasting(), rows=40))
 
 
-def test_a_histogram_is_of_one_count_and_of_nothing_else(people: Custodian) -> None:
+def test_a_histogram_is_of_one_count_and_of_nothing_else(validating_custodian: Custodian) -> None:
     """Of a variance, the noise would be that of a count: 3,367 times too little for values up to 100."""
-    read_first = parse_question("SELECT HISTOGRAM(age, 3) FROM people", people.schema)
+    read_first = parse_question("SELECT HISTOGRAM(age, 3) FROM people", validating_custodian.schema)
     with pytest.raises(InvalidInput, match="one count"):
         replace(read_first, aggregates=(Aggregate("var", "age"),))
-    bad = forged(read_first, aggregates=(Aggregate("var", "age"),))
-    before = people.budget()
-    with people.session(10, 1) as session:
+    bad = forge_value(read_first, aggregates=(Aggregate("var", "age"),))
+    before = validating_custodian.budget()
+    with validating_custodian.session(10, 1) as session:
         doors: list[Callable[[], object]] = [
-            lambda: people.answer(bad, epsilon=1),
-            lambda: people.preview(bad, epsilon=1),
-            lambda: preview_from_schema(people.schema, bad, epsilon=1),
+            lambda: validating_custodian.answer(bad, epsilon=1),
+            lambda: validating_custodian.preview(bad, epsilon=1),
+            lambda: preview_from_schema(validating_custodian.schema, bad, epsilon=1),
             lambda: session.answer(bad),
-            lambda: plan(people.schema, bad, epsilon=1),
-            lambda: plan_session_counts(people.schema, bad, Fraction(10), Fraction(1)),
+            lambda: plan(validating_custodian.schema, bad, epsilon=1),
+            lambda: plan_session_counts(validating_custodian.schema, bad, Fraction(10), Fraction(1)),
         ]
         for door in doors:
             with pytest.raises(InvalidInput, match="one count"):
                 door()
-    spent = [one.epsilon - two.epsilon for one, two in zip(people.budget(), before, strict=True)]  # type: ignore[operator]
+    spent = [one.epsilon - two.epsilon for one, two in zip(validating_custodian.budget(), before, strict=True)]  # type: ignore[operator]
     assert set(spent) == {1}  # the session alone, no answer in it
 
 
@@ -95,14 +95,17 @@ class EqualsAll(type):
         return 1
 
 
-class Changing(InRanges, metaclass=EqualsAll):
+class ChangingCondition(InRanges, metaclass=EqualsAll):
     """A condition that is of no class of ours, though its class equals every one."""
 
 
 def test_a_class_that_equals_ours_is_not_ours() -> None:
     query = parse_sql("SELECT COUNT(*) FROM t WHERE age <= 30", SCHEMA)
-    foreign = Changing("age", ((0, 3),))
-    for bad in (forged(query, where=foreign), forged(query, where=forged(AllOf((TRUE, TRUE)), parts=(foreign, TRUE)))):
+    foreign = ChangingCondition("age", ((0, 3),))
+    for bad in (
+        forge_value(query, where=foreign),
+        forge_value(query, where=forge_value(AllOf((TRUE, TRUE)), parts=(foreign, TRUE))),
+    ):
         with pytest.raises(InvalidInput):
             validate_query(bad, SCHEMA)
     with pytest.raises(InvalidInput):
@@ -111,15 +114,15 @@ def test_a_class_that_equals_ours_is_not_ours() -> None:
         AllOf((foreign,))
 
 
-def test_a_session_keeps_its_own_log(people: Custodian) -> None:
+def test_a_session_keeps_its_own_log(validating_custodian: Custodian) -> None:
     """A caller's log could forget what was answered, and have it drawn again for nothing."""
     with pytest.raises(TypeError, match="log"):
-        people.session(10, 1, log=object())  # type: ignore[call-arg]
+        validating_custodian.session(10, 1, log=object())  # type: ignore[call-arg]
 
 
 def test_nested_cells_are_planned_for_counts_alone() -> None:
     """Also where a query comes past every other check."""
-    for bad in (variance_histogram(), forged(parse_sql(HISTOGRAM, SCHEMA), aggregates=())):
+    for bad in (forge_variance_histogram(), forge_value(parse_sql(HISTOGRAM, SCHEMA), aggregates=())):
         with pytest.raises(Internal, match="one count"):
             list_hierarchies(bad, ContributionBounds(SCHEMA, TRUE, 4), Fraction(1), None)
 
@@ -139,97 +142,115 @@ def test_a_question_about_one_unit_passes_where_it_is_allowed() -> None:
     with pytest.raises(InvalidInput, match="not allowed"):
         parse_question(query, SCHEMA)
     with pytest.raises(InvalidInput, match="no question"):
-        parse_question(forged(query, where=InRanges("age", ((0, 0),))), asking)
+        parse_question(forge_value(query, where=InRanges("age", ((0, 0),))), asking)
 
 
-PLAIN = parse_sql(TEXTS[3], SCHEMA)
-COUNTED = parse_sql("SELECT COUNT(*) FROM t WHERE age IN (0, 2)", SCHEMA)
-OUTPUT = PLAIN.presentation.outputs[2]
-WRONG: dict[str, Callable[[], Query]] = {
-    "another table": lambda: replace(PLAIN, table="people"),
-    "a column that is not there": lambda: replace(PLAIN, keys=(GroupKey("height"), PLAIN.keys[1])),
-    "the unit as a column": lambda: replace(PLAIN, keys=(GroupKey("pid"), PLAIN.keys[1])),
-    "keys out of order": lambda: replace(PLAIN, keys=PLAIN.keys[::-1]),
-    "a key twice": lambda: replace(PLAIN, keys=(PLAIN.keys[0],) * 2),
-    "bins of what has no order": lambda: replace(PLAIN, keys=(GroupKey("sex", 2), PLAIN.keys[1])),
-    "bins wider than all": lambda: replace(COUNTED, keys=(GroupKey("age", 99),)),
-    "private keys beside others": lambda: replace(PLAIN, keys=(PLAIN.keys[0], GroupKey("city"))),
-    "an aggregate twice": lambda: replace(COUNTED, aggregates=COUNTED.aggregates * 2),
-    "aggregates out of order": lambda: replace(COUNTED, aggregates=(Aggregate("sum", "age"), Aggregate("avg", "age"))),
-    "a sum of names": lambda: replace(PLAIN, aggregates=(Aggregate("sum", "sex"),)),
+PLAIN_QUERY = parse_sql(TEXTS[3], SCHEMA)
+COUNT_OF_AGES = parse_sql("SELECT COUNT(*) FROM t WHERE age IN (0, 2)", SCHEMA)
+OUTPUT = PLAIN_QUERY.presentation.outputs[2]
+WRONG_QUERIES: dict[str, Callable[[], Query]] = {
+    "another table": lambda: replace(PLAIN_QUERY, table="people"),
+    "a column that is not there": lambda: replace(PLAIN_QUERY, keys=(GroupKey("height"), PLAIN_QUERY.keys[1])),
+    "the unit as a column": lambda: replace(PLAIN_QUERY, keys=(GroupKey("pid"), PLAIN_QUERY.keys[1])),
+    "keys out of order": lambda: replace(PLAIN_QUERY, keys=PLAIN_QUERY.keys[::-1]),
+    "a key twice": lambda: replace(PLAIN_QUERY, keys=(PLAIN_QUERY.keys[0],) * 2),
+    "bins of what has no order": lambda: replace(PLAIN_QUERY, keys=(GroupKey("sex", 2), PLAIN_QUERY.keys[1])),
+    "bins wider than all": lambda: replace(COUNT_OF_AGES, keys=(GroupKey("age", 99),)),
+    "private keys beside others": lambda: replace(PLAIN_QUERY, keys=(PLAIN_QUERY.keys[0], GroupKey("city"))),
+    "an aggregate twice": lambda: replace(COUNT_OF_AGES, aggregates=COUNT_OF_AGES.aggregates * 2),
+    "aggregates out of order": lambda: replace(
+        COUNT_OF_AGES, aggregates=(Aggregate("sum", "age"), Aggregate("avg", "age"))
+    ),
+    "a sum of names": lambda: replace(PLAIN_QUERY, aggregates=(Aggregate("sum", "sex"),)),
     "a quantile of truth values": lambda: replace(
-        PLAIN, aggregates=(Aggregate("quantile", "smoker", (Fraction(1, 2),)),)
+        PLAIN_QUERY, aggregates=(Aggregate("quantile", "smoker", (Fraction(1, 2),)),)
     ),
-    "the mode of private keys": lambda: replace(PLAIN, aggregates=(Aggregate("mode", "city"),)),
-    "units where each has one row": lambda: replace(PLAIN, aggregates=(Aggregate("count_distinct"),)),
-    "a count of a column that is always there": lambda: replace(PLAIN, aggregates=(Aggregate("count", "score"),)),
+    "the mode of private keys": lambda: replace(PLAIN_QUERY, aggregates=(Aggregate("mode", "city"),)),
+    "units where each has one row": lambda: replace(PLAIN_QUERY, aggregates=(Aggregate("count_distinct"),)),
+    "a count of a column that is always there": lambda: replace(PLAIN_QUERY, aggregates=(Aggregate("count", "score"),)),
     "an order with too many digits": lambda: replace(
-        COUNTED, aggregates=(Aggregate("quantile", "age", (Fraction(1, 3),)),)
+        COUNT_OF_AGES, aggregates=(Aggregate("quantile", "age", (Fraction(1, 3),)),)
     ),
-    "an output of no aggregate": lambda: replace(PLAIN, presentation=Presentation((replace(OUTPUT, aggregate=9),))),
+    "an output of no aggregate": lambda: replace(
+        PLAIN_QUERY, presentation=Presentation((replace(OUTPUT, aggregate=9),))
+    ),
     "an output of an order that is not there": lambda: replace(
-        PLAIN, presentation=Presentation((replace(OUTPUT, order=3),))
+        PLAIN_QUERY, presentation=Presentation((replace(OUTPUT, order=3),))
     ),
     "two outputs of one name": lambda: replace(
-        PLAIN, presentation=Presentation((OUTPUT, replace(OUTPUT, key=0, aggregate=None)))
+        PLAIN_QUERY, presentation=Presentation((OUTPUT, replace(OUTPUT, key=0, aggregate=None)))
     ),
     "a name that cannot be printed": lambda: replace(
-        PLAIN, presentation=Presentation((OutputColumn("a\x07b", aggregate=0),))
+        PLAIN_QUERY, presentation=Presentation((OutputColumn("a\x07b", aggregate=0),))
     ),
-    "no output": lambda: replace(PLAIN, presentation=Presentation(())),
+    "no output": lambda: replace(PLAIN_QUERY, presentation=Presentation(())),
     "a comparison with a key": lambda: replace(
-        PLAIN, presentation=replace(PLAIN.presentation, having=(HavingCondition(0, ">", Fraction(1)),))
+        PLAIN_QUERY, presentation=replace(PLAIN_QUERY.presentation, having=(HavingCondition(0, ">", Fraction(1)),))
     ),
-    "sorted by what is not there": lambda: replace(PLAIN, presentation=replace(PLAIN.presentation, order=((9, True),))),
-    "ranges out of order": lambda: replace(COUNTED, where=InRanges("age", ((2, 2), (0, 0)))),
-    "ranges that overlap": lambda: replace(COUNTED, where=InRanges("age", ((0, 2), (1, 3)))),
-    "ranges that touch": lambda: replace(COUNTED, where=InRanges("age", ((0, 1), (2, 2)))),
-    "a range that ends before it begins": lambda: replace(COUNTED, where=InRanges("age", ((2, 0),))),
-    "codes beyond the column's": lambda: replace(COUNTED, where=InRanges("age", ((0, 99),))),
-    "codes that are not whole": lambda: replace(COUNTED, where=InRanges("age", ((0.5, 2),))),  # type: ignore[arg-type]
-    "codes that are truth values": lambda: replace(COUNTED, where=InRanges("age", ((False, True),))),
-    "a missing value where there is none": lambda: replace(COUNTED, where=InRanges("score", ((0, 1),), null=True)),
-    "all of a column": lambda: replace(COUNTED, where=InRanges("age", ((-3, 4),), null=True)),
-    "texts of a column with codes": lambda: replace(COUNTED, where=InTexts("sex", ("F",))),
-    "codes of a column with texts": lambda: replace(COUNTED, where=InRanges("city", ((0, 1),))),
-    "texts out of order": lambda: replace(COUNTED, where=InTexts("city", ("b", "a"))),
-    "a text twice": lambda: replace(COUNTED, where=InTexts("city", ("a", "a"))),
-    "half of a character": lambda: replace(COUNTED, where=InTexts("city", ("\ud800",))),
-    "one part alone": lambda: replace(COUNTED, where=AllOf((InRanges("age", ((0, 0),)),))),
+    "sorted by what is not there": lambda: replace(
+        PLAIN_QUERY, presentation=replace(PLAIN_QUERY.presentation, order=((9, True),))
+    ),
+    "ranges out of order": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((2, 2), (0, 0)))),
+    "ranges that overlap": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((0, 2), (1, 3)))),
+    "ranges that touch": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((0, 1), (2, 2)))),
+    "a range that ends before it begins": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((2, 0),))),
+    "codes beyond the column's": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((0, 99),))),
+    "codes that are not whole": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((0.5, 2),))),  # type: ignore[arg-type]
+    "codes that are truth values": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((False, True),))),
+    "a missing value where there is none": lambda: replace(
+        COUNT_OF_AGES, where=InRanges("score", ((0, 1),), null=True)
+    ),
+    "all of a column": lambda: replace(COUNT_OF_AGES, where=InRanges("age", ((-3, 4),), null=True)),
+    "texts of a column with codes": lambda: replace(COUNT_OF_AGES, where=InTexts("sex", ("F",))),
+    "codes of a column with texts": lambda: replace(COUNT_OF_AGES, where=InRanges("city", ((0, 1),))),
+    "texts out of order": lambda: replace(COUNT_OF_AGES, where=InTexts("city", ("b", "a"))),
+    "a text twice": lambda: replace(COUNT_OF_AGES, where=InTexts("city", ("a", "a"))),
+    "half of a character": lambda: replace(COUNT_OF_AGES, where=InTexts("city", ("\ud800",))),
+    "one part alone": lambda: replace(COUNT_OF_AGES, where=AllOf((InRanges("age", ((0, 0),)),))),
     "parts that one column's conditions make": lambda: replace(
-        COUNTED, where=AllOf((InRanges("age", ((0, 2),)), InRanges("age", ((1, 3),))))
+        COUNT_OF_AGES, where=AllOf((InRanges("age", ((0, 2),)), InRanges("age", ((1, 3),))))
     ),
     "a filter that the condition implies": lambda: replace(
-        COUNTED, aggregates=(Aggregate("count", where=InRanges("age", ((0, 4),))),)
+        COUNT_OF_AGES, aggregates=(Aggregate("count", where=InRanges("age", ((0, 4),))),)
     ),
     "very many parts": lambda: replace(
-        COUNTED, where=AnyOf(tuple(InRanges("age", ((at % 5, at % 5),)) for at in range(9_000)))
+        COUNT_OF_AGES, where=AnyOf(tuple(InRanges("age", ((index % 5, index % 5),)) for index in range(9_000)))
     ),
-    "parts very deep": lambda: replace(COUNTED, where=_deep(400)),
-    "a histogram of two keys": lambda: forged(parse_sql(HISTOGRAM, SCHEMA), keys=(GroupKey("age"), GroupKey("sex"))),
-    "a rollup of an average": lambda: forged(PLAIN, nesting="rollup", aggregates=(Aggregate("avg", "age"),)),
-    "a filter on a sum": lambda: forged(PLAIN, aggregates=(forged(Aggregate("sum", "age"), where=COUNTED.where),)),
-    "a sum of nothing": lambda: forged(PLAIN, aggregates=(forged(Aggregate("sum", "age"), column=None),)),
-    "no such function": lambda: forged(PLAIN, aggregates=(forged(Aggregate("sum", "age"), function="exact"),)),
-    "no predicate": lambda: forged(PLAIN, where="age > 0"),
-    "a list of keys": lambda: forged(PLAIN, keys=list(PLAIN.keys)),
-    "a width of a half": lambda: forged(PLAIN, keys=(forged(PLAIN.keys[0], width=0.5), PLAIN.keys[1])),
+    "parts very deep": lambda: replace(COUNT_OF_AGES, where=_nest_deeply(400)),
+    "a histogram of two keys": lambda: forge_value(
+        parse_sql(HISTOGRAM, SCHEMA), keys=(GroupKey("age"), GroupKey("sex"))
+    ),
+    "a rollup of an average": lambda: forge_value(PLAIN_QUERY, nesting="rollup", aggregates=(Aggregate("avg", "age"),)),
+    "a filter on a sum": lambda: forge_value(
+        PLAIN_QUERY, aggregates=(forge_value(Aggregate("sum", "age"), where=COUNT_OF_AGES.where),)
+    ),
+    "a sum of nothing": lambda: forge_value(
+        PLAIN_QUERY, aggregates=(forge_value(Aggregate("sum", "age"), column=None),)
+    ),
+    "no such function": lambda: forge_value(
+        PLAIN_QUERY, aggregates=(forge_value(Aggregate("sum", "age"), function="exact"),)
+    ),
+    "no predicate": lambda: forge_value(PLAIN_QUERY, where="age > 0"),
+    "a list of keys": lambda: forge_value(PLAIN_QUERY, keys=list(PLAIN_QUERY.keys)),
+    "a width of a half": lambda: forge_value(
+        PLAIN_QUERY, keys=(forge_value(PLAIN_QUERY.keys[0], width=0.5), PLAIN_QUERY.keys[1])
+    ),
 }
 
 
-def _deep(depth: int) -> InRanges | InTexts | AllOf | AnyOf:
+def _nest_deeply(depth: int) -> InRanges | InTexts | AllOf | AnyOf:
     inner: InRanges | InTexts | AllOf | AnyOf = InRanges("age", ((0, 0),))
-    for at in range(depth):
-        inner = (AllOf, AnyOf)[at % 2]((inner, InRanges("score", ((at % 5, at % 5),))))
+    for index in range(depth):
+        inner = (AllOf, AnyOf)[index % 2]((inner, InRanges("score", ((index % 5, index % 5),))))
     return inner
 
 
-@pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
-def test_what_no_text_means_is_refused_at_every_door(made: Callable[[], Query]) -> None:
+@pytest.mark.parametrize("build", WRONG_QUERIES.values(), ids=WRONG_QUERIES)
+def test_what_no_text_means_is_refused_at_every_door(build: Callable[[], Query]) -> None:
     for door in (
-        lambda: parse_question(made(), SCHEMA),
-        lambda: plan(SCHEMA, made(), 1),
-        lambda: plan_session_counts(SCHEMA, made(), Fraction(10), Fraction(1)),
+        lambda: parse_question(build(), SCHEMA),
+        lambda: plan(SCHEMA, build(), 1),
+        lambda: plan_session_counts(SCHEMA, build(), Fraction(10), Fraction(1)),
     ):
         with pytest.raises(InvalidInput) as refusal:
             door()
@@ -242,19 +263,19 @@ def test_a_subclass_of_a_query_is_refused() -> None:
 
     mine = object.__new__(Mine)
     for field in fields(Query):
-        object.__setattr__(mine, field.name, getattr(PLAIN, field.name))
+        object.__setattr__(mine, field.name, getattr(PLAIN_QUERY, field.name))
     with pytest.raises(InvalidInput, match="a subclass"):
         parse_question(mine, SCHEMA)
 
 
-def _changed(chance: random.Random, query: Query, other: Query) -> Query:
+def _change_field(chance: random.Random, query: Query, other: Query) -> Query:
     """One field of one part of a query is another's, or a little different; past all checks of its class."""
     name = chance.choice(["aggregates", "keys", "where", "nesting", "presentation", "inside"])
     if name != "inside":
-        return forged(query, **{name: getattr(other, name)})  # type: ignore[no-any-return]
+        return forge_value(query, **{name: getattr(other, name)})  # type: ignore[no-any-return]
     parts: tuple[Any, ...] = query.keys or query.aggregates
-    at = chance.randrange(len(parts))
-    field = chance.choice(fields(parts[at])).name
+    position = chance.randrange(len(parts))
+    field = chance.choice(fields(parts[position])).name
     columns = [
         *SCHEMA.columns,
         None,
@@ -269,60 +290,62 @@ def _changed(chance: random.Random, query: Query, other: Query) -> Query:
         "var",
         "count",
     ]
-    part = forged(parts[at], **{field: chance.choice(columns)})
-    changed = (*parts[:at], part, *parts[at + 1 :])
-    return forged(query, **{"keys" if query.keys else "aggregates": changed})  # type: ignore[no-any-return]
+    part = forge_value(parts[position], **{field: chance.choice(columns)})
+    changed = (*parts[:position], part, *parts[position + 1 :])
+    return forge_value(query, **{"keys" if query.keys else "aggregates": changed})  # type: ignore[no-any-return]
 
 
-def changes_are_what_text_means(tries: int, seed: int) -> int:
+def count_passing_changes(tries: int, seed: int) -> int:
     """How many changed queries pass; each of these is what its own text is read as."""
     chance, passed = random.Random(seed), 0
     read_from = [parse_sql(text, SCHEMA) for text in TEXTS]
     for _ in range(tries):
-        query = _changed(chance, chance.choice(read_from), chance.choice(read_from))
+        query = _change_field(chance, chance.choice(read_from), chance.choice(read_from))
         try:
-            found = parse_question(query, SCHEMA)
+            parsed = parse_question(query, SCHEMA)
         except InvalidInput:
             continue
-        assert parse_sql(to_sql(found, SCHEMA), SCHEMA) == found
+        assert parse_sql(to_sql(parsed, SCHEMA), SCHEMA) == parsed
         passed += 1
     return passed
 
 
 def test_a_changed_query_is_refused_or_is_what_its_text_means() -> None:
-    assert changes_are_what_text_means(600, 1) > 60
+    assert count_passing_changes(600, 1) > 60
 
 
 @pytest.mark.soak
 def test_a_changed_query_is_refused_or_is_what_its_text_means_very_often() -> None:
-    assert changes_are_what_text_means(50_000, 2) > 5_000
+    assert count_passing_changes(50_000, 2) > 5_000
 
 
 def test_the_law_of_what_is_planned_keeps_its_promise_on_neighbours() -> None:
     """By exact inputs of pairs of tables and the scales of the noises alone: |change| / scale adds up to at most 1."""
     chance = random.Random(3)
     for text in (HISTOGRAM, TEXTS[4], "SELECT HISTOGRAM(score, 5) FROM t WHERE sex = 'F'"):
-        planned = plan(SCHEMA, parse_sql(text, SCHEMA), 1)
-        (nested,) = planned.measurements
+        query_plan = plan(SCHEMA, parse_sql(text, SCHEMA), 1)
+        (nested,) = query_plan.measurements
         assert isinstance(nested, HierarchicalHistogram)
         for _ in range(20):
-            rows = {f"p{at}": [small_tables.random_row(chance)] for at in range(6)}
-            pair = [_inputs(planned, rows), _inputs(planned, dict(list(rows.items())[1:]))]
-            assert _loss(nested, *pair) <= 1
+            rows = {f"p{index}": [small_tables.random_row(chance)] for index in range(6)}
+            pair = [_read_inputs(query_plan, rows), _read_inputs(query_plan, dict(list(rows.items())[1:]))]
+            assert _compute_loss(nested, *pair) <= 1
 
 
-def _inputs(planned: Any, units: small_tables.Units) -> list[Any]:
+def _read_inputs(query_plan: Any, units: small_tables.Units) -> list[Any]:
     source = MemorySource(SCHEMA, small_tables.rows_of(units))
-    return list(read_exact_inputs(planned, source, planned.list_cells(), planned.query.where).inputs[0])
+    return list(read_exact_inputs(query_plan, source, query_plan.list_cells(), query_plan.query.where).inputs[0])
 
 
-def _loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any]) -> Fraction:
+def _compute_loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any]) -> Fraction:
     total = Fraction(0)
-    for level, ours, theirs in zip(nested.measured_levels, _levels(nested, one), _levels(nested, two), strict=True):
+    for level, ours, theirs in zip(
+        nested.measured_levels, _list_levels(nested, one), _list_levels(nested, two), strict=True
+    ):
         assert isinstance(level.noise, DiscreteLaplace)
         total += level.noise.rate * int(np.abs(ours - theirs).sum())
     return total
 
 
-def _levels(nested: HierarchicalHistogram, inputs: list[Any]) -> list[Any]:
-    return [one for one in nested.split_levels(inputs) if one is not None]
+def _list_levels(nested: HierarchicalHistogram, inputs: list[Any]) -> list[Any]:
+    return [level for level in nested.split_levels(inputs) if level is not None]

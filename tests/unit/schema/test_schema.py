@@ -20,7 +20,7 @@ from discreet.schema.column import MAX_CODE
 from discreet.schema.yaml import read_document
 from support.published_data import find_shared_data
 
-WHOLE = """\
+WHOLE_SCHEMA = """\
 name: registry
 source: registry.csv
 neighbours: replace-one
@@ -47,48 +47,54 @@ columns:
   diagnosis: {kind: nominal, categories: [A1, B2, C3]}
   city: {kind: nominal, keys: private}
 """
-ALONE = "".join(line for line in WHOLE.splitlines(True) if not re.search("lookups|icd|occupation", line))
+SCHEMA_OF_ROWS = "".join(
+    line for line in WHOLE_SCHEMA.splitlines(True) if not re.search("lookups|icd|occupation", line)
+)
 """The same without other files."""
-LEAST = "name: t\nsource: t.csv\nneighbours: add-remove\nbudget: {epsilon: 1}\ncolumns: {x: {kind: boolean}}\n"
+SMALLEST_SCHEMA = (
+    "name: t\nsource: t.csv\nneighbours: add-remove\nbudget: {epsilon: 1}\ncolumns: {x: {kind: boolean}}\n"
+)
 OCCUPATION = {"parents": {"nurse": "carer", "carer": ["worker"], "cook": "worker", "worker": []}}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def schema_folder(tmp_path: Path) -> Path:
     (tmp_path / "occupation.json").write_text(json.dumps(OCCUPATION))
     (tmp_path / "icd.csv").write_text("code,chapter,severity,site\nB2,skin,3,\nA1,lung,-1,left\nZ9,bone,70,\n")
-    (tmp_path / "registry.yaml").write_text(WHOLE)
+    (tmp_path / "registry.yaml").write_text(WHOLE_SCHEMA)
     return tmp_path
 
 
-def column(declared: str, folder: Path = Path("/")) -> Column:
+def load_column(declaration: str, folder: Path = Path("/")) -> Column:
     """The column x of a schema that declares it so."""
-    text = LEAST.replace("{kind: boolean}", declared)
+    text = SMALLEST_SCHEMA.replace("{kind: boolean}", declaration)
     return schema_from_text(text, folder).columns["x"]
 
 
-def refusal(text: str, folder: Path = Path("/")) -> str:
+def read_refusal(text: str, folder: Path = Path("/")) -> str:
     """Why a schema is refused."""
     with pytest.raises(InvalidInput) as caught:
         schema_from_text(text, folder)
     return str(caught.value)
 
 
-def test_a_schema_says_what_its_file_says(folder: Path) -> None:
-    schema = load_schema(folder / "registry.yaml")
-    assert (schema.name, schema.source, schema.folder) == ("registry", "registry.csv", folder)
+def test_a_schema_says_what_its_file_says(schema_folder: Path) -> None:
+    schema = load_schema(schema_folder / "registry.yaml")
+    assert (schema.name, schema.source, schema.folder) == ("registry", "registry.csv", schema_folder)
     assert (schema.neighbors, schema.units, schema.unit, schema.rows) == ("replace-one", 50000, "person_id", 1)
     assert schema.budget == Budget(Fraction(3), Fraction(1, 10**6))
     assert schema.analyst_budget == Budget(Fraction(1), Fraction(1, 10**7))
     assert (schema.models, schema.individual_queries, schema.partition) == (("dp", "approx-dp"), True, "sex")
     assert schema.lookups == {"icd": "diagnosis"}
-    assert [(one.statistic[-3:], one.value) for one in schema.published] == [("'F'", "25013")]
+    assert [(published_count.statistic[-3:], published_count.value) for published_count in schema.published] == [
+        ("'F'", "25013")
+    ]
     assert schema.unit_name == "unit (person_id)"
 
 
-def test_columns_are_codes(folder: Path) -> None:
+def test_columns_are_codes(schema_folder: Path) -> None:
     """Numbers in steps, dates in days, categories by place; an identifier is not there at all."""
-    columns = load_schema(str(folder / "registry.yaml")).columns
+    columns = load_schema(str(schema_folder / "registry.yaml")).columns
     assert "person_id" not in columns
     assert columns["age"] == Column("age", "integer", 17, 90, role="quasi-identifier")
     income = Column("income", "number", 0, 50_000_000, Fraction(1, 100), role="confidential", missing=0)
@@ -102,7 +108,7 @@ def test_columns_are_codes(folder: Path) -> None:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    schema = schema_from_text(LEAST, Path("/"))
+    schema = schema_from_text(SMALLEST_SCHEMA, Path("/"))
     assert (schema.units, schema.unit, schema.rows, schema.models) == (None, None, 1, ("dp",))
     assert schema.analyst_budget == schema.budget == Budget(Fraction(1), Fraction(0))
     assert (schema.individual_queries, schema.partition, schema.published, schema.unit_name) == (False, None, (), "row")
@@ -113,33 +119,35 @@ def test_what_is_left_out_has_its_default() -> None:
 )
 def test_a_text_is_never_taken_for_something_else(text: str) -> None:
     """Norway stays NO; YAML's own guesses do not apply."""
-    assert column(f"{{kind: nominal, categories: [{text}, other]}}").categories == (text, "other")
+    assert load_column(f"{{kind: nominal, categories: [{text}, other]}}").categories == (text, "other")
 
 
 def test_numbers_are_read_by_their_digits() -> None:
-    assert schema_from_text(LEAST.replace("epsilon: 1", "epsilon: 0.1, delta: 1e-6"), Path("/")).budget == Budget(
-        Fraction(1, 10), Fraction(1, 10**6)
-    )
-    assert column("{kind: number, lower: -0.3, upper: 1e2, step: 0.1}") == Column(
+    assert schema_from_text(
+        SMALLEST_SCHEMA.replace("epsilon: 1", "epsilon: 0.1, delta: 1e-6"), Path("/")
+    ).budget == Budget(Fraction(1, 10), Fraction(1, 10**6))
+    assert load_column("{kind: number, lower: -0.3, upper: 1e2, step: 0.1}") == Column(
         "x", "number", -3, 1000, Fraction(1, 10)
     )
-    assert column("{kind: integer, lower: 010, upper: '1000', step: 5}") == Column("x", "integer", 2, 200, Fraction(5))
-    assert column("{kind: number, lower: 0, upper: 2, step: 1/3}").decode(4) == Fraction(4, 3)
+    assert load_column("{kind: integer, lower: 010, upper: '1000', step: 5}") == Column(
+        "x", "integer", 2, 200, Fraction(5)
+    )
+    assert load_column("{kind: number, lower: 0, upper: 2, step: 1/3}").decode(4) == Fraction(4, 3)
 
 
 def test_space_around_a_text_is_trimmed() -> None:
-    assert column('{kind: ordinal, categories: [" low ", "\\thigh\\r\\n"]}').categories == ("low", "high")
+    assert load_column('{kind: ordinal, categories: [" low ", "\\thigh\\r\\n"]}').categories == ("low", "high")
 
 
 def test_a_missing_value_can_stand_for_one_of_each_kind() -> None:
-    for declared, code in (
+    for declaration, code in (
         ("{kind: integer, lower: -5, upper: 5, missing: -5}", -5),
         ("{kind: number, lower: 0, upper: 1, step: 0.25, missing: 0.5}", 2),
         ("{kind: date, lower: 1969-12-31, upper: 1970-01-03, missing: 1970-01-02}", 1),
         ("{kind: boolean, missing: True}", 1),
         ("{kind: nominal, categories: [a, b], missing: b}", 1),
     ):
-        assert column(declared).missing == code
+        assert load_column(declaration).missing == code
 
 
 @given(
@@ -152,11 +160,11 @@ def test_bounds_are_codes_or_are_refused(one: Fraction, two: Fraction, step: Fra
     text = f"{{kind: number, lower: {one}, upper: {two}, step: {step}}}"
     good = one <= two and (one / step).denominator == (two / step).denominator == 1
     if good:
-        read = column(text)
+        read = load_column(text)
         assert (read.decode(read.lower), read.decode(read.upper)) == (one, two)
     else:
         with pytest.raises(InvalidInput, match=r"the bounds of x (are reversed|must be multiples of its step)"):
-            column(text)
+            load_column(text)
 
 
 @given(st.integers(-MAX_CODE, MAX_CODE), st.integers(0, 10**9), st.sampled_from(["0.01", "1", "2.5", "1/7"]))
@@ -164,7 +172,9 @@ def test_bounds_round_trip(lower: int, width: int, step: str) -> None:
     """Any codes within 2^44 of 0 can be declared by the values they stand for."""
     upper = lower + width
     assume(upper <= MAX_CODE)
-    read = column(f"{{kind: number, lower: {lower * Fraction(step)}, upper: {upper * Fraction(step)}, step: {step}}}")
+    read = load_column(
+        f"{{kind: number, lower: {lower * Fraction(step)}, upper: {upper * Fraction(step)}, step: {step}}}"
+    )
     assert (read.lower, read.upper, read.size) == (lower, upper, width + 1)
 
 
@@ -172,18 +182,18 @@ def test_bounds_round_trip(lower: int, width: int, step: str) -> None:
 def test_dates_are_days(one: date, two: date) -> None:
     text = f"{{kind: date, lower: {one.isoformat()}, upper: {two.isoformat()}}}"
     if one <= two:
-        read = column(text)
+        read = load_column(text)
         assert (read.decode(read.lower), read.decode(read.upper)) == (one, two)
     else:
         with pytest.raises(InvalidInput, match=f"the bounds of x are reversed: lower {one}, upper {two}"):
-            column(text)
+            load_column(text)
 
 
 PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
 
 
 @pytest.mark.parametrize(
-    ("declared", "sentence"),
+    ("declaration", "sentence"),
     [
         ("{kind: integer, upper: 9}", "column x of kind integer needs lower; add it as lower: ..."),
         ("{kind: date, lower: 2015-01-01}", "column x of kind date needs upper; add it as upper: ..."),
@@ -286,8 +296,8 @@ PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
         ("{role: identifier}", "columns must declare at least one column that is not an identifier"),
     ],
 )
-def test_a_column_is_refused_in_one_sentence(declared: str, sentence: str) -> None:
-    assert refusal(LEAST.replace("{kind: boolean}", declared)) == sentence
+def test_a_column_is_refused_in_one_sentence(declaration: str, sentence: str) -> None:
+    assert read_refusal(SMALLEST_SCHEMA.replace("{kind: boolean}", declaration)) == sentence
 
 
 KEYS = (
@@ -421,8 +431,8 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
     ],
 )
 def test_a_schema_is_refused_in_one_sentence(old: str, new: str, sentence: str) -> None:
-    assert old in LEAST
-    assert refusal(LEAST.replace(old, new)) == sentence
+    assert old in SMALLEST_SCHEMA
+    assert read_refusal(SMALLEST_SCHEMA.replace(old, new)) == sentence
 
 
 TAGGED = "has an anchor (&), an alias (*) or a tag (!); write the value out, or in quotes if it is a text"
@@ -437,8 +447,11 @@ TAGGED = "has an anchor (&), an alias (*) or a tag (!); write the value out, or 
             "[a]",
             "the schema must be a mapping such as {name: ..., source: ..., neighbours: ..., budget: ..., columns: ...}",
         ),
-        (LEAST + "name: u\n", "line 6 of the schema gives 'name' again; give every key once"),
-        (LEAST + "--- \na: b\n", "a schema is one YAML document; remove the second line --- and what follows it"),
+        (SMALLEST_SCHEMA + "name: u\n", "line 6 of the schema gives 'name' again; give every key once"),
+        (
+            SMALLEST_SCHEMA + "--- \na: b\n",
+            "a schema is one YAML document; remove the second line --- and what follows it",
+        ),
         ("a: &x 1\nb: 2", f"line 1 of the schema {TAGGED}"),
         ("a: 1\nb: *x", f"line 2 of the schema {TAGGED}"),
         ("a: !!python/object:os.system {}", f"line 1 of the schema {TAGGED}"),
@@ -457,7 +470,7 @@ TAGGED = "has an anchor (&), an alias (*) or a tag (!); write the value out, or 
 )
 def test_a_text_that_is_no_plain_yaml_is_refused(text: str, sentence: str) -> None:
     """No objects, no references, nothing that repeats or nests without end."""
-    assert refusal(text) == sentence
+    assert read_refusal(text) == sentence
 
 
 def test_what_is_read_is_called_by_its_name() -> None:
@@ -472,33 +485,33 @@ def test_what_is_read_is_called_by_its_name() -> None:
 
 
 def test_what_is_undecided_is_named() -> None:
-    text = LEAST.replace("add-remove", "DECIDE").replace("epsilon: 1", "epsilon: DECIDE")
+    text = SMALLEST_SCHEMA.replace("add-remove", "DECIDE").replace("epsilon: 1", "epsilon: DECIDE")
     text = text.replace(
         "{kind: boolean}", "{kind: integer, lower: DECIDE, upper: 9}, y: {kind: nominal, categories: [DECIDE]}"
     )
-    assert refusal(text) == (
+    assert read_refusal(text) == (
         "the custodian has still to decide, in place of DECIDE: "
         "neighbours, epsilon of budget, lower of column x, categories of column y"
     )
     many = ", ".join(f"x{place}: DECIDE" for place in range(20))
-    assert refusal(LEAST.replace("x: {kind: boolean}", many)).endswith("column x11, ...")
+    assert read_refusal(SMALLEST_SCHEMA.replace("x: {kind: boolean}", many)).endswith("column x11, ...")
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_refused_plainly(text: str) -> None:
     """Whatever comes, nothing but a plain refusal comes out."""
-    sentence = refusal(text)
+    sentence = read_refusal(text)
     assert sentence
     assert "\n" not in sentence
     assert len(sentence) < 400
 
 
-@given(st.integers(0, len(ALONE)), st.integers(0, 12), st.text("{}[]:,&*!?-|>'\"#%@`\n\\ aN0.", max_size=6))
+@given(st.integers(0, len(SCHEMA_OF_ROWS)), st.integers(0, 12), st.text("{}[]:,&*!?-|>'\"#%@`\n\\ aN0.", max_size=6))
 def test_a_damaged_schema_is_read_or_refused(place: int, cut: int, put: str) -> None:
     """A slip of the finger gives another schema or a refusal, never another error."""
-    assert schema_from_text(ALONE, Path("/")).units == 50000
+    assert schema_from_text(SCHEMA_OF_ROWS, Path("/")).units == 50000
     with suppress(InvalidInput):
-        schema_from_text(ALONE[:place] + put + ALONE[place + cut :], Path("/"))
+        schema_from_text(SCHEMA_OF_ROWS[:place] + put + SCHEMA_OF_ROWS[place + cut :], Path("/"))
 
 
 @pytest.mark.parametrize(
@@ -527,12 +540,12 @@ def test_what_is_no_file_of_a_schema_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_bytes(b"\xef\xbb\xbf" + LEAST.encode())
+    (tmp_path / "s.yaml").write_bytes(b"\xef\xbb\xbf" + SMALLEST_SCHEMA.encode())
     assert load_schema(tmp_path / "s.yaml").name == "t"
 
 
-def test_a_taxonomy_gives_categories_and_concepts(folder: Path) -> None:
-    occupation = load_schema(folder / "registry.yaml").columns["occupation"]
+def test_a_taxonomy_gives_categories_and_concepts(schema_folder: Path) -> None:
+    occupation = load_schema(schema_folder / "registry.yaml").columns["occupation"]
     assert occupation.categories == ("cook", "nurse")
     assert occupation.find_codes("carer") == (1,)
     assert occupation.find_codes("worker") == (0, 1)
@@ -542,7 +555,7 @@ def test_mapped_values_are_leaves_under_their_concepts(tmp_path: Path) -> None:
     """Values as the data write them, each under the concept it means; a value may be a concept of its own name."""
     mapping = {"Nursing": {"synset": "nurse", "gloss": "..."}, "Wards": "carer", "cook": "cook"}
     (tmp_path / "t.json").write_text(json.dumps(OCCUPATION | {"mapping": mapping, "n_concepts": 4}))
-    occupation = column("{kind: nominal, taxonomy: t.json}", tmp_path)
+    occupation = load_column("{kind: nominal, taxonomy: t.json}", tmp_path)
     assert occupation.categories == ("Nursing", "Wards", "cook")
     assert occupation.find_codes("nurse") == (0,)
     assert occupation.find_codes("carer") == (0, 1)
@@ -554,7 +567,7 @@ def test_mapped_values_are_leaves_under_their_concepts(tmp_path: Path) -> None:
 def test_wordnet_extracts_are_read(name: str, leaves: int) -> None:
     taxonomies = find_shared_data("taxonomies")
     mapping = json.loads((taxonomies / f"{name}.json").read_text())["mapping"]
-    read = column(f"{{kind: nominal, taxonomy: {name}.json}}", taxonomies)
+    read = load_column(f"{{kind: nominal, taxonomy: {name}.json}}", taxonomies)
     assert read.categories == tuple(sorted(mapping))
     assert len(read.categories) == leaves
     assert read.find_codes("entity.n.00001740") == tuple(range(leaves))
@@ -597,12 +610,14 @@ def test_wordnet_extracts_are_read(name: str, leaves: int) -> None:
 )
 def test_a_taxonomy_is_refused_in_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
     (tmp_path / "t.json").write_text(content)
-    assert refusal(LEAST.replace("kind: boolean", "kind: nominal, taxonomy: t.json"), tmp_path) == sentence
+    assert (
+        read_refusal(SMALLEST_SCHEMA.replace("kind: boolean", "kind: nominal, taxonomy: t.json"), tmp_path) == sentence
+    )
 
 
-def test_a_lookup_becomes_columns(folder: Path) -> None:
+def test_a_lookup_becomes_columns(schema_folder: Path) -> None:
     """Known from the key's code: texts as they first appear, whole numbers as such; missing where there is no row."""
-    columns = load_schema(folder / "registry.yaml").columns
+    columns = load_schema(schema_folder / "registry.yaml").columns
     assert list(columns)[-3:] == ["icd.chapter", "icd.severity", "icd.site"]
     chapter, severity, site = (columns[f"icd.{name}"] for name in ("chapter", "severity", "site"))
     assert (chapter.kind, chapter.categories, chapter.derived.codes) == ("nominal", ("skin", "lung"), (1, 0, None))
@@ -612,10 +627,10 @@ def test_a_lookup_becomes_columns(folder: Path) -> None:
     assert chapter.is_nullable
 
 
-def lookup(table: str, key: str, tmp_path: Path) -> str:
+def load_with_lookup(table: str, key: str, tmp_path: Path) -> str:
     """A schema with a lookup l on the column x."""
     (tmp_path / "l.csv").write_text(table)
-    return LEAST.replace("{kind: boolean}", key) + "lookups: {l: {file: l.csv, key: x}}\n"
+    return SMALLEST_SCHEMA.replace("{kind: boolean}", key) + "lookups: {l: {file: l.csv, key: x}}\n"
 
 
 @pytest.mark.parametrize(
@@ -630,7 +645,7 @@ def lookup(table: str, key: str, tmp_path: Path) -> str:
 def test_a_lookup_is_matched_with_the_values_of_its_key(
     tmp_path: Path, key: str, table: str, codes: tuple[int | None, ...]
 ) -> None:
-    derived = schema_from_text(lookup(table, key, tmp_path), tmp_path).columns["l.v"]
+    derived = schema_from_text(load_with_lookup(table, key, tmp_path), tmp_path).columns["l.v"]
     assert derived.kind == "nominal"
     assert derived.derived.codes == codes
 
@@ -676,14 +691,14 @@ FITTING = "a column with categories, or an integer or boolean one, of at most 10
     ],
 )
 def test_a_lookup_is_refused_in_one_sentence(tmp_path: Path, key: str, table: str, sentence: str) -> None:
-    assert refusal(lookup(table, key, tmp_path), tmp_path) == sentence
+    assert read_refusal(load_with_lookup(table, key, tmp_path), tmp_path) == sentence
 
 
 def test_a_lookup_cannot_be_looked_up_in(tmp_path: Path) -> None:
     """The key is a column of the table itself."""
-    text = lookup("k,v\ntrue,a\n", "{kind: boolean}", tmp_path)
+    text = load_with_lookup("k,v\ntrue,a\n", "{kind: boolean}", tmp_path)
     chained = text.replace("key: x}}", "key: x}, m: {file: l.csv, key: l.v}}")
-    assert refusal(chained, tmp_path).endswith("of at most 100000 values, got 'l.v'")
+    assert read_refusal(chained, tmp_path).endswith("of at most 100000 values, got 'l.v'")
 
 
 def test_a_large_domain_is_read_in_time(tmp_path: Path) -> None:
@@ -691,12 +706,12 @@ def test_a_large_domain_is_read_in_time(tmp_path: Path) -> None:
     names = [f"v{place}" for place in range(100_000)]
     (tmp_path / "t.json").write_text(json.dumps({"parents": dict.fromkeys(names, "any")}))
     table = "k,v\n" + "".join(f"{name},{name[-1]}\n" for name in names)
-    schema = schema_from_text(lookup(table, "{kind: nominal, taxonomy: t.json}", tmp_path), tmp_path)
+    schema = schema_from_text(load_with_lookup(table, "{kind: nominal, taxonomy: t.json}", tmp_path), tmp_path)
     assert schema.columns["x"].size == 100_000
     assert schema.columns["l.v"].kind == "integer"
     (tmp_path / "t.json").write_text(json.dumps({"parents": dict.fromkeys([*names, "w"], "any")}))
-    assert "must have 1 to 100000 categories, got 100001" in refusal(
-        LEAST.replace("kind: boolean", "kind: nominal, taxonomy: t.json"), tmp_path
+    assert "must have 1 to 100000 categories, got 100001" in read_refusal(
+        SMALLEST_SCHEMA.replace("kind: boolean", "kind: nominal, taxonomy: t.json"), tmp_path
     )
 
 
@@ -737,14 +752,14 @@ def test_no_other_source_is_read(text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_analysts_see_what_is_public_and_no_more(folder: Path) -> None:
+def test_analysts_see_what_is_public_and_no_more(schema_folder: Path) -> None:
     """Domains, budgets, models, lookups; not the source, its folder, an identifier, or why a model is allowed."""
-    schema = load_schema(folder / "registry.yaml")
+    schema = load_schema(schema_folder / "registry.yaml")
     weaker = replace(schema, models=("dp", "individual-dp"), individual_dp_reason="a reason of our own")
     public = schema_to_public_json(weaker)
     text = json.dumps(public)
     assert json.loads(text) == public
-    assert not [secret for secret in ("registry.csv", str(folder), "a reason of our own") if secret in text]
+    assert not [secret for secret in ("registry.csv", str(schema_folder), "a reason of our own") if secret in text]
     assert public["unit"] == {"column": "person_id", "rows": 1}
     assert public["budget"] == {"epsilon": "3", "delta": "1/1000000"}
     columns = public["columns"]
@@ -766,9 +781,9 @@ def test_analysts_see_what_is_public_and_no_more(folder: Path) -> None:
     assert columns["icd.chapter"]["derived_from"] == "diagnosis"
 
 
-def test_two_schemas_that_differ_in_secrets_look_alike(folder: Path) -> None:
+def test_two_schemas_that_differ_in_secrets_look_alike(schema_folder: Path) -> None:
     """What is public does not depend on where the rows are."""
-    schema = load_schema(folder / "registry.yaml")
+    schema = load_schema(schema_folder / "registry.yaml")
     moved = replace(schema, source="elsewhere.parquet", folder=Path("/"))
     assert schema_to_public_json(moved) == schema_to_public_json(schema)
 
@@ -784,8 +799,8 @@ def test_two_schemas_that_differ_in_secrets_look_alike(folder: Path) -> None:
         {"partition": "age"},
     ],
 )
-def test_a_schema_that_contradicts_itself_cannot_exist(folder: Path, wrong: dict[str, object]) -> None:
-    schema = load_schema(folder / "registry.yaml")
+def test_a_schema_that_contradicts_itself_cannot_exist(schema_folder: Path, wrong: dict[str, object]) -> None:
+    schema = load_schema(schema_folder / "registry.yaml")
     with pytest.raises(InvalidInput):
         replace(schema, **wrong)
 
@@ -814,17 +829,17 @@ def test_a_budget_is_a_promise(wrong: tuple[Fraction, Fraction]) -> None:
 
 
 def test_a_budget_may_declare_how_far_it_may_be_raised() -> None:
-    declared = schema_from_text(LEAST.replace("epsilon: 1", "epsilon: 1, max_epsilon: 2.5"), Path("/"))
-    assert declared.budget == declared.analyst_budget == Budget(Fraction(1), Fraction(0), Fraction(5, 2))
-    assert declared.budget.ceiling == Fraction(5, 2)
-    public = schema_to_public_json(declared)
+    declared_schema = schema_from_text(SMALLEST_SCHEMA.replace("epsilon: 1", "epsilon: 1, max_epsilon: 2.5"), Path("/"))
+    assert declared_schema.budget == declared_schema.analyst_budget == Budget(Fraction(1), Fraction(0), Fraction(5, 2))
+    assert declared_schema.budget.ceiling == Fraction(5, 2)
+    public = schema_to_public_json(declared_schema)
     assert public["budget"] == {"epsilon": "1", "delta": "0", "max_epsilon": "5/2"}
     assert Budget(Fraction(1)).ceiling == 1
     with pytest.raises(InvalidInput, match="max_epsilon of a budget must be at least its epsilon"):
         Budget(Fraction(1), Fraction(0), Fraction(1, 2))
 
 
-def test_the_same_text_gives_the_same_schema(folder: Path) -> None:
-    first, second = (load_schema(folder / "registry.yaml") for _ in range(2))
+def test_the_same_text_gives_the_same_schema(schema_folder: Path) -> None:
+    first, second = (load_schema(schema_folder / "registry.yaml") for _ in range(2))
     assert isinstance(first, Schema)
     assert schema_to_public_json(first) == schema_to_public_json(second)

@@ -37,10 +37,10 @@ Arrays = dict[str, NDArray[Any]]
 ROWS, K = 300, 10
 GROUPS = np.arange(ROWS) // K
 ANONYMOUS = Guarantee.k_anonymity(K)
-PROBABLY = Guarantee.k_anonymity(K, probabilistic=True)
+PROBABLY_ANONYMOUS = Guarantee.k_anonymity(K, probabilistic=True)
 
 
-def people() -> Arrays:
+def build_people() -> Arrays:
     """Ages in order, so that groups of neighbours are runs; incomes that nobody shares; jobs that many do."""
     draw = random.Random(7)
     return {
@@ -50,13 +50,13 @@ def people() -> Arrays:
     }
 
 
-def averaged(table: Mapping[str, NDArray[Any]]) -> Arrays:
+def average_ages(table: Mapping[str, NDArray[Any]]) -> Arrays:
     """Microaggregated ages."""
     means = np.bincount(GROUPS, table["age"]) / np.bincount(GROUPS)
     return {**table, "age": means[GROUPS]}
 
 
-def shuffled(groups: NDArray[Any], seed: int) -> NDArray[np.int64]:
+def permute_in_groups(groups: NDArray[Any], seed: int) -> NDArray[np.int64]:
     """A permutation inside groups."""
     draw, order = random.Random(seed), np.arange(len(groups))
     for label in set(groups.tolist()):
@@ -65,17 +65,19 @@ def shuffled(groups: NDArray[Any], seed: int) -> NDArray[np.int64]:
     return order
 
 
-def swapped(table: Mapping[str, NDArray[Any]], *names: str, groups: NDArray[Any] = GROUPS, seed: int = 1) -> Arrays:
+def swap_columns(
+    table: Mapping[str, NDArray[Any]], *names: str, groups: NDArray[Any] = GROUPS, seed: int = 1
+) -> Arrays:
     """The same table with these columns moved, together, inside groups."""
-    order = shuffled(groups, seed)
+    order = permute_in_groups(groups, seed)
     return {**table, **{name: table[name][order] for name in names}}
 
 
 def test_a_microaggregated_table_is_k_anonymous_and_links_at_most_1_in_k() -> None:
     """From the file alone, and beside the original, where record linkage is at most 1/k."""
-    original = people()
-    alone = check_claim(ANONYMOUS, averaged(original), ["age"], ["income"])
-    beside = check_claim(ANONYMOUS, averaged(original), ["age"], ["income"], original=original)
+    original = build_people()
+    alone = check_claim(ANONYMOUS, average_ages(original), ["age"], ["income"])
+    beside = check_claim(ANONYMOUS, average_ages(original), ["age"], ["income"], original=original)
     assert alone.shown
     assert alone.measured["linkage_at_most"] == "1/10"
     assert Fraction(str(beside.measured["linkage_by_distance"])) <= Fraction(1, K)
@@ -85,7 +87,7 @@ def test_a_microaggregated_table_is_k_anonymous_and_links_at_most_1_in_k() -> No
 
 def test_one_row_that_keeps_its_age_breaks_k_anonymity() -> None:
     """A single tampered cell makes a class of one."""
-    released = averaged(people())
+    released = average_ages(build_people())
     released["age"][17] += 0.001
     with pytest.raises(ClaimFailed, match=r"claims 10-anonymity, and its smallest class .* has 1"):
         check_claim(ANONYMOUS, released, ["age"])
@@ -94,108 +96,117 @@ def test_one_row_that_keeps_its_age_breaks_k_anonymity() -> None:
 def test_a_greater_k_than_there_is_does_not_hold() -> None:
     """The claim is compared with what is measured, not with what was asked for."""
     with pytest.raises(ClaimFailed, match=r"claims 11-anonymity, and its smallest class .* has 10"):
-        check_claim(Guarantee.k_anonymity(11), averaged(people()), ["age"])
+        check_claim(Guarantee.k_anonymity(11), average_ages(build_people()), ["age"])
 
 
 def test_values_swapped_in_their_groups_are_shown_with_groups_and_original() -> None:
     """Groups of k, what they held, and hits within chance; linkage and rank groups are told beside."""
-    original = people()
-    found = check_claim(
-        PROBABLY, swapped(original, "income", "job"), ["age"], ["income", "job"], original=original,
+    original = build_people()
+    checked = check_claim(
+        PROBABLY_ANONYMOUS, swap_columns(original, "income", "job"), ["age"], ["income", "job"], original=original,
         groups={"records": GROUPS},
     )  # fmt: skip
-    assert found.shown
-    columns: Any = found.measured["columns"]
+    assert checked.shown
+    columns: Any = checked.measured["columns"]
     assert columns["income"]["least_group"] == K
     assert columns["income"]["hits"]["expected"] == pytest.approx(ROWS / K)
     assert columns["job"]["hits"]["expected"] > ROWS / 3
     assert columns["job"]["rank_group_width"] is None
-    assert found.measured["linkage_by_distance"] == "1"
-    assert "alone_by_rank_groups" not in found.measured
-    json.dumps(found.to_json(), allow_nan=False)
+    assert checked.measured["linkage_by_distance"] == "1"
+    assert "alone_by_rank_groups" not in checked.measured
+    json.dumps(checked.to_json(), allow_nan=False)
 
 
 def test_swapped_quasi_identifiers_are_shown_too() -> None:
     """The other way round: the quasi-identifiers of a record move as one and the confidential values stay."""
-    original = {**people(), "place": np.arange(ROWS)}
-    found = check_claim(
-        PROBABLY, swapped(original, "age", "place"), ["age", "place"], ["income"], original=original,
+    original = {**build_people(), "place": np.arange(ROWS)}
+    checked = check_claim(
+        PROBABLY_ANONYMOUS, swap_columns(original, "age", "place"), ["age", "place"], ["income"], original=original,
         groups={"records": GROUPS},
     )  # fmt: skip
-    assert found.shown
-    assert list(found.measured["columns"]) == ["records"]  # type: ignore[call-overload]
-    apart = swapped(swapped(original, "age"), "place", seed=2)
+    assert checked.shown
+    assert list(checked.measured["columns"]) == ["records"]  # type: ignore[call-overload]
+    apart = swap_columns(swap_columns(original, "age"), "place", seed=2)
     with pytest.raises(ClaimFailed, match="30 groups of 'records' do not hold"):
-        check_claim(PROBABLY, apart, ["age", "place"], ["income"], original=original, groups={"records": GROUPS})
+        check_claim(
+            PROBABLY_ANONYMOUS, apart, ["age", "place"], ["income"], original=original, groups={"records": GROUPS}
+        )
 
 
 def test_files_read_apart_are_compared_by_their_names() -> None:
     """Categories in another order, and missing values, are the same values all the same."""
     words = np.array(["b", "a", None, "c"] * 75, dtype=object)
-    original = {"age": people()["age"], "word": words}
+    original = {"age": build_people()["age"], "word": words}
     before = read_table(original, categories={"word": ["a", "b", "c"]})
-    after = read_table(swapped(original, "word"), categories={"word": ["c", "b", "a", "z"]})
-    found = check_claim(PROBABLY, after, ["age"], ["word"], original=before, groups={"records": GROUPS})
+    after = read_table(swap_columns(original, "word"), categories={"word": ["c", "b", "a", "z"]})
+    checked = check_claim(PROBABLY_ANONYMOUS, after, ["age"], ["word"], original=before, groups={"records": GROUPS})
     expected = 15 * (9 + 9 + 4 + 4) / 10 + 15 * (4 + 4 + 9 + 9) / 10
-    assert found.measured["columns"]["word"]["hits"]["expected"] == pytest.approx(expected)  # type: ignore[index]
-    lost = swapped(original, "word")
+    assert checked.measured["columns"]["word"]["hits"]["expected"] == pytest.approx(expected)  # type: ignore[index]
+    lost = swap_columns(original, "word")
     lost["word"] = np.where(lost["word"] == None, "a", lost["word"])  # noqa: E711  element by element
     with pytest.raises(ClaimFailed, match="30 groups of 'word' do not hold"):
-        check_claim(PROBABLY, lost, ["age"], ["word"], original=original, groups={"records": GROUPS})
+        check_claim(PROBABLY_ANONYMOUS, lost, ["age"], ["word"], original=original, groups={"records": GROUPS})
 
 
 def test_each_column_may_have_its_own_groups() -> None:
     """IR-SWAP: rank groups differ by column, and tell a value up to their width, which is told and not bounded."""
-    original = {name: people()[name] for name in ("age", "income")}
+    original = {name: build_people()[name] for name in ("age", "income")}
     groups = {name: np.argsort(np.argsort(values)) // K for name, values in original.items()}
-    released = {name: swapped(original, name, groups=groups[name])[name] for name in original}
-    found = check_claim(PROBABLY, released, [], ["age", "income"], original=original, groups=groups)
-    columns: Any = found.measured["columns"]
+    released = {name: swap_columns(original, name, groups=groups[name])[name] for name in original}
+    checked = check_claim(PROBABLY_ANONYMOUS, released, [], ["age", "income"], original=original, groups=groups)
+    columns: Any = checked.measured["columns"]
     assert 0 < columns["income"]["rank_group_width"] < 0.5
-    assert 0.5 < found.measured["alone_by_rank_groups"] <= 1  # type: ignore[operator]
+    assert 0.5 < checked.measured["alone_by_rank_groups"] <= 1  # type: ignore[operator]
     with pytest.raises(InvalidInput, match="no groups for 'income'"):
-        check_claim(PROBABLY, released, [], ["age", "income"], original=original, groups={"age": groups["age"]})
+        check_claim(
+            PROBABLY_ANONYMOUS, released, [], ["age", "income"], original=original, groups={"age": groups["age"]}
+        )
 
 
 def test_a_group_below_k_breaks_probabilistic_k_anonymity() -> None:
     """With the original and without."""
-    original, small = people(), GROUPS.copy()
+    original, small = build_people(), GROUPS.copy()
     small[0] = 1
     for given_too in ({"original": original}, {}):
         with pytest.raises(ClaimFailed, match=r"probabilistic 10-anonymity, and its smallest group.* has 9"):
             check_claim(
-                PROBABLY, swapped(original, "income"), ["age"], ["income"], groups={"records": small}, **given_too
+                PROBABLY_ANONYMOUS,
+                swap_columns(original, "income"),
+                ["age"],
+                ["income"],
+                groups={"records": small},
+                **given_too,
             )
 
 
 def test_a_value_from_outside_its_group_breaks_the_claim() -> None:
     """Two groups no longer hold what they held, so that nothing follows from their sizes."""
-    original = people()
-    released = swapped(original, "income")
+    original = build_people()
+    released = swap_columns(original, "income")
     released["income"][[0, 15]] = released["income"][[15, 0]]
     with pytest.raises(ClaimFailed, match="2 groups of 'income' do not hold the values"):
-        check_claim(PROBABLY, released, ["age"], ["income"], original=original, groups={"records": GROUPS})
+        check_claim(PROBABLY_ANONYMOUS, released, ["age"], ["income"], original=original, groups={"records": GROUPS})
 
 
 @pytest.mark.parametrize("with_groups", [True, False])
 def test_values_that_never_moved_break_the_claim(with_groups: bool) -> None:
     """The original itself, or one with half of the values at home, is not what a uniform permutation gives."""
-    original = people()
+    original = build_people()
     given_too: Any = {"groups": {"records": GROUPS}} if with_groups else {}
-    half = {**original, "income": np.where(GROUPS % 2, original["income"], swapped(original, "income")["income"])}
+    half = {**original, "income": np.where(GROUPS % 2, original["income"], swap_columns(original, "income")["income"])}
     for released in (original, half):
         with pytest.raises(ClaimFailed, match=r"carry their own value of 'income' .* less than once in a billion"):
-            check_claim(PROBABLY, released, ["age"], ["income"], original=original, **given_too)
+            check_claim(PROBABLY_ANONYMOUS, released, ["age"], ["income"], original=original, **given_too)
 
 
-def ruled(rule: str, rows: int) -> NDArray[np.int64]:
+def order_by_rule(rule: str, rows: int) -> NDArray[np.int64]:
     """Orders inside tens that are not drawn: what a row gets is known to who knows the rule."""
     order = np.arange(rows)
     if rule == "exchanged in pairs":
         return order ^ 1
     if rule == "turned but for the first":
         return np.where(order % K == 0, order, np.where(order % K == K - 1, order - K + 2, order + 1))
-    moved = shuffled(order // K, 6)
+    moved = permute_in_groups(order // K, 6)
     return np.where(order < rows // 500, order, moved)  # a few groups are left as they were
 
 
@@ -211,23 +222,28 @@ def ruled(rule: str, rows: int) -> NDArray[np.int64]:
 def test_values_moved_by_a_rule_break_the_claim(rule: str, rows: int, words: str) -> None:
     """Too few of their own, as many in every group, or some groups left as they were, while the mean looks right."""
     original = {"age": np.arange(rows), "income": np.arange(rows) * 7 % rows}
-    released = {**original, "income": original["income"][ruled(rule, rows)]}
+    released = {**original, "income": original["income"][order_by_rule(rule, rows)]}
     with pytest.raises(ClaimFailed, match=words):
         check_claim(
-            PROBABLY, released, ["age"], ["income"], original=original, groups={"records": np.arange(rows) // K}
+            PROBABLY_ANONYMOUS,
+            released,
+            ["age"],
+            ["income"],
+            original=original,
+            groups={"records": np.arange(rows) // K},
         )
 
 
 def test_groups_left_as_they_were_are_found_among_duplicates() -> None:
     """Of two values, five each in tens: a group keeps all once in 252 times, and not 160 of 2,000 do."""
     rows = 20_000
-    income, order = np.arange(rows) % 2, shuffled(np.arange(rows) // K, 8)
+    income, order = np.arange(rows) % 2, permute_in_groups(np.arange(rows) // K, 8)
     order[:1600] = np.arange(1600)
-    found = bound_irregularity(income, income[order], 2, np.arange(rows) // K)
+    bound = bound_irregularity(income, income[order], 2, np.arange(rows) // K)
     assert (
-        found
+        bound
         < MIN_DOUBT
-        < bound_irregularity(income, income[shuffled(np.arange(rows) // K, 8)], 2, np.arange(rows) // K)
+        < bound_irregularity(income, income[permute_in_groups(np.arange(rows) // K, 8)], 2, np.arange(rows) // K)
     )
 
 
@@ -235,19 +251,24 @@ def test_groups_left_as_they_were_are_found_among_duplicates() -> None:
 def test_the_chance_of_hits_is_that_of_all_permutations(size: int, alone: int) -> None:
     """h or more of some values on their own rows, by enumeration."""
     ways = [sum(way[i] == i for i in range(alone)) for way in permutations(range(size))]
-    found = compute_hit_tails(np.array([size]), np.array([alone]))[0]
+    tails = compute_hit_tails(np.array([size]), np.array([alone]))[0]
     for h in range(1, 10):
-        assert found[h - 1] == pytest.approx(sum(hits >= h for hits in ways) / len(ways), abs=1e-15)
+        assert tails[h - 1] == pytest.approx(sum(hits >= h for hits in ways) / len(ways), abs=1e-15)
 
 
 def test_what_was_drawn_is_shown_with_a_proviso() -> None:
     """No single file proves that a permutation was drawn uniformly, and the words say so."""
-    original = people()
-    found = check_claim(
-        PROBABLY, swapped(original, "income"), ["age"], ["income"], original=original, groups={"records": GROUPS}
+    original = build_people()
+    checked = check_claim(
+        PROBABLY_ANONYMOUS,
+        swap_columns(original, "income"),
+        ["age"],
+        ["income"],
+        original=original,
+        groups={"records": GROUPS},
     )
-    assert found.shown
-    assert any("uniformly, which no single file can prove" in words for words in found.words)
+    assert checked.shown
+    assert any("uniformly, which no single file can prove" in words for words in checked.words)
 
 
 def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
@@ -256,9 +277,9 @@ def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
 
     table = {"age": np.arange(ROWS), "job": np.repeat(["a", "b", "c"], ROWS // 3)}
     release = ir_swap(table, K, ["job"], entropy=KeyedEntropy(b"claims", "nothing"))
-    found = check_claim(release.guarantee, release, ["age"], ["job"], original=table, groups=release.groups)
-    assert found.measured["certain"] == found.measured["hits"] == 1
-    assert any("of 300 rows 300 are in groups with one value" in words for words in found.words)
+    checked = check_claim(release.guarantee, release, ["age"], ["job"], original=table, groups=release.groups)
+    assert checked.measured["certain"] == checked.measured["hits"] == 1
+    assert any("of 300 rows 300 are in groups with one value" in words for words in checked.words)
 
 
 def test_moving_quasi_identifiers_that_are_alike_changes_nothing_and_holds() -> None:
@@ -267,53 +288,55 @@ def test_moving_quasi_identifiers_that_are_alike_changes_nothing_and_holds() -> 
 
     table = {"sex": np.array(["F", "M"] * 100), "income": np.arange(200)}
     release = mdav_swap(table, 5, ["sex"], ["income"], swap="quasi", entropy=KeyedEntropy(b"claims", "alike"))
-    found = check_claim(release.guarantee, release, ["sex"], ["income"], original=table, groups=release.groups)
-    assert found.shown
-    assert "among whom no swap would change anything" in found.words[0]
-    original = people()
-    assert check_claim(PROBABLY, averaged(original), ["age"], ["income"], original=original).shown
+    checked = check_claim(release.guarantee, release, ["sex"], ["income"], original=table, groups=release.groups)
+    assert checked.shown
+    assert "among whom no swap would change anything" in checked.words[0]
+    original = build_people()
+    assert check_claim(PROBABLY_ANONYMOUS, average_ages(original), ["age"], ["income"], original=original).shown
 
 
 def test_quasi_identifiers_that_hardly_moved_break_the_claim() -> None:
     """Two swapped rows among 300 hide nobody else."""
-    original = people()
+    original = build_people()
     order = np.arange(ROWS)
     order[[3, 4]] = [4, 3]
     with pytest.raises(ClaimFailed, match="298 of 300 rows carry their own value of 'age'"):
-        check_claim(PROBABLY, {**original, "age": original["age"][order]}, ["age"], ["income"], original=original)
+        check_claim(
+            PROBABLY_ANONYMOUS, {**original, "age": original["age"][order]}, ["age"], ["income"], original=original
+        )
 
 
 def test_without_groups_a_swap_is_not_refuted_and_not_shown() -> None:
     """Only values that are one person's alone count; duplicates are told."""
-    original = people()
-    found = check_claim(PROBABLY, swapped(original, "income"), ["age"], ["income"], original=original)
-    assert not found.shown
-    assert "not refuted" in found.words[0]
-    assert found.measured["columns"]["income"]["hits_of_unique"]["expected"] == 30  # type: ignore[index]
+    original = build_people()
+    checked = check_claim(PROBABLY_ANONYMOUS, swap_columns(original, "income"), ["age"], ["income"], original=original)
+    assert not checked.shown
+    assert "not refuted" in checked.words[0]
+    assert checked.measured["columns"]["income"]["hits_of_unique"]["expected"] == 30  # type: ignore[index]
 
 
 def test_what_files_cannot_show_is_said_with_what_to_add() -> None:
     """A swapped file alone; a column without values of one's own; values that are no permutation; another model."""
-    original = people()
+    original = build_people()
     with pytest.raises(Unsupported, match="give the original in the release's order, and the groups"):
-        check_claim(PROBABLY, swapped(original, "income"), ["age"], ["income"])
+        check_claim(PROBABLY_ANONYMOUS, swap_columns(original, "income"), ["age"], ["income"])
     with pytest.raises(Unsupported, match="no value of 'job' is one person's alone"):
-        check_claim(PROBABLY, swapped(original, "job"), ["age"], ["job"], original=original)
+        check_claim(PROBABLY_ANONYMOUS, swap_columns(original, "job"), ["age"], ["job"], original=original)
     noisy = {**original, "income": original["income"] + 1}
     with pytest.raises(Unsupported, match="does not hold the original's values in another order"):
-        check_claim(PROBABLY, noisy, ["age"], ["income"], original=original)
+        check_claim(PROBABLY_ANONYMOUS, noisy, ["age"], ["income"], original=original)
     with pytest.raises(Unsupported, match="no file shows whether dp holds"):
         check_claim(Guarantee.dp(1), original, ["age"])
 
 
 def test_k_anonymity_shows_probabilistic_k_anonymity_and_groups_alone_do_not() -> None:
     """Definition 5 follows from Definition 2; sizes of groups say nothing about what was done in them."""
-    original = people()
-    assert check_claim(PROBABLY, averaged(original), ["age"], ["income"]).shown
-    assert not check_claim(PROBABLY, original, ["age"], ["income"], groups={"records": GROUPS}).shown
+    original = build_people()
+    assert check_claim(PROBABLY_ANONYMOUS, average_ages(original), ["age"], ["income"]).shown
+    assert not check_claim(PROBABLY_ANONYMOUS, original, ["age"], ["income"], groups={"records": GROUPS}).shown
 
 
-def anatomised(table: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Arrays]:
+def anatomise_jobs(table: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Arrays]:
     """Two tables that share groups."""
     first = {"age": table["age"], "group": GROUPS}
     order = np.lexsort((table["income"], GROUPS))
@@ -322,20 +345,20 @@ def anatomised(table: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Arrays]:
 
 def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
     """Groups of k; and every group's values are its people's, or the claim is broken."""
-    original = people()
-    first, second = anatomised(original)
-    assert check_claim(PROBABLY, first, ["age"], ["income"], second=second).shown
-    beside = check_claim(PROBABLY, first, ["age"], ["income"], second=second, original=original)
+    original = build_people()
+    first, second = anatomise_jobs(original)
+    assert check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second).shown
+    beside = check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second, original=original)
     assert "Every group's values are those of its people in the original." in beside.words
     false = {**second, "income": second["income"] + 1}
     with pytest.raises(ClaimFailed, match="second table does not hold its groups' values"):
-        check_claim(PROBABLY, first, ["age"], ["income"], second=false, original=original)
+        check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=false, original=original)
     with pytest.raises(ClaimFailed, match="first table shows 'income' row by row"):
-        check_claim(PROBABLY, {**first, "income": original["income"]}, ["age"], ["income"], second=second)
+        check_claim(PROBABLY_ANONYMOUS, {**first, "income": original["income"]}, ["age"], ["income"], second=second)
     with pytest.raises(ClaimFailed, match="smallest group has 10"):
-        check_claim(replace(PROBABLY, k=11), first, ["age"], ["income"], second=second)
+        check_claim(replace(PROBABLY_ANONYMOUS, k=11), first, ["age"], ["income"], second=second)
     with pytest.raises(ClaimFailed, match="same number of rows for each group"):
-        check_claim(PROBABLY, first, ["age"], ["income"], second={**second, "group": second["group"] // 2})
+        check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second={**second, "group": second["group"] // 2})
 
 
 def test_anatomy_tells_what_is_certain_all_the_same() -> None:
@@ -345,51 +368,51 @@ def test_anatomy_tells_what_is_certain_all_the_same() -> None:
     draw = random.Random(5)
     table = {"age": np.arange(1000.0), "ill": np.array([draw.choice(["flu", "hiv", "none"]) for _ in range(1000)])}
     release = anatomy(table, K, ["age"], ["ill"], entropy=KeyedEntropy(b"claims", "certain"))
-    found = check_claim(release.guarantee, release, ["age"], ["ill"], second=release.second, original=table)
-    certain, hits = found.measured["certain"], found.measured["hits"]
+    checked = check_claim(release.guarantee, release, ["age"], ["ill"], second=release.second, original=table)
+    certain, hits = checked.measured["certain"], checked.measured["hits"]
     assert isinstance(certain, float)
     assert isinstance(hits, float)
     assert 0.9 < certain <= hits < 1
     assert (
         f"of 1000 rows {round(1000 * certain)} are in groups with one value: for them the value is certain"
-        in (found.words[-1])
+        in (checked.words[-1])
     )
-    assert not any("whose is whose" in words for words in found.words)
+    assert not any("whose is whose" in words for words in checked.words)
 
 
 def test_the_second_table_lists_no_people() -> None:
     """A group's value in two rows, or rows in the order of the people, would tell whose it is; names go by any list."""
-    original = people()
-    first, second = anatomised(original)
+    original = build_people()
+    first, second = anatomise_jobs(original)
 
-    def check(names: str, other: Mapping[str, NDArray[Any]]) -> CheckedClaim:
-        return check_claim(PROBABLY, first, ["age"], [names], second=other, original=original)
+    def check_by_names(names: str, other: Mapping[str, NDArray[Any]]) -> CheckedClaim:
+        return check_claim(PROBABLY_ANONYMOUS, first, ["age"], [names], second=other, original=original)
 
     with pytest.raises(ClaimFailed, match="second table is not sorted by 'income'"):
-        check("income", {**second, "income": original["income"]})
+        check_by_names("income", {**second, "income": original["income"]})
     with pytest.raises(ClaimFailed, match="second table is not sorted by 'group'"):
-        check("income", {name: values[::-1] for name, values in second.items()})
+        check_by_names("income", {name: values[::-1] for name, values in second.items()})
     ones = {"group": GROUPS, "job": original["job"], "count": np.ones(ROWS)}
     with pytest.raises(ClaimFailed, match="lists a group's value more than once"):
-        check("job", ones)
+        check_by_names("job", ones)
     counts = [[(g, job, int(np.sum(original["job"][g == GROUPS] == job))) for job in "bca"] for g in range(ROWS // K)]
     rows = [[each for each in group if each[2]] for group in counts]
-    assert check("job", _table(rows)).shown
+    assert check_by_names("job", _flatten_table(rows)).shown
     rows[4] = rows[4][::-1]
     with pytest.raises(ClaimFailed, match="second table is not sorted by 'job'"):
-        check("job", _table(rows))
+        check_by_names("job", _flatten_table(rows))
 
 
-def _table(rows: list[list[tuple[int, str, int]]]) -> Arrays:
+def _flatten_table(rows: list[list[tuple[int, str, int]]]) -> Arrays:
     listed = [each for group in rows for each in group]
-    return {name: np.array([each[at] for each in listed]) for at, name in enumerate(("group", "job", "count"))}
+    return {name: np.array([each[index] for each in listed]) for index, name in enumerate(("group", "job", "count"))}
 
 
-@pytest.mark.parametrize("claim", [PROBABLY, Guarantee.t_closeness(10**6, "emd")])
+@pytest.mark.parametrize("claim", [PROBABLY_ANONYMOUS, Guarantee.t_closeness(10**6, "emd")])
 def test_the_two_tables_share_nothing_but_the_group(claim: Guarantee) -> None:
     """A quasi-identifier in the second, or a confidential column in the first under another name, joins them."""
-    original = people()
-    first, second = anatomised(original)
+    original = build_people()
+    first, second = anatomise_jobs(original)
     with pytest.raises(ClaimFailed, match="second table holds 'age' beside 'group', the confidential columns"):
         check_claim(claim, first, ["age"], ["income"], second={**second, "age": original["age"]})
     copy = {**first, "inc2": original["income"]}
@@ -399,17 +422,17 @@ def test_the_two_tables_share_nothing_but_the_group(claim: Guarantee) -> None:
 
 def test_columns_that_no_claim_is_about_are_named() -> None:
     """In words and figures, but for those that are known to be kept; a copy of what was swapped is no release."""
-    original = people()
-    released = {**averaged(original), "ssn": np.arange(ROWS)}
-    found = check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job"])
-    assert found.measured["other_columns"] == ["ssn"]
-    assert found.words[-1].endswith("the file holds: 'ssn'.")
+    original = build_people()
+    released = {**average_ages(original), "ssn": np.arange(ROWS)}
+    checked = check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job"])
+    assert checked.measured["other_columns"] == ["ssn"]
+    assert checked.words[-1].endswith("the file holds: 'ssn'.")
     assert check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job", "ssn"]).measured["other_columns"] == []
-    first, second = anatomised(original)
-    assert check_claim(PROBABLY, first, ["age"], ["income"], second=second).measured["other_columns"] == []
-    copy = {**swapped(original, "income"), "inc2": original["income"]}
+    first, second = anatomise_jobs(original)
+    assert check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second).measured["other_columns"] == []
+    copy = {**swap_columns(original, "income"), "inc2": original["income"]}
     with pytest.raises(ClaimFailed, match="column 'inc2' holds the original's 'income' row by row"):
-        check_claim(PROBABLY, copy, ["age"], ["income"], original=original, groups={"records": GROUPS})
+        check_claim(PROBABLY_ANONYMOUS, copy, ["age"], ["income"], original=original, groups={"records": GROUPS})
 
 
 BUCKETS = {"q": np.arange(12), "c": np.array([0.0, 0, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2])}
@@ -419,10 +442,10 @@ QUARTETS = {"records": np.arange(12) // 4}
 
 def test_t_closeness_holds_at_1_5_and_not_below() -> None:
     """Figure 7.5 attains 1.5 exactly: at most t, compared as fractions."""
-    found = check_claim(Guarantee.t_closeness(1.5, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
-    assert found.measured["t"] == "3/2"
-    assert not found.shown
-    assert "Without the original" in found.words[1]
+    checked = check_claim(Guarantee.t_closeness(1.5, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+    assert checked.measured["t"] == "3/2"
+    assert not checked.shown
+    assert "Without the original" in checked.words[1]
     with pytest.raises(ClaimFailed, match=r"t 1.49 under the ratio distance, and 1.5 was measured over every group"):
         check_claim(Guarantee.t_closeness(1.49, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
     check_claim(Guarantee.t_closeness(0.125, "emd"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
@@ -438,7 +461,7 @@ def test_one_tampered_value_breaks_t_closeness() -> None:
         check_claim(Guarantee.t_closeness(100, "ratio"), {**BUCKETS, "c": values}, ["q"], ["c"], groups=QUARTETS)
 
 
-def bucketed(values: NDArray[Any]) -> NDArray[Any]:
+def replace_by_bucket_mean(values: NDArray[Any]) -> NDArray[Any]:
     """Every value replaced by the mean of its third."""
     thirds = np.argsort(np.argsort(values)) * 3 // len(values)
     means = np.bincount(thirds, values) / np.bincount(thirds)
@@ -448,14 +471,14 @@ def bucketed(values: NDArray[Any]) -> NDArray[Any]:
 @pytest.mark.parametrize("missing", [False, True])
 def test_hidden_groups_must_have_changed_places(missing: bool) -> None:
     """Buckets that stay on their own rows hide nothing, however close the groups are."""
-    original = people()
+    original = build_people()
     if missing:
         original["income"][::7] = np.nan
-    close = bucketed(np.where(np.isnan(original["income"]), 9, original["income"]))
+    close = replace_by_bucket_mean(np.where(np.isnan(original["income"]), 9, original["income"]))
     close = np.where(np.isnan(original["income"]), np.nan, close)
     whole = {"records": np.zeros(ROWS, dtype=np.int64)}
     claim = Guarantee.t_closeness(1, "ratio")
-    moved = {**original, "income": close[shuffled(whole["records"], 4)]}
+    moved = {**original, "income": close[permute_in_groups(whole["records"], 4)]}
     assert check_claim(claim, moved, ["age"], ["income"], original=original, groups=whole).shown
     with pytest.raises(ClaimFailed, match="rows carry their own value of 'income' where a uniform permutation gives"):
         check_claim(claim, {**original, "income": close}, ["age"], ["income"], original=original, groups=whole)
@@ -463,9 +486,9 @@ def test_hidden_groups_must_have_changed_places(missing: bool) -> None:
 
 def test_hidden_names_must_have_changed_places() -> None:
     """A name is near to itself alone."""
-    original, whole = people(), {"records": np.zeros(ROWS, dtype=np.int64)}
+    original, whole = build_people(), {"records": np.zeros(ROWS, dtype=np.int64)}
     claim = Guarantee.t_closeness(1, "ratio")
-    moved = {**original, "job": original["job"][shuffled(whole["records"], 4)]}
+    moved = {**original, "job": original["job"][permute_in_groups(whole["records"], 4)]}
     assert check_claim(claim, moved, ["age"], ["job"], original=original, groups=whole).shown
     with pytest.raises(ClaimFailed, match="300 of 300 rows carry their own value of 'job'"):
         check_claim(claim, original, ["age"], ["job"], original=original, groups=whole)
@@ -516,24 +539,33 @@ def test_t_closeness_of_several_columns_is_that_of_their_pairs() -> None:
         check_claim(Guarantee.t_closeness(3, "ratio"), table, [], ["a", "b"], groups=halves)
 
 
-def made(method: str) -> ProtectedTable:
+def make_protected(method: str) -> ProtectedTable:
     """A release by one of the methods."""
     from discreet.sdc.methods.anatomy import anatomy
     from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
     from discreet.sdc.methods.t_closeness import t_close
 
-    entropy, (known, secret) = KeyedEntropy(b"claims", method), (["age", "place"], ["income", "job"])
-    table = {**people(), "place": np.arange(ROWS) % 17}
+    entropy, (known_columns, confidential_columns) = (
+        KeyedEntropy(b"claims", method),
+        (["age", "place"], ["income", "job"]),
+    )
+    table = {**build_people(), "place": np.arange(ROWS) % 17}
     ways: dict[str, Callable[[], ProtectedTable]] = {
-        "mdav": lambda: mdav_id(table, K, known),
-        "mdav-swap": lambda: mdav_swap(table, K, known, secret, entropy=entropy),
-        "mdav-swap of quasi-identifiers": lambda: mdav_swap(table, K, known, secret, swap="quasi", entropy=entropy),
-        "mdav-swap, informed": lambda: mdav_swap(table, K, known, secret, intruder="informed", entropy=entropy),
-        "ir-swap": lambda: ir_swap(table, K, secret, entropy=entropy),
-        "anatomy": lambda: anatomy(table, K, known, ["income"], entropy=entropy),
-        "t-closeness": lambda: t_close(table, 1.7, K, known, ["income"], entropy=entropy),
-        "t-closeness by anatomy": lambda: t_close(table, 2, K, known, ["income"], form="anatomy", entropy=entropy),
-        "t-closeness of two": lambda: t_close(table, 2, K, known, secret, entropy=entropy),
+        "mdav": lambda: mdav_id(table, K, known_columns),
+        "mdav-swap": lambda: mdav_swap(table, K, known_columns, confidential_columns, entropy=entropy),
+        "mdav-swap of quasi-identifiers": lambda: mdav_swap(
+            table, K, known_columns, confidential_columns, swap="quasi", entropy=entropy
+        ),
+        "mdav-swap, informed": lambda: mdav_swap(
+            table, K, known_columns, confidential_columns, intruder="informed", entropy=entropy
+        ),
+        "ir-swap": lambda: ir_swap(table, K, confidential_columns, entropy=entropy),
+        "anatomy": lambda: anatomy(table, K, known_columns, ["income"], entropy=entropy),
+        "t-closeness": lambda: t_close(table, 1.7, K, known_columns, ["income"], entropy=entropy),
+        "t-closeness by anatomy": lambda: t_close(
+            table, 2, K, known_columns, ["income"], form="anatomy", entropy=entropy
+        ),
+        "t-closeness of two": lambda: t_close(table, 2, K, known_columns, confidential_columns, entropy=entropy),
     }
     return ways[method]()
 
@@ -547,45 +579,45 @@ def made(method: str) -> ProtectedTable:
 )  # fmt: skip
 def test_what_the_methods_make_is_what_they_say(method: str) -> None:
     """The verifier, which shares no code with them, finds every claim shown beside the original."""
-    release, known = made(method), ["age", "place"]
-    original = read_table({**people(), "place": np.arange(ROWS) % 17}).take(release.source_rows)
+    release, known_columns = make_protected(method), ["age", "place"]
+    original = read_table({**build_people(), "place": np.arange(ROWS) % 17}).take(release.source_rows)
     confidential = ["income"] if "anatomy" in method or method == "t-closeness" else ["income", "job"]
-    found = check_claim(
-        release.guarantee, release.table, known, confidential, original=original,
+    checked = check_claim(
+        release.guarantee, release.table, known_columns, confidential, original=original,
         groups=release.groups, second=release.second,
     )  # fmt: skip
-    assert found.shown
+    assert checked.shown
 
 
 def test_rows_and_names_are_checked() -> None:
     """An original of another length, columns that are not there, and no confidential column."""
-    original = people()
+    original = build_people()
     few = {name: values[:5] for name, values in original.items()}
     with pytest.raises(InvalidInput, match="the original has 5 rows and the release 300"):
-        check_claim(ANONYMOUS, averaged(original), ["age"], original=few)
+        check_claim(ANONYMOUS, average_ages(original), ["age"], original=few)
     with pytest.raises(InvalidInput, match="there is no column 'size'"):
         check_claim(ANONYMOUS, original, ["size"])
-    for claim in (Guarantee.t_closeness(2, "ratio"), PROBABLY):
+    for claim in (Guarantee.t_closeness(2, "ratio"), PROBABLY_ANONYMOUS):
         with pytest.raises(InvalidInput, match="of confidential columns; name them"):
             check_claim(claim, original, ["age"], original=original)
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4), max_size=2))
-def test_hits_have_the_mean_and_deviation_of_all_permutations(held: list[list[tuple[int, int]]]) -> None:
+def test_hits_have_the_mean_and_deviation_of_all_permutations(groups_of_pairs: list[list[tuple[int, int]]]) -> None:
     """By enumeration of every permutation inside every group, duplicates and values of others among them."""
-    held = [*held, [(0, 0), (1, 0), (0, 1)]]
-    groups = np.repeat(np.arange(len(held)), [len(rows) for rows in held])
+    groups_of_pairs = [*groups_of_pairs, [(0, 0), (1, 0), (0, 1)]]
+    groups = np.repeat(np.arange(len(groups_of_pairs)), [len(rows) for rows in groups_of_pairs])
     means, variances = [], []
-    for rows in held:
-        own, carried = zip(*rows, strict=True)
-        counts = [sum(a == b for a, b in zip(own, way, strict=True)) for way in permutations(carried)]
+    for rows in groups_of_pairs:
+        before, carried = zip(*rows, strict=True)
+        counts = [sum(a == b for a, b in zip(before, way, strict=True)) for way in permutations(carried)]
         means.append(Fraction(sum(counts), len(counts)))
         variances.append(Fraction(sum(c * c for c in counts), len(counts)) - means[-1] ** 2)
-    own, after = np.array([row for rows in held for row in rows]).T
-    found = count_hits_in_groups(own, after, 3, groups)
-    assert found.observed == np.count_nonzero(own == after)
-    assert found.expected == pytest.approx(float(sum(means)))
-    assert found.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
+    before, after = np.array([row for rows in groups_of_pairs for row in rows]).T
+    hits = count_hits_in_groups(before, after, 3, groups)
+    assert hits.observed == np.count_nonzero(before == after)
+    assert hits.expected == pytest.approx(float(sum(means)))
+    assert hits.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
 
 
 @pytest.mark.parametrize(("size", "groups"), [(2, 1), (5, 1), (7, 1), (3, 2), (4, 2)])
@@ -594,7 +626,7 @@ def test_the_bound_on_chance_is_never_below_the_chance(size: int, groups: int) -
     ways = [sum(a == b for a, b in enumerate(way)) for way in permutations(range(size))]
     law = {0: Fraction(1)}
     for _ in range(groups):
-        law = _plus(law, ways)
+        law = _convolve(law, ways)
     for observed in range(size * groups + 1):
         hits = Hits(size * groups, observed, float(groups), math.sqrt(groups))
         assert hits.excess_bound >= sum(chance for total, chance in law.items() if total >= observed)
@@ -608,11 +640,11 @@ def test_the_bound_on_chance_is_the_theorem_s() -> None:
     assert Hits(1000, 10, 100.0, 10.0).lack_bound == pytest.approx(math.exp(-8100 / 400))
 
 
-def _plus(law: Mapping[int, Fraction], ways: list[int]) -> dict[int, Fraction]:
+def _convolve(law: Mapping[int, Fraction], ways: list[int]) -> dict[int, Fraction]:
     total: dict[int, Fraction] = {}
     for sofar, chance in law.items():
-        for more in ways:
-            total[sofar + more] = total.get(sofar + more, Fraction(0)) + chance / len(ways)
+        for extension in ways:
+            total[sofar + extension] = total.get(sofar + extension, Fraction(0)) + chance / len(ways)
     return total
 
 
@@ -621,7 +653,7 @@ def test_true_swaps_are_never_called_false() -> None:
     values = np.arange(60)
     groups = values // 5
     for seed in range(1000):
-        after = values[shuffled(groups, seed)]
+        after = values[permute_in_groups(groups, seed)]
         assert count_hits_in_groups(values, after, 60, groups).excess_bound > MIN_DOUBT
         assert count_hits_in_groups(values, after, 60, groups).lack_bound > MIN_DOUBT
         assert bound_irregularity(values, after, 60, groups) > 1e-3
@@ -629,19 +661,19 @@ def test_true_swaps_are_never_called_false() -> None:
         assert count_unique_hits(values, after, 5).excess_bound > MIN_DOUBT
 
 
-def linked(original: Arrays, released: Arrays) -> tuple[Fraction, Fraction]:
+def compute_linkage(original: Arrays, released: Arrays) -> tuple[Fraction, Fraction]:
     """By loops over people: with ties shared among all nearest rows, and with ties broken towards one's own."""
     x, y = original["x"], released["x"]
     width, middle = np.nanmax(x) - np.nanmin(x), (np.nanmax(x) + np.nanmin(x)) / 2
-    shared = own = Fraction(0)
+    shared = own_hits = Fraction(0)
     for i in range(len(x)):
         apart = (np.where(np.isnan(y), middle, y) - (middle if np.isnan(x[i]) else x[i])) / width
         squares = apart**2 + (np.isnan(y) != np.isnan(x[i])) + (released["n"] != original["n"][i])
         near = np.flatnonzero(squares <= squares.min() + 1e-12)
         same = np.count_nonzero(((y == y[i]) | (np.isnan(y) & np.isnan(y[i]))) & (released["n"] == released["n"][i]))
         shared += Fraction(int(i in near), len(near))
-        own += Fraction(int(i in near), int(same))
-    return shared / len(x), own / len(x)
+        own_hits += Fraction(int(i in near), int(same))
+    return shared / len(x), own_hits / len(x)
 
 
 @pytest.mark.parametrize("names", ["ab", "abcdefghijklmnop"])
@@ -653,15 +685,15 @@ def test_linkage_is_that_of_plain_loops_and_never_less_than_with_ties_shared(nam
         original = {"x": numbers, "n": np.array([draw.choice(names) for _ in range(60)])}
         stay = np.array([draw.random() < 0.7 for _ in range(60)])
         released = {"x": np.round(numbers, 1), "n": np.where(stay, original["n"], np.roll(original["n"], 1))}
-        shared, own = linked(original, released)
-        assert shared <= own == bound_linkage(read_table(original), read_table(released), ["x", "n"])
+        shared, own_risk = compute_linkage(original, released)
+        assert shared <= own_risk == bound_linkage(read_table(original), read_table(released), ["x", "n"])
 
 
 def test_intervals_cannot_be_linked_by_distance() -> None:
     """Numbers that became text are left out; where nothing is left, k alone bounds linkage."""
-    original = people()
+    original = build_people()
     released = {**original, "age": np.array([f"[{int(age) // 20 * 20}, ...)" for age in original["age"]])}
     assert bound_linkage(read_table(original), read_table(released), ["age"]) is None
-    found = check_claim(Guarantee.k_anonymity(2), released, ["age"], original=original)
-    assert isinstance(found, CheckedClaim)
-    assert "linkage_by_distance" not in found.measured
+    checked = check_claim(Guarantee.k_anonymity(2), released, ["age"], original=original)
+    assert isinstance(checked, CheckedClaim)
+    assert "linkage_by_distance" not in checked.measured

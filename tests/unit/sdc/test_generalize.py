@@ -36,7 +36,7 @@ STEPS = {"age": [5, 10, 20], "grade": [{"1": "low", "2": "low", "3": "high", "4"
 
 DEEP = [{"f": "p", "m": "p"}, *[{"p": "p"}] * 2999]
 
-records = st.lists(
+st_records = st.lists(
     st.tuples(
         st.one_of(st.none(), st.integers(0, 30)),
         st.sampled_from(["Reus", "Vic", "Olot", None]),
@@ -47,12 +47,12 @@ records = st.lists(
 )
 
 
-def as_table(rows: list[tuple[int | None, str | None, str]]) -> dict[str, np.ndarray]:
+def build_table(rows: list[tuple[int | None, str | None, str]]) -> dict[str, np.ndarray]:
     age, place, grade = (np.array(column, dtype=object) for column in zip(*rows, strict=True))
     return {"age": age, "place": place, "grade": grade, "pay": np.arange(len(rows))}
 
 
-def told(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
+def describe_rows(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
     numbers = any(row[0] is not None for row in rows)
     return {
         "kinds": {"age": "numeric"} if numbers else {},
@@ -64,7 +64,7 @@ def told(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
 @tried(
     40,
     120,
-    records,
+    st_records,
     st.integers(2, 5),
     st.sampled_from(sorted(INFORMATION_LOSSES)),
     st.sampled_from([0, Fraction(1, 10), Fraction(1, 3)]),
@@ -76,36 +76,43 @@ def test_no_class_is_below_k_and_no_levels_lose_less(
     """As many rows are left out as are allowed at most, and of all levels that do it these lose least."""
     steps = {"grade": STEPS["grade"], **({"age": ages} if ages and any(row[0] is not None for row in rows) else {})}
     released = generalize(
-        as_table(rows), k, ["age", "place", "grade"], steps, loss=loss, suppress=suppress, keep="pay", **told(rows)
+        build_table(rows),
+        k,
+        ["age", "place", "grade"],
+        steps,
+        loss=loss,
+        suppress=suppress,
+        keep="pay",
+        **describe_rows(rows),
     )
     records = list(zip(*(map(str, released[name]) for name in ("age", "place", "grade")), strict=True))
     assert min(Counter(records).values()) >= k
     assert len(rows) - len(records) == released.facts["suppressed"] <= suppress * len(rows)
     assert released["pay"].tolist() == released.source_rows.tolist()
     assert len(set(zip(records, released.groups["records"].tolist(), strict=True))) == len(set(records))
-    table = read_table(as_table(rows), **told(rows))  # type: ignore[arg-type]
+    table = read_table(build_table(rows), **describe_rows(rows))  # type: ignore[arg-type]
     ladders = tuple(build_hierarchy(table[name], steps.get(name)) for name in ("age", "place", "grade"))
     task = GeneralizationTask(ladders, len(rows), k, int(suppress * len(rows)))
     levels = tuple(each["level"] for each in released.facts["levels"].values())  # type: ignore[attr-defined]
-    assert (released.facts["loss"]["value"], levels) == by_trying_all(task, loss)  # type: ignore[index]
+    assert (released.facts["loss"]["value"], levels) == search_all_levels(task, loss)  # type: ignore[index]
 
 
-def by_trying_all(task: GeneralizationTask, loss: str) -> tuple[float, tuple[int, ...]]:
-    found = []
+def search_all_levels(task: GeneralizationTask, loss: str) -> tuple[float, tuple[int, ...]]:
+    candidates = []
     for levels in itertools.product(*(range(top + 1) for top in task.top_levels)):
         columns = [each.get_codes(level) for each, level in zip(task.hierarchies, levels, strict=True)]
         codes, counts = merge_equal_rows(np.column_stack(columns), np.ones(task.rows, dtype=np.int64))
         classes = EquivalenceClasses(codes, counts, counts >= task.k)
         if classes.suppressed_rows <= task.max_suppressed:
-            found.append((INFORMATION_LOSSES[loss](task, levels, classes), sum(levels), levels))
-    best = min(found)
+            candidates.append((INFORMATION_LOSSES[loss](task, levels, classes), sum(levels), levels))
+    best = min(candidates)
     return float(best[0]), best[2]
 
 
-@given(rows=records)
+@given(rows=st_records)
 def test_ladders_only_ever_widen(rows: list[tuple[int | None, str | None, str]]) -> None:
     """Rows alike on one rung are alike above it, on the highest all are, and no label covers less than one below it."""
-    table = read_table(as_table(rows), **told(rows))  # type: ignore[arg-type]
+    table = read_table(build_table(rows), **describe_rows(rows))  # type: ignore[arg-type]
     steps = {"grade": STEPS["grade"], **({"age": STEPS["age"]} if table["age"].kind == "numeric" else {})}
     for name in ("age", "place", "grade"):
         rungs = build_hierarchy(table[name], steps.get(name))
@@ -146,7 +153,7 @@ def test_round_intervals_of_numbers(values: list[float], decimals: int) -> None:
             assert label is None or high - low <= (number.upper - number.lower + 1) / 1.99
 
 
-def rungs_of(values: object, domain: tuple[float, float] | None = None) -> list[str]:
+def list_rungs(values: object, domain: tuple[float, float] | None = None) -> list[str]:
     """What the first value is called on each rung where no steps are given."""
     rungs = build_hierarchy(read_table({"c": np.asarray(values)}, domains={"c": domain} if domain else {})["c"])
     return [rungs.generalize_to(level).to_array().tolist()[0] for level in range(1, len(rungs.levels) + 1)]
@@ -155,15 +162,15 @@ def rungs_of(values: object, domain: tuple[float, float] | None = None) -> list[
 def test_numbers_have_round_intervals_where_none_are_given() -> None:
     """Widths double from 1, 2 or 5 of a power of ten; ends are round whatever the least value is; whole numbers
     are never cut finer than two by two."""
-    assert rungs_of([23, 90], (0, 99)) == ["[20, 25)", "[20, 30)", "[20, 40)", "[0, 40)", "*"]
-    assert rungs_of([17, 90]) == ["[15, 20)", "[10, 20)", "[0, 20)", "*"]
-    assert rungs_of([0.3, 0.7], (0, 1)) == ["[0.3, 0.35)", "[0.3, 0.4)", "[0.2, 0.4)", "[0, 0.4)", "*"]
-    assert rungs_of([-3.7, 8.1]) == ["[-4, -3.5)", "[-4, -3)", "[-4, -2)", "[-4, 0)", "*"]
-    assert rungs_of([3, 0, 1, 2]) == ["[2, 4)", "*"]
-    assert rungs_of([1.0, np.nan, 4.0], (0, 9)) == ["[0, 2)", "[0, 4)", "*"]
-    assert rungs_of([0, 1]) == ["*"]
-    assert rungs_of([0, 1e305]) == ["*"]
-    assert rungs_of([10**15, 10**15 + 9]) == [f"[{10**15}, {10**15 + 2})", f"[{10**15}, {10**15 + 4})", "*"]
+    assert list_rungs([23, 90], (0, 99)) == ["[20, 25)", "[20, 30)", "[20, 40)", "[0, 40)", "*"]
+    assert list_rungs([17, 90]) == ["[15, 20)", "[10, 20)", "[0, 20)", "*"]
+    assert list_rungs([0.3, 0.7], (0, 1)) == ["[0.3, 0.35)", "[0.3, 0.4)", "[0.2, 0.4)", "[0, 0.4)", "*"]
+    assert list_rungs([-3.7, 8.1]) == ["[-4, -3.5)", "[-4, -3)", "[-4, -2)", "[-4, 0)", "*"]
+    assert list_rungs([3, 0, 1, 2]) == ["[2, 4)", "*"]
+    assert list_rungs([1.0, np.nan, 4.0], (0, 9)) == ["[0, 2)", "[0, 4)", "*"]
+    assert list_rungs([0, 1]) == ["*"]
+    assert list_rungs([0, 1e305]) == ["*"]
+    assert list_rungs([10**15, 10**15 + 9]) == [f"[{10**15}, {10**15 + 2})", f"[{10**15}, {10**15 + 4})", "*"]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +199,7 @@ def test_numbers_have_round_intervals_where_none_are_given() -> None:
 )
 def test_dates_have_the_calendar_where_none_is_given(first: str, last: str, rungs: list[str]) -> None:
     """Weeks from Monday where there are few days, else months, quarters, years and round numbers of years."""
-    assert rungs_of(np.array([first, last], dtype="datetime64[D]")) == [*rungs, "*"]
+    assert list_rungs(np.array([first, last], dtype="datetime64[D]")) == [*rungs, "*"]
 
 
 def test_the_months_of_a_date_are_as_wide_as_they_are_long() -> None:
@@ -258,7 +265,7 @@ def test_a_taxonomy_is_a_ladder() -> None:
 def test_an_unbalanced_taxonomy_is_climbed_by_depth() -> None:
     """All that is under B becomes B on one rung, however deep it is."""
     uneven = Taxonomy.of({"A": "root", "B": "root", "a1": "A", "b1": "B", "b3": "B", "b31": "b3", "b32": "b3"})
-    rungs = build_hierarchy(nominal(["a1", "b1", "b31", "b32"], uneven))
+    rungs = build_hierarchy(build_nominal_attribute(["a1", "b1", "b31", "b32"], uneven))
     assert [rungs.generalize_to(level).to_array().tolist() for level in range(1, len(rungs.levels) + 1)] == [
         ["a1", "b1", "b3", "b3"],
         ["A", "B", "B", "B"],
@@ -272,7 +279,7 @@ def test_a_label_takes_in_all_that_it_covers(data: st.DataObject) -> None:
     up = [data.draw(st.integers(0, child - 1)) for child in range(1, data.draw(st.integers(3, 14)))]
     tree = Taxonomy.of({str(child): str(above) for child, above in enumerate(up, start=1)})
     values = data.draw(st.lists(st.sampled_from(sorted(tree.ancestors)), min_size=2, max_size=8, unique=True))
-    rungs = build_hierarchy(nominal(values, tree))
+    rungs = build_hierarchy(build_nominal_attribute(values, tree))
     for level, rung in enumerate(rungs.levels[:-1], start=1):
         labels = rungs.generalize_to(level).to_array().tolist()
         assert all(label in tree.ancestors[value] for value, label in zip(values, labels, strict=True))
@@ -289,17 +296,19 @@ def test_a_label_is_as_wide_as_the_leaves_that_it_covers() -> None:
     """Not as those of them that are in the table; a value as it is has no width."""
     cities = {"Paris": "France", "Lyon": "France", "Nice": "France", "Rome": "Italy", "Vatican": "Europe"}
     europe = Taxonomy.of({**cities, "France": "Europe", "Italy": "Europe"})
-    rungs = build_hierarchy(nominal(["Paris", "Rome", "Vatican"], europe))
+    rungs = build_hierarchy(build_nominal_attribute(["Paris", "Rome", "Vatican"], europe))
     assert [dict(zip(rung.labels, rung.widths, strict=True)) for rung in rungs.levels] == [
         {"France": Fraction(1, 2), "Italy": 0, "Vatican": 0},
         {"Europe": 1},
     ]
-    task = GeneralizationTask((build_hierarchy(nominal(["Paris", "Paris", "Rome", "Rome"], europe)),), 4, 2, 0)
+    task = GeneralizationTask(
+        (build_hierarchy(build_nominal_attribute(["Paris", "Paris", "Rome", "Rome"], europe)),), 4, 2, 0
+    )
     whole = EquivalenceClasses(np.array([[0], [1]]), np.array([2, 2]), np.array([True, True]))
     assert INFORMATION_LOSSES["ncp"](task, (1,), whole) == Fraction(1, 4)
 
 
-def nominal(values: Sequence[str], taxonomy: Taxonomy) -> Attribute:
+def build_nominal_attribute(values: Sequence[str], taxonomy: Taxonomy) -> Attribute:
     return read_table({"c": np.array(values, dtype=object)}, taxonomies={"c": taxonomy})["c"]
 
 
@@ -378,9 +387,9 @@ def test_row_keys_tell_rows_apart_beyond_64_bits() -> None:
 def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: str) -> None:
     """Each says what is allowed, and none quotes a value of a row."""
     table = {"age": np.arange(1, 5), "sex": np.array(["f", "m"] * 2, dtype=object), "pay": np.arange(4)}
-    asked = {"k": 2, "quasi": ["age", "sex"], "hierarchies": None} | change
+    options = {"k": 2, "quasi": ["age", "sex"], "hierarchies": None} | change
     with pytest.raises(InvalidInput, match=re.escape(words)):
-        generalize(table, **asked)  # type: ignore[arg-type]
+        generalize(table, **options)  # type: ignore[arg-type]
 
 
 def test_many_columns_are_refused_unless_they_have_fewer_levels() -> None:

@@ -27,7 +27,7 @@ from support.fixed_streams import Stream
 AREAS = Taxonomy.of({"flu": "lung", "asthma": "lung", "gout": "joint", "lung": "any", "joint": "any"})
 
 
-class Script:
+class ScriptedEntropy:
     """Entropy that hands out these words, 64 bits each, and then fails."""
 
     def __init__(self, *words: int) -> None:
@@ -39,7 +39,7 @@ class Script:
         return np.array(taken, dtype="<u8").tobytes()
 
 
-def people(rows: int, seed: int) -> dict[str, np.ndarray]:
+def build_tied_table(rows: int, seed: int) -> dict[str, np.ndarray]:
     """A table with ties, duplicates and missing values; two quasi-identifiers, two confidential columns, an area."""
     draw = np.random.default_rng(seed)
     income = draw.integers(0, 9, rows).astype(float)
@@ -56,7 +56,7 @@ def people(rows: int, seed: int) -> dict[str, np.ndarray]:
     return table
 
 
-def bags(groups: np.ndarray, *columns: np.ndarray) -> Counter[tuple[str, ...]]:
+def count_by_group(groups: np.ndarray, *columns: np.ndarray) -> Counter[tuple[str, ...]]:
     """How often each value, or each row of values, is in each group."""
     return Counter(tuple(map(str, row)) for row in zip(groups, *columns, strict=True))
 
@@ -67,26 +67,26 @@ def bags(groups: np.ndarray, *columns: np.ndarray) -> Counter[tuple[str, ...]]:
 def test_every_order_of_draws_gives_another_permutation() -> None:
     """All orders of draws are equally likely, so exactly uniform: 3! x 2! orders, as many permutations, each once."""
     groups = np.array([1, 0, 1, 0, 1])
-    seen = Counter()
+    frequencies = Counter()
     for threes, twos in itertools.product(itertools.permutations((1, 2, 3)), itertools.permutations((1, 2))):
         words = [threes[0], twos[0], threes[1], twos[1], threes[2]]
-        seen[tuple(permute_within_groups(groups, Script(*words)))] += 1
-    assert len(seen) == 12
-    assert set(seen.values()) == {1}
-    assert all((groups[list(permutation)] == groups).all() for permutation in seen)
+        frequencies[tuple(permute_within_groups(groups, ScriptedEntropy(*words)))] += 1
+    assert len(frequencies) == 12
+    assert set(frequencies.values()) == {1}
+    assert all((groups[list(permutation)] == groups).all() for permutation in frequencies)
     for row, group in enumerate(groups):
-        stays = Fraction(sum(permutation[row] == row for permutation in seen), len(seen))
+        stays = Fraction(sum(permutation[row] == row for permutation in frequencies), len(frequencies))
         assert stays == Fraction(1, int((groups == group).sum()))
 
 
 def test_equal_draws_are_drawn_again() -> None:
     """A tie inside a group would favour the order of the rows; a tie across groups is none."""
     groups = np.array([0, 0, 1, 1])
-    assert list(permute_within_groups(groups, Script(5, 5, 1, 2, 9, 8, 1, 2))) == [1, 0, 2, 3]
-    assert list(permute_within_groups(groups, Script(5, 4, 5, 4))) == [1, 0, 3, 2]
+    assert list(permute_within_groups(groups, ScriptedEntropy(5, 5, 1, 2, 9, 8, 1, 2))) == [1, 0, 2, 3]
+    assert list(permute_within_groups(groups, ScriptedEntropy(5, 4, 5, 4))) == [1, 0, 3, 2]
 
 
-def fit(counts: Counter[tuple[int, ...]], cells: int) -> float:
+def compute_fit_probability(counts: Counter[tuple[int, ...]], cells: int) -> float:
     """The probability of a worse fit to the uniform law over so many cells."""
     total = sum(counts.values())
     expected = total / cells
@@ -98,8 +98,8 @@ def test_permutations_fit_the_uniform_law_and_a_known_bias_does_not() -> None:
     """24 permutations of four rows; the shuffle that exchanges every row with any row is caught."""
     groups, entropy = np.array([0, 1, 0, 1, 0, 0]), KeyedEntropy(b"uniform", "test")
     rows = np.flatnonzero(groups == 0)
-    drawn = Counter(tuple(permute_within_groups(groups, entropy)[rows]) for _ in range(6000))
-    assert fit(drawn, 24) > 0.001
+    frequencies = Counter(tuple(permute_within_groups(groups, entropy)[rows]) for _ in range(6000))
+    assert compute_fit_probability(frequencies, 24) > 0.001
     biased, generator = Counter(), np.random.default_rng(1)
     for _ in range(6000):
         order = list(rows)
@@ -107,7 +107,7 @@ def test_permutations_fit_the_uniform_law_and_a_known_bias_does_not() -> None:
             other = generator.integers(4)
             order[place], order[other] = order[other], order[place]
         biased[tuple(order)] += 1
-    assert fit(biased, 24) < 0.001
+    assert compute_fit_probability(biased, 24) < 0.001
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.integers())
@@ -134,7 +134,7 @@ def test_a_million_rows_are_permuted_at_the_cost_of_a_sort() -> None:
 @given(st.integers(4, 60), st.integers(2, 9), st.integers(0, 10**6), st.booleans())
 def test_mdav_id_is_k_anonymous_and_leaves_other_columns(rows: int, k: int, seed: int, stratified: bool) -> None:
     """Rows with equal quasi-identifiers number at least k; the rest of the table is as it was; strata keep apart."""
-    table, k = people(rows, seed), min(k, rows // 2)
+    table, k = build_tied_table(rows, seed), min(k, rows // 2)
     strata = "area" if stratified and rows // 2 >= k else None
     safe = mdav_id(table, k, ["age", "sex", "income"], strata=strata)
     classes = Counter(zip(safe["age"], safe["sex"], map(str, safe["income"]), strict=True))
@@ -150,14 +150,14 @@ def test_mdav_id_is_k_anonymous_and_leaves_other_columns(rows: int, k: int, seed
 @given(st.integers(4, 60), st.integers(2, 9), st.integers(0, 10**6), st.sampled_from(["confidential", "quasi"]))
 def test_uninformed_swapping_moves_one_block(rows: int, k: int, seed: int, swap: str) -> None:
     """The two blocks are each whole, stay in their groups, and only one moves."""
-    table, k = people(rows, seed), min(k, rows)
+    table, k = build_tied_table(rows, seed), min(k, rows)
     blocks = {"quasi": ["age", "sex"], "confidential": ["income", "illness"]}
     safe = mdav_swap(table, k, blocks["quasi"], blocks["confidential"], swap=swap, entropy=Stream(seed))
     groups = safe.groups["records"]
     assert min(np.bincount(groups)) >= k
     for role, names in blocks.items():
         before, after = [table[name] for name in names], [safe[name] for name in names]
-        assert bags(groups, *before) == bags(groups, *after)
+        assert count_by_group(groups, *before) == count_by_group(groups, *after)
         if role != swap:
             assert all(
                 np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
@@ -171,7 +171,7 @@ def test_uninformed_swapping_moves_one_block(rows: int, k: int, seed: int, swap:
 @given(st.integers(6, 40), st.integers(0, 10**6), st.booleans())
 def test_informed_swapping_moves_each_column_inside_its_groups(rows: int, seed: int, ranked: bool) -> None:
     """Every confidential column keeps its values inside groups of at least its own k, and strata keep apart."""
-    table, least = people(rows, seed), {"income": 2, "illness": 3}
+    table, least = build_tied_table(rows, seed), {"income": 2, "illness": 3}
     if ranked:
         safe = ir_swap(table, least, list(least), strata="area", entropy=Stream(seed))
     else:
@@ -181,7 +181,7 @@ def test_informed_swapping_moves_each_column_inside_its_groups(rows: int, seed: 
     for name, k in least.items():
         groups = safe.groups[name]
         assert min(np.bincount(groups)) >= k
-        assert bags(groups, table[name]) == bags(groups, safe[name])
+        assert count_by_group(groups, table[name]) == count_by_group(groups, safe[name])
         assert len(set(zip(groups, table["area"], strict=True))) == len(set(groups))
     assert (safe["age"] == table["age"]).all()
     assert safe.guarantee.k == 2
@@ -204,7 +204,7 @@ def test_a_value_stays_with_probability_one_over_its_group() -> None:
     stays, runs = np.zeros(7, dtype=int), 0
     for low, high in itertools.product(itertools.permutations(range(3)), itertools.permutations(range(4))):
         words = iter(low), iter(high)
-        script = Script(*(next(words[int(value > 30)]) for value in values))
+        script = ScriptedEntropy(*(next(words[int(value > 30)]) for value in values))
         stays += ir_swap({"x": values}, 3, "x", entropy=script)["x"] == values
         runs += 1
     assert [Fraction(int(count), runs) for count in stays] == [Fraction(1, 4 if value > 30 else 3) for value in values]
@@ -225,7 +225,7 @@ def test_runs_come_from_both_ends() -> None:
 
 def test_informed_groups_do_not_look_at_the_column_that_moves() -> None:
     """The intruder does not know it; the groups come from all that is known."""
-    table = people(40, 11)
+    table = build_tied_table(40, 11)
     other = table | {"income": table["income"][::-1]}
     groups = [
         mdav_swap(each, 3, ["age", "sex"], "income", intruder="informed").groups["income"] for each in (table, other)
@@ -277,21 +277,21 @@ def test_weighted_centroids_are_those_of_exact_weights(rows: list[tuple[int, int
     """Medians and modes under tenths are those under whole weights, counted one by one: no tie falls to rounding."""
     labels, places, tenths = (np.array(column) for column in zip(*rows, strict=True))
     groups = np.unique(labels, return_inverse=True)[1]
-    for kind, middle in (("ordinal", by_median), ("nominal", by_mode)):
+    for kind, middle in (("ordinal", find_median), ("nominal", find_mode_value)):
         attribute = Attribute("level", kind, places, tuple("abcde"))
-        found = compute_centroids(attribute, groups, tenths / 10).values
+        centroids = compute_centroids(attribute, groups, tenths / 10).values
         for group in range(groups.max() + 1):
             inside = np.repeat(places[groups == group], tenths[groups == group])
             present = sorted(inside[inside >= 0].tolist())
             lost = 2 * len(present) < len(inside)
-            assert set(found[groups == group].tolist()) == {-1 if lost else middle(present)}
+            assert set(centroids[groups == group].tolist()) == {-1 if lost else middle(present)}
 
 
-def by_median(present: list[int]) -> int:
+def find_median(present: list[int]) -> int:
     return present[(len(present) - 1) // 2]
 
 
-def by_mode(present: list[int]) -> int:
+def find_mode_value(present: list[int]) -> int:
     return max(sorted(set(present)), key=present.count)
 
 
@@ -320,7 +320,7 @@ FLOORS = {
 }
 
 
-def reaches(floor: object, values: np.ndarray, whole: np.ndarray) -> bool:
+def reaches_floor(floor: object, values: np.ndarray, whole: np.ndarray) -> bool:
     """The floor, by its definition."""
     if isinstance(floor, Distinct):
         return len(set(map(str, values))) >= floor.values
@@ -340,7 +340,7 @@ def reaches(floor: object, values: np.ndarray, whole: np.ndarray) -> bool:
 @given(st.integers(8, 60), st.sampled_from(sorted(FLOORS)), st.integers(0, 10**6), st.booleans())
 def test_groups_reach_the_floor_on_diversity_or_are_refused(rows: int, which: str, seed: int, ranked: bool) -> None:
     """Every group reaches it, by its definition; k never falls; refused only where the whole table falls short."""
-    table, floor = people(rows, seed), FLOORS[which]
+    table, floor = build_tied_table(rows, seed), FLOORS[which]
     income = table["income"]
     try:
         if ranked:
@@ -348,13 +348,13 @@ def test_groups_reach_the_floor_on_diversity_or_are_refused(rows: int, which: st
         else:
             safe = mdav_swap(table, 2, ["age", "sex"], "income", diversity=floor, entropy=Stream(seed))
     except InvalidInput:
-        assert not reaches(floor, income, income)
+        assert not reaches_floor(floor, income, income)
         return
     groups = safe.groups["income" if ranked else "records"]
     assert min(np.bincount(groups)) >= 2
     assert set(groups) == set(range(max(groups) + 1))
-    assert all(reaches(floor, income[groups == label], income) for label in set(groups))
-    assert bags(groups, income) == bags(groups, safe["income"])
+    assert all(reaches_floor(floor, income[groups == label], income) for label in set(groups))
+    assert count_by_group(groups, income) == count_by_group(groups, safe["income"])
 
 
 def test_a_run_short_of_the_floor_takes_as_many_neighbours_as_it_needs() -> None:
@@ -376,7 +376,7 @@ def test_a_group_short_of_the_floor_joins_the_nearest() -> None:
 @pytest.mark.parametrize("ranked", [True, False])
 def test_floors_are_kept_inside_strata_and_for_nominal_values(ranked: bool) -> None:
     """Joined groups stay in their stratum; closeness of nominal values is half the sum of the differences."""
-    table, floor = people(60, 7), Closeness(Fraction(1, 4))
+    table, floor = build_tied_table(60, 7), Closeness(Fraction(1, 4))
     if ranked:
         groups = ir_swap(table, 2, "illness", diversity=floor, strata="area").groups["illness"]
     else:
@@ -393,7 +393,7 @@ def test_floors_are_kept_inside_strata_and_for_nominal_values(ranked: bool) -> N
 # Anatomy
 
 
-def medical() -> dict[str, np.ndarray]:
+def build_medical_table() -> dict[str, np.ndarray]:
     """Table 7.2."""
     rows = """asian 1964-09-27 female hypertension; asian 1961-05-08 female obesity; asian 1964-04-18 male chest-pain;
     black 1963-03-13 male hypertension; black 1963-03-18 male breath; black 1964-09-07 female obesity;
@@ -405,7 +405,7 @@ def medical() -> dict[str, np.ndarray]:
 
 def test_anatomy_makes_the_two_tables_of_table_7_4() -> None:
     """Groups by ethnicity: quasi-identifiers as they were, and each group's problems once each."""
-    table = medical()
+    table = build_medical_table()
     safe = anatomy(
         table, 3, ["ethnicity", "birth", "sex"], "problem", partition="quasi", strata="ethnicity", entropy=Stream(2)
     )
@@ -415,8 +415,8 @@ def test_anatomy_makes_the_two_tables_of_table_7_4() -> None:
     second = safe.second.to_arrays()
     assert list(second) == ["group", "problem", "count"]
     assert list(second["count"]) == [1] * 9
-    told = {(group, problem) for group, problem in zip(second["group"], second["problem"], strict=True)}
-    assert told == set(zip(safe["group"], table["problem"], strict=True))
+    pairs = {(group, problem) for group, problem in zip(second["group"], second["problem"], strict=True)}
+    assert pairs == set(zip(safe["group"], table["problem"], strict=True))
     assert sorted(np.bincount(safe["group"])) == [3, 3, 3]
 
 
@@ -424,14 +424,14 @@ def test_anatomy_makes_the_two_tables_of_table_7_4() -> None:
 @given(st.integers(4, 50), st.integers(2, 6), st.integers(0, 10**6), st.booleans())
 def test_anatomy_counts_what_is_in_each_group(rows: int, k: int, seed: int, several: bool) -> None:
     """The second table has every group's values with their counts, in an order that is that of the values."""
-    table, k = people(rows, seed), min(k, rows)
+    table, k = build_tied_table(rows, seed), min(k, rows)
     secret = ["income", "illness"] if several else ["income"]
     safe = anatomy(table, k, ["age", "sex"], secret, entropy=Stream(seed))
     assert safe.second is not None
     second = safe.second.to_arrays()
     listed = zip(second["group"], *(second[name] for name in secret), strict=True)
     counts = dict(zip((tuple(map(str, row)) for row in listed), second["count"], strict=True))
-    assert counts == bags(safe["group"], *(table[name] for name in secret))
+    assert counts == count_by_group(safe["group"], *(table[name] for name in secret))
     assert min(np.bincount(safe["group"])) >= k
     assert list(second["group"]) == sorted(second["group"])
 
@@ -440,7 +440,7 @@ def test_anatomy_numbers_groups_at_random() -> None:
     """Which number the lowest incomes get is uniform, so that a number says nothing about the rank."""
     table, entropy = {"q": np.arange(9), "x": np.arange(9)}, KeyedEntropy(b"numbers", "test")
     numbers = Counter((int(anatomy(table, 3, "q", "x", entropy=entropy)["group"][0]),) for _ in range(600))
-    assert fit(numbers, 3) > 0.001
+    assert compute_fit_probability(numbers, 3) > 0.001
 
 
 # Refusals
@@ -501,11 +501,11 @@ TABLE = {
 )
 def test_bad_input_is_refused_in_one_sentence(call, words: str) -> None:
     """What was asked and what is allowed, in one sentence."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         call()
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert ". " not in str(refused.value)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert ". " not in str(refusal.value)
 
 
 def test_the_checks_give_what_they_checked() -> None:

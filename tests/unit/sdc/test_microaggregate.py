@@ -35,11 +35,11 @@ TREE = Taxonomy.of({"cat": "animal", "dog": "animal", "oak": "plant", "fir": "pl
 VALUES = [1, 2, 3, 10, 11, 12, 20, 21, 22, 23]
 
 
-def beings(*values: str | None) -> Attribute:
+def build_beings(*values: str | None) -> Attribute:
     return read_table({"being": np.array(values, dtype=object)}, taxonomies={"being": TREE})["being"]
 
 
-def of(attribute: Attribute) -> Table:
+def build_single_table(attribute: Attribute) -> Table:
     return Table({attribute.name: attribute})
 
 
@@ -52,9 +52,9 @@ def test_no_group_has_fewer_than_k_rows(data: st.DataObject) -> None:
     other = data.draw(st.lists(value, min_size=len(column), max_size=len(column)))
     k = data.draw(st.integers(2, len(column)))
     for method in GROUPING_METHODS:
-        one = np.array([np.nan if v is None else v for v in column])
+        array = np.array([np.nan if v is None else v for v in column])
         two = np.array([np.nan if v is None else v for v in other])
-        table = one if method in {"ranking", "blocks"} else np.column_stack([one, two])
+        table = array if method in {"ranking", "blocks"} else np.column_stack([array, two])
         groups = microaggregate(table, k, method, "domain")
         sizes = np.bincount(groups)
         assert len(groups) == len(column)
@@ -98,11 +98,11 @@ def test_random_groups_are_uniform_and_scripted() -> None:
     """The same entropy gives the same groups; over many draws every pair of rows meets as often."""
     draw = [microaggregate(VALUES, 3, "random", entropy=KeyedEntropy(b"key", "a")) for _ in range(2)]
     assert np.array_equal(*draw)
-    drawn, met, rounds = KeyedEntropy(b"key", "pairs"), np.zeros((6, 6)), 3000
+    entropy, meetings, rounds = KeyedEntropy(b"key", "pairs"), np.zeros((6, 6)), 3000
     for _ in range(rounds):
-        groups = microaggregate(VALUES[:6], 3, "random", entropy=drawn)
-        met += groups[:, None] == groups[None, :]
-    off = met[~np.eye(6, dtype=bool)] / rounds
+        groups = microaggregate(VALUES[:6], 3, "random", entropy=entropy)
+        meetings += groups[:, None] == groups[None, :]
+    off = meetings[~np.eye(6, dtype=bool)] / rounds
     assert np.abs(off - 0.4).max() < 5 * math.sqrt(0.4 * 0.6 / rounds)
 
 
@@ -124,9 +124,9 @@ def test_weights_move_the_average() -> None:
     light = microaggregate(values, 3)
     heavy = microaggregate(values, 3, weights=[1, 1, 1, 1, 1, 1, 1000])
     assert light[0] == heavy[0] == 0
-    drawn = microaggregate(values, 3, weights=[1000, 1, 1, 1, 1, 1, 1])
-    assert drawn[6] == 0
-    assert np.bincount(drawn).tolist() == [3, 4]
+    groups = microaggregate(values, 3, weights=[1000, 1, 1, 1, 1, 1, 1])
+    assert groups[6] == 0
+    assert np.bincount(groups).tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("scale", ["domain", "deviation", (1.0, 1e6)])
@@ -164,9 +164,9 @@ def test_formula_6_7_divides_by_the_boundary() -> None:
 def test_semantic_distances_are_formula_6_6() -> None:
     """Between any two concepts, as the exact distance says; a list without a taxonomy is as a flat one."""
     concepts = tuple(TREE.ancestors)
-    found = compute_semantic_distances(TREE, concepts, concepts)
+    distances = compute_semantic_distances(TREE, concepts, concepts)
     expected = [[Distance.semantic(TREE).between(a, b) for b in concepts] for a in concepts]
-    assert found == pytest.approx(np.array(expected), abs=1e-15)
+    assert distances == pytest.approx(np.array(expected), abs=1e-15)
     assert Distance.semantic(Taxonomy.flat(["a", "b"])).between("a", "b") == FLAT_DISTANCE
     assert compute_semantic_distances(None, "ab", "ab").tolist() == [[0, FLAT_DISTANCE], [FLAT_DISTANCE, 0]]
 
@@ -194,9 +194,9 @@ def test_missing_values_are_as_far_as_the_domain_is_wide() -> None:
 
 def test_released_concepts_are_in_the_space_of_the_original() -> None:
     """A centroid above the leaves has its distance to every value; the tables' codes agree."""
-    before = beings("cat", "dog", "cat", "dog", "oak", "fir")
+    before = build_beings("cat", "dog", "cat", "dog", "oak", "fir")
     after = compute_centroids(before, np.zeros(6, dtype=np.int64))
-    one, two = build_spaces([of(before), of(after)], None)
+    one, two = build_spaces([build_single_table(before), build_single_table(after)], None)
     assert one.squares[0] is two.squares[0]
     value = after.categories[after.values[0]]
     apart = math.sqrt(one.squares[0][one.codes[0, 0], two.codes[0, 0]])
@@ -206,17 +206,17 @@ def test_released_concepts_are_in_the_space_of_the_original() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_nominal_centroids_are_least_marginal(seed: int) -> None:
     """Formula 6.4 by trying every concept above a value; categories first where several are best."""
-    drawn = random.Random(seed)
-    values = [drawn.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
-    groups = np.array([drawn.randrange(12) for _ in values])
+    chance = random.Random(seed)
+    values = [chance.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
+    groups = np.array([chance.randrange(12) for _ in values])
     groups = np.unique(groups, return_inverse=True)[1]
-    found = compute_centroids(beings(*values), groups)
+    centroids = compute_centroids(build_beings(*values), groups)
     semantic = Distance.semantic(TREE)
     for group in range(groups.max() + 1):
-        held = [value for value, g in zip(values, groups, strict=True) if g == group]
-        above = set().union(*(TREE.ancestors[value] for value in held))
-        sums = {concept: sum(semantic.between(concept, value) for value in held) for concept in above}
-        chosen = {found.categories[p] for p in found.values[groups == group]}
+        members = [value for value, g in zip(values, groups, strict=True) if g == group]
+        above = set().union(*(TREE.ancestors[value] for value in members))
+        sums = {concept: sum(semantic.between(concept, value) for value in members) for concept in above}
+        chosen = {centroids.categories[p] for p in centroids.values[groups == group]}
         assert len(chosen) == 1
         assert sums[chosen.pop()] == pytest.approx(min(sums.values()))
 
@@ -245,7 +245,7 @@ def test_a_centroid_is_missing_where_most_is() -> None:
     for kind in ("ordinal", "nominal"):
         listed = Attribute("x", kind, np.array([0, -1, -1, -1, 1]), ("a", "b"))  # type: ignore[arg-type]
         assert compute_centroids(listed, groups).values.tolist() == [0, 0, -1, -1, -1]
-    assert compute_centroids(beings("cat", None, None, None, "dog"), groups).values[2] == -1
+    assert compute_centroids(build_beings("cat", None, None, None, "dog"), groups).values[2] == -1
 
 
 def test_corners_go_from_one_end_to_the_other() -> None:
@@ -264,16 +264,18 @@ def test_insensitive_groups_change_by_one_record(data: st.DataObject) -> None:
     """Proposition 7: replace one record, and every group loses at most one record and gains at most one."""
     place = st.tuples(st.integers(0, 4), st.integers(0, 4))
     rows = data.draw(st.lists(place, min_size=6, max_size=30))
-    k, at, other = data.draw(st.integers(2, 4)), data.draw(st.integers(0, len(rows) - 1)), data.draw(place)
-    changed = [*rows[:at], other, *rows[at + 1 :]]
+    k, position, other = data.draw(st.integers(2, 4)), data.draw(st.integers(0, len(rows) - 1)), data.draw(place)
+    changed = [*rows[:position], other, *rows[position + 1 :]]
     domains = [(0, 4), (0, 4)]
-    one = _held(rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains))
-    two = _held(changed, microaggregate(np.array(changed), k, "insensitive", "domain", domains=domains))
-    for before, after in zip(one, two, strict=True):
+    groups_before = _list_rows_of_groups(
+        rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains)
+    )
+    two = _list_rows_of_groups(changed, microaggregate(np.array(changed), k, "insensitive", "domain", domains=domains))
+    for before, after in zip(groups_before, two, strict=True):
         assert sum(max(0, before.count(row) - after.count(row)) for row in set(before)) <= 1
 
 
-def _held(rows: list[tuple[int, int]], groups: np.ndarray) -> list[list[tuple[int, int]]]:
+def _list_rows_of_groups(rows: list[tuple[int, int]], groups: np.ndarray) -> list[list[tuple[int, int]]]:
     return [[rows[i] for i in np.flatnonzero(groups == g)] for g in range(groups.max() + 1)]
 
 
@@ -351,16 +353,16 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
         ({"x": np.arange(9.0)}, {"domains": [(0, 1)]}, "by the names of its columns"),
         ({"x": np.arange(9.0)}, {"strata": "x"}, "no column to form groups by"),
         (VALUES, {"taxonomies": {"0": TREE}}, "no taxonomies"),
-        (of(beings("cat", "dog", "oak")), {"taxonomies": {"being": TREE}}, "taxonomies already"),
+        (build_single_table(build_beings("cat", "dog", "oak")), {"taxonomies": {"being": TREE}}, "taxonomies already"),
         (MANY_CATEGORIES, {}, "has 5000 categories"),
         (np.zeros((30, 9)), {"method": "insensitive"}, "at most 8 columns"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(given_: object, options: dict[str, object], sentence: str) -> None:
     """What was asked, what is allowed, what to do."""
-    with pytest.raises(InvalidInput, match=sentence) as refused:
+    with pytest.raises(InvalidInput, match=sentence) as refusal:
         microaggregate(given_, **{"k": 3, **options})  # type: ignore[arg-type]
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_tables_of_other_columns_share_no_space() -> None:

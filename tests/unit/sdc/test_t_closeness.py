@@ -59,30 +59,30 @@ SIZES = st.lists(st.integers(1, 9), min_size=2, max_size=3).map(tuple)
 TS = st.fractions(1, 4, max_denominator=12)
 
 
-def compositions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def list_compositions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """List the ways to hold so many rows, at least one and at most so many of each bucket."""
     if len(most) == 1:
         yield from [(total,)] if 1 <= total <= most[0] else []
         return
     for here in range(1, min(total, most[0]) + 1):
-        yield from ((here, *rest) for rest in compositions(total - here, most[1:]))
+        yield from ((here, *rest) for rest in list_compositions(total - here, most[1:]))
 
 
-def least_ratio(sizes: tuple[int, ...], per_bucket: int) -> Fraction | None:
+def find_least_ratio(sizes: tuple[int, ...], per_bucket: int) -> Fraction | None:
     """Find the least ratio of all tables, by looking at all."""
     rows = sum(sizes)
     groups = compute_group_sizes(rows, len(sizes) * per_bucket)
 
-    def search(left: tuple[int, ...], which: int) -> Iterator[Fraction]:
+    def search_ratios(left: tuple[int, ...], which: int) -> Iterator[Fraction]:
         if which == len(groups):
             yield Fraction(1)
             return
-        for held in compositions(groups[which], left):
-            mine = compute_distribution_distance(held, sizes).ratio
-            rest = tuple(a - b for a, b in zip(left, held, strict=True))
-            yield from (max(mine, other) for other in search(rest, which + 1))
+        for bucket_counts in list_compositions(groups[which], left):
+            mine = compute_distribution_distance(bucket_counts, sizes).ratio
+            rest = tuple(a - b for a, b in zip(left, bucket_counts, strict=True))
+            yield from (max(mine, other) for other in search_ratios(rest, which + 1))
 
-    return min(search(sizes, 0), default=None)
+    return min(search_ratios(sizes, 0), default=None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,12 +91,12 @@ def test_the_smallest_t_is_that_of_all_tables(sizes: tuple[int, ...], per_bucket
     """No table for so many groups is closer to the whole than the smallest t says, and one is as close."""
     if per_bucket * len(sizes) > 4 and sum(sizes) > 14:
         sizes = tuple(min(size, 4) for size in sizes)
-    assert find_smallest_t_for(sizes, per_bucket) == least_ratio(sizes, per_bucket)
+    assert find_smallest_t_for(sizes, per_bucket) == find_least_ratio(sizes, per_bucket)
 
 
 def test_less_can_do_than_the_sufficient_condition() -> None:
     """With groups of two sizes a table may be closer than any that rounds every share to a neighbour."""
-    assert find_smallest_t_for((4, 3), 1) == least_ratio((4, 3), 1) == Fraction(9, 7)
+    assert find_smallest_t_for((4, 3), 1) == find_least_ratio((4, 3), 1) == Fraction(9, 7)
     assert find_smallest_t_for((3, 3), 1) == Fraction(3, 2)
 
 
@@ -137,8 +137,8 @@ def test_a_bucket_stands_out_as_much_as_t_allows() -> None:
     deals = plan_deals((600, 600, 600), Fraction(2), 20)
     bucket = np.repeat(np.arange(3), 600)
     groups = assign_rows(deals, bucket, np.arange(1800))
-    held = np.array([np.bincount(bucket[groups == label]) for label in range(60)])
-    assert sorted(map(tuple, np.unique(held, axis=0).tolist())) == [(5, 5, 20), (5, 20, 5), (20, 5, 5)]
+    bucket_counts = np.array([np.bincount(bucket[groups == label]) for label in range(60)])
+    assert sorted(map(tuple, np.unique(bucket_counts, axis=0).tolist())) == [(5, 5, 20), (5, 20, 5), (20, 5, 5)]
 
 
 @given(rows=st.integers(2, 200), buckets=st.integers(2, 12))
@@ -155,13 +155,13 @@ def test_cuts_of_the_notes() -> None:
     assert compute_cuts(12, 3) == (4, 8)
 
 
-def refused_t(refusal: InvalidInput) -> Fraction | None:
+def read_refused_t(refusal: InvalidInput) -> Fraction | None:
     """The smallest t that is feasible as it was told: rounded up, in the twelfth digit at most."""
-    found = re.search(r"feasible, rounded up, is ([0-9.,]+);", str(refusal))
-    return None if found is None else Fraction(found[1].replace(",", ""))
+    match = re.search(r"feasible, rounded up, is ([0-9.,]+);", str(refusal))
+    return None if match is None else Fraction(match[1].replace(",", ""))
 
 
-def check(released: ProtectedTable, column: str, t: Fraction, k: int) -> None:
+def assert_t_close(released: ProtectedTable, column: str, t: Fraction, k: int) -> None:
     """Every group has at least k rows and is t-close in what was released, by plain counting."""
     groups, values = released.groups["records"].tolist(), [str(value) for value in released[column]]
     whole = Counter(values)
@@ -186,22 +186,22 @@ def test_it_holds_exactly_or_is_refused_with_the_smallest_t(
     values: list[int | None], k: int, t: Fraction, buckets: int | None, kind: str
 ) -> None:
     """For any rows, k and t, with ties and missing values; the t in a refusal is met, and nothing below it."""
-    told = {"kinds": {"c": kind}}
-    held = values if kind == "numeric" else [None if value is None else str(value) for value in values]
-    table = {"q": np.arange(len(values)), "c": np.array(held, dtype=object)}
+    facts = {"kinds": {"c": kind}}
+    released_values = values if kind == "numeric" else [None if value is None else str(value) for value in values]
+    table = {"q": np.arange(len(values)), "c": np.array(released_values, dtype=object)}
 
-    def attempt(close: Fraction) -> ProtectedTable:
-        return t_close(table, close, k, "q", "c", buckets=buckets, entropy=Stream(1), **told)
+    def attempt_release(close: Fraction) -> ProtectedTable:
+        return t_close(table, close, k, "q", "c", buckets=buckets, entropy=Stream(1), **facts)
 
     try:
-        check(attempt(t), "c", t, k)
+        assert_t_close(attempt_release(t), "c", t, k)
     except InvalidInput as refusal:
-        least = refused_t(refusal)
+        least = read_refused_t(refusal)
         if least is not None:
             assert least > t
-            check(attempt(least), "c", least, k)
+            assert_t_close(attempt_release(least), "c", least, k)
             with pytest.raises(InvalidInput):
-                attempt((least + t) / 2)
+                attempt_release((least + t) / 2)
 
 
 @settings(max_examples=40, deadline=None)
@@ -246,7 +246,7 @@ def test_other_columns_are_left_out() -> None:
 
 
 @cache
-def many_releases() -> tuple[ProtectedTable, ...]:
+def draw_many_releases() -> tuple[ProtectedTable, ...]:
     """Figure 7.5, drawn often."""
     table, stream = {"q": np.arange(12), "c": np.arange(12)}, Stream(5)
     return tuple(t_close(table, 1.5, 4, "q", "c", buckets=3, entropy=stream) for _ in range(1500))
@@ -254,15 +254,15 @@ def many_releases() -> tuple[ProtectedTable, ...]:
 
 def test_rows_of_a_bucket_have_the_same_chance_of_every_group() -> None:
     """Which rows of a bucket a group gets is drawn uniformly."""
-    drawn = np.array([released.groups["records"] for released in many_releases()]).T
-    counts = np.array([np.bincount(each, minlength=3) for each in drawn])
-    expected = np.array([[2, 1, 1]] * 4 + [[1, 2, 1]] * 4 + [[1, 1, 2]] * 4) * drawn.shape[1] / 4
+    groups_by_draw = np.array([released.groups["records"] for released in draw_many_releases()]).T
+    counts = np.array([np.bincount(each, minlength=3) for each in groups_by_draw])
+    expected = np.array([[2, 1, 1]] * 4 + [[1, 2, 1]] * 4 + [[1, 1, 2]] * 4) * groups_by_draw.shape[1] / 4
     assert ((counts - expected) ** 2 / expected).sum() < chi2.ppf(0.999, 24)
 
 
 def test_values_change_places_uniformly_in_a_group() -> None:
     """A row carries each bucket as often as its group has it, whatever its own."""
-    carried = Counter(float(released["c"][0]) for released in many_releases())
+    carried = Counter(float(released["c"][0]) for released in draw_many_releases())
     # Row 0 is in the group of its own bucket half of the time, where that has 1/2; else it has 1/4.
     expected = {1.5: 3 / 8, 5.5: 5 / 16, 9.5: 5 / 16}
     runs = carried.total()
@@ -304,9 +304,9 @@ def test_several_columns_are_one_compound() -> None:
     table = {"q": np.arange(90), "a": rng.normal(size=90), "b": rng.integers(0, 5, 90).astype(str)}
     released = t_close(table, Fraction(5, 2), 6, "q", ["a", "b"], entropy=Stream(2))
     assert released.facts["t_ratio"] <= 2.5  # type: ignore[operator]
-    told = {(each["value"]["a"], each["value"]["b"]) for each in released.facts["buckets"]}  # type: ignore[attr-defined]
-    assert set(zip(released["a"].tolist(), released["b"].tolist(), strict=True)) == told
-    check(released, "a", Fraction(5, 2), 6)
+    buckets = {(each["value"]["a"], each["value"]["b"]) for each in released.facts["buckets"]}  # type: ignore[attr-defined]
+    assert set(zip(released["a"].tolist(), released["b"].tolist(), strict=True)) == buckets
+    assert_t_close(released, "a", Fraction(5, 2), 6)
 
 
 def test_facts_are_json_and_the_promise_says_what_it_assumes() -> None:
@@ -367,9 +367,9 @@ def test_a_huge_t_asks_for_no_more_buckets_than_are_made() -> None:
 def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: str) -> None:
     """Each says what is allowed."""
     table = {"q": np.arange(12), "c": np.arange(12), "same": np.ones(12), "none": np.full(12, np.nan)}
-    asked = {"t": 2, "k": 3, "quasi": "q", "confidential": "c"} | change
+    options = {"t": 2, "k": 3, "quasi": "q", "confidential": "c"} | change
     with pytest.raises(InvalidInput, match=re.escape(words)) as refusal:
-        t_close(table, **asked)  # type: ignore[arg-type]
+        t_close(table, **options)  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
 
 

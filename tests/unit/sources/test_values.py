@@ -144,8 +144,8 @@ ONE_DAY_OFF = timezone(timedelta(hours=-5))
     ],
 )
 def test_a_value_has_one_meaning(column: Column, raw: object, value: object) -> None:
-    found = parse_raw_value(column, raw)
-    assert (type(found), found) == (type(value), value)
+    parsed_value = parse_raw_value(column, raw)
+    assert (type(parsed_value), parsed_value) == (type(value), value)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_how_a_value_was_read_is_told(raw: object, status: str) -> None:
     assert parse_with_status(AGE, raw).status == status
 
 
-class Hostile(str):
+class HostileText(str):
     """A text that fails whenever its own methods are asked."""
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +187,7 @@ class Hostile(str):
         raise RuntimeError
 
 
-class Liar:
+class FailingObject:
     """An object that fails whatever is asked of it."""
 
     def __getattribute__(self, name: str) -> object:
@@ -217,7 +217,7 @@ ANYTHING = st.one_of(
     st.text("0123456789+-.eE"),
     st.from_regex(r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}.*\Z"),
     st.characters(codec=None).map(lambda letter: letter * 50),
-    st.text().map(Hostile),
+    st.text().map(HostileText),
     st.binary(),
     st.dates(),
     st.times(),
@@ -225,7 +225,7 @@ ANYTHING = st.one_of(
     st.timedeltas(),
     st.uuids(),
     st.lists(st.integers()),
-    st.builds(Liar),
+    st.builds(FailingObject),
     st.builds(np.datetime64, st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from(["ns", "s", "D", "Y"])),
     st.builds(np.longdouble, st.floats()),
     st.sampled_from([pd.NaT, pd.NA, ..., object, np.void(b"x"), np.array([1, 2]), np.bytes_(b"1"), 10**4000]),

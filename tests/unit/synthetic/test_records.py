@@ -46,16 +46,16 @@ PURE, CONCENTRATED = PrivacyBudget(ONE), PrivacyBudget(rho=Fraction(1, 8))
 Records = Sequence[tuple[int, ...]]
 
 
-def number(name: str, size: int) -> Column:
+def build_number_column(name: str, size: int) -> Column:
     return Column(name, "integer", 0, size - 1, missing=0)
 
 
-def names(name: str, count: int, taxonomy: Taxonomy | None = None) -> Column:
+def build_nominal_column(name: str, count: int, taxonomy: Taxonomy | None = None) -> Column:
     listed = tuple(chr(97 + place) for place in range(count))
     return Column(name, "nominal", 0, count - 1, categories=listed, missing=0, taxonomy=taxonomy)
 
 
-def planned(
+def build_records_plan(
     columns: Sequence[Column], bits: int, rows: int, k: int, loss: PrivacyBudget = PURE, box: bool = False
 ) -> RecordsPlan:
     """A plan with equal shares."""
@@ -66,15 +66,15 @@ def planned(
     return RecordsPlan(axes, bits, rows, k, loss, shares, box)
 
 
-def counted(records: Records) -> tuple[np.ndarray, np.ndarray]:
+def count_distinct(records: Records) -> tuple[np.ndarray, np.ndarray]:
     """Distinct cells and their counts, in no order that means anything."""
-    held = Counter(records)
-    return np.array(list(held), dtype=np.int64), np.array(list(held.values()), dtype=np.int64)
+    cell_counts = Counter(records)
+    return np.array(list(cell_counts), dtype=np.int64), np.array(list(cell_counts.values()), dtype=np.int64)
 
 
-def moved(plan: RecordsPlan, one: Records, other: Records) -> np.ndarray:
+def compute_moves(plan: RecordsPlan, one: Records, other: Records) -> np.ndarray:
     """By how much each sum differs."""
-    return np.abs(plan.compute_totals(*counted(one))[0] - plan.compute_totals(*counted(other))[0])
+    return np.abs(plan.compute_totals(*count_distinct(one))[0] - plan.compute_totals(*count_distinct(other))[0])
 
 
 # The curve
@@ -113,8 +113,8 @@ def test_a_curve_has_places_that_fit_a_word() -> None:
 @pytest.mark.parametrize("steps", [8, 36])
 def test_golden_chains(steps: int) -> None:
     """The derived figures: one attribute, and both together, in widths of 16 cells."""
-    found = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
-    assert found == GOLDEN[f"hilbert.p4.m{steps}"]["expected"]
+    bounds = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
+    assert bounds == GOLDEN[f"hilbert.p4.m{steps}"]["expected"]
 
 
 def test_golden_fixed_order() -> None:
@@ -124,7 +124,7 @@ def test_golden_fixed_order() -> None:
     assert Fraction(bound_ordered_chain(rows // k, 4), k * 15) == Fraction(str(entry["expected"]))
 
 
-def slow_chain(cells: np.ndarray, steps: int, axes: Sequence[int], power: int) -> int:
+def count_chain_slowly(cells: np.ndarray, steps: int, axes: Sequence[int], power: int) -> int:
     """Every chain, by what it has come to at each cell."""
     best = [0] * len(cells)
     for _ in range(steps):
@@ -145,9 +145,11 @@ def test_chains_are_the_longest(dimensions: int, bits: int) -> None:
     everything = range(dimensions)
     for steps in (1, 2, 3, 5):
         for axis in everything:
-            assert bound_chain(dimensions, bits, steps, axis) == slow_chain(cells, steps, [axis], 1)
-        assert bound_joint_chain(dimensions, bits, steps, everything) == slow_chain(cells, steps, everything, 1)
-        assert bound_squared_chain(dimensions, bits, steps, everything) == slow_chain(cells, steps, everything, 2)
+            assert bound_chain(dimensions, bits, steps, axis) == count_chain_slowly(cells, steps, [axis], 1)
+        assert bound_joint_chain(dimensions, bits, steps, everything) == count_chain_slowly(cells, steps, everything, 1)
+        assert bound_squared_chain(dimensions, bits, steps, everything) == count_chain_slowly(
+            cells, steps, everything, 2
+        )
 
 
 def test_chains_of_any_weights_in_any_order() -> None:
@@ -204,22 +206,25 @@ def test_too_many_dimensions() -> None:
 @pytest.mark.parametrize(
     ("columns", "bits", "rows", "k"),
     [
-        ([number("x", 4), number("y", 4)], 2, 3, 1),
-        ([number("x", 2), number("y", 2)], 1, 6, 2),
-        ([number("x", 3), number("y", 4)], 2, 4, 2),
-        ([number("x", 2), number("y", 2), number("z", 2)], 1, 4, 1),
-        ([number("x", 9)], 3, 5, 2),
+        ([build_number_column("x", 4), build_number_column("y", 4)], 2, 3, 1),
+        ([build_number_column("x", 2), build_number_column("y", 2)], 1, 6, 2),
+        ([build_number_column("x", 3), build_number_column("y", 4)], 2, 4, 2),
+        ([build_number_column("x", 2), build_number_column("y", 2), build_number_column("z", 2)], 1, 4, 1),
+        ([build_number_column("x", 9)], 3, 5, 2),
     ],
 )
 def test_every_pair_of_neighbours_keeps_to_the_calibration(
     columns: Sequence[Column], bits: int, rows: int, k: int
 ) -> None:
     """Exhaustively: the L1 move times the noise's rate is at most epsilon, squares at most what rho was made for."""
-    pure, concentrated = planned(columns, bits, rows, k), planned(columns, bits, rows, k, CONCENTRATED)
+    pure, concentrated = (
+        build_records_plan(columns, bits, rows, k),
+        build_records_plan(columns, bits, rows, k, CONCENTRATED),
+    )
     assert isinstance(pure.noise, DiscreteLaplace)
     assert isinstance(concentrated.noise, DiscreteGaussian)
     domain = list(product(*(range(axis.grid.cell_count) for axis in pure.axes)))
-    sums = {table: pure.compute_totals(*counted(table))[0] for table in all_tables(domain, rows)}
+    sums = {table: pure.compute_totals(*count_distinct(table))[0] for table in all_tables(domain, rows)}
     pairs = {
         (min(table, other), max(table, other))
         for table in sums
@@ -236,19 +241,21 @@ def test_every_pair_of_neighbours_keeps_to_the_calibration(
 @pytest.mark.parametrize("taxonomy", [None, Taxonomy.of({"a": "u", "b": "u", "c": "r", "u": "r"})])
 def test_names_of_every_pair_of_neighbours(taxonomy: Taxonomy | None) -> None:
     """Exhaustively, exact laws: over all blocks the choices of two neighbours lose at most their share, in product."""
-    plan = planned([number("x", 2), names("s", 3, taxonomy)], 2, 4, 2)
+    plan = build_records_plan([build_number_column("x", 2), build_nominal_column("s", 3, taxonomy)], 2, 4, 2)
     domain = list(product(range(2), range(3)))
     (selection,) = plan.selections.values()
     assert selection.epsilon == Fraction(1, 2)
 
     @cache
-    def ratio(one: tuple[int, ...], other: tuple[int, ...]) -> Fraction:
-        found = worst_ratio(*(build_name_distribution(selection, np.array(row)) for row in (one, other)))
-        assert found is not None
-        return found
+    def compute_ratio(one: tuple[int, ...], other: tuple[int, ...]) -> Fraction:
+        ratio = worst_ratio(*(build_name_distribution(selection, np.array(row)) for row in (one, other)))
+        assert ratio is not None
+        return ratio
 
     tables = list(all_tables(domain, 4))
-    scores = {table: [tuple(row) for row in plan.compute_totals(*counted(table))[1][1].tolist()] for table in tables}
+    scores = {
+        table: [tuple(row) for row in plan.compute_totals(*count_distinct(table))[1][1].tolist()] for table in tables
+    }
     pairs = {
         tuple(zip(scores[table], scores[tuple(sorted(other))], strict=True))
         for table in tables
@@ -256,16 +263,18 @@ def test_names_of_every_pair_of_neighbours(taxonomy: Taxonomy | None) -> None:
     }
     most = selection.ratio**-selection.spread
     assert float(most) <= math.exp(0.5)
-    assert all(math.prod(ratio(*rows) for rows in pair) <= most for pair in pairs)
-    assert any(math.prod(ratio(*rows) for rows in pair) > 1 for pair in pairs)
+    assert all(math.prod(compute_ratio(*rows) for rows in pair) <= most for pair in pairs)
+    assert any(math.prod(compute_ratio(*rows) for rows in pair) > 1 for pair in pairs)
 
 
-def ranges(plan: RecordsPlan, axis: int, one: Records, other: Records) -> int:
+def compute_score_ranges(plan: RecordsPlan, axis: int, one: Records, other: Records) -> int:
     """By how much scores of two names move apart in each block, added up."""
-    return spread(plan.compute_totals(*counted(one))[1][axis] - plan.compute_totals(*counted(other))[1][axis])
+    return compute_move_spread(
+        plan.compute_totals(*count_distinct(one))[1][axis] - plan.compute_totals(*count_distinct(other))[1][axis]
+    )
 
 
-def spread(moves: np.ndarray) -> int:
+def compute_move_spread(moves: np.ndarray) -> int:
     return int((moves.max(axis=1) - moves.min(axis=1)).sum())
 
 
@@ -273,52 +282,56 @@ def spread(moves: np.ndarray) -> int:
 def test_names_keep_to_the_chain(trials: int) -> None:
     """Random replacements: scores move apart by no more than the chain says, which is less than any order's."""
     draw = random.Random(4)
-    plan = planned([number("x", 16), names("s", 2), names("t", 4)], 4, 60, 2)
+    plan = build_records_plan(
+        [build_number_column("x", 16), build_nominal_column("s", 2), build_nominal_column("t", 4)], 4, 60, 2
+    )
     assert plan.bound_name_scores(1) < plan.block_count * plan.axes[1].compute_max_change()
     for _ in range(trials):
         table = [(draw.choice((0, 15)), draw.randrange(2), draw.randrange(4)) for _ in range(60)]
         other = [(draw.choice((0, 15)), draw.randrange(2), draw.randrange(4)), *table[1:]]
-        moves = [plan.compute_totals(*counted(each))[1] for each in (table, other)]
-        assert spread(moves[0][1] - moves[1][1]) <= plan.bound_name_scores(1)
-        assert spread(moves[0][2] - moves[1][2]) <= plan.bound_name_scores(2)
+        moves = [plan.compute_totals(*count_distinct(each))[1] for each in (table, other)]
+        assert compute_move_spread(moves[0][1] - moves[1][1]) <= plan.bound_name_scores(1)
+        assert compute_move_spread(moves[0][2] - moves[1][2]) <= plan.bound_name_scores(2)
 
 
 def test_no_noise_of_names_is_wasted() -> None:
     """Blocks that exchange one name for the other in turn reach the whole of the bound."""
-    plan = planned([number("x", 2), names("s", 3)], 2, 4, 2)
+    plan = build_records_plan([build_number_column("x", 2), build_nominal_column("s", 3)], 2, 4, 2)
     domain = list(product(range(2), range(3)))
     tables = list(all_tables(domain, 4))
-    scores = {table: plan.compute_totals(*counted(table))[1][1] for table in tables}
+    scores = {table: plan.compute_totals(*count_distinct(table))[1][1] for table in tables}
     pairs = [(one, tuple(sorted(two))) for one in tables for two in all_neighbors(one, domain, "replace-one")]
-    reached = max(spread(scores[one] - scores[two]) for one, two in pairs)
+    reached = max(compute_move_spread(scores[one] - scores[two]) for one, two in pairs)
     assert reached == plan.bound_name_scores(1)
 
 
 def test_the_law_of_names_is_the_exponential_mechanism() -> None:
     """The same probabilities, exactly, also where two names have one score."""
-    (selection,) = planned([number("x", 2), names("s", 4)], 2, 4, 2).selections.values()
+    (selection,) = build_records_plan(
+        [build_number_column("x", 2), build_nominal_column("s", 4)], 2, 4, 2
+    ).selections.values()
     scores = np.array([-30, -2, -2, 0])
     assert build_name_distribution(selection, scores).law() == Exponential(selection).distribution(scores).law()
 
 
 def test_names_are_drawn_by_their_law() -> None:
     """Two jaws: the share of the nearer name is that of the rate claimed, not of one a tenth less or more."""
-    plan = planned([names("s", 2)], 1, 2000, 1)
+    plan = build_records_plan([build_nominal_column("s", 2)], 1, 2000, 1)
     (selection,) = plan.selections.values()
     table = np.array([[0], [1]]), np.array([2000, 0])
     draws = np.concatenate([plan.measure(*table, SYSTEM)[:, 0] for _ in range(3)])
     apart = int(plan.axes[0].distances[0][1])
 
-    def law(factor: float):
+    def build_name_law(factor: float):
         odds = math.exp(-factor * selection.rate * apart)
         return lambda name: (odds if name else 1.0) / (1 + odds) if name in {0, 1} else 0.0
 
-    assert_fits(draws, law(1), law(0.5), law(1.5))
+    assert_fits(draws, build_name_law(1), build_name_law(0.5), build_name_law(1.5))
 
 
 def test_names_under_zcdp() -> None:
     """The squares of what blocks lose, over 8, add up to at most the share: h^2 most bound / 8."""
-    plan = planned([number("x", 4), names("s", 3)], 3, 60, 5, CONCENTRATED)
+    plan = build_records_plan([build_number_column("x", 4), build_nominal_column("s", 3)], 3, 60, 5, CONCENTRATED)
     (selection,) = plan.selections.values()
     rate = selection.epsilon / selection.spread
     assert rate**2 * plan.axes[1].compute_max_change() * plan.bound_name_scores(1) / 8 <= CONCENTRATED.rho / 2
@@ -332,9 +345,9 @@ def test_names_under_zcdp() -> None:
 def test_random_replacements(dimensions: int, bits: int, trials: int) -> None:
     """Many to far corners: no sum of moves exceeds its bound, in one column, in all, or in squares."""
     draw = random.Random(dimensions)
-    columns = [number(f"x{place}", 2**bits) for place in range(dimensions)]
+    columns = [build_number_column(f"x{place}", 2**bits) for place in range(dimensions)]
     rows, k = 24, 2
-    plan = planned(columns, bits, rows, k)
+    plan = build_records_plan(columns, bits, rows, k)
     facts, everything = (dimensions, bits, plan.block_count), range(dimensions)
     alone = [bound_chain(*facts, axis) for axis in everything]
     joint, squared = bound_joint_chain(*facts, everything), bound_squared_chain(*facts, everything)
@@ -343,19 +356,19 @@ def test_random_replacements(dimensions: int, bits: int, trials: int) -> None:
         if trial % 20 == 0:
             side = ends if trial % 3 else range(2**bits)
             table = [tuple(draw.choice(side) for _ in everything) for _ in range(rows)]
-            before = plan.compute_totals(*counted(table))[0]
+            before = plan.compute_totals(*count_distinct(table))[0]
         other = list(table)
         other[draw.randrange(rows)] = tuple(
             draw.choice(ends) if draw.random() < 0.5 else draw.randrange(2**bits) for _ in everything
         )
-        move = np.abs(plan.compute_totals(*counted(other))[0] - before)
+        move = np.abs(plan.compute_totals(*count_distinct(other))[0] - before)
         assert (move.sum(axis=0) <= alone).all()
         assert move.sum() <= joint
         assert (move**2).sum() <= squared
         assert (move < 2**bits).all()
 
 
-def longest_chain(dimensions: int, bits: int, steps: int) -> list[int]:
+def build_longest_chain(dimensions: int, bits: int, steps: int) -> list[int]:
     """The places of a chain of that many steps that is as long as any."""
     cells = compute_curve_cells(np.arange(2 ** (bits * dimensions)), dimensions, bits)
     apart = np.triu(np.abs(cells[:, None] - cells[None]).sum(axis=2))
@@ -373,22 +386,24 @@ def longest_chain(dimensions: int, bits: int, steps: int) -> list[int]:
 @pytest.mark.parametrize(("dimensions", "bits", "blocks"), [(2, 4, 8), (2, 4, 36), (3, 3, 12), (5, 2, 6)])
 def test_no_noise_is_wasted(dimensions: int, bits: int, blocks: int) -> None:
     """A pair of neighbours moves the sums by the whole of the bound: blocks of alike records along a longest chain."""
-    cells = compute_curve_cells(np.array(longest_chain(dimensions, bits, blocks)), dimensions, bits)
+    cells = compute_curve_cells(np.array(build_longest_chain(dimensions, bits, blocks)), dimensions, bits)
     rows = [tuple(cell) for cell in cells.tolist()]
-    plan = planned([number(f"x{place}", 2**bits) for place in range(dimensions)], bits, 4 * blocks, 4)
+    plan = build_records_plan(
+        [build_number_column(f"x{place}", 2**bits) for place in range(dimensions)], bits, 4 * blocks, 4
+    )
     table = [row for row in rows[:-1] for _ in range(4)]
     other = [*table[1:], rows[-1]]
-    assert moved(plan, table, other).sum() == bound_joint_chain(dimensions, bits, blocks, range(dimensions))
+    assert compute_moves(plan, table, other).sum() == bound_joint_chain(dimensions, bits, blocks, range(dimensions))
 
 
 def test_a_move_may_fill_the_box() -> None:
     """Each block's sums move by at most a width, which the box staircase is made for, and by all of it."""
-    columns = [number("x", 4), number("y", 4)]
-    plan = planned(columns, 2, 6, 2, box=True)
+    columns = [build_number_column("x", 4), build_number_column("y", 4)]
+    plan = build_records_plan(columns, 2, 6, 2, box=True)
     assert isinstance(plan.noise, BoxStaircase)
     assert plan.noise.epsilon * plan.block_count == plan.budget.epsilon
     assert plan.noise.widths == (3, 3)
-    assert moved(plan, [(0, 0)] * 6, [(0, 0)] * 5 + [(3, 3)]).max() == 3
+    assert compute_moves(plan, [(0, 0)] * 6, [(0, 0)] * 5 + [(3, 3)]).max() == 3
 
 
 def test_centroids_per_record_are_not_private() -> None:
@@ -398,22 +413,24 @@ def test_centroids_per_record_are_not_private() -> None:
     """
     table = [(0,)] * 100 + [(99,)] * 100
     other = [(100,), *table[1:]]
-    kept = 100  # the first record at .99, the same in both tables
+    row = 100  # the first record at .99, the same in both tables
 
-    def centroid(records: Records) -> float:
+    def compute_centroid(records: Records) -> float:
         ranks = np.argsort(np.argsort([value for (value,) in records], kind="stable"), kind="stable")
         label = RankRuns.low_end(200, 100).compute_labels(ranks)
-        return float(np.mean([value for (value,), own in zip(records, label, strict=True) if own == label[kept]]))
+        return float(
+            np.mean([value for (value,), row_label in zip(records, label, strict=True) if row_label == label[row]])
+        )
 
-    assert abs(centroid(table) - centroid(other)) > 98 > 100 / 100
-    plan = planned([number("x", 101)], 7, 200, 100)
-    assert moved(plan, table, other).sum() <= plan.noise.sensitivity == 127
+    assert abs(compute_centroid(table) - compute_centroid(other)) > 98 > 100 / 100
+    plan = build_records_plan([build_number_column("x", 101)], 7, 200, 100)
+    assert compute_moves(plan, table, other).sum() <= plan.noise.sensitivity == 127
 
 
 # Draws
 
 
-def even_cells(plan: RecordsPlan, rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+def draw_even_cells(plan: RecordsPlan, rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(seed)
     cells = np.stack([draw.integers(0, axis.grid.cell_count, rows) for axis in plan.axes], axis=1)
     return np.unique(cells, axis=0, return_counts=True)
@@ -421,32 +438,32 @@ def even_cells(plan: RecordsPlan, rows: int, seed: int = 5) -> tuple[np.ndarray,
 
 def test_sums_have_the_noise_they_claim() -> None:
     """Two jaws: a rate a tenth smaller or larger fits worse."""
-    plan = planned([number("x", 4), number("y", 4)], 2, 2000, 1)
-    cells, counts = even_cells(plan, 2000)
+    plan = build_records_plan([build_number_column("x", 4), build_number_column("y", 4)], 2, 2000, 1)
+    cells, counts = draw_even_cells(plan, 2000)
     exact = plan.compute_totals(cells, counts)[0]
     draws = np.concatenate([(plan.measure(cells, counts, SYSTEM) - exact).ravel() for _ in range(30)])
     joint = bound_joint_chain(2, 2, 2000, (0, 1))
 
-    def law(sensitivity: float):
+    def build_name_law(sensitivity: float):
         return DiscreteLaplace(ONE, Fraction(sensitivity)).probability
 
-    assert_fits(draws, law(joint), law(joint * 0.9), law(joint * 1.1))
+    assert_fits(draws, build_name_law(joint), build_name_law(joint * 0.9), build_name_law(joint * 1.1))
 
 
 def test_the_order_of_the_cells_given_does_not_matter() -> None:
     """Cells come from an engine in any order; a cell given in two parts is one."""
-    plan = planned([number("x", 8), names("s", 3)], 3, 50, 7)
-    cells, counts = even_cells(plan, 50)
+    plan = build_records_plan([build_number_column("x", 8), build_nominal_column("s", 3)], 3, 50, 7)
+    cells, counts = draw_even_cells(plan, 50)
     shuffled = np.random.default_rng(1).permutation(len(cells))
     sums, scores = plan.compute_totals(cells, counts)
-    again, likewise = plan.compute_totals(cells[shuffled], counts[shuffled])
-    assert (sums == again).all()
+    shuffled_sums, likewise = plan.compute_totals(cells[shuffled], counts[shuffled])
+    assert (sums == shuffled_sums).all()
     assert (scores[1] == likewise[1]).all()
 
 
 def test_more_names_than_places_still_have_one_order() -> None:
     """Names that share a place on the axis are told apart by their list, whatever order they come in."""
-    plan = planned([names("s", 5), number("x", 2)], 1, 12, 3)
+    plan = build_records_plan([build_nominal_column("s", 5), build_number_column("x", 2)], 1, 12, 3)
     assert plan.bound_name_scores(0) == plan.block_count * plan.axes[0].compute_max_change()
     cells = np.array([[name, x] for name in range(5) for x in range(2)])
     counts = np.arange(1, 11)
@@ -460,21 +477,21 @@ def test_more_names_than_places_still_have_one_order() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 17, 39, 41, 400])
 def test_tables_with_more_or_fewer_rows(rows: int) -> None:
     """The size of what leaves is that declared, and one record moves it by no more than the bound."""
-    columns = [number("x", 8), number("y", 8)]
-    plan, draw = planned(columns, 3, 40, 6), random.Random(rows)
+    columns = [build_number_column("x", 8), build_number_column("y", 8)]
+    plan, draw = build_records_plan(columns, 3, 40, 6), random.Random(rows)
     table = [(draw.randrange(8), draw.randrange(8)) for _ in range(rows)]
-    cells, counts = counted(table) if table else (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    drawn = plan.measure(cells, counts, SYSTEM)
-    assert drawn.shape == (6, 2)
-    assert {len(column) for column in plan.estimate_records(drawn).values()} == {40}
+    cells, counts = count_distinct(table) if table else (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    outputs = plan.measure(cells, counts, SYSTEM)
+    assert outputs.shape == (6, 2)
+    assert {len(column) for column in plan.estimate_records(outputs).values()} == {40}
     for _ in range(50 if table else 0):
         other = [(draw.randrange(8), draw.randrange(8)), *table[1:]]
-        assert moved(plan, table, other).sum() <= bound_joint_chain(2, 3, 6, (0, 1))
+        assert compute_moves(plan, table, other).sum() <= bound_joint_chain(2, 3, 6, (0, 1))
 
 
 def test_a_table_without_rows_lies_at_the_end_of_the_curve() -> None:
     """What is missing is padded with the last cell, which is public."""
-    plan = planned([number("x", 8), number("y", 8)], 3, 10, 5)
+    plan = build_records_plan([build_number_column("x", 8), build_number_column("y", 8)], 3, 10, 5)
     sums = plan.compute_totals(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64))[0]
     assert sums.tolist() == [[35, 0], [35, 0]]
 
@@ -485,11 +502,11 @@ def test_a_table_without_rows_lies_at_the_end_of_the_curve() -> None:
 @pytest.mark.parametrize("far", [-(2**62), 0, 2**62])
 def test_codes_are_in_the_domain_whatever_was_drawn(far: int) -> None:
     """Noise of any size becomes a code between the bounds."""
-    columns = [Column("x", "integer", -5, 1000, missing=0), number("y", 3), names("s", 4)]
-    plan = planned(columns, 4, 21, 5)
-    drawn = np.full((plan.block_count, 3), far)
-    drawn[:, 2] = 3
-    released = plan.estimate_records(drawn)
+    columns = [Column("x", "integer", -5, 1000, missing=0), build_number_column("y", 3), build_nominal_column("s", 4)]
+    plan = build_records_plan(columns, 4, 21, 5)
+    far_sums = np.full((plan.block_count, 3), far)
+    far_sums[:, 2] = 3
+    released = plan.estimate_records(far_sums)
     assert list(released) == ["x", "y", "s"]
     for column in columns:
         assert len(released[column.name]) == 21
@@ -498,18 +515,18 @@ def test_codes_are_in_the_domain_whatever_was_drawn(far: int) -> None:
 
 def test_without_noise_centroids_come_back() -> None:
     """Records of a block are replaced by their mean, in the order of blocks and each as often as its block is large."""
-    plan = planned([number("x", 16), names("s", 3)], 4, 7, 3)
+    plan = build_records_plan([build_number_column("x", 16), build_nominal_column("s", 3)], 4, 7, 3)
     table = [(0, 0), (1, 0), (2, 0), (15, 2), (15, 2), (14, 2), (13, 2)]
-    sums, scores = plan.compute_totals(*counted(table))
-    drawn = np.column_stack((sums[:, 0], scores[1].argmax(axis=1)))
-    released = plan.estimate_records(drawn)
+    sums, scores = plan.compute_totals(*count_distinct(table))
+    outputs = np.column_stack((sums[:, 0], scores[1].argmax(axis=1)))
+    released = plan.estimate_records(outputs)
     assert released["x"].tolist() == [1] * 3 + [14] * 4
     assert released["s"].tolist() == [0] * 3 + [2] * 4
 
 
 def test_wide_cells_give_codes_between_their_middles() -> None:
     """A mean of half a cell is a code at that place, not the middle of a cell."""
-    plan = planned([Column("x", "integer", 100, 1099, missing=100)], 2, 2, 2)
+    plan = build_records_plan([Column("x", "integer", 100, 1099, missing=100)], 2, 2, 2)
     assert [int(plan.estimate_records(np.array([[total]]))["x"][0]) for total in range(7)] == [
         225,
         350,
@@ -523,78 +540,86 @@ def test_wide_cells_give_codes_between_their_middles() -> None:
 
 def test_impossible_combinations_never_appear() -> None:
     """The nearest possible centroid stands in, or where none is possible a record that is known to be."""
-    plan = planned([number("x", 8), number("y", 8)], 3, 9, 3)
+    plan = build_records_plan([build_number_column("x", 8), build_number_column("y", 8)], 3, 9, 3)
 
-    def below(codes: np.ndarray) -> np.ndarray:
+    def is_below(codes: np.ndarray) -> np.ndarray:
         return codes[:, 0] < codes[:, 1]
 
-    drawn = np.array([[0, 21], [21, 20], [9, 15]])
-    released = plan.estimate_records(drawn, below, np.array([1, 2]))
+    outputs = np.array([[0, 21], [21, 20], [9, 15]])
+    released = plan.estimate_records(outputs, is_below, np.array([1, 2]))
     assert [released["x"].tolist(), released["y"].tolist()] == [[0] * 3 + [3] * 6, [7] * 3 + [5] * 6]
-    lone = plan.estimate_records(np.array([[21, 0]] * 3), below, np.array([1, 2]))
+    lone = plan.estimate_records(np.array([[21, 0]] * 3), is_below, np.array([1, 2]))
     assert [set(lone["x"]), set(lone["y"])] == [{1}, {2}]
 
 
 # The planner
 
 
-def seen_errors(plan: RecordsPlan, codes: np.ndarray) -> list[float]:
+def measure_errors(plan: RecordsPlan, codes: np.ndarray) -> list[float]:
     """How far each column's distribution is off, W1 in widths or total variation, as the mean of three files."""
-    found, counts = np.unique(codes // np.array([key.width for key in plan.keys]), axis=0, return_counts=True)
-    seen = np.zeros(len(plan.axes))
+    cells, counts = np.unique(codes // np.array([key.width for key in plan.keys]), axis=0, return_counts=True)
+    errors = np.zeros(len(plan.axes))
     for _ in range(3):
-        released = plan.estimate_records(plan.measure(found, counts, SYSTEM))
+        released = plan.estimate_records(plan.measure(cells, counts, SYSTEM))
         for place, axis in enumerate(plan.axes):
-            told, own = released[axis.grid.column], codes[:, place]
+            released_column, column_codes = released[axis.grid.column], codes[:, place]
             sizes = (
-                [np.bincount(each, minlength=axis.grid.cell_count) for each in (told, own)] if axis.is_nominal else []
+                [np.bincount(each, minlength=axis.grid.cell_count) for each in (released_column, column_codes)]
+                if axis.is_nominal
+                else []
             )
-            off = np.abs(sizes[0] - sizes[1]).sum() / 2 if sizes else np.abs(np.sort(told) - np.sort(own)).sum()
-            seen[place] += off / len(codes) / (1 if axis.is_nominal else axis.grid.upper)
-    return (seen / 3).tolist()
+            off = (
+                np.abs(sizes[0] - sizes[1]).sum() / 2
+                if sizes
+                else np.abs(np.sort(released_column) - np.sort(column_codes)).sum()
+            )
+            errors[place] += off / len(codes) / (1 if axis.is_nominal else axis.grid.upper)
+    return (errors / 3).tolist()
 
 
 @cache
-def chosen(columns: tuple[Column, ...], rows: int, loss: PrivacyBudget) -> RecordsPlan:
+def plan_shared(columns: tuple[Column, ...], rows: int, loss: PrivacyBudget) -> RecordsPlan:
     """The plan of several tests, made once."""
     return plan_records(columns, rows, loss)
 
 
 MIXED = [
-    *(number(f"x{place}", 300) for place in range(4)),
-    *(names(f"n{place}", size) for place, size in enumerate((2, 8, 40, 2, 41))),
-    number("z", 7),
-    number("w", 4000),
+    *(build_number_column(f"x{place}", 300) for place in range(4)),
+    *(build_nominal_column(f"n{place}", size) for place, size in enumerate((2, 8, 40, 2, 41))),
+    build_number_column("z", 7),
+    build_number_column("w", 4000),
 ]
 
 
 @pytest.mark.parametrize(
     ("columns", "rows", "loss"),
     [
-        ([number("x", 1001), number("y", 500)], 30_000, PURE),
-        ([number(f"x{place}", 1001) for place in range(4)], 1080, PrivacyBudget(Fraction(10))),
-        ([number(f"x{place}", 300) for place in range(3)], 30_000, PrivacyBudget(rho=Fraction(1, 40))),
-        ([number("x", 1001), number("y", 1001), names("s", 12)], 30_000, PURE),
-        ([number(f"x{place}", 64) for place in range(7)], 30_000, PURE),
+        ([build_number_column("x", 1001), build_number_column("y", 500)], 30_000, PURE),
+        ([build_number_column(f"x{place}", 1001) for place in range(4)], 1080, PrivacyBudget(Fraction(10))),
+        ([build_number_column(f"x{place}", 300) for place in range(3)], 30_000, PrivacyBudget(rho=Fraction(1, 40))),
+        ([build_number_column("x", 1001), build_number_column("y", 1001), build_nominal_column("s", 12)], 30_000, PURE),
+        ([build_number_column(f"x{place}", 64) for place in range(7)], 30_000, PURE),
         (MIXED, 50_000, PURE),
     ],
 )
 def test_the_stated_error_is_near_what_is_seen(columns: Sequence[Column], rows: int, loss: PrivacyBudget) -> None:
     """Of even rows the mean within a factor 2, of skewed ones perhaps less; no column over 4 times what was said."""
-    plan = chosen(tuple(columns), rows, loss)
+    plan = plan_shared(tuple(columns), rows, loss)
     assert sum(plan.shares) == 1
     draw = np.random.default_rng(3)
     sizes = np.array([column.size for column in columns])
     shape = rows, len(columns)
     for places, least in ((draw.random(shape), 0.5), (draw.exponential(0.15, shape), 0.3)):
-        seen = seen_errors(plan, np.minimum(places * sizes, sizes - 1).astype(np.int64))
-        assert least * plan.error < np.mean(seen) < 2 * plan.error
-        assert all(own < 4 * said for own, said in zip(seen, plan.errors, strict=True))
+        mean_errors = measure_errors(plan, np.minimum(places * sizes, sizes - 1).astype(np.int64))
+        assert least * plan.error < np.mean(mean_errors) < 2 * plan.error
+        assert all(
+            seen_error < 4 * stated_error for seen_error, stated_error in zip(mean_errors, plan.errors, strict=True)
+        )
 
 
 def test_columns_that_are_alike_are_told_alike() -> None:
     """Wherever they stand, and no column of names is better than so few blocks can make it."""
-    plan = chosen(tuple(MIXED), 50_000, PURE)
+    plan = plan_shared(tuple(MIXED), 50_000, PURE)
     numbers, coins = plan.errors[:4], [plan.errors[4], plan.errors[7]]
     assert max(numbers) < 1.5 * min(numbers)
     assert max(coins) < 3 * min(coins)
@@ -605,18 +630,24 @@ def test_columns_that_are_alike_are_told_alike() -> None:
 
 def test_the_noise_is_that_which_is_better() -> None:
     """Few blocks of many columns move like boxes; along the plane's curve sums are better; rho is Gaussian."""
-    many, few = tuple(number(f"x{place}", 64) for place in range(7)), (number("x", 64), number("y", 64))
-    assert chosen(many, 30_000, PURE).uses_box_staircase
-    assert not chosen(few, 30_000, PURE).uses_box_staircase
-    assert isinstance(chosen(few, 30_000, CONCENTRATED).noise, DiscreteGaussian)
-    assert "Gaussian" in chosen(few, 30_000, CONCENTRATED).name
+    many, few = (
+        tuple(build_number_column(f"x{place}", 64) for place in range(7)),
+        (build_number_column("x", 64), build_number_column("y", 64)),
+    )
+    assert plan_shared(many, 30_000, PURE).uses_box_staircase
+    assert not plan_shared(few, 30_000, PURE).uses_box_staircase
+    assert isinstance(plan_shared(few, 30_000, CONCENTRATED).noise, DiscreteGaussian)
+    assert "Gaussian" in plan_shared(few, 30_000, CONCENTRATED).name
 
 
 def test_the_box_is_chosen_where_it_has_less_noise() -> None:
     """The rule of thumb agrees with the laws themselves, here where they are far apart."""
-    columns = [number(f"x{place}", 8) for place in range(5)]
+    columns = [build_number_column(f"x{place}", 8) for place in range(5)]
     for blocks, better in ((2, True), (128, False)):
-        boxed, single = planned(columns, 3, 2 * blocks, 2, box=True), planned(columns, 3, 2 * blocks, 2)
+        boxed, single = (
+            build_records_plan(columns, 3, 2 * blocks, 2, box=True),
+            build_records_plan(columns, 3, 2 * blocks, 2),
+        )
         assert isinstance(boxed.noise, BoxStaircase)
         assert isinstance(single.noise, DiscreteLaplace)
         assert (boxed.noise.expected_error()[0] < single.noise.expected_error()) is better
@@ -627,18 +658,18 @@ def test_the_box_is_chosen_where_it_has_less_noise() -> None:
 @pytest.mark.parametrize(
     "columns",
     [
-        [names("s", 2), names("t", 5)],
-        [names("s", 1), number("x", 9)],
-        [number("x", 1), number("y", 9)],
-        [Column("b", "boolean", 0, 1, categories=("false", "true"), missing=0), number("x", 1)],
+        [build_nominal_column("s", 2), build_nominal_column("t", 5)],
+        [build_nominal_column("s", 1), build_number_column("x", 9)],
+        [build_number_column("x", 1), build_number_column("y", 9)],
+        [Column("b", "boolean", 0, 1, categories=("false", "true"), missing=0), build_number_column("x", 1)],
         [Column("d", "date", 10_000, 20_000, missing=10_000), Column("n", "number", -5, 5, Fraction(1, 2), missing=0)],
-        [Column("o", "ordinal", 0, 2, categories=("low", "mid", "high"), missing=0), names("s", 200)],
+        [Column("o", "ordinal", 0, 2, categories=("low", "mid", "high"), missing=0), build_nominal_column("s", 200)],
     ],
 )
 def test_columns_of_every_kind(columns: Sequence[Column], loss: PrivacyBudget) -> None:
     """Names alone, one value only, truth values, dates, steps, places: planned, drawn and in their domains."""
     plan = plan_records(columns, 300, loss)
-    released = plan.estimate_records(plan.measure(*even_cells(plan, 300), SYSTEM))
+    released = plan.estimate_records(plan.measure(*draw_even_cells(plan, 300), SYSTEM))
     assert sum(plan.shares) == 1
     for column in columns:
         assert column.lower <= released[column.name].min() <= released[column.name].max() <= column.upper
@@ -648,7 +679,7 @@ def test_columns_of_every_kind(columns: Sequence[Column], loss: PrivacyBudget) -
 def test_names_lie_beside_their_siblings() -> None:
     """The order of names on the curve is the taxonomy's depth-first one, spread over the whole side."""
     taxonomy = Taxonomy.of({"a": "u", "b": "v", "c": "u", "d": "v", "u": "r", "v": "r"})
-    axis = CurveAxis.of(names("s", 4, taxonomy), 4)
+    axis = CurveAxis.of(build_nominal_column("s", 4, taxonomy), 4)
     assert axis.compute_places(4).tolist() == [0, 10, 5, 15]
     assert axis.distances[0][2] < axis.distances[0][1] == axis.distances[0][3]
     assert axis.compute_max_change() == axis.distances[0][1] * 2
@@ -657,13 +688,13 @@ def test_names_lie_beside_their_siblings() -> None:
 
 def test_k_may_be_given() -> None:
     """Then it is that, and the rest is chosen."""
-    plan = plan_records([number("x", 64), number("y", 64)], 1000, PURE, k=30)
+    plan = plan_records([build_number_column("x", 64), build_number_column("y", 64)], 1000, PURE, k=30)
     assert (plan.k, plan.block_count, int(plan.compute_sizes().sum())) == (30, 33, 1000)
 
 
 def test_more_epsilon_never_means_more_error() -> None:
     """And more rows neither."""
-    columns = [number("x", 512), number("y", 512), names("s", 3)]
+    columns = [build_number_column("x", 512), build_number_column("y", 512), build_nominal_column("s", 3)]
     errors = [
         plan_records(columns, 5000, PrivacyBudget(Fraction(epsilon))).error for epsilon in ("0.01", "0.1", "1", "10")
     ]
@@ -673,24 +704,24 @@ def test_more_epsilon_never_means_more_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "k", "said"),
+    ("columns", "k", "message"),
     [
         ([Column("x", "nominal", private_keys=True, missing=0)], None, "not public"),
-        ([names("s", 300)], None, "at most 256"),
-        ([number(f"x{place}", 4) for place in range(13)], None, "1 to 12 columns, got 13"),
+        ([build_nominal_column("s", 300)], None, "at most 256"),
+        ([build_number_column(f"x{place}", 4) for place in range(13)], None, "1 to 12 columns, got 13"),
         ([], None, "1 to 12 columns"),
-        ([number("x", 4)], 101, "between 1 and the 100 rows"),
+        ([build_number_column("x", 4)], 101, "between 1 and the 100 rows"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(columns: Sequence[Column], k: int | None, said: str) -> None:
+def test_what_cannot_be_planned_is_refused(columns: Sequence[Column], k: int | None, message: str) -> None:
     """One sentence that says what to do."""
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         plan_records(columns, 100, PURE, k)
 
 
 def test_plans_are_checked_at_birth() -> None:
     """Shares that are too many, too large or missing, and a box where there is no pure loss, make no plan."""
-    axis, name = CurveAxis.of(number("x", 4), 2), CurveAxis.of(names("s", 2), 2)
+    axis, name = CurveAxis.of(build_number_column("x", 4), 2), CurveAxis.of(build_nominal_column("s", 2), 2)
     for axes, shares in (((axis,), (ONE, ONE)), ((axis,), (2 * ONE,)), ((axis, name), (ONE, 0 * ONE)), ((), (ONE,))):
         with pytest.raises(InvalidInput, match="share"):
             RecordsPlan(axes, 2, 10, 2, PURE, shares)
@@ -704,4 +735,4 @@ def test_a_missing_value_counts_as_the_middle() -> None:
     """Of a number's domain, or the name that is least far from all others: public, and the same for every table."""
     assert CurveAxis.of(Column("x", "integer", 0, 8), 4).middle == 4
     apart = Taxonomy.of({"a": "r", "b": "u", "c": "u", "d": "u", "u": "r"})
-    assert CurveAxis.of(names("s", 4, apart), 2).middle == 1
+    assert CurveAxis.of(build_nominal_column("s", 4, apart), 2).middle == 1

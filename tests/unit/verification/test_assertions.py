@@ -28,26 +28,26 @@ from discreet.verification import (
     worst_ratio,
 )
 
-Law = Callable[[int], float]
+Probability = Callable[[int], float]
 SCALE = 3.0
 
 
-def laplace(scale: float) -> Law:
+def build_laplace(scale: float) -> Probability:
     """The discrete Laplace law of that scale."""
     ratio = math.exp(-1 / scale)
     return lambda k: (1 - ratio) / (1 + ratio) * ratio ** abs(k)
 
 
-def expected(law: Law, total: int = 100_000) -> list[int]:
+def draw_expected(law: Probability, total: int = 100_000) -> list[int]:
     """Draws in exactly the law's proportions: a sampler without luck."""
     return [k for k in range(-200, 201) for _ in range(round(total * law(k)))]
 
 
-CLAIM = (laplace(SCALE), laplace(SCALE * 0.9), laplace(SCALE * 1.1))
+CLAIM = (build_laplace(SCALE), build_laplace(SCALE * 0.9), build_laplace(SCALE * 1.1))
 
 
 def test_a_right_sampler_fits() -> None:
-    assert_fits(expected(laplace(SCALE)), *CLAIM)
+    assert_fits(draw_expected(build_laplace(SCALE)), *CLAIM)
     noise = DiscreteLaplace(1 / Fraction(3), 1)
     assert_fits(noise.sample_units(100_000, get_entropy(None)), *CLAIM)
     assert_fits(iter(noise.sample_many(100_000)), *CLAIM)
@@ -55,28 +55,28 @@ def test_a_right_sampler_fits() -> None:
 
 def test_the_smaller_jaw_bites() -> None:
     with pytest.raises(AssertionError, match="fit the smaller law at least as well"):
-        assert_fits(expected(laplace(SCALE * 0.9)), *CLAIM)
+        assert_fits(draw_expected(build_laplace(SCALE * 0.9)), *CLAIM)
 
 
 def test_the_larger_jaw_bites() -> None:
     with pytest.raises(AssertionError, match="fit the larger law at least as well"):
-        assert_fits(expected(laplace(SCALE * 1.1)), *CLAIM)
+        assert_fits(draw_expected(build_laplace(SCALE * 1.1)), *CLAIM)
 
 
 def test_a_scale_ten_percent_off_is_caught_by_chi_square_alone() -> None:
     """Even where the jaws are no use."""
-    useless = (laplace(SCALE), lambda _: 1e-12, lambda _: 1e-12)
+    useless = (build_laplace(SCALE), lambda _: 1e-12, lambda _: 1e-12)
     for scale in (SCALE * 0.9, SCALE * 1.1):
         with pytest.raises(AssertionError, match="chi-square"):
-            assert_fits(expected(laplace(scale)), *useless)
+            assert_fits(draw_expected(build_laplace(scale)), *useless)
 
 
 def test_a_wrong_shape_of_the_right_scale_is_caught() -> None:
     """Every tenth draw of 2 and -2 moved to the even neighbours: both jaws stay open, the shape does not fit."""
-    law = laplace(SCALE)
+    law = build_laplace(SCALE)
     moved = {-2: 0.9, 2: 0.9, -1: 1 + 0.05 * law(2) / law(1), 1: 1 + 0.05 * law(2) / law(1)}
     moved |= {3: 1 + 0.05 * law(2) / law(3), -3: 1 + 0.05 * law(2) / law(3)}
-    draws = expected(lambda k: law(k) * moved.get(k, 1.0), 1_000_000)
+    draws = draw_expected(lambda k: law(k) * moved.get(k, 1.0), 1_000_000)
     assert sum(map(abs, draws)) / len(draws) == pytest.approx(sum(abs(k) * law(k) for k in range(-200, 201)), rel=1e-3)
     with pytest.raises(AssertionError, match="chi-square"):
         assert_fits(draws, *CLAIM)
@@ -84,9 +84,9 @@ def test_a_wrong_shape_of_the_right_scale_is_caught() -> None:
 
 def test_draws_where_nothing_can_be_are_caught() -> None:
     """Also beyond the cells that are counted one by one."""
-    counts = Counter(expected(laplace(SCALE)))
+    counts = Counter(draw_expected(build_laplace(SCALE)))
     counts[1000] += 300
-    assert chi_square_excess(counts, laplace(SCALE)) > 0
+    assert chi_square_excess(counts, build_laplace(SCALE)) > 0
     certain = Counter({0: 1000, 7: 100})
     assert chi_square_excess(certain, lambda k: float(k == 0)) > 0
     assert chi_square_excess(Counter({0: 1000}), lambda k: float(k == 0)) <= 0
@@ -106,7 +106,7 @@ def test_too_few_draws_accuse_nobody(draws: list[int]) -> None:
 
 def test_no_draws_have_no_chi_square() -> None:
     with pytest.raises(InvalidInput, match="needs draws"):
-        chi_square_excess({}, laplace(1))
+        chi_square_excess({}, build_laplace(1))
 
 
 def test_scripted_entropy_says_what_it_is_told() -> None:
@@ -126,7 +126,7 @@ def test_all_tables_are_all(values: int, size: int) -> None:
     assert {tuple(sorted(table)) for table in product(range(values), repeat=size)} == set(tables)
 
 
-def apart(one: tuple | list, two: tuple | list) -> tuple[int, int]:
+def count_differences(one: tuple | list, two: tuple | list) -> tuple[int, int]:
     """How many records only the one and only the other has."""
     return (Counter(one) - Counter(two)).total(), (Counter(two) - Counter(one)).total()
 
@@ -136,12 +136,14 @@ def test_all_neighbours_are_all(neighbors: str) -> None:
     """Against the definition over every table of about the size."""
     domain, added = range(3), neighbors == "add-remove"
     for table in (table for size in range(4) for table in all_tables(domain, size)):
-        found = list(all_neighbors(table, domain, neighbors))
-        assert len(found) == (len(table) + 3 if added else len(table) * 3)
+        neighbor_tables = list(all_neighbors(table, domain, neighbors))
+        assert len(neighbor_tables) == (len(table) + 3 if added else len(table) * 3)
         sizes = {len(table) - 1, len(table) + 1} if added else {len(table)}
         others = (other for size in sizes if size >= 0 for other in all_tables(domain, size))
         near = {(1, 0), (0, 1)} if added else {(1, 1), (0, 0)} if table else set()
-        assert {tuple(sorted(one)) for one in found} == {other for other in others if apart(table, other) in near}
+        assert {tuple(sorted(table)) for table in neighbor_tables} == {
+            other for other in others if count_differences(table, other) in near
+        }
 
 
 def test_an_unknown_relation_is_refused() -> None:
@@ -155,7 +157,7 @@ def test_an_unknown_relation_is_refused() -> None:
 
 @given(neighbor_tables(st.integers(0, 3), "add-remove", max_size=5))
 def test_pairs_that_differ_by_a_row_more(pair: tuple[list[int], list[int]]) -> None:
-    assert apart(*pair) in {(1, 0), (0, 1)}
+    assert count_differences(*pair) in {(1, 0), (0, 1)}
     assert min(map(len, pair)) <= 5
 
 
@@ -171,7 +173,7 @@ def test_pairs_that_differ_by_a_row_replaced(pair: tuple[list[int], list[int]]) 
 def test_pairs_go_both_ways(wanted: tuple[int, int]) -> None:
     from hypothesis import find
 
-    find(neighbor_tables(st.integers(0, 3)), lambda pair: apart(*pair) == wanted)
+    find(neighbor_tables(st.integers(0, 3)), lambda pair: count_differences(*pair) == wanted)
 
 
 THIRD = Fraction(1, 3)

@@ -15,24 +15,21 @@ import pytest
 from discreet import Audit, InvalidInput, audit_mechanism
 from discreet.verification import audit_worst
 from discreet.verification.audit.output_values import compute_ordered_keys, decode_keys
+from support.numpy_generators import build_generator
 
 Mechanism = Callable[[Any, int], object]
 
 
-def chance(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(seed))
-
-
-def geometric(epsilon: float, seed: int = 1) -> Mechanism:
+def build_geometric(epsilon: float, seed: int = 1) -> Mechanism:
     """Exact two-sided geometric noise on whole numbers, by a generator that may be played again."""
-    generator = chance(seed)
+    generator = build_generator(seed)
     fall = 1 - math.exp(-epsilon)
     return lambda data, n: data + generator.geometric(fall, n) - generator.geometric(fall, n)
 
 
-def flipped(epsilon: float, seed: int = 1) -> Mechanism:
+def build_randomized_response(epsilon: float, seed: int = 1) -> Mechanism:
     """Randomized response: the bit, or the other one with a chance of 1 / (1 + e^epsilon)."""
-    generator = chance(seed)
+    generator = build_generator(seed)
     return lambda data, n: (generator.random(n) < 1 / (1 + math.exp(epsilon))) ^ bool(data)
 
 
@@ -40,79 +37,82 @@ def flipped(epsilon: float, seed: int = 1) -> Mechanism:
 
 
 def test_a_tight_claim_is_approached_and_not_passed() -> None:
-    found = audit_mechanism(geometric(1), 0, 1, 1, draws=100_000)
-    assert not found.violated
-    assert 0.93 < found.lower_bound < 1
-    assert found.sentence() == f"No violation above {math.ceil(10_000 * found.lower_bound) / 10_000} found with " + (
+    audit = audit_mechanism(build_geometric(1), 0, 1, 1, draws=100_000)
+    assert not audit.violated
+    assert 0.93 < audit.lower_bound < 1
+    assert audit.sentence() == f"No violation above {math.ceil(10_000 * audit.lower_bound) / 10_000} found with " + (
         "100,000 draws at 99.9 %."
     )
 
 
 @pytest.mark.parametrize("claim", [1, 3])
 def test_a_claim_a_fifth_too_small_is_caught(claim: int) -> None:
-    found = audit_mechanism(geometric(1.2 * claim), 0, 1, claim, draws=60_000)
-    assert found.violated
-    assert claim < found.lower_bound < 1.2 * claim
-    assert found.sentence().startswith(f"Violated: epsilon is at least {math.floor(1000 * found.lower_bound) / 1000} ")
-    assert f"and {claim} was claimed. Seen {found.event.count:,} of 30,000 times with" in found.sentence()
+    audit = audit_mechanism(build_geometric(1.2 * claim), 0, 1, claim, draws=60_000)
+    assert audit.violated
+    assert claim < audit.lower_bound < 1.2 * claim
+    assert audit.sentence().startswith(f"Violated: epsilon is at least {math.floor(1000 * audit.lower_bound) / 1000} ")
+    assert f"and {claim} was claimed. Seen {audit.event.count:,} of 30,000 times with" in audit.sentence()
 
 
 def test_an_exact_claim_is_accused_as_seldom_as_the_confidence_says() -> None:
     """At 80 % one in five may be; choosing the event by the draws that test it accuses more than that."""
-    alarms = sum(audit_mechanism(flipped(1, seed), 0, 1, 1, draws=1000, confidence=0.8).violated for seed in range(300))
+    alarms = sum(
+        audit_mechanism(build_randomized_response(1, seed), 0, 1, 1, draws=1000, confidence=0.8).violated
+        for seed in range(300)
+    )
     assert alarms <= 60
-    low = audit_mechanism(flipped(1), 0, 1, 1, draws=1000, confidence=0.8).lower_bound
-    assert low > audit_mechanism(flipped(1), 0, 1, 1, draws=1000, confidence=0.999).lower_bound
+    low = audit_mechanism(build_randomized_response(1), 0, 1, 1, draws=1000, confidence=0.8).lower_bound
+    assert low > audit_mechanism(build_randomized_response(1), 0, 1, 1, draws=1000, confidence=0.999).lower_bound
 
 
 def test_no_pattern_is_found_in_noise() -> None:
     """Fifty continuous mechanisms whose answers do not depend on the data, with every kind of bin: none is accused."""
     for seed in range(50):
-        generator = chance(seed)
-        found = audit_mechanism(lambda _, n, own=generator: own.normal(size=(n, 2)), 0, 1, 0, draws=4000)
-        assert not found.violated
+        generator = build_generator(seed)
+        audit = audit_mechanism(lambda _, n, source=generator: source.normal(size=(n, 2)), 0, 1, 0, draws=4000)
+        assert not audit.violated
 
 
 def test_a_generator_that_starts_anew_in_every_call_is_no_violation() -> None:
     """All draws of a data set come from one call: else the draws that test would be those that chose."""
 
-    def seeded(_: object, n: int) -> object:
+    def sample_seeded(_: object, n: int) -> object:
         assert n == 4000
-        return chance(7).normal(size=n)
+        return build_generator(7).normal(size=n)
 
-    assert audit_mechanism(seeded, 0, 1, 0, draws=4000).lower_bound == 0
+    assert audit_mechanism(sample_seeded, 0, 1, 0, draws=4000).lower_bound == 0
 
 
 def test_what_only_test_draws_show_chooses_nothing() -> None:
     """The draws that train are the same with both data sets; the others would tell them apart for certain."""
 
-    def mechanism(data: int, n: int) -> object:
+    def sample_output(data: int, n: int) -> object:
         places = np.arange(n) // 2
         return np.where(np.arange(n) % 2, places % 5 + 5 * data, places // 2 % 10)
 
-    found = audit_mechanism(mechanism, 0, 1, 0, draws=4000)
-    assert found.lower_bound == 0
+    audit = audit_mechanism(sample_output, 0, 1, 0, draws=4000)
+    assert audit.lower_bound == 0
 
 
 def test_draws_in_order_are_in_both_halves_alike() -> None:
-    mechanism = geometric(1)
+    mechanism = build_geometric(1)
     assert not audit_mechanism(lambda data, n: np.sort(mechanism(data, n)), 0, 1, 1, draws=20_000).violated  # type: ignore[call-overload]
 
 
 def test_the_event_is_tested_on_draws_that_did_not_choose_it() -> None:
     """Half of the draws, the odd ones; its counts can be counted again."""
-    drawn: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    mechanism = geometric(2)
+    outputs: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    mechanism = build_geometric(2)
 
-    def remembered(data: int, n: int) -> object:
-        drawn.append(mechanism(data, n))  # type: ignore[arg-type]
-        return drawn[-1]
+    def replay_output(data: int, n: int) -> object:
+        outputs.append(mechanism(data, n))  # type: ignore[arg-type]
+        return outputs[-1]
 
-    event = audit_mechanism(remembered, 0, 1, 1, draws=10_001).event
+    event = audit_mechanism(replay_output, 0, 1, 1, draws=10_001).event
     assert event.draws == 5000
     limit = int(event.words.rsplit(" ", 1)[1])
     below = event.words.startswith("the answer is below")
-    one, two = (own[1::2] < limit if below else own[1::2] >= limit for own in drawn)
+    one, two = (draws[1::2] < limit if below else draws[1::2] >= limit for draws in outputs)
     counts = (one.sum(), two.sum()) if event.likelier == "D" else (two.sum(), one.sum())
     assert (event.count, event.other_count) == counts
     assert (event.p, event.q) == (counts[0] / 5000, counts[1] / 5000)
@@ -122,14 +122,14 @@ def test_the_event_is_tested_on_draws_that_did_not_choose_it() -> None:
 
 
 def test_delta_explains_a_rare_leak_and_no_more() -> None:
-    generator = chance(3)
+    generator = build_generator(3)
 
-    def leaks(data: int, n: int) -> object:
+    def sample_leak(data: int, n: int) -> object:
         return np.where(generator.random(n) < 0.01, 1000 + data, generator.integers(0, 4, n))
 
-    assert audit_mechanism(leaks, 0, 1, 1, draws=40_000).lower_bound > 2
-    assert not audit_mechanism(leaks, 0, 1, 1, delta=0.012, draws=40_000).violated
-    caught = audit_mechanism(leaks, 0, 1, 1, delta=0.001, draws=40_000)
+    assert audit_mechanism(sample_leak, 0, 1, 1, draws=40_000).lower_bound > 2
+    assert not audit_mechanism(sample_leak, 0, 1, 1, delta=0.012, draws=40_000).violated
+    caught = audit_mechanism(sample_leak, 0, 1, 1, delta=0.001, draws=40_000)
     assert caught.violated
     assert "epsilon with delta 0.001 is at least" in caught.sentence()
 
@@ -137,14 +137,14 @@ def test_delta_explains_a_rare_leak_and_no_more() -> None:
 # --- what may come out
 
 
-def only(value: object, other: object) -> Mechanism:
+def build_rare_leak(value: object, other: object) -> Mechanism:
     """Nine times in ten the same, else what tells the data sets apart."""
 
-    def mechanism(data: int, n: int) -> object:
-        told = chance(data).random(n) < 0.1
-        return [(other if data else value) if tells else 0 for tells in told]
+    def sample_output(data: int, n: int) -> object:
+        flags = build_generator(data).random(n) < 0.1
+        return [(other if data else value) if tells else 0 for tells in flags]
 
-    return mechanism
+    return sample_output
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def only(value: object, other: object) -> Mechanism:
     ],
 )
 def test_values_of_any_kind_are_told_apart(value: object, other: object) -> None:
-    found = audit_mechanism(only(value, other), 0, 1, 1, draws=4000)
-    assert found.lower_bound > 2
-    assert found.event.other_count == 0
+    audit = audit_mechanism(build_rare_leak(value, other), 0, 1, 1, draws=4000)
+    assert audit.lower_bound > 2
+    assert audit.event.other_count == 0
 
 
 def test_zeros_of_different_signs_are_told_apart() -> None:
@@ -173,7 +173,7 @@ def test_zeros_of_different_signs_are_told_apart() -> None:
 
 
 def test_a_label_is_told_by_its_name() -> None:
-    assert audit_mechanism(only("yes", "no"), 0, 1, 1, draws=4000).event.words in (
+    assert audit_mechanism(build_rare_leak("yes", "no"), 0, 1, 1, draws=4000).event.words in (
         "the answer is 'yes'",
         "the answer is 'no'",
     )
@@ -181,10 +181,12 @@ def test_a_label_is_told_by_its_name() -> None:
 
 def test_arrays_of_any_kind_are_read() -> None:
     for dtype in (bool, np.int8, np.uint64, np.float16, np.float32, np.int64, str, object):
-        generator = chance(4)
-        told = [np.array([0, 1, 1, 1]).astype(dtype), np.array([0, 0, 0, 1]).astype(dtype)]
-        found = audit_mechanism(lambda data, n, own=told, g=generator: g.choice(own[data], n), 0, 1, 1, draws=4000)
-        assert (found.event.p, found.event.q) == pytest.approx((0.75, 0.25), abs=0.05), dtype
+        generator = build_generator(4)
+        tables = [np.array([0, 1, 1, 1]).astype(dtype), np.array([0, 0, 0, 1]).astype(dtype)]
+        audit = audit_mechanism(
+            lambda data, n, tables_of=tables, g=generator: g.choice(tables_of[data], n), 0, 1, 1, draws=4000
+        )
+        assert (audit.event.p, audit.event.q) == pytest.approx((0.75, 0.25), abs=0.05), dtype
     assert audit_mechanism(lambda data, n: [data] * n, 0, 1, 1, draws=1000).violated
     assert audit_mechanism(lambda data, n: (data for _ in range(n)), 0, 1, 1, draws=1000).violated
 
@@ -208,7 +210,7 @@ def test_numbers_are_ordered_to_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         ({"epsilon": -1}, "epsilon of at least 0"),
         ({"epsilon": math.nan}, "finite"),
@@ -228,87 +230,94 @@ def test_numbers_are_ordered_to_the_last_bit() -> None:
         ({"mechanism": lambda _, n: [{}] * n}, "hashed"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(given: dict[str, Any], said: str) -> None:
-    asked = {"mechanism": geometric(1), "epsilon": 1, "draws": 1000} | given
-    with pytest.raises(InvalidInput, match=said):
-        audit_mechanism(D=0, D2=1, **asked)
+def test_what_is_wrong_is_said_in_a_sentence(options: dict[str, Any], message: str) -> None:
+    arguments = {"mechanism": build_geometric(1), "epsilon": 1, "draws": 1000} | options
+    with pytest.raises(InvalidInput, match=message):
+        audit_mechanism(D=0, D2=1, **arguments)
 
 
 def test_no_pair_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at least one pair"):
-        audit_worst(geometric(1), [], 1)
+        audit_worst(build_geometric(1), [], 1)
 
 
 # --- the worst pair, and what is told
 
 
 def test_what_was_not_told_apart_is_said_so() -> None:
-    found = audit_mechanism(lambda _, n: np.zeros(n), 0, 1, 1, draws=1000)
-    said = "No violation found with 1,000 draws at 99.9 %; the two data sets were not told apart, so this audit says "
-    assert found.sentence() == f"{said}little."
+    audit = audit_mechanism(lambda _, n: np.zeros(n), 0, 1, 1, draws=1000)
+    message = (
+        "No violation found with 1,000 draws at 99.9 %; the two data sets were not told apart, so this audit says "
+    )
+    assert audit.sentence() == f"{message}little."
 
 
 def test_a_bound_has_as_many_digits_as_it_takes() -> None:
     """1.0004 is above 1, and 1.000 is not; a bound that is not above the claim has four."""
-    found = replace(audit_mechanism(geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
-    assert "epsilon is at least 1.0004 at" in found.sentence()
-    assert replace(found, lower_bound=1 + 2**-52).format_bound() == "1.0000000000000002"
-    assert replace(found, lower_bound=1.25999, epsilon=Fraction(1)).format_bound() == "1.259"
-    assert replace(found, lower_bound=0.98765).format_bound() == "0.9876"
+    audit = replace(audit_mechanism(build_geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
+    assert "epsilon is at least 1.0004 at" in audit.sentence()
+    assert replace(audit, lower_bound=1 + 2**-52).format_bound() == "1.0000000000000002"
+    assert replace(audit, lower_bound=1.25999, epsilon=Fraction(1)).format_bound() == "1.259"
+    assert replace(audit, lower_bound=0.98765).format_bound() == "0.9876"
 
 
 def test_the_worst_of_many_pairs_is_audited() -> None:
     """A mechanism that leaks on one pair of twenty; the draws that look for it are not those that test."""
     counted: list[int] = []
-    generator = chance(5)
+    generator = build_generator(5)
 
-    def mechanism(data: int, n: int) -> object:
+    def sample_output(data: int, n: int) -> object:
         counted.append(n)
         return generator.integers(0, 5, n) + 3 * (data == 13)
 
     pairs = [(place, place + 100) for place in range(20)]
-    found = audit_worst(mechanism, pairs, 1, draws=20_000)
-    assert found.lower_bound > 3
+    audit = audit_worst(sample_output, pairs, 1, draws=20_000)
+    assert audit.lower_bound > 3
     assert counted == [400] * 40 + [20_000] * 2
-    assert not audit_worst(mechanism, pairs[:13], 1, draws=20_000).violated
+    assert not audit_worst(sample_output, pairs[:13], 1, draws=20_000).violated
 
 
 def test_progress_is_told_in_stages() -> None:
-    told: list[str] = []
-    audit_worst(geometric(1), [(0, 1), (1, 2)], 1, draws=1000, progress=told.append)
-    assert told[0] == "looking at pairs: 0 of 2"
-    assert told[-1] == "testing it: 3 of 4"
+    stages: list[str] = []
+    audit_worst(build_geometric(1), [(0, 1), (1, 2)], 1, draws=1000, progress=stages.append)
+    assert stages[0] == "looking at pairs: 0 of 2"
+    assert stages[-1] == "testing it: 3 of 4"
 
 
 def test_an_audit_is_told_to_machines() -> None:
-    found = audit_mechanism(geometric(1), 0, 1, Fraction(1, 3), delta=0.001, draws=5000)
-    told = found.to_json()
-    assert (told["epsilon"], told["delta"], told["draws"], told["confidence"]) == ("1/3", "1/1000", 5000, "999/1000")
-    assert told["violated"] is True
-    assert told["sentence"] == found.sentence()
-    assert told["event"]["count"] == found.event.count
-    assert "seen" not in repr(found)
+    audit = audit_mechanism(build_geometric(1), 0, 1, Fraction(1, 3), delta=0.001, draws=5000)
+    document = audit.to_json()
+    assert (document["epsilon"], document["delta"], document["draws"], document["confidence"]) == (
+        "1/3",
+        "1/1000",
+        5000,
+        "999/1000",
+    )
+    assert document["violated"] is True
+    assert document["sentence"] == audit.sentence()
+    assert document["event"]["count"] == audit.event.count
+    assert "seen" not in repr(audit)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "html"])
 def test_a_picture_shows_both_distributions_and_the_event(tmp_path: Path, suffix: str) -> None:
-    found = audit_mechanism(geometric(2), 0, 1, 1, draws=5000)
-    path = found.picture(tmp_path / f"audit.{suffix}")
+    audit = audit_mechanism(build_geometric(2), 0, 1, 1, draws=5000)
+    path = audit.picture(tmp_path / f"audit.{suffix}")
     assert path.stat().st_size > 1000
     if suffix == "svg":
-        drawn = path.read_text()
-        assert found.event.words in drawn
-        assert "D2" in drawn
-        assert 'stroke-dasharray="6,4"' in drawn
+        picture = path.read_text()
+        assert audit.event.words in picture
+        assert "D2" in picture
+        assert 'stroke-dasharray="6,4"' in picture
 
 
 def test_the_event_is_shaded_where_it_is() -> None:
     from discreet.verification.audit.audit import build_audit_picture
 
-    generator = chance(2)
-    found = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)
-    shade, lines = build_audit_picture(found)["layer"]
-    assert found.event.words == "the answer is below 4"
+    generator = build_generator(2)
+    audit = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)
+    shade, lines = build_audit_picture(audit)["layer"]
+    assert audit.event.words == "the answer is below 4"
     assert shade["data"]["values"] == [{"from": -0.5, "to": 3.5}]
     shares = {row["data"]: 0.0 for row in lines["data"]["values"]}
     for row in lines["data"]["values"]:
@@ -319,7 +328,7 @@ def test_the_event_is_shaded_where_it_is() -> None:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        lambda data, n: [("a", "b")[(at + data) % 3 == 0] for at in range(n)],
+        lambda data, n: [("a", "b")[(index + data) % 3 == 0] for index in range(n)],
         lambda _, n: np.full(n, math.nan),
         lambda _, n: np.full(n, 2.5),
         lambda data, n: np.full(n, 1e300 * (data + 1)),
@@ -327,5 +336,5 @@ def test_the_event_is_shaded_where_it_is() -> None:
 )
 def test_whatever_comes_out_has_a_picture(mechanism: Mechanism, tmp_path: Path) -> None:
     """Labels as bars; one value, none that is finite, and huge ones along a line all the same."""
-    found: Audit = audit_mechanism(mechanism, 0, 1, 1, draws=1000)
-    assert found.picture(tmp_path / "audit.svg").stat().st_size > 500
+    audit: Audit = audit_mechanism(mechanism, 0, 1, 1, draws=1000)
+    assert audit.picture(tmp_path / "audit.svg").stat().st_size > 500

@@ -13,7 +13,7 @@ from discreet.verification.audit.events import compute_clopper_pearson, compute_
 MISSES = (0.0005, 0.05, 0.2)
 
 
-def binomial(draws: int, p: float) -> list[float]:
+def list_binomial(draws: int, p: float) -> list[float]:
     return [math.comb(draws, count) * p**count * (1 - p) ** (draws - count) for count in range(draws + 1)]
 
 
@@ -25,11 +25,11 @@ def test_each_limit_is_wrong_as_seldom_as_it_says(miss: float) -> None:
         low, high = compute_clopper_pearson(count, draws, miss)
         assert 0 <= low < high <= 1
         if count:
-            assert sum(binomial(draws, low)[count:]) == pytest.approx(miss, rel=1e-9)
+            assert sum(list_binomial(draws, low)[count:]) == pytest.approx(miss, rel=1e-9)
         if count < draws:
-            assert sum(binomial(draws, high)[: count + 1]) == pytest.approx(miss, rel=1e-9)
+            assert sum(list_binomial(draws, high)[: count + 1]) == pytest.approx(miss, rel=1e-9)
     for p in np.linspace(0, 1, 41).tolist():
-        chances = binomial(draws, p)
+        chances = list_binomial(draws, p)
         limits = [compute_clopper_pearson(count, draws, miss) for count in range(draws + 1)]
         assert sum(chance for chance, (low, _) in zip(chances, limits, strict=True) if low > p) <= miss + 1e-12
         assert sum(chance for chance, (_, high) in zip(chances, limits, strict=True) if high < p) <= miss + 1e-12
@@ -55,7 +55,7 @@ def test_a_claim_that_holds_is_accused_as_seldom_as_it_says(confidence: float, d
     for q in (0.01, 0.1, 0.3, 0.5):
         for epsilon in (0.01, 0.2, 0.6):
             p = math.exp(epsilon) * q + delta
-            one, two = binomial(draws, p), binomial(draws, q)
+            one, two = list_binomial(draws, p), list_binomial(draws, q)
             accused = sum(one[a] * two[b] for (a, b), bound in bounds.items() if bound > epsilon)
             assert accused <= 1 - confidence
 

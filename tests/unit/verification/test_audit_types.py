@@ -88,17 +88,17 @@ OBJECTS += [datetime(2020, 1, 5, 3, tzinfo=EAST), pd.Timestamp("2020-01-05") + p
 Gather = Callable[[list[Any]], object]
 
 
-def same(one: object, two: object) -> bool:
+def is_same(one: object, two: object) -> bool:
     """As a draw is looked up: 0 is not -0.0, and 1 not 1.0, but NaN is itself."""
     return {(type(one), repr(one), one)} == {(type(two), repr(two), two)}
 
 
-def first_of(gathered: object) -> object:
+def read_first_output(gathered: object) -> object:
     """The first draw of what a mechanism returned, read as those of arrays are."""
     return normalize_value(np.asarray(gathered)[:1])[0]  # type: ignore[index]
 
 
-def together(values: list[Any]) -> Iterator[tuple[Any, ...]]:
+def list_forced(values: list[Any]) -> Iterator[tuple[Any, ...]]:
     """A value and one or two others that force a type on it."""
     yield from itertools.product(values, repeat=2)
     yield from itertools.product(values[::2], values[::3], values[1::4])
@@ -110,8 +110,8 @@ GROUPS = [NUMBERS, MOMENTS, DURATIONS]
 @pytest.mark.parametrize("group", GROUPS, ids=range(3))
 def test_no_other_draw_of_an_array_changes_what_a_draw_is(group: list[Any]) -> None:
     """numpy converts all entries of an array for the sake of one of them."""
-    for values in together([*group, *TEXTS, *OBJECTS]):
-        assert same(first_of(np.array(list(values))), normalize_value(values[0])), values
+    for values in list_forced([*group, *TEXTS, *OBJECTS]):
+        assert is_same(read_first_output(np.array(list(values))), normalize_value(values[0])), values
 
 
 @pytest.mark.parametrize("gather", [pd.Series, pd.Categorical, pl.Series, pa.array])
@@ -122,17 +122,17 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
     What cannot be undone is said in docs/audit.md: -0.0 beside complex numbers in pandas, and in Arrow numbers and
     durations beside moments.
     """
-    seen = 0
+    tried = 0
     others = OBJECTS[:3] if gather is pa.array and group is not MOMENTS else OBJECTS
     usual = [value for value in group if repr(value) != "-0.0"]
-    for values in together([*usual, *TEXTS[::2], *others]):
+    for values in list_forced([*usual, *TEXTS[::2], *others]):
         try:
             alone, gathered = gather([values[0]]), np.asarray(gather(list(values)))
         except Exception:
             continue
-        seen += 1
-        assert same(first_of(gathered), first_of(alone)), values
-    assert seen > 20
+        tried += 1
+        assert is_same(read_first_output(gathered), read_first_output(alone)), values
+    assert tried > 20
 
 
 @given(
@@ -152,35 +152,37 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
     st.booleans(),
 )
 def test_no_other_draw_changes_what_any_number_or_text_is(values: list[Any], in_rows: bool) -> None:
-    own: list[Any] = [[value, values[0]] for value in values] if in_rows else values
-    for read, value in zip(normalize_value(np.array(own)), own, strict=True):  # type: ignore[call-overload]
-        assert same(read, normalize_value(value))
+    outputs: list[Any] = [[value, values[0]] for value in values] if in_rows else values
+    for read, value in zip(normalize_value(np.array(outputs)), outputs, strict=True):  # type: ignore[call-overload]
+        assert is_same(read, normalize_value(value))
 
 
 COUNTS = st.integers(-(2**62), 2**62)
 
 
-def moments(letter: str) -> st.SearchStrategy[Any]:
+def st_moments(letter: str) -> st.SearchStrategy[Any]:
     """Of any unit, as far from 1970 as nanoseconds reach; durations of months are not converted to others."""
     units = ALL_UNITS[: ALL_UNITS.index("ns") + 1] if letter == "M" else ALL_UNITS[2 : ALL_UNITS.index("ns") + 1]
-    made = st.builds(
+    moments_or_durations = st.builds(
         lambda count, unit: np.array(count, f"{letter}8[ns]").astype(f"{letter}8[{unit}]")[()],
         COUNTS,
         st.sampled_from(units),
     )
-    return st.one_of(made, st.just(np.array("NaT", f"{letter}8[s]")[()]))
+    return st.one_of(moments_or_durations, st.just(np.array("NaT", f"{letter}8[s]")[()]))
 
 
-@given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=1, max_size=5)), st.booleans())
+@given(
+    st.sampled_from("mM").flatmap(lambda letter: st.lists(st_moments(letter), min_size=1, max_size=5)), st.booleans()
+)
 def test_a_moment_is_that_moment_in_whatever_unit(values: list[Any], with_none: bool) -> None:
     others = [None] if with_none else []
     read = normalize_value(np.array([*values, *others]))
-    assert all(same(one, normalize_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
-    known = [value for value in values if not np.isnat(value)]
-    exact = [normalize_value(value) for value in known]
+    assert all(is_same(one, normalize_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
+    dated = [value for value in values if not np.isnat(value)]
+    exact = [normalize_value(value) for value in dated]
     assert all(
         (one == two) == (a == b) and (one < two) == (a.count < b.count)
-        for (one, a), (two, b) in itertools.product(zip(known, exact, strict=True), repeat=2)
+        for (one, a), (two, b) in itertools.product(zip(dated, exact, strict=True), repeat=2)
     )  # type: ignore[attr-defined]
 
 
@@ -211,13 +213,13 @@ def test_moments_of_python_pandas_and_numpy_are_the_same_ones() -> None:
 
 
 def test_moments_are_told_in_words() -> None:
-    told = [DAY, DAY + NANOSECOND, np.timedelta64(36, "h"), np.timedelta64(2, "Y"), np.datetime64(2**62, "D")]
-    assert [repr(normalize_value(value)) for value in told] == [
+    moments_told = [DAY, DAY + NANOSECOND, np.timedelta64(36, "h"), np.timedelta64(2, "Y"), np.datetime64(2**62, "D")]
+    assert [repr(normalize_value(value)) for value in moments_told] == [
         "2020-01-05",
         "2020-01-05T00:00:00.000000001",
         "36 hours",
         "24 months",
-        repr(normalize_value(told[4])),
+        repr(normalize_value(moments_told[4])),
     ]
     assert repr(Ticks("duration", 2**70 * UNITS["D"])) == f"{2**70} D"
 
@@ -231,8 +233,8 @@ def assert_read_alike(one: Pair, two: Pair, rest: list[int]) -> None:
     """All that an event can be made of, but for the draws that are others."""
     for a, b in zip(one, two, strict=True):
         assert (a.titles, a.shape) == (b.titles, b.shape)
-        assert [(told.name, told.values) for told in a.attributes] == [
-            (told.name, told.values) for told in b.attributes
+        assert [(attribute.name, attribute.values) for attribute in a.attributes] == [
+            (attribute.name, attribute.values) for attribute in b.attributes
         ]
         assert all((x.keys[rest] == y.keys[rest]).all() for x, y in zip(a.attributes, b.attributes, strict=True))
         if a.columns is None or b.columns is None:
@@ -243,26 +245,26 @@ def assert_read_alike(one: Pair, two: Pair, rest: list[int]) -> None:
 
 
 Values = list[Any]
-WHOLE, FLOATS, ROWS = [*range(-4, 16)], [at / 4 for at in range(20)], [(at, -at) for at in range(20)]
-DAYS = [np.datetime64("2020-01-01") + at for at in range(20)]
+WHOLE, FLOATS, ROWS = [*range(-4, 16)], [index / 4 for index in range(20)], [(index, -index) for index in range(20)]
+DAYS = [np.datetime64("2020-01-01") + index for index in range(20)]
 
 
 @pytest.mark.parametrize(
     ("usual", "strange"),
     [
         *(
-            (WHOLE, one)
-            for one in (2**62, 2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", b"x", Fraction(1, 3))
+            (WHOLE, value)
+            for value in (2**62, 2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", b"x", Fraction(1, 3))
         ),
-        *(([at << 58 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
-        *(([at + 2**62 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, "x")),
-        *((FLOATS, one) for one in (2**64, None, 1j, "x")),
-        *(([*FLOATS[:10], *WHOLE[:10]], one) for one in (2**64, None, 1j, "x")),
-        *(([at % 3 == 0 for at in WHOLE], one) for one in (2, 0.5, None, "x")),
-        *(([complex(at, 1) for at in WHOLE], one) for one in (None, "x")),
-        *((ROWS, (one, 1)) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
-        *((list("abcdefghijklmnopqrst"), one) for one in ("longer", 1, None, b"x")),
-        *((DAYS, np.datetime64(one)) for one in ("2020-01-01T00:00:01", "2020-01-01T00:00:00.000000001", "NaT")),
+        *(([at << 58 for at in WHOLE], value) for value in (2**63, 2**64, 0.5, None, 1j, "x")),
+        *(([at + 2**62 for at in WHOLE], value) for value in (2**63, 2**64, 0.5, None, "x")),
+        *((FLOATS, value) for value in (2**64, None, 1j, "x")),
+        *(([*FLOATS[:10], *WHOLE[:10]], value) for value in (2**64, None, 1j, "x")),
+        *(([at % 3 == 0 for at in WHOLE], value) for value in (2, 0.5, None, "x")),
+        *(([complex(at, 1) for at in WHOLE], value) for value in (None, "x")),
+        *((ROWS, (value, 1)) for value in (2**63, 2**64, 0.5, None, 1j, "x")),
+        *((list("abcdefghijklmnopqrst"), value) for value in ("longer", 1, None, b"x")),
+        *((DAYS, np.datetime64(value)) for value in ("2020-01-01T00:00:01", "2020-01-01T00:00:00.000000001", "NaT")),
     ],
 )
 @pytest.mark.parametrize("two_alike", [False, True])
@@ -275,7 +277,7 @@ def test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is
     assert_read_alike(before, after, [at for at in range(20) if at != 7])
 
 
-USUAL: dict[str, Callable[[int], Any]] = {
+USUAL_VALUES: dict[str, Callable[[int], Any]] = {
     "days": lambda at: DAY + at,
     "hours": lambda at: DAY.astype("M8[h]") + at,
     "nanoseconds": lambda at: (DAY + at) + (at * 7) * NANOSECOND,
@@ -296,31 +298,51 @@ USUAL: dict[str, Callable[[int], Any]] = {
 }
 
 
-def strange_for(name: str) -> list[Any]:
+def list_strange(name: str) -> list[Any]:
     """What is rare beside the usual values, and forces another type."""
-    usual = np.array(USUAL[name](1))
+    usual = np.array(USUAL_VALUES[name](1))
     if usual.dtype.kind in "mM":
         letter = usual.dtype.kind
-        found = [np.array(1, f"{letter}8[{unit}]")[()] for unit in ("m", "ms", "ns")]
-        found += [np.array("NaT", f"{letter}8[s]")[()], None, "x", date(2020, 1, 5), pd.Timestamp("2020-01-05")]
+        strange_values = [np.array(1, f"{letter}8[{unit}]")[()] for unit in ("m", "ms", "ns")]
+        strange_values += [
+            np.array("NaT", f"{letter}8[s]")[()],
+            None,
+            "x",
+            date(2020, 1, 5),
+            pd.Timestamp("2020-01-05"),
+        ]
     else:
-        found = [2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", "longer", "7", b"x", Fraction(1, 3)]
-    return [[one, one] for one in found] if usual.ndim else found
+        strange_values = [
+            2**63,
+            2**64,
+            0.5,
+            -0.0,
+            math.nan,
+            math.inf,
+            1j,
+            None,
+            "x",
+            "longer",
+            "7",
+            b"x",
+            Fraction(1, 3),
+        ]
+    return [[value, value] for value in strange_values] if usual.ndim else strange_values
 
 
-@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("name", USUAL_VALUES)
 def test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read(name: str) -> None:
-    usual = [USUAL[name](at) for at in range(20)]
+    usual = [USUAL_VALUES[name](index) for index in range(20)]
     before = read_output_pair(np.array(usual), np.array(usual), 20)
-    rest = [at for at in range(20) if at not in {7, 13}]
-    for one, two in itertools.product(strange_for(name), repeat=2):
+    rest = [index for index in range(20) if index not in {7, 13}]
+    for one, two in itertools.product(list_strange(name), repeat=2):
         odd = list(usual)
         odd[7], odd[13] = one, two
         assert_read_alike(before, read_output_pair(np.array(odd), np.array(usual), 20), rest)
         assert_read_alike(before, read_output_pair(np.array(odd), np.array(odd), 20), rest)
 
 
-@given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=8, max_size=8)))
+@given(st.sampled_from("mM").flatmap(lambda letter: st.lists(st_moments(letter), min_size=8, max_size=8)))
 def test_arrays_of_moments_are_read_as_their_values_are(values: list[Any]) -> None:
     """All at once where both arrays are of moments, one by one where a test draw is None."""
     odd = [*values[:7], None]
@@ -332,35 +354,37 @@ def test_arrays_of_moments_are_read_as_their_values_are(values: list[Any]) -> No
 def test_moments_too_far_for_the_unit_that_others_need_are_one_value() -> None:
     far, fine = np.array(["3000-01-01", "2020-01-01"] * 2, "M8[D]"), np.full(4, DAY + NANOSECOND)
     one, two = read_output_pair(far, fine, 4)
-    again, _ = read_output_pair(far.astype(object), fine, 4)
+    second, _ = read_output_pair(far.astype(object), fine, 4)
     assert one.columns is not None
     assert two.columns is not None
-    assert again.columns is not None
-    assert one.columns.tolist() == again.columns.tolist()
+    assert second.columns is not None
+    assert one.columns.tolist() == second.columns.tolist()
     assert one.columns[::2].tolist() == [[-(2**63)]] * 2
     assert two.columns[0].tolist() == [int((DAY + NANOSECOND).astype(np.int64))]
 
 
 def test_durations_of_months_have_a_column_of_their_own() -> None:
     years = np.arange(8).astype("m8[Y]")
-    assert read_output_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * at for at in range(8)]  # type: ignore[union-attr]
+    assert read_output_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * index for index in range(8)]  # type: ignore[union-attr]
     apart = read_output_pair(years, np.arange(8).astype("m8[D]"), 8)[0]
-    assert [told.name for told in apart.attributes][:2] == ["the answer", "the kind of the answer"]
+    assert [attribute.name for attribute in apart.attributes][:2] == ["the answer", "the kind of the answer"]
 
 
 def test_masked_entries_and_fields_are_read_by_value() -> None:
     """A masked entry is no object: it must not seem that training draws made the array one."""
-    mask = [at % 4 == 2 for at in range(20)]
-    floats = [at / 4 for at in range(20)]
+    mask = [index % 4 == 2 for index in range(20)]
+    floats = [index / 4 for index in range(20)]
     odd = [*floats[:7], None, *floats[8:]]
     before = [np.ma.masked_array(np.array(floats), mask)] * 2
     after = [np.ma.masked_array(np.array(odd), mask)] * 2
-    assert_read_alike(read_output_pair(*before, 20), read_output_pair(*after, 20), [at for at in range(20) if at != 7])
+    assert_read_alike(
+        read_output_pair(*before, 20), read_output_pair(*after, 20), [index for index in range(20) if index != 7]
+    )
     kind = np.dtype([("day", "M8[ns]"), ("name", "S3")])
-    fields = np.array([(DAY + at, "x" * (at % 3)) for at in range(8)], kind)
-    told = read_output_pair(fields, fields, 8)[0].attributes
-    assert told[0].values is not None
-    assert told[0].values[0] == "(2020-01-05, '')"
+    fields = np.array([(DAY + index, "x" * (index % 3)) for index in range(8)], kind)
+    attributes = read_output_pair(fields, fields, 8)[0].attributes
+    assert attributes[0].values is not None
+    assert attributes[0].values[0] == "(2020-01-05, '')"
 
 
 COLUMNS: list[tuple[Callable[[int], Any], Any]] = [
@@ -383,31 +407,31 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
 
     Numbers beside durations become durations, but not in pandas: docs/audit.md says so.
     """
-    rest = [at for at in range(20) if at != 7]
-    seen = 0
+    rest = [index for index in range(20) if index != 7]
+    alarms = 0
     for (one, strange), (two, _) in itertools.product(COLUMNS, COLUMNS[:6]):
         if gather is not pd.DataFrame and any(isinstance(column(1), timedelta) for column in (one, two)):
             continue
-        first, second = [one(at) for at in range(20)], [two(at) for at in range(20)]
+        first, second = [one(index) for index in range(20)], [two(index) for index in range(20)]
         odd = [*first[:7], strange, *first[8:]]
         try:
-            before, after = (gather({"a": own, "b": second}) for own in (first, odd))
+            before, after = (gather({"a": first_row, "b": second}) for first_row in (first, odd))
             np.asarray(before), np.asarray(after)
         except Exception:
             continue
-        seen += 1
+        alarms += 1
         assert_read_alike(read_output_pair(before, before, 20), read_output_pair(after, before, 20), rest)
-    assert seen >= 10
+    assert alarms >= 10
 
 
 def test_last_digits_of_large_whole_numbers_count_in_a_list_and_not_in_an_array() -> None:
     """As docs/audit.md says: beside a rare float no array of NumPy's has them."""
 
-    def mechanism(data: int, n: int) -> list[int]:
+    def sample_output(data: int, n: int) -> list[int]:
         return [2**60 + data] * n
 
-    assert audit_mechanism(mechanism, 0, 1, 1, draws=1000).violated
-    assert audit_mechanism(lambda data, n: np.array(mechanism(data, n)), 0, 1, 1, draws=1000).lower_bound == 0
+    assert audit_mechanism(sample_output, 0, 1, 1, draws=1000).violated
+    assert audit_mechanism(lambda data, n: np.array(sample_output(data, n)), 0, 1, 1, draws=1000).lower_bound == 0
 
 
 def test_infinite_numbers_side_by_side_are_no_obstacle() -> None:
@@ -420,34 +444,41 @@ def test_infinite_numbers_side_by_side_are_no_obstacle() -> None:
 # --- no honest mechanism is accused
 
 
-def honest(name: str, gather: Gather, seed: int) -> Callable[[Any, int], object]:
+def build_honest(name: str, gather: Gather, seed: int) -> Callable[[Any, int], object]:
     """Draws that do not depend on the data; two strange ones, each about once in all draws."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    strange = strange_for(name)
+    strange = list_strange(name)
 
-    def mechanism(_: object, n: int) -> object:
-        values = [USUAL[name](int(at)) for at in generator.integers(1, 40, n)]
+    def sample_output(_: object, n: int) -> object:
+        values = [USUAL_VALUES[name](int(at)) for at in generator.integers(1, 40, n)]
         for odd in generator.choice(len(strange), 2):
             for at in np.flatnonzero(generator.random(n) < 1 / n):
                 values[at] = strange[odd]
         return gather(values)
 
-    return mechanism
+    return sample_output
 
 
 def count_alarms(audits: int, gather: Gather, names: list[str]) -> int:
     """How many honest mechanisms are accused, of all kinds in turn."""
     each = itertools.cycle(names)
-    return sum(audit_mechanism(honest(next(each), gather, at), 0, 1, 1, draws=4000).violated for at in range(audits))
+    return sum(
+        audit_mechanism(build_honest(next(each), gather, index), 0, 1, 1, draws=4000).violated
+        for index in range(audits)
+    )
 
 
 @pytest.mark.parametrize("audits", [17, pytest.param(850, marks=pytest.mark.soak)])
 def test_no_honest_mechanism_is_accused_by_what_numpy_makes_of_rare_draws(audits: int) -> None:
     """When units and zeros at the end were read, 3 to 5 of 12 were accused of mechanisms such as these."""
-    assert count_alarms(audits, np.array, list(USUAL)) == 0
+    assert count_alarms(audits, np.array, list(USUAL_VALUES)) == 0
 
 
 @pytest.mark.parametrize("audits", [9, pytest.param(270, marks=pytest.mark.soak)])
 def test_no_honest_mechanism_is_accused_by_what_pandas_makes_of_rare_draws(audits: int) -> None:
-    names = [name for name in USUAL if "rows" not in name and name not in {"years", "large", "hours", "truth", "whole"}]
+    names = [
+        name
+        for name in USUAL_VALUES
+        if "rows" not in name and name not in {"years", "large", "hours", "truth", "whole"}
+    ]
     assert count_alarms(audits, pd.Series, names) == 0

@@ -33,18 +33,18 @@ def test_rows_are_parted_in_several_ways() -> None:
 def test_later_choices_come_out_by_rules_of_their_own() -> None:
     """With three depths, each of the four ways to begin goes on in several."""
     ways = follow_splits(Quantiles.of((0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9), 0, 7, 1), ONE, TWO)
-    told = [tuple((law.places[0], law.places[-1], law.scores[0]) for law, _ in laws) for laws in ways]
-    assert len(set(told)) > 8
+    distributions = [tuple((law.places[0], law.places[-1], law.scores[0]) for law, _ in laws) for laws in ways]
+    assert len(set(distributions)) > 8
 
 
-@pytest.mark.parametrize(("orders", "asked", "ways"), SEVERAL)
-def test_both_tables_are_parted_alike(orders: tuple[float, ...], asked: int, ways: int) -> None:
+@pytest.mark.parametrize(("orders", "orders_and_points", "ways"), SEVERAL)
+def test_both_tables_are_parted_alike(orders: tuple[float, ...], orders_and_points: int, ways: int) -> None:
     """So that every choice is among the same points, and the tables differ by one row in one choice of each depth."""
     choice = Quantiles.of(orders, 0, 7, 1)
-    found = list(follow_splits(choice, ONE, TWO))
-    assert len(found) == ways
-    for laws in found:
-        assert len(laws) == asked
+    splits = list(follow_splits(choice, ONE, TWO))
+    assert len(splits) == ways
+    for laws in splits:
+        assert len(laws) == orders_and_points
         assert all(np.array_equal(mine.places, theirs.places) for mine, theirs in laws)
         assert 1 <= sum(not np.array_equal(mine.scores, theirs.scores) for mine, theirs in laws) <= choice.depth
 

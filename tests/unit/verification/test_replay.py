@@ -56,44 +56,50 @@ TAILS += ["WHERE city <> 'Oslo' GROUP BY smoker", "GROUP BY city"]
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
 
 
-def planned(declared: Schema, aggregate: str, tail: str) -> Plan:
+def plan_aggregate(declared_schema: Schema, aggregate: str, tail: str) -> Plan:
     private = tail.endswith("BY city")
-    query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
-    return plan(declared, query, 1, delta=1e-6 if private else None)  # type: ignore[arg-type]
+    query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared_schema)
+    return plan(declared_schema, query, 1, delta=1e-6 if private else None)  # type: ignore[arg-type]
 
 
 @cache
-def pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
+def draw_pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
     """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
-    declared = schema(relation, rows, units=units)
-    found = neighbor_rows(declared, count)
-    return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
+    declared_schema = schema(relation, rows, units=units)
+    pairs = neighbor_rows(declared_schema, count)
+    return [register_pair(declared_schema, pair) if index % 3 == 0 else pair for index, pair in enumerate(pairs)]
 
 
-def only(own: Plan, pair: Pair) -> MechanismReplay:
+def replay_only_mechanism(query_plan: Plan, pair: Pair) -> MechanismReplay:
     """What the one mechanism of a plan was handed."""
-    [recorded] = replay_plan(own, *pair).mechanisms
+    [recorded] = replay_plan(query_plan, *pair).mechanisms
     return recorded
 
 
 @cache
-def plans(relation: str, rows: int, tail: str) -> list[Plan]:
+def plan_every_aggregate(relation: str, rows: int, tail: str) -> list[Plan]:
     """One for each aggregate, of tables of five units."""
-    declared = schema(relation, rows, units=5)
-    return [planned(declared, aggregate, tail) for aggregate in AGGREGATES]
+    declared_schema = schema(relation, rows, units=5)
+    return [plan_aggregate(declared_schema, aggregate, tail) for aggregate in AGGREGATES]
 
 
-def mechanisms(own: Plan) -> list[Plan]:
+def list_noise_alternatives(query_plan: Plan) -> list[Plan]:
     """The same plan with every other noise that could be chosen for its one total."""
-    aggregate = own.query.aggregates[0]
-    column = None if aggregate.column is None else own.schema.column(aggregate.column)
+    aggregate = query_plan.query.aggregates[0]
+    column = None if aggregate.column is None else query_plan.schema.column(aggregate.column)
     facts = ContributionBounds(
-        own.schema, own.query.where, len(own.list_cells()) if own.query.keys and not own.threshold else None
+        query_plan.schema,
+        query_plan.query.where,
+        len(query_plan.list_cells()) if query_plan.query.keys and not query_plan.threshold else None,
     )
-    if own.threshold or not isinstance(own.measurements[0], AdditiveNoise) or len(own.measurements) > 1:
+    if (
+        query_plan.threshold
+        or not isinstance(query_plan.measurements[0], AdditiveNoise)
+        or len(query_plan.measurements) > 1
+    ):
         return []
-    found = list_measurements(aggregate, column, facts, Fraction(1), None, None)
-    return [replace(own, measurements=(one,)) for one in found]
+    measurements = list_measurements(aggregate, column, facts, Fraction(1), None, None)
+    return [replace(query_plan, measurements=(alternative,)) for alternative in measurements]
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -103,13 +109,17 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
     relation: str, rows: int, tail: str, count: int
 ) -> None:
     """Staircases are calibrated by boxes and polygons; each gives its own account of what a shift costs."""
-    every = [one for own in plans(relation, rows, tail) for one in mechanisms(own)]
-    assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in every}
+    every = [
+        alternative
+        for query_plan in plan_every_aggregate(relation, rows, tail)
+        for alternative in list_noise_alternatives(query_plan)
+    ]
+    assert {"discrete Laplace", "staircase"} <= {alternative.mechanism for alternative in every}
     worst: dict[str, Fraction] = {}
-    for pair in pairs(relation, rows, count)[18:]:
-        for own in every:
-            lost = only(own, pair).observed_loss.epsilon
-            worst[own.mechanism] = max(worst.get(own.mechanism, lost), lost)
+    for pair in draw_pairs(relation, rows, count)[18:]:
+        for query_plan in every:
+            lost = replay_only_mechanism(query_plan, pair).observed_loss.epsilon
+            worst[query_plan.mechanism] = max(worst.get(query_plan.mechanism, lost), lost)
     assert max(worst.values()) <= 1, (worst, tail)
     assert min(worst.values()) > Fraction(1, 2), (worst, tail)
 
@@ -118,17 +128,17 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
 @pytest.mark.parametrize("tail", TAILS)
 def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows: int, tail: str) -> None:
     """And what all mechanisms lose together is at most what is charged, and what the label says."""
-    for pair in pairs(relation, rows, 36):
-        for own in plans(relation, rows, tail):
-            found = replay_plan(own, *pair)
-            assert found.ok, found.table()
-            assert own.is_free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
+    for pair in draw_pairs(relation, rows, 36):
+        for query_plan in plan_every_aggregate(relation, rows, tail):
+            replay_result = replay_plan(query_plan, *pair)
+            assert replay_result.ok, replay_result.table()
+            assert query_plan.is_free or replay_result.totals.keys() >= {"epsilon charged", "epsilon of the label"}
 
 
 PURE = {"epsilon": 1}
 BELIEF = {"prior": "normal(1, 1)"}
 CITY, GAUSSIAN = {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "delta": 0.009}
-OTHERS: list[tuple[str, dict[str, object], str]] = [
+OTHER_WAYS: list[tuple[str, dict[str, object], str]] = [
     ("HISTOGRAM(age, 8) FROM t", PURE, "every cell"),
     ("HISTOGRAM(day, 2) FROM t WHERE smoker", PURE, "discrete Laplace, "),
     ("grade, sex, COUNT(*) FROM t GROUP BY ROLLUP (grade, sex)", PURE, "levels weighted"),
@@ -161,19 +171,21 @@ OTHERS: list[tuple[str, dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(("relation", "rows"), [("add-remove", 3), ("replace-one", 1)])
-@pytest.mark.parametrize(("question", "given", "by"), OTHERS)
-def test_every_other_way_to_answer(relation: str, rows: int, question: str, given: dict[str, object], by: str) -> None:
+@pytest.mark.parametrize(("question", "options", "by"), OTHER_WAYS)
+def test_every_other_way_to_answer(
+    relation: str, rows: int, question: str, options: dict[str, object], by: str
+) -> None:
     """With priors, intervals, sizes of noise, nested counts; some neighbours use up all that is declared."""
-    worst = assert_private(schema(relation, rows, units=8), f"SELECT {question}", count=44, **given)
-    assert by in "; ".join(one.mechanism for one in worst.mechanisms)
+    worst = assert_private(schema(relation, rows, units=8), f"SELECT {question}", count=44, **options)
+    assert by in "; ".join(mechanism.mechanism for mechanism in worst.mechanisms)
     assert worst.largest_share == 1
 
 
 @pytest.mark.parametrize("question", ["TRIMMED_MEAN(score, 0.2)", "MEDIAN(score)", "QUANTILE(debt, 0.3)"])
 def test_a_mean_of_ranks(question: str) -> None:
     """Of a public number of rows: the sum of the ranks moves by no more than the domain."""
-    declared = schema("replace-one", 1, units=8)
-    worst = assert_private(declared, f"SELECT {question} FROM t", 5)
+    declared_schema = schema("replace-one", 1, units=8)
+    worst = assert_private(declared_schema, f"SELECT {question} FROM t", 5)
     assert worst.largest_share == 1
     assert ("mean of ranks" in worst.mechanisms[0].mechanism) == question.startswith("TRIMMED")
 
@@ -198,22 +210,30 @@ def test_a_session_loses_what_its_tally_says(relation: str, rows: int) -> None:
 def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch, rows: int, farthest: int) -> None:
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
     monkeypatch.setattr("discreet.measurements.total_sensitivity.MAX_VERTEX", farthest)
-    declared = schema("replace-one", rows, units=4)
-    found = mechanisms(planned(declared, "AVG(age)", "WHERE sex = 'F'"))
-    own = next(one for one in found if one.mechanism == "polygon staircase")
-    measurement = own.measurements[0]
+    declared_schema = schema("replace-one", rows, units=4)
+    alternatives = list_noise_alternatives(plan_aggregate(declared_schema, "AVG(age)", "WHERE sex = 'F'"))
+    query_plan = next(alternative for alternative in alternatives if alternative.mechanism == "polygon staircase")
+    measurement = query_plan.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.linear_query.components[0].grain > 1
-    assert max(only(own, pair).observed_loss.epsilon for pair in neighbor_rows(declared, 200)) == 1
+    assert (
+        max(
+            replay_only_mechanism(query_plan, pair).observed_loss.epsilon
+            for pair in neighbor_rows(declared_schema, 200)
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("there", [1, 4, 9, 12])
 def test_a_variance_of_pairs_holds_whatever_number_was_declared(there: int) -> None:
     """Eight units are declared; a table of more would move the sum over pairs by more than the scale, so it gives 0."""
-    own = planned(schema("replace-one", 1, units=8), "VAR(score)", "")
+    query_plan = plan_aggregate(schema("replace-one", 1, units=8), "VAR(score)", "")
     for pair in neighbor_rows(schema("replace-one", 1, units=there), 100):
-        assert only(own, pair).observed_loss.epsilon == 0
-    reached = [only(own, pair).observed_loss.epsilon for pair in neighbor_rows(own.schema, 20)]
+        assert replay_only_mechanism(query_plan, pair).observed_loss.epsilon == 0
+    reached = [
+        replay_only_mechanism(query_plan, pair).observed_loss.epsilon for pair in neighbor_rows(query_plan.schema, 20)
+    ]
     assert max(reached) == 1
 
 
@@ -221,15 +241,15 @@ TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(
 
 
 @cache
-def shares(relation: str, rows: int, tail: str, aggregate: str, at: int) -> Mapping[str, Fraction]:
+def compute_shares(relation: str, rows: int, tail: str, aggregate: str, pair_index: int) -> Mapping[str, Fraction]:
     """What one pair of tables of two units uses of what is declared of one total."""
-    own = tight(relation, rows, tail, aggregate)
-    return only(own, pairs(relation, rows, 250, units=2)[at]).shares
+    query_plan = plan_tight(relation, rows, tail, aggregate)
+    return replay_only_mechanism(query_plan, draw_pairs(relation, rows, 250, units=2)[pair_index]).shares
 
 
 @cache
-def tight(relation: str, rows: int, tail: str, aggregate: str) -> Plan:
-    return planned(schema(relation, rows, units=2), aggregate, tail)
+def plan_tight(relation: str, rows: int, tail: str, aggregate: str) -> Plan:
+    return plan_aggregate(schema(relation, rows, units=2), aggregate, tail)
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -242,27 +262,27 @@ def test_every_scale_is_reached(relation: str, rows: int, tail: str, of: str) ->
     """
     for aggregate in TIGHT:
         least = Fraction(3, 5) if "VAR" in aggregate and relation == "replace-one" else Fraction(1)
-        found = (shares(relation, rows, tail, aggregate, at)[of] for at in range(250))
-        assert any(share >= least for share in found), aggregate
+        shares = (compute_shares(relation, rows, tail, aggregate, index)[of] for index in range(250))
+        assert any(share >= least for share in shares), aggregate
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 def test_keys_that_are_not_public(relation: str, rows: int) -> None:
     """On common keys units differ by at most the reach; at most r keys are in one table only, and there once."""
-    declared = schema(relation, rows, units=6)
-    own = planned(declared, "COUNT(*)", "GROUP BY city")
+    declared_schema = schema(relation, rows, units=6)
+    query_plan = plan_aggregate(declared_schema, "COUNT(*)", "GROUP BY city")
     reach = rows * (2 if relation == "replace-one" else 1)
     most = Fraction(0)
-    for pair in pairs(relation, rows, 100, units=6):
-        one, two = (count_key_units(own, MemorySource(declared, rows)) for rows in pair)
+    for pair in draw_pairs(relation, rows, 100, units=6):
+        one, two = (count_key_units(query_plan, MemorySource(declared_schema, rows)) for rows in pair)
         assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
         for mine, theirs in ((one, two), (two, one)):
             alone = [mine[key] for key in mine if key not in theirs]
             assert len(alone) <= rows
             assert set(alone) <= {1}
-        found = replay_plan(own, *pair)
-        assert found.ok, found.table()
-        most = max(most, found.totals.get("delta charged", Fraction(0)))
+        replay_result = replay_plan(query_plan, *pair)
+        assert replay_result.ok, replay_result.table()
+        most = max(most, replay_result.totals.get("delta charged", Fraction(0)))
     # The threshold is whole, so that the chance of a key of its own is a little less than delta.
     assert Fraction(1, 4) < most <= 1
 
@@ -271,33 +291,37 @@ def test_keys_that_are_not_public(relation: str, rows: int) -> None:
 def test_one_person_is_asked_about_alone(relation: str) -> None:
     """The input is that person's value and nobody else's; one who is absent gives no input at all."""
     chance = random.Random(3)
-    declared = schema(relation, 1, units=4, individual_queries=True)
-    own = plan(declared, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared), 1)
-    assert isinstance(own.measurements[0], UnitQuery)
+    declared_schema = schema(relation, 1, units=4, individual_queries=True)
+    query_plan = plan(declared_schema, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared_schema), 1)
+    assert isinstance(query_plan.measurements[0], UnitQuery)
     for _ in range(50):
         people = {f"p{number}": random_unit(chance, 1) for number in range(4)}
         without = {name: rows for name, rows in people.items() if name != "p3"}
         other = without if relation == "add-remove" else without | {"p3": random_unit(chance, 1)}
-        recorded = only(own, (rows_of(people), rows_of(other)))
+        recorded = replay_only_mechanism(query_plan, (rows_of(people), rows_of(other)))
         assert recorded.first_inputs == recorded.second_inputs == {(): people["p1"][0]["score"]}
         absent = dict(people)
         del absent["p1"]
-        source = MemorySource(declared, rows_of(absent))
-        assert measure.read_exact_inputs(own, source, own.list_cells(), own.query.where).inputs == [[None]]
-    assert assert_private(declared, "SELECT score FROM t FOR UNIT 'p1'", 1).largest_share == 1
+        source = MemorySource(declared_schema, rows_of(absent))
+        assert measure.read_exact_inputs(
+            query_plan, source, query_plan.list_cells(), query_plan.query.where
+        ).inputs == [[None]]
+    assert assert_private(declared_schema, "SELECT score FROM t FOR UNIT 'p1'", 1).largest_share == 1
 
 
 def test_individual_dp_sees_as_many_rows_as_declared() -> None:
     """The declared number of rows enters the mechanism, whatever is there; its label says that it is weaker."""
     chance = random.Random(4)
-    declared = schema("replace-one", 1, units=5, models=("dp", "individual-dp"), individual_dp_reason="a test")
-    own = plan(declared, parse_sql("SELECT MEDIAN(score) FROM t", declared), 1, model="individual-dp")
-    assert isinstance(own.measurements[0], OrderStatistic)
+    declared_schema = schema("replace-one", 1, units=5, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    query_plan = plan(
+        declared_schema, parse_sql("SELECT MEDIAN(score) FROM t", declared_schema), 1, model="individual-dp"
+    )
+    assert isinstance(query_plan.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
         people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        seen = measure.measure_plan(own, MemorySource(declared, rows_of(people)))
-        assert 0 <= seen.numbers[0][0][0] <= 6
-    worst = assert_private(declared, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
+        noisy_result = measure.measure_plan(query_plan, MemorySource(declared_schema, rows_of(people)))
+        assert 0 <= noisy_result.numbers[0][0][0] <= 6
+    worst = assert_private(declared_schema, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
     assert worst.totals == {"epsilon of individual DP": 1}
     assert "individual DP: weaker" in worst.table()
 
@@ -306,6 +330,6 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
 @pytest.mark.parametrize("tail", TAILS)
 def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
     """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
-    for own in plans(relation, rows, tail):
-        seen = measure.measure_plan(own, MemorySource(own.schema, []))
-        assert len(seen.cells) == (0 if own.threshold else len(own.list_cells()))
+    for query_plan in plan_every_aggregate(relation, rows, tail):
+        noisy_result = measure.measure_plan(query_plan, MemorySource(query_plan.schema, []))
+        assert len(noisy_result.cells) == (0 if query_plan.threshold else len(query_plan.list_cells()))

@@ -49,25 +49,25 @@ from support.small_tables import schema
 Fault = Callable[[pytest.MonkeyPatch], object]
 
 
-def halved_scale(patch: pytest.MonkeyPatch) -> None:
+def halve_scale(patch: pytest.MonkeyPatch) -> None:
     right = candidates.build_laplace
     patch.setattr(candidates, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
-def halved_variance(patch: pytest.MonkeyPatch) -> None:
+def halve_variance(patch: pytest.MonkeyPatch) -> None:
     right = planner.build_gaussian
     patch.setattr(planner, "build_gaussian", lambda form, rho: right(form, 2 * rho))
 
 
-def no_clip(patch: pytest.MonkeyPatch) -> None:
-    def unclipped(column: Any, raw: object) -> ParsedValue:
+def skip_clipping(patch: pytest.MonkeyPatch) -> None:
+    def parse_unclipped(column: Any, raw: object) -> ParsedValue:
         read, beyond = parse_with_status(column, raw), isinstance(raw, float)
         return ParsedValue(round(Fraction(raw) / column.step), "read") if beyond else read  # type: ignore[arg-type]
 
-    patch.setattr(memory, "parse_with_status", unclipped)
+    patch.setattr(memory, "parse_with_status", parse_unclipped)
 
 
-def all_rows_kept(patch: pytest.MonkeyPatch) -> None:
+def keep_all_rows(patch: pytest.MonkeyPatch) -> None:
     right = memory._bound_contributions
     patch.setattr(memory, "_bound_contributions", lambda schema, *rest: right(replace(schema, rows=99), *rest))
 
@@ -75,35 +75,35 @@ def all_rows_kept(patch: pytest.MonkeyPatch) -> None:
 def bound_from_data(patch: pytest.MonkeyPatch) -> None:
     right = MemorySource._amount
 
-    def from_least(source: MemorySource, measure: Any, rows: Any) -> int:
+    def measure_from_least(source: MemorySource, measure: Any, rows: Any) -> int:
         codes = [row[measure.column] for row in source._rows if measure.column and row[measure.column] is not None]
         return right(source, replace(measure, lower=min(codes, default=0)), rows)
 
-    patch.setattr(MemorySource, "_amount", from_least)
+    patch.setattr(MemorySource, "_amount", measure_from_least)
 
 
-def wrong_neighbours(patch: pytest.MonkeyPatch) -> None:
+def forget_replacement(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.measurements.contribution_bounds.ContributionBounds.replace_factor", 1)
 
 
-def one_row_per_unit(patch: pytest.MonkeyPatch) -> None:
+def bound_one_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.measurements.contribution_bounds.ContributionBounds.rows_per_unit", 1)
 
 
-def shares_of_all(patch: pytest.MonkeyPatch) -> None:
+def give_all_shares(patch: pytest.MonkeyPatch) -> None:
     right = planner._select_total
 
-    def whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
+    def select_with_whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
         return right(aggregate, label, facts, 2 * epsilon, *rest)
 
-    patch.setattr(planner, "_select_total", whole)
+    patch.setattr(planner, "_select_total", select_with_whole)
 
 
-def charged_less(patch: pytest.MonkeyPatch) -> None:
+def charge_less(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(planner, "_compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
 
 
-def low_threshold(patch: pytest.MonkeyPatch) -> None:
+def lower_threshold(patch: pytest.MonkeyPatch) -> None:
     noise = DiscreteLaplace(Fraction(1, 2), 1)
     patch.setattr(Threshold, "of", lambda *_: Threshold(noise, 8, Fraction(1, 10**6)))
 
@@ -112,98 +112,98 @@ def narrow_choice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.mechanisms.quantile.rank_score_sensitivity", lambda q, *_: Fraction(q.denominator, 2))
 
 
-def whole_shares(patch: pytest.MonkeyPatch) -> None:
+def give_whole_shares(patch: pytest.MonkeyPatch) -> None:
     """Every depth of several quantiles gets all of epsilon."""
     patch.setattr(Quantiles, "depth", 1)
 
 
-def one_side_of_two(patch: pytest.MonkeyPatch) -> None:
+def see_one_side(patch: pytest.MonkeyPatch) -> None:
     """A replaced row is taken for one that only comes, at every split."""
     right = Quantiles.split_distribution
 
-    def of_one(choice: Quantiles, *given: Any) -> Any:
-        return right(replace(choice, neighbors="add-remove"), *given)
+    def score_one_side(choice: Quantiles, *arguments: Any) -> Any:
+        return right(replace(choice, neighbors="add-remove"), *arguments)
 
-    patch.setattr(Quantiles, "split_distribution", of_one)
+    patch.setattr(Quantiles, "split_distribution", score_one_side)
 
 
-def rows_on_both_sides(patch: pytest.MonkeyPatch) -> None:
+def keep_rows_on_both_sides(patch: pytest.MonkeyPatch) -> None:
     """Rows are not parted: each is part of every split, on either side."""
     patch.setattr("discreet.mechanisms.quantile.split_counts", lambda counts, *_: (counts, counts))
 
 
 MANY = "SELECT COUNT(*), COUNT(age), SUM(age), SUM(score), SUM(debt), AVG(score) FROM t WHERE age > 0"
 FAULTS: list[tuple[Fault, str, int, str, dict[str, Any]]] = [
-    (halved_scale, "add-remove", 1, "SELECT COUNT(*) FROM t", {}),
-    (halved_scale, "replace-one", 1, "SELECT COUNT(*) FROM t WHERE smoker GROUP BY sex", {}),
-    (halved_variance, "add-remove", 1, MANY, {"delta": 0.009}),
-    (no_clip, "add-remove", 1, "SELECT SUM(age) FROM t", {}),
-    (no_clip, "replace-one", 1, "SELECT AVG(score) FROM t", {}),
+    (halve_scale, "add-remove", 1, "SELECT COUNT(*) FROM t", {}),
+    (halve_scale, "replace-one", 1, "SELECT COUNT(*) FROM t WHERE smoker GROUP BY sex", {}),
+    (halve_variance, "add-remove", 1, MANY, {"delta": 0.009}),
+    (skip_clipping, "add-remove", 1, "SELECT SUM(age) FROM t", {}),
+    (skip_clipping, "replace-one", 1, "SELECT AVG(score) FROM t", {}),
     (bound_from_data, "replace-one", 1, "SELECT SUM(age) FROM t WHERE smoker", {}),
-    (wrong_neighbours, "replace-one", 1, "SELECT COUNT(*) FROM t GROUP BY sex", {}),
-    (wrong_neighbours, "replace-one", 2, "SELECT MEDIAN(age) FROM t GROUP BY sex", {}),
-    (one_row_per_unit, "add-remove", 3, "SELECT SUM(score) FROM t", {}),
-    (one_row_per_unit, "add-remove", 3, "SELECT HISTOGRAM(age, 8) FROM t", {}),
-    (shares_of_all, "add-remove", 1, "SELECT SUM(age), SUM(score) FROM t", {}),
-    (charged_less, "add-remove", 1, "SELECT AVG(age) FROM t", {}),
-    (low_threshold, "add-remove", 1, "SELECT city, COUNT(*) FROM t GROUP BY city", {"delta": 1e-6}),
-    (all_rows_kept, "add-remove", 2, "SELECT COUNT(*) FROM t", {}),
+    (forget_replacement, "replace-one", 1, "SELECT COUNT(*) FROM t GROUP BY sex", {}),
+    (forget_replacement, "replace-one", 2, "SELECT MEDIAN(age) FROM t GROUP BY sex", {}),
+    (bound_one_row, "add-remove", 3, "SELECT SUM(score) FROM t", {}),
+    (bound_one_row, "add-remove", 3, "SELECT HISTOGRAM(age, 8) FROM t", {}),
+    (give_all_shares, "add-remove", 1, "SELECT SUM(age), SUM(score) FROM t", {}),
+    (charge_less, "add-remove", 1, "SELECT AVG(age) FROM t", {}),
+    (lower_threshold, "add-remove", 1, "SELECT city, COUNT(*) FROM t GROUP BY city", {"delta": 1e-6}),
+    (keep_all_rows, "add-remove", 2, "SELECT COUNT(*) FROM t", {}),
     (narrow_choice, "add-remove", 1, "SELECT QUANTILE(age, 0.1) FROM t", {}),
-    (whole_shares, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
-    (whole_shares, "replace-one", 1, "SELECT QUANTILE(score, 0.2, 0.4, 0.6, 0.8) FROM t", {}),
-    (one_side_of_two, "replace-one", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
-    (rows_on_both_sides, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
+    (give_whole_shares, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
+    (give_whole_shares, "replace-one", 1, "SELECT QUANTILE(score, 0.2, 0.4, 0.6, 0.8) FROM t", {}),
+    (see_one_side, "replace-one", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
+    (keep_rows_on_both_sides, "add-remove", 1, "SELECT QUANTILE(age, 0.25, 0.5, 0.75) FROM t", {}),
 ]
 
 
-@pytest.mark.parametrize(("fault", "relation", "rows", "question", "given"), FAULTS)
+@pytest.mark.parametrize(("fault", "relation", "rows", "question", "options"), FAULTS)
 def test_a_seeded_fault_is_caught(
-    monkeypatch: pytest.MonkeyPatch, fault: Fault, relation: str, rows: int, question: str, given: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, relation: str, rows: int, question: str, options: dict[str, Any]
 ) -> None:
     """Without it the same question passes; with it the question is named, and both tables are shown."""
-    declared = schema(relation, rows, units=8)
-    assert assert_private(declared, question, 1, count=40, **given).ok
+    declared_schema = schema(relation, rows, units=8)
+    assert assert_private(declared_schema, question, 1, count=40, **options).ok
     fault(monkeypatch)
     with pytest.raises(AssertionError, match="not private: ") as caught:
-        assert_private(declared, question, 1, count=60, **given)
-    said = str(caught.value)
-    assert "FROM t" in said
-    assert "D has " in said
-    assert "D' has " in said
-    assert "MORE THAN DECLARED" in said
+        assert_private(declared_schema, question, 1, count=60, **options)
+    message = str(caught.value)
+    assert "FROM t" in message
+    assert "D has " in message
+    assert "D' has " in message
+    assert "MORE THAN DECLARED" in message
 
 
 def test_the_rows_of_others_may_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question about one part of the data is paid for by that part alone, so no other row may enter."""
-    declared = schema("add-remove", 1, units=5, partition="sex")
+    declared_schema = schema("add-remove", 1, units=5, partition="sex")
     question = "SELECT COUNT(*) FROM t WHERE sex = 'F' AND age > 0"
-    assert assert_private(declared, question, 1, count=60).largest_share == 1
+    assert assert_private(declared_schema, question, 1, count=60).largest_share == 1
     right = MemorySource.totals
     monkeypatch.setattr(MemorySource, "totals", lambda source, plan: right(source, replace(plan, where=TRUE)))
     with pytest.raises(AssertionError, match="rows of others: far too much of what is promised"):
-        assert_private(declared, question, 1, count=60)
+        assert_private(declared_schema, question, 1, count=60)
 
 
 def test_nobody_else_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question about one person that reads another row is caught."""
-    declared = schema("replace-one", 1, units=5, individual_queries=True)
+    declared_schema = schema("replace-one", 1, units=5, individual_queries=True)
     question = "SELECT score FROM t FOR UNIT 'p1'"
-    assert assert_private(declared, question, 1).largest_share == 1
+    assert assert_private(declared_schema, question, 1).largest_share == 1
     monkeypatch.setattr(MemorySource, "individual", lambda source, column, _: source._rows[0][column])
     with pytest.raises(AssertionError, match="rows of others"):
-        assert_private(declared, question, 1)
+        assert_private(declared_schema, question, 1)
 
 
 def test_a_session_that_forgets_a_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     questions = [("SELECT COUNT(*) FROM t WHERE age > 0", 2), ("SELECT COUNT(*) FROM t WHERE age > 1", 2)]
-    assert assert_private_session(declared, questions, 1).largest_share == 1
+    assert assert_private_session(declared_schema, questions, 1).largest_share == 1
     monkeypatch.setattr(
         "discreet.planner.session_budget.SessionBudget._find_worst_case",
-        lambda tally, more: worst_of(tally.schema, more, "add-remove", 1),
+        lambda tally, counts: worst_of(tally.schema, counts, "add-remove", 1),
     )
     with pytest.raises(AssertionError, match="together, tally: 200 %"):
-        assert_private_session(declared, questions, 1)
+        assert_private_session(declared_schema, questions, 1)
 
 
 NUMBERS = ["age", "score", "debt", "grade", "day"]
@@ -221,28 +221,36 @@ RELEASES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "given", "by"), RELEASES)
-def test_releases_are_handed_no_more_than_declared(method: str, given: dict[str, Any], by: str) -> None:
+@pytest.mark.parametrize(("method", "options", "by"), RELEASES)
+def test_releases_are_handed_no_more_than_declared(method: str, options: dict[str, Any], by: str) -> None:
     """And some neighbours use up all that a part of the file may lose."""
-    found = assert_private_release(
-        schema("replace-one", 1, units=12), method, count=24, **({"columns": COLUMNS} | given)
+    replay_result = assert_private_release(
+        schema("replace-one", 1, units=12), method, count=24, **({"columns": COLUMNS} | options)
     )
-    assert found.largest_share == 1
-    assert by in "; ".join(one.mechanism for one in found.mechanisms)
-    assert found.question == f"a release by {method}"
+    assert replay_result.largest_share == 1
+    assert by in "; ".join(mechanism.mechanism for mechanism in replay_result.mechanisms)
+    assert replay_result.question == f"a release by {method}"
 
 
 @pytest.mark.parametrize("loss", [PrivacyBudget(epsilon=Fraction(1)), PrivacyBudget(rho=Fraction(1, 8))])
 def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     """Rarely the best way to tell a column, so here it is chosen by hand; with a spread too small it is caught."""
-    declared = schema("replace-one", 1, units=9)
-    plan = plan_replayed_release(declared, "private-columns", 1, columns=["sex"])
-    [own] = [one for one in list_column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, NameBlocks)]
-    names = replace(own.name_order, length=own.name_order.length // 2, diameter=own.name_order.diameter // 4)
-    pairs, shares = neighbor_rows(declared, 60), []
-    for made in (own, replace(own, name_order=names)):
-        blocks = replace(plan, method_plan=(made,), budget=loss)
-        shares.append(max(replay_release_plan(declared, blocks, *pair).mechanisms[0].largest_share for pair in pairs))
+    declared_schema = schema("replace-one", 1, units=9)
+    plan = plan_replayed_release(declared_schema, "private-columns", 1, columns=["sex"])
+    [block_plan] = [
+        column_plan
+        for column_plan in list_column_plans(declared_schema.column("sex"), 9, loss, 3)
+        if isinstance(column_plan, NameBlocks)
+    ]
+    names = replace(
+        block_plan.name_order, length=block_plan.name_order.length // 2, diameter=block_plan.name_order.diameter // 4
+    )
+    pairs, shares = neighbor_rows(declared_schema, 60), []
+    for column_plan in (block_plan, replace(block_plan, name_order=names)):
+        blocks = replace(plan, method_plan=(column_plan,), budget=loss)
+        shares.append(
+            max(replay_release_plan(declared_schema, blocks, *pair).mechanisms[0].largest_share for pair in pairs)
+        )
     assert Fraction(1, 5) < shares[0] <= 1 < shares[1]
 
 
@@ -251,67 +259,69 @@ def thin_noise(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PrivacyBudget, "build_noise", lambda loss, l1, squares: right(loss, -(-l1 // 2), -(-squares // 2)))
 
 
-def off_by_one_block(patch: pytest.MonkeyPatch) -> None:
+def shift_blocks(patch: pytest.MonkeyPatch) -> None:
     """Blocks from as many rows as have a value above the lowest."""
     right = RankBlocks.compute_totals
 
-    def from_data(plan: RankBlocks, counts: Any) -> Any:
+    def shift_by_data(plan: RankBlocks, counts: Any) -> Any:
         return right(plan, counts) * (1 + int(counts[-1]) % 2)
 
-    patch.setattr(RankBlocks, "compute_totals", from_data)
+    patch.setattr(RankBlocks, "compute_totals", shift_by_data)
 
 
-def short_chains(patch: pytest.MonkeyPatch) -> None:
+def shorten_chains(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("discreet.synthetic.records.bound_joint_chain", lambda *_: 1)
     patch.setattr("discreet.synthetic.records_plan.bound_joint_chain", lambda *_: 1)
 
 
-def keen_choice(patch: pytest.MonkeyPatch) -> None:
+def sharpen_choice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RecordsPlan, "bound_name_scores", lambda *_: 1)
 
 
 RELEASE_FAULTS: list[tuple[Fault, str, dict[str, Any]]] = [
     (thin_noise, "private-columns", {"columns": COLUMNS}),
     (thin_noise, "private-linked", {"columns": COLUMNS}),
-    (off_by_one_block, "private-columns", {"columns": ["score"], "k": 3}),
-    (short_chains, "private-records", {"columns": ["age"], "k": 2}),
-    (keen_choice, "private-records", {"columns": ["sex"], "k": 2}),
+    (shift_blocks, "private-columns", {"columns": ["score"], "k": 3}),
+    (shorten_chains, "private-records", {"columns": ["age"], "k": 2}),
+    (sharpen_choice, "private-records", {"columns": ["sex"], "k": 2}),
 ]
 
 
-@pytest.mark.parametrize(("fault", "method", "given"), RELEASE_FAULTS)
+@pytest.mark.parametrize(("fault", "method", "options"), RELEASE_FAULTS)
 def test_a_seeded_fault_of_a_release_is_caught(
-    monkeypatch: pytest.MonkeyPatch, fault: Fault, method: str, given: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, method: str, options: dict[str, Any]
 ) -> None:
     fault(monkeypatch)
     with pytest.raises(AssertionError, match=f"not private: [^$]*a release by {method}"):
-        assert_private_release(schema("replace-one", 1, units=9), method, count=30, **given)
+        assert_private_release(schema("replace-one", 1, units=9), method, count=30, **options)
 
 
 def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> None:
     """The columns that bins come from are drawn; the same key draws the same."""
-    declared = schema("replace-one", 1, units=9)
-    pair = neighbor_rows(declared, 1)[0]
-    given = {"epsilon": 5, "columns": COLUMNS}
-    one, two = (replay_release(declared, "private-linked", *pair, **given).table() for _ in range(2))
+    declared_schema = schema("replace-one", 1, units=9)
+    pair = neighbor_rows(declared_schema, 1)[0]
+    options = {"epsilon": 5, "columns": COLUMNS}
+    one, two = (replay_release(declared_schema, "private-linked", *pair, **options).table() for _ in range(2))
     assert one == two
     others = {
-        replay_release(declared, "private-linked", *pair, entropy=KeyedEntropy(bytes([key]), "a test"), **given).table()
+        replay_release(
+            declared_schema, "private-linked", *pair, entropy=KeyedEntropy(bytes([key]), "a test"), **options
+        ).table()
         for key in range(4)
     }
     assert len(others) > 1
 
 
 def test_a_replay_tells_what_it_saw() -> None:
-    declared = schema("add-remove", 1, units=5)
-    one, two = neighbor_rows(declared, 2)[1]
-    found = replay(declared, "SELECT SUM(age) FROM t", one, two, epsilon=1)
-    assert found.ok
-    assert found.largest_share == 1
-    assert found.violations == ()
-    assert found.observed_loss.epsilon == 1
-    assert found.mechanisms[0].changed_cells == [()]
-    assert found.table().splitlines() == [
+    declared_schema = schema("add-remove", 1, units=5)
+    one, two = neighbor_rows(declared_schema, 2)[1]
+    replay_result = replay(declared_schema, "SELECT SUM(age) FROM t", one, two, epsilon=1)
+    assert replay_result.ok
+    assert replay_result.largest_share == 1
+    assert replay_result.violations == ()
+    assert replay_result.observed_loss.epsilon == 1
+    assert replay_result.mechanisms[0].changed_cells == [()]
+    assert replay_result.table().splitlines() == [
         "SELECT SUM(age) FROM t",
         "promised: Differential privacy with epsilon 1 when one unit (pid) is added or removed.",
         "  SUM(age): staircase: changes 100 %, squares 100 %",
@@ -324,50 +334,53 @@ def test_a_replay_tells_what_it_saw() -> None:
 
 
 def test_tables_that_are_no_neighbours_are_refused() -> None:
-    declared = schema("add-remove", 1, units=5)
-    rows = neighbor_rows(declared, 12)[-1][0]
+    declared_schema = schema("add-remove", 1, units=5)
+    rows = neighbor_rows(declared_schema, 12)[-1][0]
     with pytest.raises(InvalidInput, match="no neighbours"):
-        replay(declared, "SELECT SUM(age) FROM t", rows, [], epsilon=1)
+        replay(declared_schema, "SELECT SUM(age) FROM t", rows, [], epsilon=1)
     with pytest.raises(Unsupported, match="add-remove"):
-        assert_private_release(declared, "private-columns", 1)
+        assert_private_release(declared_schema, "private-columns", 1)
     with pytest.raises(InvalidInput, match="how many pairs"):
-        assert_private(declared, "SELECT SUM(age) FROM t", 1, count=0)
+        assert_private(declared_schema, "SELECT SUM(age) FROM t", 1, count=0)
     with pytest.raises(AssertionError, match="no pair of tables was replayed"):
         find_worst_replay([])
 
 
 def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too few pairs, no question, or a source that reads nothing; only what is public may stay as it is."""
-    declared, question = schema("add-remove", 1, units=5), "SELECT COUNT(*) FROM t WHERE age > 0"
+    declared_schema, question = schema("add-remove", 1, units=5), "SELECT COUNT(*) FROM t WHERE age > 0"
     with pytest.raises(AssertionError, match="age >= 1: no pair of neighbours moved any input, so nothing was tested"):
-        assert_private(declared, question, 1, count=1)
+        assert_private(declared_schema, question, 1, count=1)
     with pytest.raises(AssertionError, match="nothing was tested; replay more pairs"):
-        assert_private_session(declared, [], 1, count=2)
-    assert assert_private(declared, question, 1, count=12).largest_share == 1
+        assert_private_session(declared_schema, [], 1, count=2)
+    assert assert_private(declared_schema, question, 1, count=12).largest_share == 1
     monkeypatch.setattr(MemorySource, "totals", lambda *_: {})
     with pytest.raises(AssertionError, match="nothing was tested"):
-        assert_private(declared, question, 1, count=12)
+        assert_private(declared_schema, question, 1, count=12)
     public = assert_private(schema("replace-one", 1, units=5), "SELECT COUNT(*) FROM t", 1, count=12)
     assert public.largest_share == 0
 
 
 def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     """A new way to measure is refused until its loss is told; it is not taken for one that loses nothing."""
-    declared = schema("add-remove", 1, units=5)
-    own = planner.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = planner.plan(declared_schema, parse_sql("SELECT COUNT(*) FROM t", declared_schema), 1)
     unknown: Any = object()
     with pytest.raises(Internal, match="object is not replayed"):
-        compute_input_change(unknown, declared, {}, {})
-    median = planner.plan(declared, parse_sql("SELECT MEDIAN(age) FROM t", declared), 1).measurements[0]
+        compute_input_change(unknown, declared_schema, {}, {})
+    median = planner.plan(declared_schema, parse_sql("SELECT MEDIAN(age) FROM t", declared_schema), 1).measurements[0]
     other: Any = replace(median, mechanism=unknown)
     one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
     with pytest.raises(Internal, match="a choice by object is not replayed"):
-        compute_input_change(other, declared, {(): one}, {(): two})
-    assert compute_input_change(own.measurements[0], declared, {(): (0,)}, {(): (1,)}).observed_loss.epsilon == 1
+        compute_input_change(other, declared_schema, {(): one}, {(): two})
+    assert (
+        compute_input_change(query_plan.measurements[0], declared_schema, {(): (0,)}, {(): (1,)}).observed_loss.epsilon
+        == 1
+    )
 
 
 def test_shares_are_never_rounded_to_all() -> None:
-    assert [format_share(Fraction(one)) for one in (0, 1, 2)] == ["0 %", "100 %", "200 % (2)"]
+    assert [format_share(Fraction(value)) for value in (0, 1, 2)] == ["0 %", "100 %", "200 % (2)"]
     assert format_share(Fraction(10**7 + 1, 10**7)) != format_share(Fraction(1))
     assert format_share(DISALLOWED_SHARE) == "far too much"
     assert [compute_share(0, 0), compute_share(1, 0), compute_share(1, 2)] == [0, DISALLOWED_SHARE, Fraction(1, 2)]

@@ -233,9 +233,9 @@ def _render_question_page(
     taxonomies = {name: column["taxonomy"] for name, column in schema["columns"].items() if "taxonomy" in column}
     values = {"preview": None, "key": generate_identifier(), "alert": None, "given": True} | variables
     values |= {"where": get_dataset_urls(context), "schema": schema, "schema_text": json.dumps(schema)}
-    values |= {"fields": fields, "told": None, "rehearsal": context.rehearsal}
+    values |= {"fields": fields, "summary": None, "rehearsal": context.rehearsal}
     if values["preview"] is not None:
-        values["told"] = views.build_preview_view(values["preview"], bool(fields["fresh"]), context.rehearsal)
+        values["summary"] = views.build_preview_view(values["preview"], bool(fields["fresh"]), context.rehearsal)
     values["trees"] = {name: views.build_taxonomy_tree(taxonomy) for name, taxonomy in taxonomies.items()}
     values["meters"] = views.build_meters(_list_balances(context))
     return render_page(request, "ask.html", status, **values)

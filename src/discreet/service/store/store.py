@@ -89,29 +89,33 @@ priors = Table("service_priors", METADATA, *_key("analyst", "name"), *_required(
 answers = Table(
     "service_answers",
     METADATA,
-    *_key("id"),
-    *_required(Text, "dataset"),
-    *_required(Boolean, "rehearsal"),
-    *_required(Text, "analyst", "key", "asked"),
-    *_optional(BigInteger, "entry"),
-    *_required(Double, "at"),
-    *_required(Text, "document"),
-    *_optional(Text, "picture"),
+    *(
+        *_key("id"),
+        *_required(Text, "dataset"),
+        *_required(Boolean, "rehearsal"),
+        *_required(Text, "analyst", "key", "asked"),
+        *_optional(BigInteger, "entry"),
+        *_required(Double, "at"),
+        *_required(Text, "document"),
+        *_optional(Text, "picture"),
+    ),
 )
 
 jobs = Table(
     "service_jobs",
     METADATA,
-    *_key("id"),
-    *_required(Text, "kind", "dataset"),
-    *_required(Boolean, "rehearsal"),
-    *_required(Text, "analyst", "key", "asked"),
-    *_required(Double, "deadline", "at"),
-    *_required(Text, "state"),
-    *_optional(Text, "runner"),
-    *_optional(Double, "beat", "finished"),
-    *_optional(Text, "stage", "result"),
-    *_required(Integer, "attempts"),
+    *(
+        *_key("id"),
+        *_required(Text, "kind", "dataset"),
+        *_required(Boolean, "rehearsal"),
+        *_required(Text, "analyst", "key", "asked"),
+        *_required(Double, "deadline", "at"),
+        *_required(Text, "state"),
+        *_optional(Text, "runner"),
+        *_optional(Double, "beat", "finished"),
+        *_optional(Text, "stage", "result"),
+        *_required(Integer, "attempts"),
+    ),
 )
 
 # Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.
