@@ -49,7 +49,7 @@ def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """An answer, and no charge."""
     target_faces.write(tmp_path, crowd())
     account = tmp_path / "account"
-    assert attack("weak", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
+    assert attack("weak_targets", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
 
 
 @pytest.mark.parametrize("function", ["read_exact_inputs", "sample_noisy_outputs"])
