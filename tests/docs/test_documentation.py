@@ -80,7 +80,7 @@ def test_a_command_without_help_is_caught() -> None:
         """Say what was given."""
 
     found = list(reference_cli.list_commands(typer.main.get_group(app), "made"))
-    assert reference_cli.list_undocumented(found[1:]) == ["made silent", "made silent --given"]
+    assert reference_cli.list_undocumented(found[1:]) == ["made silent", "made silent --value"]
 
 
 def test_every_exit_code_is_told() -> None:

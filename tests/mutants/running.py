@@ -79,7 +79,7 @@ class Copy:
         """The copy with a fault in it, and whole again afterwards."""
         path = self.folder / "src" / fault.path
         whole, when = path.read_text(), path.stat()
-        broken = fault.applied(whole)
+        broken = fault.apply_to(whole)
         try:
             path.write_text(broken)
             os.utime(path, (moment := next(MOMENTS), moment))

@@ -38,7 +38,7 @@ CLASSIC = {
 def test_a_fault_changes_one_place_of_its_file(fault: Fault) -> None:
     """What it changes stands there once, and what comes of it is still Python."""
     text = (SOURCE / fault.path).read_text()
-    broken = fault.applied(text)
+    broken = fault.apply_to(text)
     assert ast.dump(ast.parse(broken)) != ast.dump(ast.parse(text))
 
 
@@ -78,10 +78,10 @@ def test_the_page_lists_every_fault() -> None:
 
 def test_what_stands_there_twice_is_no_fault() -> None:
     fault = replace(FAULTS[0], old="here")
-    assert fault.applied("here it is") == f"{fault.new} it is"
+    assert fault.apply_to("here it is") == f"{fault.new} it is"
     for text in ("here, and here", "nowhere at all".replace("here", "")):
         with pytest.raises(ValueError, match="not once"):
-            fault.applied(text)
+            fault.apply_to(text)
 
 
 def test_the_check_kills_and_can_fail(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_fault_is_taken_out_again(tmp_path: Path) -> None:
     file.write_text((SOURCE / fault.path).read_text())
     before = file.read_text(), file.stat().st_mtime_ns
     with Copy(tmp_path).broken_by(fault):
-        assert file.read_text() == fault.applied(before[0])
+        assert file.read_text() == fault.apply_to(before[0])
         assert file.stat().st_mtime_ns != before[1]
     assert (file.read_text(), file.stat().st_mtime_ns) == before
 
