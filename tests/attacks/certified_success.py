@@ -44,6 +44,6 @@ def most_right(guesses: int, chance: float) -> int:
     return int(binom.isf(FALSE_ALARM, guesses, chance))
 
 
-def tossed(count: int) -> list[bool]:
+def toss_coins(count: int) -> list[bool]:
     """So many fair coins: what an attack is to guess."""
     return [bool(secrets.randbelow(2)) for _ in range(count)]

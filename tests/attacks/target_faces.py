@@ -84,9 +84,9 @@ WITH_AND_WITHOUT = ([*crowd(), TARGET], crowd())
 def write(folder: Path, people: Sequence[str], **schema: object) -> Path:
     """Write a table and its schema; the path of the schema."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = {"budget": 1000, "neighbors": "add-remove", "kind": "integer", "lower": 0, "upper": 99} | schema
+    settings = {"budget": 1000, "neighbors": "add-remove", "kind": "integer", "lower": 0, "upper": 99} | schema
     (folder / "t.csv").write_text("\n".join([HEADER, *people, ""]))
-    (folder / "t.yaml").write_text(SCHEMA.format(**{"each": said["budget"]} | said))
+    (folder / "t.yaml").write_text(SCHEMA.format(**{"each": settings["budget"]} | settings))
     return folder / "t.yaml"
 
 
@@ -160,7 +160,7 @@ class OverHTTP:
         """Send an answer through a connection that may break."""
         status = []
 
-        async def received() -> dict[str, Any]:
+        async def receive() -> dict[str, Any]:
             body = json.dumps({"question": question, "epsilon": str(epsilon)}).encode()
             return {"type": "http.request", "body": body, "more_body": False}
 
@@ -174,7 +174,7 @@ class OverHTTP:
         scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
         scope |= {"headers": headers, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "scheme": "http"}
         try:
-            asyncio.run(self.service.app(scope | {"http_version": "1.1", "root_path": "", "state": {}}, received, sent))
+            asyncio.run(self.service.app(scope | {"http_version": "1.1", "root_path": "", "state": {}}, receive, sent))
         except OSError:
             return
 

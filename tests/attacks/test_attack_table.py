@@ -43,10 +43,14 @@ def problems(page: str) -> list[str]:
             found.append(f"row {number} has an empty cell")
             continue
         named = NAMED.findall(cells[-1])
-        own = [ROOT / name for name, test in named if name.startswith("tests/attacks/") and not test]
-        found += [f"row {number} has {len(own)} attacks"] if len(own) != 1 else unsound(int(number), own[0])
+        attack_files = [ROOT / name for name, test in named if name.startswith("tests/attacks/") and not test]
+        found += (
+            [f"row {number} has {len(attack_files)} attacks"]
+            if len(attack_files) != 1
+            else unsound(int(number), attack_files[0])
+        )
         found += [f"no test {name}::{test}" for name, test in named if test and not exists(ROOT / name, test)]
-        attacks |= set(own)
+        attacks |= set(attack_files)
     found += [f"no row {number}" for number in sorted(set(ROWS) ^ rows)]
     here = {file for file in HERE.glob("test_*.py") if file != Path(__file__)}
     return found + [f"{file.name} is on one side only" for file in sorted(here ^ attacks)]
@@ -61,8 +65,8 @@ def unsound(number: int, file: Path) -> list[str]:
     if not file.is_file():
         return [f"no file {file.name}"]
     tests = functions(file)
-    said = ast.get_docstring(ast.parse(file.read_text())) or ""
-    wrong = [] if said.startswith(f"Row {number}: ") else [f"{file.name} is not of row {number}"]
+    docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
+    wrong = [] if docstring.startswith(f"Row {number}: ") else [f"{file.name} is not of row {number}"]
     return wrong + [f"{file.name} has no {name}" for name in BOTH if "attack" not in tests.get(name, set())]
 
 

@@ -15,10 +15,14 @@ from target_faces import Curator, Refused
 
 def attack(inside: Curator, outside: Curator) -> list[str]:
     """The questions after which two tables that differ in one person have spent another amount."""
-    return [question for question in [*HARMLESS, *HOSTILE] if paid(inside, question) != paid(outside, question)]
+    return [
+        question
+        for question in [*HARMLESS, *HOSTILE]
+        if measure_paid(inside, question) != measure_paid(outside, question)
+    ]
 
 
-def paid(curator: Curator, question: str) -> float:
+def measure_paid(curator: Curator, question: str) -> float:
     before = curator.spent()
     with suppress(Refused):
         curator.ask(question, 0.5)

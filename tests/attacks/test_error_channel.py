@@ -27,12 +27,12 @@ ENGINE = (
 
 def attack(curator: Curator) -> list[str]:
     """The secrets, and the engine's own words, that any reply shows."""
-    heard = [told(curator, question) for question in [*HARMLESS, *HOSTILE, "SELECT", "SELECT nonsense FROM t"]]
+    heard = [read_error(curator, question) for question in [*HARMLESS, *HOSTILE, "SELECT", "SELECT nonsense FROM t"]]
     heard += getattr(curator, "heard", [])
     return [word for word in SECRETS + ENGINE if any(word in text for text in heard)]
 
 
-def told(curator: Curator, question: str) -> str:
+def read_error(curator: Curator, question: str) -> str:
     try:
         return str(curator.ask(question, 0.5))
     except Refused as refusal:

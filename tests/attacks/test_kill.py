@@ -35,21 +35,21 @@ Custodian.open(sys.argv[1]).answer("SELECT COUNT(*) FROM t", 1)
 """
 
 
-def attack(module: str, function: str, asking: str, places: list[Path], charged: Callable[[], bool]) -> bool:
+def attack(module: str, function: str, asking: str, places: list[Path], is_charged: Callable[[], bool]) -> bool:
     """Whether the work of a function was done that nobody has paid for when the process starts again."""
     program = KILLED.format(module=module, function=function) + asking
     known = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, *map(str, places)]
     ended = subprocess.run(command, env=known, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == (-9, b"done"), ended.stderr
-    return not charged()
+    return not is_charged()
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """An answer, and no charge."""
     target_faces.write(tmp_path, crowd())
     account = tmp_path / "account"
-    assert attack("weak", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
+    assert attack("weak_targets", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
 
 
 @pytest.mark.parametrize("function", ["read_exact_inputs", "sample_noisy_outputs"])
@@ -57,9 +57,9 @@ def test_it_fails_against_discreet(tmp_path: Path, function: str) -> None:
     """First the charge: it is there when the first row was read, and when the answer was drawn."""
     schema = target_faces.write(tmp_path, crowd())
 
-    def charged() -> bool:
+    def is_charged() -> bool:
         with Custodian.open(schema) as custodian:
             return custodian.budget()[0].epsilon == 1
 
-    assert not charged()
-    assert not attack("discreet.custodian.measure", function, OURS, [schema], charged)
+    assert not is_charged()
+    assert not attack("discreet.custodian.measure", function, OURS, [schema], is_charged)

@@ -16,10 +16,10 @@ HOSTILE += ("normal(nan, 1)", "", "no such law(3)", "uniform(0, 1e18)", "point("
 
 def attack(inside: Curator, outside: Curator) -> list[str]:
     """The priors after which refusal, words or price differ between two tables that differ in one person."""
-    return [prior for prior in POINTS + HOSTILE if seen(inside, prior) != seen(outside, prior)]
+    return [prior for prior in POINTS + HOSTILE if observe(inside, prior) != observe(outside, prior)]
 
 
-def seen(curator: Curator, prior: str) -> tuple[str, object]:
+def observe(curator: Curator, prior: str) -> tuple[str, object]:
     try:
         curator.ask(QUESTION, 0.5, prior=prior)
     except Refused as refusal:
@@ -37,7 +37,7 @@ def test_it_fails_against_discreet(tmp_path: Path) -> None:
     with target_faces.both(target_faces.ours, tmp_path) as curators:
         assert attack(*curators) == []
         for prior in HOSTILE:
-            assert seen(curators[0], prior)[0] != "answered", prior
+            assert observe(curators[0], prior)[0] != "answered", prior
         before = curators[0].spent()
         curators[0].ask("SELECT SUM(age) AS n FROM t", 0.5, prior="point(37)")
         assert curators[0].spent() == before + 1 / 2

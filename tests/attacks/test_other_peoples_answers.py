@@ -15,26 +15,29 @@ NOWHERE = "0" * 32
 def attack(read: Callable[[str], str], numbers: Iterable[str]) -> list[str]:
     """The numbers under which something else is said than under one that nothing is kept under."""
 
-    def told(number: str) -> str:
+    def fetch_answer(number: str) -> str:
         try:
             return read(number)
         except Refused as refusal:
             return str(refusal)
 
-    nothing = told(NOWHERE)
-    return [number for number in numbers if told(number) != nothing]
+    nothing = fetch_answer(NOWHERE)
+    return [number for number in numbers if fetch_answer(number) != nothing]
 
 
 def test_it_succeeds_against_the_weak_stand_in() -> None:
     book = weak_targets.NoteBook()
-    kept = book.keep("ann's answer")
-    assert attack(book.read, map(str, range(10))) == [kept]
+    number = book.keep("ann's answer")
+    assert attack(book.read, map(str, range(10))) == [number]
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """Eve may ask about the same data set, and knows the very number."""
     with target_faces.over_http(tmp_path, crowd()) as service:
         asked = {"question": "SELECT COUNT(*) FROM t", "epsilon": "1"}
-        made = service.call("ada", "POST", "/answers", asked).json()["id"]
-        assert service.call("ada", "GET", f"/answers/{made}").status_code == 200
-        assert attack(lambda number: str(service.call("eve", "GET", f"/answers/{number}").text), [made, "f" * 32]) == []
+        answer_id = service.call("ada", "POST", "/answers", asked).json()["id"]
+        assert service.call("ada", "GET", f"/answers/{answer_id}").status_code == 200
+        assert (
+            attack(lambda number: str(service.call("eve", "GET", f"/answers/{number}").text), [answer_id, "f" * 32])
+            == []
+        )

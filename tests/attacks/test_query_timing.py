@@ -47,11 +47,11 @@ def seconds_of(wrap: Callable[[App], App], script: Script, work: float) -> float
     async def send(_: Message) -> None:
         left.append(script.now)
 
-    async def served() -> None:
+    async def serve_request() -> None:
         await wrap(app)({"type": "http", "path": "/v1/datasets/t/answers"}, receive, send)
 
     begin, left = script.now, list[float]()
-    asyncio.run(served())
+    asyncio.run(serve_request())
     return left[-1] - begin
 
 

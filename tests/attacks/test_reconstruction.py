@@ -36,7 +36,7 @@ def attack(curator: Curator, truth: Truth, epsilon: float) -> float:
     return float(np.mean((fitted > 0.5) == truth))
 
 
-def tossed() -> Truth:
+def toss_coins() -> Truth:
     return [bool(secrets.randbelow(2)) for _ in range(PEOPLE)]
 
 
@@ -46,14 +46,14 @@ def people(truth: Truth) -> list[str]:
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     """Every analyst keeps to a budget of her own, and every answer has its noise."""
-    truth = tossed()
+    truth = toss_coins()
     target_faces.write(tmp_path, people(truth))
     assert attack(weak_targets.Naive(tmp_path / "t.csv", budget=1), truth, 1) >= 0.95
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """The budget of the data set ends it; what was learned is within what it allows, in many answers or in few."""
-    truth = tossed()
+    truth = toss_coins()
     most = certified_success.most_right(PEOPLE, certified_success.guessing(BUDGET)) / PEOPLE
     assert most < 0.85
     for answers in (5, 50):

@@ -70,13 +70,13 @@ def test_whoever_takes_too_long_is_left_out_with_the_reason() -> None:
 def test_what_a_process_starts_counts() -> None:
     """A child that works has its time and its memory counted; Spark's engine is such a one."""
     busy = "held = bytearray(80_000_000)\nwhile True: pass"
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    own_megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with subprocess.Popen([sys.executable, "-c", busy]) as child:
         try:
             assert child.pid in contestant.list_processes()
             while contestant.measure_child_seconds() < 0.1:
                 time.sleep(0.01)
-            assert contestant.measure_peak_megabytes() > own + 70
+            assert contestant.measure_peak_megabytes() > own_megabytes + 70
         finally:
             child.kill()
     assert child.pid not in contestant.list_processes()

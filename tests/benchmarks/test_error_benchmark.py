@@ -36,29 +36,35 @@ def test_the_table_lies_within_what_all_are_told() -> None:
 @pytest.mark.parametrize("job", AIMED, ids=lambda job: f"{job.name}, {job.neighbors}")
 def test_without_noise_every_job_has_its_exact_answer(tables: Tables, job: Job) -> None:
     """So the error that is measured is noise, and not another question; between two rows a quantile may be either."""
-    told, exact = tables.plan_question(job.sql, job.neighbors, NO_NOISE).answer_numbers(), PEOPLE.exact()[job.name]
-    assert told == pytest.approx(exact.tolist(), rel=2e-3)
+    answer, exact = tables.plan_question(job.sql, job.neighbors, NO_NOISE).answer_numbers(), PEOPLE.exact()[job.name]
+    assert answer == pytest.approx(exact.tolist(), rel=2e-3)
 
 
 @pytest.mark.parametrize("name", ["count", "mean by region", "median of income"])
 def test_what_is_measured_is_what_the_custodian_answers(tables: Tables, name: str) -> None:
     """The same mechanism, label and, without noise, numbers: leaving out ledger and store changes none of them."""
     job = next(job for job in JOBS if job.name == name)
-    own, told = (
+    planned, answer = (
         tables.plan_question(job.sql, ADD, NO_NOISE).draw_answer(),
         tables.custodians[ADD].answer(job.sql, epsilon=NO_NOISE),
     )
-    assert (own.mechanism, own.guarantee, own.columns) == (told.mechanism, told.guarantee, told.columns)
-    for one, two in zip(own.rows, told.rows, strict=True):
-        assert [one[number] for number in own.numbers] == pytest.approx([two[number] for number in own.numbers], 2e-3)
+    assert (planned.mechanism, planned.guarantee, planned.columns) == (
+        answer.mechanism,
+        answer.guarantee,
+        answer.columns,
+    )
+    for one, two in zip(planned.rows, answer.rows, strict=True):
+        assert [one[number] for number in planned.numbers] == pytest.approx(
+            [two[number] for number in planned.numbers], 2e-3
+        )
 
 
 def test_the_worse_contestant_misses_the_bar() -> None:
     """A tenth more noise in every answer shows; the same noise does not."""
     draw = np.random.Generator(np.random.PCG64(3))
-    own, peer = draw.laplace(0, 1, (2, 20_000, 1))
+    ours, peer = draw.laplace(0, 1, (2, 20_000, 1))
     for times, cleared in ((1.0, True), (1.1, False)):
-        results = {(OURS, "count", 1.0): Errors.of(times * own, np.zeros(1))}
+        results = {(OURS, "count", 1.0): Errors.of(times * ours, np.zeros(1))}
         results["peer", "count", 1.0] = Errors.of(peer, np.zeros(1))
         assert compare_with_peer(results, "count", 1.0, "peer").cleared is cleared
 

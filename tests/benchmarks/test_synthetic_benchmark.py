@@ -66,11 +66,11 @@ def test_ranges_see_an_emptied_column() -> None:
 
 def test_a_model_is_learnt_from_the_release_and_tested_on_other_rows() -> None:
     """From the original it is right, and from a release with the names exchanged it is wrong."""
-    kept, tested = table().split_for_learning()
-    assert kept.rows + tested.rows == table().rows
-    exchanged = np.stack([*kept.codes[:2], 1 - kept.codes[2]])
-    assert metrics.measure_accuracy(kept, kept.codes, tested) > 0.9
-    assert metrics.measure_accuracy(kept, exchanged, tested) < 0.1
+    learning, tested = table().split_for_learning()
+    assert learning.rows + tested.rows == table().rows
+    exchanged = np.stack([*learning.codes[:2], 1 - learning.codes[2]])
+    assert metrics.measure_accuracy(learning, learning.codes, tested) > 0.9
+    assert metrics.measure_accuracy(learning, exchanged, tested) < 0.1
 
 
 @pytest.mark.parametrize("way", [release_methods.noisy_records, release_methods.trees])
@@ -93,8 +93,8 @@ def test_counts_are_whole_and_add_up_whatever_the_noise() -> None:
 
 def test_a_table_is_registered_and_its_release_read_back() -> None:
     """Names with a quote in them too; what is published has the rows and the domains of the table."""
-    with release_methods.open_release_methods(table()) as made:
-        released = made["private-columns"](Fraction(1000))
+    with release_methods.open_release_methods(table()) as methods:
+        released = methods["private-columns"](Fraction(1000))
     assert released.shape == table().codes.shape
     assert metrics.compute_w1(table(), released) < 0.02
 

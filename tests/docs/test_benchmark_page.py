@@ -86,13 +86,13 @@ def table(better: str, cells: list[object], apart: tuple[str, ...] = ()) -> dict
     ],
 )
 def test_who_wins(better: str, cells: list[object], mark: str, words: str) -> None:
-    told = table(better, cells)
-    assert page.judge_row(told, told["rows"][0]) == (mark, words)
+    row_table = table(better, cells)
+    assert page.judge_row(row_table, row_table["rows"][0]) == (mark, words)
 
 
 def test_a_floor_does_not_compete() -> None:
-    told = table(LESS, [2.0, 1.0, 3.0], apart=("one",))
-    assert page.judge_row(told, told["rows"][0]) == (page.WON, "wins, two 1.5 times")
+    row_table = table(LESS, [2.0, 1.0, 3.0], apart=("one",))
+    assert page.judge_row(row_table, row_table["rows"][0]) == (page.WON, "wins, two 1.5 times")
 
 
 def test_losses_are_told_first_and_in_bold() -> None:

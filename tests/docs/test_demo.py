@@ -39,7 +39,7 @@ def test_the_demo_shows_what_it_says_and_a_second_run_pays_nothing(tmp_path: Pat
     """Questions with prices, two refusals, two files, an audit that finds what is broken; then the same for nothing."""
     first, spent = run(tmp_path), history(tmp_path)
     assert all(one.sql in first for one in questions.QUESTIONS)
-    told = " ".join(first.split())
+    screen = " ".join(first.split())
     for words in (
         "epsilon 0.5 was asked; for this question the data set's budget has 2.33 left and the analyst's 0.33",
         "person_id names the units, so it cannot be asked about",
@@ -49,7 +49,7 @@ def test_the_demo_shows_what_it_says_and_a_second_run_pays_nothing(tmp_path: Pat
         "Half the noise: Violated: epsilon is at least 1.9",
         "Floating point: Violated",
     ):
-        assert words in told
+        assert words in screen
     assert max(len(line.rstrip()) for line in COMMAND.sub("", first).splitlines()) <= 80
 
     again = run(tmp_path)
@@ -86,12 +86,12 @@ def test_what_the_demo_calls_the_truth_is_true(tmp_path: Path) -> None:
     rows = registry.read_registry(work)
     count, _, mean, _, median, groups, _ = questions.QUESTIONS
     with Custodian.open(work.schema) as custodian:
-        told = [custodian.answer(one.sql, 10_000) for one in (count, mean, median, groups)]
-    assert told[0].value == count.exact(rows) > 0
-    assert told[1].value == pytest.approx(mean.exact(rows), rel=1e-3)
-    assert told[2].value == median.exact(rows)
+        answers = [custodian.answer(one.sql, 10_000) for one in (count, mean, median, groups)]
+    assert answers[0].value == count.exact(rows) > 0
+    assert answers[1].value == pytest.approx(mean.exact(rows), rel=1e-3)
+    assert answers[2].value == median.exact(rows)
     exact = groups.exact(rows)
-    assert [row["COUNT(*)"] for row in told[3].rows] == [exact[row["hospital"] or ""] for row in told[3].rows]
+    assert [row["COUNT(*)"] for row in answers[3].rows] == [exact[row["hospital"] or ""] for row in answers[3].rows]
 
 
 def test_a_folder_that_no_finished_run_of_this_code_left_is_made_anew(tmp_path: Path) -> None:
@@ -132,17 +132,17 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, capsys: pytest.
 def test_no_text_of_the_page_is_read_as_html() -> None:
     """Whatever a message says."""
     harm = "<script>alert(1)</script>\" onload='x"
-    made = (
+    page_text = (
         page.format_paragraph(harm)
         + page.format_table(["a"], [[harm]])
         + page.format_links({harm: harm})
         + page.format_facts({harm: harm})
     )
-    made += (
+    page_text += (
         page.format_quote(harm)
         + page.format_question(harm, harm, harm)
         + page.format_figure("", harm)
         + page.format_section(harm)
     )
-    assert "<script" not in made
-    assert "onload='" not in made
+    assert "<script" not in page_text
+    assert "onload='" not in page_text

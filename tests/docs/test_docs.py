@@ -33,7 +33,7 @@ discreet ask work/registry.yaml "SELECT nothing" --epsilon 0.1     # exit code 2
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def needed(page: Path) -> str | None:
+def find_needed_service(page: Path) -> str | None:
     """The service that a page's first lines say it needs: `needs: postgres`."""
     head = re.match(r"---\n(.*?)---\n", page.read_text(), re.DOTALL)
     need = head and re.search(r"^needs: (\w+)$", head[1], re.MULTILINE)
@@ -49,7 +49,7 @@ def server() -> str:
 def shown_pages() -> Iterator[ParameterSet]:
     """Those that need PostgreSQL are run where it runs."""
     for shown in PAGES:
-        marks = [pytest.mark.xdist_group("postgres")] if needed(shown) == "postgres" else []
+        marks = [pytest.mark.xdist_group("postgres")] if find_needed_service(shown) == "postgres" else []
         yield pytest.param(shown, id=str(shown.relative_to(ROOT)), marks=marks)
 
 
@@ -62,16 +62,16 @@ def test_every_block_of_every_page_runs(
     With a command that is the one that is installed but for its start.
     """
     environment = typing_in(tmp_path)
-    if needed(shown) == "postgres":
+    if find_needed_service(shown) == "postgres":
         environment |= libpq(request.getfixturevalue("postgres"))
-    elif needed(shown) == "spark":
+    elif find_needed_service(shown) == "spark":
         external_services.require(
             "spark", *external_services.list_absent_modules("pyspark"), *external_services.list_absent_programs("java")
         )
         environment["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options '{external_services.SHORT_LIVED}' pyspark-shell"
     words = [str(ROOT / "tests/support/run_page.py"), str(shown), str(tmp_path)]
-    code, said = from_server(server, words, environment, tmp_path)
-    assert code == 0, said
+    code, output = from_server(server, words, environment, tmp_path)
+    assert code == 0, output
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_the_commands_that_are_installed_do_what_is_shown(shown: str, tmp_path: 
     """Each a new process: all of the README's, and a few that make a table, ask about it and refuse."""
     (tmp_path / "page.md").write_text(shown)
     words = [str(ROOT / "tests/support/run_page.py"), str(tmp_path / "page.md"), str(tmp_path)]
-    code, said = started(words, typing_in(tmp_path), tmp_path)
-    assert code == 0, said
+    code, output = run_page_in_process(words, typing_in(tmp_path), tmp_path)
+    assert code == 0, output
 
 
 def typing_in(folder: Path) -> dict[str, str]:
@@ -90,32 +90,32 @@ def typing_in(folder: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def started(words: list[str], environment: dict[str, str], folder: Path) -> tuple[int, str]:
+def run_page_in_process(words: list[str], environment: dict[str, str], folder: Path) -> tuple[int, str]:
     """How a page ended and what was said, each of its commands a new process of Python."""
-    with (folder / ".said").open("w+") as said:
+    with (folder / ".said").open("w+") as output:
         running = subprocess.Popen(
             [sys.executable, *words],
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        return ended(running), read(said)
+        return wait_until_ended(running), read(output)
 
 
 def from_server(server: str, words: list[str], environment: dict[str, str], folder: Path) -> tuple[int, str]:
     """The same, each of its commands forked."""
     with (
-        (folder / ".said").open("w+") as said,
+        (folder / ".said").open("w+") as output,
         Path(os.devnull).open() as nothing,
         TemporaryDirectory(prefix="discreet-", dir="/tmp") as commands,
     ):
-        files = nothing.fileno(), said.fileno(), said.fileno()
-        return ended(fork_server.Program(server, [*words, commands], environment, *files)), read(said)
+        files = nothing.fileno(), output.fileno(), output.fileno()
+        return wait_until_ended(fork_server.Program(server, [*words, commands], environment, *files)), read(output)
 
 
-def ended(running: subprocess.Popen[bytes] | fork_server.Program) -> int:
+def wait_until_ended(running: subprocess.Popen[bytes] | fork_server.Program) -> int:
     """How it ended, with what it left running, as a service, ended too."""
     try:
         return running.wait()
@@ -149,8 +149,8 @@ def shown_by(text: str, server: str, folder: Path) -> tuple[int, str]:
 def test_a_forked_command_that_does_not_do_what_is_shown_is_caught(
     text: str, says: str, server: str, tmp_path: Path
 ) -> None:
-    code, said = shown_by(text, server, tmp_path)
-    assert (code, says in said) == (1, True), said
+    code, output = shown_by(text, server, tmp_path)
+    assert (code, says in output) == (1, True), output
 
 
 NOISE = """
@@ -181,13 +181,13 @@ wait $waiting || echo $?
 def test_a_forked_command_is_as_one_that_is_started(server: str, tmp_path: Path) -> None:
     """Its words, folder, environment, files and signals are those of who typed it; it draws numbers of its own."""
     (tmp_path / "noise.py").write_text(NOISE)
-    code, said = shown_by(f"```sh{TYPED}```\n", server, tmp_path)
-    assert code == 0, said
-    told = (tmp_path / ".printed").read_text()
+    code, output = shown_by(f"```sh{TYPED}```\n", server, tmp_path)
+    assert code == 0, output
+    printed = (tmp_path / ".printed").read_text()
     words = f"{Path(sys.executable).with_name('discreet')} audit noise:draw --pair 1 2 --epsilon 1"
     drawn = [rf"{colour} {words} {tmp_path / 'there'} (\w{{16}}) heard\n137\n" for colour in ("blue", "red")]
-    found = re.fullmatch("".join(drawn) + "aside\naside\n143\n", told)
-    assert found, told
+    found = re.fullmatch("".join(drawn) + "aside\naside\n143\n", printed)
+    assert found, printed
     assert found[1] != found[2]
 
 
@@ -225,9 +225,9 @@ def libpq(dsn: str) -> dict[str, str]:
     """How PostgreSQL's own tools are told where a server is."""
     from psycopg.conninfo import conninfo_to_dict
 
-    told = conninfo_to_dict(dsn)
+    parts = conninfo_to_dict(dsn)
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}
-    return {names[key]: str(value) for key, value in told.items() if key in names}
+    return {names[key]: str(value) for key, value in parts.items() if key in names}
 
 
 def test_the_picture_of_the_attack_shows_its_numbers() -> None:

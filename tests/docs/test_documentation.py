@@ -69,18 +69,18 @@ def on_section(page: str, name: str, option: str) -> bool:
 
 def test_a_command_without_help_is_caught() -> None:
     """And so is an option without it; one that has both is not."""
-    made = typer.Typer()
+    app = typer.Typer()
 
-    @made.command()
-    def silent(given: str = "") -> None:
+    @app.command()
+    def silent(value: str = "") -> None:
         pass
 
-    @made.command()
-    def told(given: str = typer.Option("", help="What is given.")) -> None:
+    @app.command()
+    def documented(value: str = typer.Option("", help="What is given.")) -> None:
         """Say what was given."""
 
-    found = list(reference_cli.list_commands(typer.main.get_group(made), "made"))
-    assert reference_cli.list_undocumented(found[1:]) == ["made silent", "made silent --given"]
+    found = list(reference_cli.list_commands(typer.main.get_group(app), "made"))
+    assert reference_cli.list_undocumented(found[1:]) == ["made silent", "made silent --value"]
 
 
 def test_every_exit_code_is_told() -> None:
@@ -91,11 +91,13 @@ def test_every_exit_code_is_told() -> None:
 def test_every_route_and_field_is_described_and_on_its_page() -> None:
     document, allowed = reference_http.build_service_document()
     page = reference_http.format_page()
-    told = list(reference_http.list_operations(document))
+    operations = list(reference_http.list_operations(document))
     assert reference_http.list_undocumented(document) == []
-    assert len(told) > 40
-    assert [path for method, path, _ in told if f"`{path}`" not in page and f"`{method} {path}`" not in page] == []
-    assert [(method, path) for method, path, _ in told if (method, path) not in allowed] == []
+    assert len(operations) > 40
+    assert [
+        path for method, path, _ in operations if f"`{path}`" not in page and f"`{method} {path}`" not in page
+    ] == []
+    assert [(method, path) for method, path, _ in operations if (method, path) not in allowed] == []
 
 
 def test_a_route_without_words_is_caught() -> None:
@@ -113,8 +115,8 @@ def test_who_may_use_a_route_is_read_from_the_route() -> None:
 
 
 def test_every_key_of_the_schema_is_described() -> None:
-    told = reference_schema.PARTS, reference_schema.WORDS
-    assert reference_schema.list_undocumented(*told) == []
+    parts_and_words = reference_schema.PARTS, reference_schema.WORDS
+    assert reference_schema.list_undocumented(*parts_and_words) == []
     described = {known for known, _ in reference_schema.PARTS.values()}
     assert described == {value for value in vars(schema_yaml).values() if isinstance(value, MappingKeys)}
 
@@ -202,9 +204,9 @@ def test_a_long_signature_has_a_line_for_each_parameter() -> None:
     def long(first: int, *, second: str = "x" * 50, third: str = "y" * 50) -> list[int]:
         raise NotImplementedError
 
-    told = reference_python.format_signature("long", long)
+    signature = reference_python.format_signature("long", long)
     parts = ["    first: int,", "    *,", f"    second: str = '{'x' * 50}',", f"    third: str = '{'y' * 50}',"]
-    assert told.splitlines() == ["long(", *parts, ") -> list[int]"]
+    assert signature.splitlines() == ["long(", *parts, ") -> list[int]"]
 
 
 def test_every_proof_note_is_a_page_and_on_the_list() -> None:
@@ -232,8 +234,8 @@ def test_a_note_beside_no_module_is_caught() -> None:
 
 def test_a_note_is_read_as_its_host_reads_it() -> None:
     """Lists need no empty line before them, and underscores in formulas and addresses stay."""
-    made = repository_pages.escape_for_site("x'_i <= x_{j} holds:\n- a *b*\n- c\n\n[d](e_f.md)\n")
-    assert made == "x'\\_i <= x\\_{j} holds:\n\n- a *b*\n- c\n\n[d](e_f.md)\n"
+    rewritten = repository_pages.escape_for_site("x'_i <= x_{j} holds:\n- a *b*\n- c\n\n[d](e_f.md)\n")
+    assert rewritten == "x'\\_i <= x\\_{j} holds:\n\n- a *b*\n- c\n\n[d](e_f.md)\n"
 
 
 # ---- links in the repository ----
@@ -245,8 +247,8 @@ def test_links_between_files_become_links_between_pages() -> None:
     text = (
         "[see](../SECURITY.md#scope), [`Prior`](../src/discreet/priors/prior.py), [a](https://a.example), `[x](y.md)`"
     )
-    made = links.rewrite_links(text, "docs/asking.md", "asking.md", pages)
-    assert made == "[see](reference/security.md#scope), `Prior`, [a](https://a.example), `[x](y.md)`"
+    rewritten = links.rewrite_links(text, "docs/asking.md", "asking.md", pages)
+    assert rewritten == "[see](reference/security.md#scope), `Prior`, [a](https://a.example), `[x](y.md)`"
     back = links.rewrite_links(
         "[ask](docs/asking.md) ![p](docs/attack.svg)", "SECURITY.md", pages["SECURITY.md"], pages
     )
@@ -289,14 +291,14 @@ class Html(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = {name: value or "" for name, value in attrs}
-        self.anchors |= {told[name] for name in ("id", "name") if name in told}
-        if tag == "a" and "href" in told:
-            self.links.append(told["href"])
-        if tag == "link" and told.get("rel") not in {"canonical", "next", "prev"}:
-            self.loaded.append(told.get("href", ""))
+        attributes = {name: value or "" for name, value in attrs}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        if tag == "link" and attributes.get("rel") not in {"canonical", "next", "prev"}:
+            self.loaded.append(attributes.get("href", ""))
         if tag in {"script", "img", "iframe", "source", "video", "object"}:
-            self.loaded += [told[name] for name in ("src", "data") if name in told]
+            self.loaded += [attributes[name] for name in ("src", "data") if name in attributes]
 
 
 def read(text: str) -> Html:
@@ -305,7 +307,7 @@ def read(text: str) -> Html:
     return page
 
 
-def broken(pages: Mapping[str, Html], files: set[str]) -> Iterator[tuple[str, str]]:
+def find_broken_links(pages: Mapping[str, Html], files: set[str]) -> Iterator[tuple[str, str]]:
     """Links and pictures that lead to nothing, and what is fetched from elsewhere."""
     for place, page in pages.items():
         for target in (*page.links, *page.loaded):
@@ -331,7 +333,7 @@ def test_the_checker_of_links_finds_what_is_broken() -> None:
         '<script src="//cdn.example/x.js"></script><link rel="stylesheet" href="https://fonts.example/a.css">'
     )
     pages = {"a.html": read(text), "b.html": read('<a name="there"></a>')}
-    found = sorted(target for _, target in broken(pages, set(pages)))
+    found = sorted(target for _, target in find_broken_links(pages, set(pages)))
     expected = ["//cdn.example/x.js", "b.html#nowhere", "c.html", "https://fonts.example/a.css", "no.svg"]
     assert found == expected
 
@@ -352,8 +354,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 
 @pytest.mark.xdist_group("site")
 def test_the_site_is_built_without_a_complaint(site: Any) -> None:
-    said = [line for line in site.said.splitlines() if line.strip() and not line.startswith("INFO")]
-    assert (site.code, said) == (0, [])
+    complaints = [line for line in site.said.splitlines() if line.strip() and not line.startswith("INFO")]
+    assert (site.code, complaints) == (0, [])
 
 
 @pytest.mark.xdist_group("site")
@@ -361,7 +363,7 @@ def test_every_link_of_the_site_leads_somewhere_and_nothing_is_fetched(site: Any
     """The page for what is not found is served from anywhere, so its links are absolute."""
     assert len(site.pages) > 60
     pages = {place: page for place, page in site.pages.items() if place != "404.html"}
-    assert sorted(broken(pages, site.files)) == []
+    assert sorted(find_broken_links(pages, site.files)) == []
 
 
 @pytest.mark.xdist_group("site")
@@ -373,26 +375,26 @@ def test_styles_fetch_nothing_from_elsewhere(site: Any) -> None:
     ] == []
 
 
-def navigated(part: object) -> Iterator[str]:
+def list_navigated_pages(part: object) -> Iterator[str]:
     """Every page that the navigation names."""
     if isinstance(part, str):
         yield part
     elif isinstance(part, Mapping | list):
         for one in part.values() if isinstance(part, Mapping) else part:
-            yield from navigated(one)
+            yield from list_navigated_pages(one)
 
 
 def astray(nav: object, there: set[str]) -> set[str]:
     """Pages that the navigation does not name, and names of it that are no page."""
-    return set(navigated(nav)) ^ there
+    return set(list_navigated_pages(nav)) ^ there
 
 
 def test_every_page_is_in_the_navigation_and_run() -> None:
     """Every page of docs/ and every page that is made; but proof notes, which have a list of their own."""
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    made = {f"reference/{name}.md" for name in (*hooks.REFERENCE, "proofs", "changes")}
-    assert astray(nav, written | made) == set()
+    generated_pages = {f"reference/{name}.md" for name in (*hooks.REFERENCE, "proofs", "changes")}
+    assert astray(nav, written | generated_pages) == set()
     assert {path.relative_to(DOCS).as_posix() for path in test_docs.PAGES[1:]} == written
 
 

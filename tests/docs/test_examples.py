@@ -26,31 +26,31 @@ def run(name: str, folder: Path, *arguments: str) -> str:
 
 def test_pandas_in_and_out(tmp_path: Path) -> None:
     """Means near the true ones beside them, and a file whose shares are near the survey's."""
-    said = run("pandas_in_and_out.py", tmp_path)
-    means = re.findall(r"^(kitchen|office|workshop) +([\d.]+) +\d+ +[\d.]+ to [\d.]+ +([\d.]+)$", said, re.MULTILINE)
+    output = run("pandas_in_and_out.py", tmp_path)
+    means = re.findall(r"^(kitchen|office|workshop) +([\d.]+) +\d+ +[\d.]+ to [\d.]+ +([\d.]+)$", output, re.MULTILINE)
     assert [name for name, *_ in means] == ["kitchen", "office", "workshop"]
-    assert all(abs(float(told) - float(true)) < 5 for _, told, true in means)
-    shares = re.findall(r"^(?:kitchen|office|workshop) +(0\.\d+) +(0\.\d+)$", said, re.MULTILINE)
+    assert all(abs(float(answer) - float(true)) < 5 for _, answer, true in means)
+    shares = re.findall(r"^(?:kitchen|office|workshop) +(0\.\d+) +(0\.\d+)$", output, re.MULTILINE)
     assert len(shares) == 3
-    assert all(abs(float(made) - float(true)) < 0.2 for made, true in shares)
-    assert "Left of epsilon 3: 1\n" in said
+    assert all(abs(float(released) - float(true)) < 0.2 for released, true in shares)
+    assert "Left of epsilon 3: 1\n" in output
 
 
 def test_polars_in_and_out(tmp_path: Path) -> None:
     """Every range lies in its interval, near the truth."""
-    said = run("polars_in_and_out.py", tmp_path)
-    rows = re.findall(r"\d+ to \d+ +┆ (-?\d+) +┆ (-?\d+) +┆ (\d+) +┆ (\d+)", said)
+    output = run("polars_in_and_out.py", tmp_path)
+    rows = re.findall(r"\d+ to \d+ +┆ (-?\d+) +┆ (-?\d+) +┆ (\d+) +┆ (\d+)", output)
     assert len(rows) == 4
     for trips, least, most, truth in (map(int, row) for row in rows):
         assert least <= trips <= most
         assert abs(trips - truth) < 300
-    assert "Left of epsilon 3: 1\n" in said
+    assert "Left of epsilon 3: 1\n" in output
 
 
 def test_class_exercise_on_priors(tmp_path: Path) -> None:
     """The one who is sure and wrong is the farthest off, and the picture has all five."""
-    said = run("class_exercise_on_priors.py", tmp_path, "class.svg")
-    off = dict(re.findall(r"^(\w+), [\w ]+? +(\d+)$", said, re.MULTILINE))
+    output = run("class_exercise_on_priors.py", tmp_path, "class.svg")
+    off = dict(re.findall(r"^(\w+), [\w ]+? +(\d+)$", output, re.MULTILINE))
     assert sorted(off) == ["Ada", "Ben", "Cy", "Dee", "Eve"]
     assert max(off, key=lambda name: int(off[name])) == "Dee"
     assert int(off["Ben"]) < int(off["Eve"])
@@ -59,20 +59,20 @@ def test_class_exercise_on_priors(tmp_path: Path) -> None:
 
 def test_census_release(tmp_path: Path) -> None:
     """Tables add up, no row of the private file is impossible, and the t-close file's claim is measured."""
-    said = run("census_release.py", tmp_path, str(tmp_path))
+    output = run("census_release.py", tmp_path, str(tmp_path))
     rows = [
         [int(n.replace(",", "")) for n in row]
-        for row in re.findall(r"^   \S+ +([\d,]+) +([\d,]+) +([\d,]+)$", said, re.M)
+        for row in re.findall(r"^   \S+ +([\d,]+) +([\d,]+) +([\d,]+)$", output, re.M)
     ]
     assert len(rows) == 5
     assert all(women + men == both for women, men, both in rows)
     assert [sum(column) for column in zip(*rows[:-1], strict=True)] == rows[-1]
     assert rows[-1][-1] == 6000
     with (tmp_path / "private.csv").open() as file:
-        made = list(csv.DictReader(file))
-    assert len(made) == 6000
-    assert [row for row in made if row["age"] and int(row["age"]) < 16 and row["work"] not in {"none", ""}] == []
-    assert "Spent: 1.5 of 2; the DP total no longer describes all disclosure." in said
+        released = list(csv.DictReader(file))
+    assert len(released) == 6000
+    assert [row for row in released if row["age"] and int(row["age"]) < 16 and row["work"] not in {"none", ""}] == []
+    assert "Spent: 1.5 of 2; the DP total no longer describes all disclosure." in output
     verify = ["-m", "discreet", "verify", "close.csv", "--original", "census.yaml"]
     verified = fork_server.run_forked(verify, tmp_path, os.environ)
     assert "t-closeness with t 2 under the ratio distance holds" in verified.stdout, verified.stderr
@@ -89,14 +89,14 @@ def test_auditing_another_library(tmp_path: Path) -> None:
     surer = script.replace("CONFIDENCE = 0.99999\n", "CONFIDENCE = 0.9999999999\n")
     assert surer != script
     (tmp_path / "surer.py").write_text(surer, encoding="utf-8")
-    told = dict(re.findall(r"^(\S.*)\n    (.*)$", run(str(tmp_path / "surer.py"), tmp_path), re.MULTILINE))
-    assert "the answer is not a multiple of 2^-" in told["by hand: floating point, the right scale"]
-    assert told["by hand: whole numbers, half the scale"].startswith("Violated: epsilon is at least 1.")
-    assert told["by hand: whole numbers, the right scale"].startswith(
+    sentences = dict(re.findall(r"^(\S.*)\n    (.*)$", run(str(tmp_path / "surer.py"), tmp_path), re.MULTILINE))
+    assert "the answer is not a multiple of 2^-" in sentences["by hand: floating point, the right scale"]
+    assert sentences["by hand: whole numbers, half the scale"].startswith("Violated: epsilon is at least 1.")
+    assert sentences["by hand: whole numbers, the right scale"].startswith(
         ("No violation above 0.8", "No violation above 0.9")
     )
-    assert len(told) == 5
-    others = [words for name, words in told.items() if name.startswith(("opendp", "diffprivlib"))]
+    assert len(sentences) == 5
+    others = [words for name, words in sentences.items() if name.startswith(("opendp", "diffprivlib"))]
     assert all(words.startswith(("No violation", "It is not installed here")) for words in others)
 
 

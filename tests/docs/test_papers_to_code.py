@@ -18,7 +18,7 @@ WITHOUT_CODE = re.compile(r"no code\.$|^No code\.$|^See its parts\.$|once more|\
 
 
 @cache
-def defined(path: Path) -> frozenset[str]:
+def list_defined_names(path: Path) -> frozenset[str]:
     """The names that a module defines; nothing is imported."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
     return frozenset(node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef))
@@ -49,13 +49,15 @@ def test_files_and_names_exist() -> None:
     named = [(ROOT / papers.get_repository_path(file), names) for section in EVERY for file, names in section.names]
     assert len(named) > 100
     assert [path for path, _ in named if not path.is_file()] == []
-    assert [(path.name, name) for path, names in named for name in names if name not in defined(path)] == []
+    assert [(path.name, name) for path, names in named for name in names if name not in list_defined_names(path)] == []
 
 
 def test_tests_exist() -> None:
     """Files under tests, and the functions in them."""
     named = [test.partition("::") for section in EVERY for test in section.tests]
-    lost = [f"{file}::{name}" for file, _, name in named if name and name not in defined(ROOT / "tests" / file)]
+    lost = [
+        f"{file}::{name}" for file, _, name in named if name and name not in list_defined_names(ROOT / "tests" / file)
+    ]
     assert [file for file, _, _ in named if not (ROOT / "tests" / file).is_file()] == []
     assert lost == []
 

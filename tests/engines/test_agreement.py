@@ -43,7 +43,7 @@ def as_arrow(table: dirty_tables.Table) -> pa.Table:
     return pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()})
 
 
-def answered(source: Source, plan: dirty_tables.Plan) -> Mapping[Cell, object]:
+def answer_plan(source: Source, plan: dirty_tables.Plan) -> Mapping[Cell, object]:
     """All that a source says to a plan, in a form that can be compared."""
     if isinstance(plan, TotalsScan):
         return source.totals(plan)
@@ -51,7 +51,7 @@ def answered(source: Source, plan: dirty_tables.Plan) -> Mapping[Cell, object]:
 
 
 def disagreements(source: Source, reference: Source, plans: list[dirty_tables.Plan]) -> list[dirty_tables.Plan]:
-    return [plan for plan in plans if answered(source, plan) != answered(reference, plan)]
+    return [plan for plan in plans if answer_plan(source, plan) != answer_plan(reference, plan)]
 
 
 def cases(queries: int, tables: int) -> Iterator[tuple[dirty_tables.Table, list[dirty_tables.Plan]]]:
@@ -74,9 +74,9 @@ def registrable(table: dirty_tables.Table) -> bool:
     return True
 
 
-def assert_agreement(registered: Callable[[dirty_tables.Table], Source], queries: int, tables: int) -> None:
+def assert_agreement(register: Callable[[dirty_tables.Table], Source], queries: int, tables: int) -> None:
     for table, plans in cases(queries, tables):
-        with closing(registered(table)) as source:
+        with closing(register(table)) as source:
             assert disagreements(source, in_memory(table), plans) == []
 
 
@@ -84,13 +84,13 @@ def assert_agreement(registered: Callable[[dirty_tables.Table], Source], queries
 def test_duckdb_agrees_with_the_plain_loop(queries: int, tables: int, tmp_path: Path) -> None:
     """Whatever the rows and the plan, DuckDB's numbers are those of the reference."""
 
-    def registered(table: dirty_tables.Table) -> Source:
+    def register(table: dirty_tables.Table) -> Source:
         path = tmp_path / "snapshot.duckdb"
         path.unlink(missing_ok=True)
         register_duckdb(table.schema, as_arrow(table), path, KEY)
         return DuckDBSource(table.schema, path)
 
-    assert_agreement(registered, queries, tables)
+    assert_agreement(register, queries, tables)
 
 
 @pytest.mark.parametrize(("queries", "tables"), [(150, 6), pytest.param(10_000, 200, marks=pytest.mark.soak)])
@@ -98,7 +98,7 @@ def test_postgres_agrees_with_the_plain_loop(queries: int, tables: int, postgres
     """Whatever the rows and the plan, PostgreSQL's numbers are those of the reference."""
     import psycopg
 
-    def registered(table: dirty_tables.Table) -> Source:
+    def register(table: dirty_tables.Table) -> Source:
         names = list(table.rows[0])
         with psycopg.connect(postgres) as connection, connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS agreement")
@@ -110,14 +110,14 @@ def test_postgres_agrees_with_the_plain_loop(queries: int, tables: int, postgres
         register_postgres(table.schema, postgres, "agreement", "agreement", KEY)
         return PostgresSource(table.schema, postgres, "agreement")
 
-    assert_agreement(registered, queries, tables)
+    assert_agreement(register, queries, tables)
 
 
 @pytest.mark.parametrize(("queries", "tables"), [(8, 1), pytest.param(100, 4, marks=pytest.mark.soak)])
 def test_spark_agrees_with_the_plain_loop(queries: int, tables: int, spark: SparkSession, tmp_path: Path) -> None:
     """Whatever the rows and the plan, Spark's numbers are those of the reference."""
 
-    def registered(table: dirty_tables.Table) -> Source:
+    def register(table: dirty_tables.Table) -> Source:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         pyarrow.parquet.write_table(as_arrow(table), folder / "raw.parquet")
@@ -125,26 +125,28 @@ def test_spark_agrees_with_the_plain_loop(queries: int, tables: int, spark: Spar
         register_spark(table.schema, spark, raw, folder / "snapshot", KEY)
         return SparkSource(table.schema, spark, folder / "snapshot")
 
-    assert_agreement(registered, queries, tables)
+    assert_agreement(register, queries, tables)
 
 
-def rewritten(predicate: Predicate, atom: Callable[[InRanges | InTexts], Predicate]) -> Predicate:
+def rewrite_predicate(predicate: Predicate, atom: Callable[[InRanges | InTexts], Predicate]) -> Predicate:
     if isinstance(predicate, AllOf | AnyOf):
-        return replace(predicate, parts=tuple(rewritten(part, atom) for part in predicate.parts))
+        return replace(predicate, parts=tuple(rewrite_predicate(part, atom) for part in predicate.parts))
     return atom(predicate)
 
 
 def where(atom: Callable[[InRanges | InTexts], Predicate]) -> Callable[[dirty_tables.Plan], dirty_tables.Plan]:
-    return lambda plan: replace(plan, where=rewritten(plan.where, atom))
+    return lambda plan: replace(plan, where=rewrite_predicate(plan.where, atom))
 
 
-def measured(measure: Callable[[ScanMeasure], ScanMeasure]) -> Callable[[dirty_tables.Plan], dirty_tables.Plan]:
+def rewrite_measures(measure: Callable[[ScanMeasure], ScanMeasure]) -> Callable[[dirty_tables.Plan], dirty_tables.Plan]:
     return lambda plan: (
         plan if isinstance(plan, HistogramScan) else replace(plan, measures=tuple(map(measure, plan.measures)))
     )
 
 
-def keyed(key: Callable[[BinKey | TextKey], BinKey | TextKey]) -> Callable[[dirty_tables.Plan], dirty_tables.Plan]:
+def rewrite_keys(
+    key: Callable[[BinKey | TextKey], BinKey | TextKey],
+) -> Callable[[dirty_tables.Plan], dirty_tables.Plan]:
     return lambda plan: replace(plan, keys=tuple(map(key, plan.keys)))
 
 
@@ -159,13 +161,15 @@ WRONG: dict[str, Callable[[dirty_tables.Plan], dirty_tables.Plan]] = {
     "a missing value never matches": where(lambda atom: replace(atom, null=False)),
     "a range leaves out its upper end": where(open_ended),
     "not in is in": where(lambda atom: replace(atom, outside=False) if isinstance(atom, InTexts) else atom),
-    "units are rows": measured(lambda measure: replace(measure, what="rows") if measure.what == "units" else measure),
-    "missing values are counted": measured(
+    "units are rows": rewrite_measures(
+        lambda measure: replace(measure, what="rows") if measure.what == "units" else measure
+    ),
+    "missing values are counted": rewrite_measures(
         lambda measure: replace(measure, what="rows") if measure.what == "present" else measure
     ),
-    "a measure's own condition is passed over": measured(lambda measure: replace(measure, where=TRUE)),
-    "nothing is subtracted": measured(lambda measure: replace(measure, lower=0)),
-    "bins start at 0": keyed(lambda key: replace(key, lower=0) if isinstance(key, BinKey) else key),
+    "a measure's own condition is passed over": rewrite_measures(lambda measure: replace(measure, where=TRUE)),
+    "nothing is subtracted": rewrite_measures(lambda measure: replace(measure, lower=0)),
+    "bins start at 0": rewrite_keys(lambda key: replace(key, lower=0) if isinstance(key, BinKey) else key),
     "histograms start at 0": lambda plan: (
         replace(plan, bins=replace(plan.bins, lower=0)) if isinstance(plan, HistogramScan) else plan
     ),
@@ -192,13 +196,13 @@ class WrongSource(MemorySource):
 def known() -> list[tuple[MemorySource, dirty_tables.Plan, Mapping[Cell, object]]]:
     """Plans, what they are asked of, and the right answers, for every mistake the same."""
     asked = [(in_memory(table), plans) for table, plans in cases(500, 20)]
-    return [(source, plan, answered(source, plan)) for source, plans in asked for plan in plans]
+    return [(source, plan, answer_plan(source, plan)) for source, plans in asked for plan in plans]
 
 
 @pytest.mark.parametrize("mistake", WRONG)
 def test_a_wrong_engine_is_caught(mistake: str) -> None:
     """The trap itself: each mistake an engine might make shows in some of the plans it is asked."""
-    found = [answered(WrongSource(source, WRONG[mistake]), plan) != right for source, plan, right in known()]
+    found = [answer_plan(WrongSource(source, WRONG[mistake]), plan) != right for source, plan, right in known()]
     assert sum(found) >= 5
 
 
@@ -215,6 +219,8 @@ def test_plans_are_of_every_form() -> None:
     assert kinds == {TotalsScan, HistogramScan, BinKey, TextKey, InRanges, InTexts, AllOf, AnyOf}
     measures = {measure.what for plan in plans if isinstance(plan, TotalsScan) for measure in plan.measures}
     assert measures == {"rows", "units", "present", "sum", "squares"}
-    told = {(type(atom), atom.null, getattr(atom, "outside", False)) for plan in plans for atom in atoms(plan.where)}
-    assert len(told) == 6
+    atom_kinds = {
+        (type(atom), atom.null, getattr(atom, "outside", False)) for plan in plans for atom in atoms(plan.where)
+    }
+    assert len(atom_kinds) == 6
     assert sum(any(any(cell) for cell in right.values()) for _, _, right in known()) > 250

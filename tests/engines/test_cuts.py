@@ -62,11 +62,11 @@ def plans() -> list[TotalsScan]:
     return [*alone, TotalsScan(ROWS, (BinKey("small", -3, 4), CutKey("wide", lists[-1]), CutKey("small", (0, 4))))]
 
 
-def agree(registered: Callable[[dirty_tables.Table], Source], count: int, every: int = 1) -> None:
+def agree(register: Callable[[dirty_tables.Table], Source], count: int, every: int = 1) -> None:
     for table in tables(count):
         rows, _ = register_memory(table.schema, table.rows, KEY)
         reference = MemorySource(table.schema, rows)
-        with closing(registered(table)) as source:
+        with closing(register(table)) as source:
             for plan in plans()[::every]:
                 assert source.totals(plan) == reference.totals(plan)
 
@@ -92,20 +92,20 @@ def test_cuts_that_do_not_rise_or_are_too_many_are_refused(cuts: tuple[int, ...]
 def test_duckdb_agrees_with_the_plain_loop(tmp_path: Path) -> None:
     """DuckDB tells the same keys."""
 
-    def registered(table: dirty_tables.Table) -> Source:
+    def register(table: dirty_tables.Table) -> Source:
         path = tmp_path / "snapshot.duckdb"
         path.unlink(missing_ok=True)
         register_duckdb(table.schema, as_arrow(table), path, KEY)
         return DuckDBSource(table.schema, path)
 
-    agree(registered, 3)
+    agree(register, 3)
 
 
 def test_postgres_agrees_with_the_plain_loop(postgres: str) -> None:
     """PostgreSQL tells the same keys."""
     import psycopg
 
-    def registered(table: dirty_tables.Table) -> Source:
+    def register(table: dirty_tables.Table) -> Source:
         with psycopg.connect(postgres) as connection, connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS cuts")
             cursor.execute("DROP TABLE IF EXISTS discreet.cuts")
@@ -116,14 +116,14 @@ def test_postgres_agrees_with_the_plain_loop(postgres: str) -> None:
         register_postgres(table.schema, postgres, "cuts", "cuts", KEY)
         return PostgresSource(table.schema, postgres, "cuts")
 
-    agree(registered, 3)
+    agree(register, 3)
 
 
 @pytest.mark.parametrize(("count", "every"), [(1, 5), pytest.param(3, 1, marks=pytest.mark.soak)])
 def test_spark_agrees_with_the_plain_loop(count: int, every: int, spark: SparkSession, tmp_path: Path) -> None:
     """Spark tells the same keys."""
 
-    def registered(table: dirty_tables.Table) -> Source:
+    def register(table: dirty_tables.Table) -> Source:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         pyarrow.parquet.write_table(as_arrow(table), folder / "raw.parquet")
@@ -131,4 +131,4 @@ def test_spark_agrees_with_the_plain_loop(count: int, every: int, spark: SparkSe
         register_spark(table.schema, spark, raw, folder / "snapshot", KEY)
         return SparkSource(table.schema, spark, folder / "snapshot")
 
-    agree(registered, count, every)
+    agree(register, count, every)

@@ -60,7 +60,9 @@ def _income(chance: Random) -> float | None:
 Released = dict[str, dict[str, str]]
 
 
-def released(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, methods: Sequence[str] = EVERY) -> Released:
+def publish_everything(
+    folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, methods: Sequence[str] = EVERY
+) -> Released:
     """By method the text of every file that a custodian with a known key publishes, verified beside the records."""
     schema = folder / "people.yaml"
     schema.write_text(SCHEMA.format(source=f'"{source}"'))
@@ -82,17 +84,17 @@ def released(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, methods
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Released:
+def duckdb_releases(tmp_path_factory: pytest.TempPathFactory) -> Released:
     """What DuckDB gives."""
     folder = tmp_path_factory.mktemp("duckdb")
     lines = [",".join("" if value is None else str(value) for value in person) for person in people()]
     (folder / "people.csv").write_text("\n".join(["id,age,town,income", *lines]) + "\n")
     with pytest.MonkeyPatch.context() as changed:
-        return released(folder, "people.csv", changed)
+        return publish_everything(folder, "people.csv", changed)
 
 
 def test_releases_of_postgres(
-    embedded: Released, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    duckdb_releases: Released, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row for row what DuckDB releases with the same key."""
     import psycopg
@@ -102,15 +104,19 @@ def test_releases_of_postgres(
         cursor.execute("CREATE TABLE published_people (id text, age integer, town text, income double precision)")
         cursor.executemany("INSERT INTO published_people VALUES (%s, %s, %s, %s)", people())
     address = f"postgresql:///postgres?{postgres.replace(' ', '&')}" if "://" not in postgres else postgres
-    assert released(tmp_path, f"{address}#public.published_people", monkeypatch) == embedded
+    assert publish_everything(tmp_path, f"{address}#public.published_people", monkeypatch) == duckdb_releases
 
 
 @pytest.mark.parametrize("methods", [FEW, pytest.param(EVERY, marks=pytest.mark.soak)], ids=len)
 def test_releases_of_spark(
-    embedded: Released, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, methods: Sequence[str]
+    duckdb_releases: Released,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    methods: Sequence[str],
 ) -> None:
     """Row for row what DuckDB releases with the same key."""
     kinds = "id string, age int, town string, income double"
     spark.createDataFrame(people(), kinds).createOrReplaceTempView("published_people")
-    found = released(tmp_path, "spark:published_people", monkeypatch, methods)
-    assert found == {method: embedded[method] for method in methods}
+    found = publish_everything(tmp_path, "spark:published_people", monkeypatch, methods)
+    assert found == {method: duckdb_releases[method] for method in methods}

@@ -224,9 +224,9 @@ POSTGRES_TYPES = {
 
 
 def in_memory(schema: Schema, rows: Rows) -> Outcome:
-    kept, report = register_memory(schema, rows, KEY)
+    kept_rows, report = register_memory(schema, rows, KEY)
     names = [*schema.columns, *(["#unit"] if schema.unit else [])]
-    return Counter(tuple(row[name] for name in names) for row in kept), report
+    return Counter(tuple(row[name] for name in names) for row in kept_rows), report
 
 
 def in_duckdb(schema: Schema, raw: object, folder: Path) -> Outcome:
@@ -509,12 +509,12 @@ BY_PERSON = st.dictionaries(st.sampled_from(["ann", "bob", "cyd", "dan"]), st.li
 
 
 def visits(people: Mapping[str, Rows]) -> Rows:
-    return [{**row, "person": name} for name, own in people.items() for row in own] + [
+    return [{**row, "person": name} for name, person_rows in people.items() for row in person_rows] + [
         {"cost": 1, "city": "x", "person": ""}
     ]
 
 
-def kept(people: Mapping[str, Rows], key: str = KEY) -> dict[str, Counter[tuple[object, ...]]]:
+def register_and_count(people: Mapping[str, Rows], key: str = KEY) -> dict[str, Counter[tuple[object, ...]]]:
     of: dict[str, Counter[tuple[object, ...]]] = {}
     rows, _ = register_memory(VISITS, [*visits(people), {"cost": 1, "city": "x", "person": "always"}], key)
     for row in rows:
@@ -523,27 +523,30 @@ def kept(people: Mapping[str, Rows], key: str = KEY) -> dict[str, Counter[tuple[
 
 
 @given(BY_PERSON, st.sampled_from(["ann", "bob", "cyd", "dan"]), st.lists(VISIT, max_size=5))
-def test_one_person_changes_only_their_own_rows(people: dict[str, Rows], name: str, own: Rows) -> None:
+def test_one_person_changes_only_their_own_rows(people: dict[str, Rows], name: str, person_rows: Rows) -> None:
     """Neighbouring sources give neighbouring snapshots: nobody else's rows come, go or change."""
-    before, after = kept(people), kept(people | {name: own})
+    before, after = register_and_count(people), register_and_count(people | {name: person_rows})
     assert {k: v for k, v in before.items() if k != name} == {k: v for k, v in after.items() if k != name}
 
 
 @given(BY_PERSON, st.randoms(use_true_random=False))
 def test_a_person_keeps_as_many_rows_as_allowed_in_any_order(people: dict[str, Rows], random: Random) -> None:
     """Which ones depends on the rows and the key, not on their order in the source."""
-    shuffled = {name: random.sample(own, len(own)) for name, own in random.sample(list(people.items()), len(people))}
-    found = kept(people)
-    assert found == kept(shuffled)
-    assert {name: own.total() for name, own in found.items() if name != "always"} == {
-        name: min(2, len(own)) for name, own in people.items() if own
+    shuffled = {
+        name: random.sample(person_rows, len(person_rows))
+        for name, person_rows in random.sample(list(people.items()), len(people))
+    }
+    found = register_and_count(people)
+    assert found == register_and_count(shuffled)
+    assert {name: person_rows.total() for name, person_rows in found.items() if name != "always"} == {
+        name: min(2, len(person_rows)) for name, person_rows in people.items() if person_rows
     }
 
 
 def test_the_key_decides_which_rows_are_kept() -> None:
     """So a person cannot know which of their rows will count."""
     people = {"ann": [{"cost": cost, "city": "Ulm"} for cost in range(9)]}
-    assert len({frozenset(kept(people, f"key {i}")["ann"]) for i in range(40)}) > 10
+    assert len({frozenset(register_and_count(people, f"key {i}")["ann"]) for i in range(40)}) > 10
 
 
 def test_the_report_counts() -> None:

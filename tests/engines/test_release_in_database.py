@@ -56,11 +56,11 @@ ENGINES = [
 
 
 @pytest.fixture(params=ENGINES)
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+def open_source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     """A source of these rows on the engine under test."""
     with ExitStack() as sources:
 
-        def stored(schema: Schema, rows: Sequence[Row]) -> Source:
+        def store_rows(schema: Schema, rows: Sequence[Row]) -> Source:
             path = tmp_path / str(len(list(tmp_path.iterdir())))
             match request.param:
                 case "duckdb":
@@ -74,10 +74,10 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
                     write_parquet(schema, rows, 1, path)
                     return SparkSource(schema, request.getfixturevalue("spark"), path)
 
-        yield lambda schema, rows: sources.enter_context(closing(stored(schema, rows)))
+        yield lambda schema, rows: sources.enter_context(closing(store_rows(schema, rows)))
 
 
-def gathered(batches: Iterable[ReleaseBatch]) -> dict[tuple[str, str], list[int | str | None]]:
+def gather_batches(batches: Iterable[ReleaseBatch]) -> dict[tuple[str, str], list[int | str | None]]:
     """All rows of all batches, in a form that can be compared."""
     found: dict[tuple[str, str], list[int | str | None]] = {}
     for batch in batches:
@@ -131,7 +131,7 @@ def cases(count: int, plans: int) -> Iterator[tuple[Schema, list[Row], list[Rele
 
 
 @pytest.mark.parametrize(
-    ("opened", "count", "each"),
+    ("open_source", "count", "each"),
     [
         ("duckdb", 9, 2),
         pytest.param("postgres", 9, 2, marks=pytest.mark.xdist_group("postgres")),
@@ -140,34 +140,34 @@ def cases(count: int, plans: int) -> Iterator[tuple[Schema, list[Row], list[Rele
         pytest.param("postgres", 200, 8, marks=[pytest.mark.soak, pytest.mark.xdist_group("postgres")]),
         pytest.param("spark", 9, 8, marks=[pytest.mark.soak, pytest.mark.xdist_group("spark")]),
     ],
-    indirect=["opened"],
+    indirect=["open_source"],
 )
-def test_engines_agree_with_the_plain_loop(opened: Opened, count: int, each: int) -> None:
+def test_engines_agree_with_the_plain_loop(open_source: Opened, count: int, each: int) -> None:
     """Whatever the rows, plan and key: the same rows in the same order, with the same values and groups."""
     for schema, rows, plans in cases(count, each):
-        source, reference = opened(schema, rows), MemorySource(schema, rows)
+        source, reference = open_source(schema, rows), MemorySource(schema, rows)
         assert source.count() == reference.count() == len(rows)
-        assert gathered(source.records()) == gathered(reference.records())
+        assert gather_batches(source.records()) == gather_batches(reference.records())
         for plan in plans:
-            assert gathered(source.release_rows(plan, KEY)) == gathered(reference.release_rows(plan, KEY))
+            assert gather_batches(source.release_rows(plan, KEY)) == gather_batches(reference.release_rows(plan, KEY))
 
 
-def test_far_codes_and_odd_texts_are_followed_too(opened: Opened, request: pytest.FixtureRequest) -> None:
+def test_far_codes_and_odd_texts_are_followed_too(open_source: Opened, request: pytest.FixtureRequest) -> None:
     """No bound of 32 or 64 bits is passed, and no text is taken for anything but itself."""
     odd = [row(name, None, -50, FAR - i, 2**31 - 1 - i, name) for i, name in enumerate(WEIRD)]
     rows, schema = [*PEOPLE, *odd], wide_schema()
-    source, reference = opened(schema, rows), MemorySource(schema, rows)
+    source, reference = open_source(schema, rows), MemorySource(schema, rows)
     few = request.node.callspec.params["opened"] == "spark"  # each key is a job of a second there
     for key, name in zip(WEIRD[:2] if few else WEIRD, cycle(("far", "edge", "age")), strict=False):
         plan = SwapPlan(((name, RankRuns.low_end(13, 3)),))
-        assert gathered(source.release_rows(plan, key)) == gathered(reference.release_rows(plan, key))
+        assert gather_batches(source.release_rows(plan, key)) == gather_batches(reference.release_rows(plan, key))
 
 
-def test_thousands_of_deals_are_one_small_table(opened: Opened) -> None:
+def test_thousands_of_deals_are_one_small_table(open_source: Opened) -> None:
     """Buckets and deals are looked up, however many there are."""
     schema, rows, plan, expected = many_deals()
     assert len(plan.deals) > 3000
-    assert gathered(opened(schema, rows).release_rows(plan, KEY)) == expected
+    assert gather_batches(open_source(schema, rows).release_rows(plan, KEY)) == expected
 
 
 @cache
@@ -179,37 +179,39 @@ def many_deals() -> tuple[Schema, list[Row], TClosenessPlan, dict[tuple[str, str
     rows: list[Row] = [{"#unit": str(i), "wage": random.randint(0, 10**6)} for i in range(6000)]
     cuts = tuple(range(3, 6000, 3))
     plan = TClosenessPlan("wage", cuts, random_deals(random, cuts, 6000), True)
-    return schema, rows, plan, gathered(MemorySource(schema, rows).release_rows(plan, KEY))
+    return schema, rows, plan, gather_batches(MemorySource(schema, rows).release_rows(plan, KEY))
 
 
-def test_private_keys_are_not_ranked(opened: Opened) -> None:
+def test_private_keys_are_not_ranked(open_source: Opened) -> None:
     """They have no public order; that is said before a row is read."""
     schema, rows, _ = next(cases(1, 1))
     runs = RankRuns.low_end(len(rows), 2)
-    for source in (opened(schema, rows), MemorySource(schema, rows)):
+    for source in (open_source(schema, rows), MemorySource(schema, rows)):
         deals = (DealRule(0, 0, len(rows), 0, 1, 0),)
         for plan in (SwapPlan((("city", runs),)), AnatomyPlan("city", runs), TClosenessPlan("city", (), deals, True)):
             with pytest.raises(Unsupported, match="'city', but they are private keys"):
                 source.release_rows(plan, KEY)
 
 
-def test_no_rows_are_no_batches(opened: Opened) -> None:
+def test_no_rows_are_no_batches(open_source: Opened) -> None:
     """An empty table is not an error of an engine."""
     schema = small_tables.schema("add-remove", 1, 1)
-    source = opened(schema, [])
+    source = open_source(schema, [])
     assert source.count() == 0
     assert list(source.records()) == list(source.release_rows(AnatomyPlan("age", RankRuns.low_end(0, 2)), KEY)) == []
 
 
-def test_replies_do_not_get_in_each_others_way(opened: Opened) -> None:
+def test_replies_do_not_get_in_each_others_way(open_source: Opened) -> None:
     """One that is begun before another has come to its end is still what it would be alone."""
     schema, rows, [plan] = next(cases(1, 1))
-    source = opened(schema, rows)
+    source = open_source(schema, rows)
     begun = [source.records(), source.release_rows(plan, KEY), source.records()]
     first = [[next(each)] for each in begun]
     reference = MemorySource(schema, rows)
     expected = [reference.records(), reference.release_rows(plan, KEY), reference.records()]
-    assert [gathered([*one, *rest]) for one, rest in zip(first, begun, strict=True)] == list(map(gathered, expected))
+    assert [gather_batches([*one, *rest]) for one, rest in zip(first, begun, strict=True)] == list(
+        map(gather_batches, expected)
+    )
 
 
 def test_failures_are_told_in_one_sentence(tmp_path: Path) -> None:
@@ -250,20 +252,20 @@ def test_the_key_is_not_in_the_statement() -> None:
     schema, _, plans = next(cases(1, 1))
     for dialect in ("duckdb", "postgres", "spark"):
         for plan in plans:
-            made = PlanCompiler(schema, dialect, exp.table_("snapshot")).compile_release(plan, KEY)
-            assert "'" not in made.sql
-            assert f"{KEY}|order" in made.texts
+            statement = PlanCompiler(schema, dialect, exp.table_("snapshot")).compile_release(plan, KEY)
+            assert "'" not in statement.sql
+            assert f"{KEY}|order" in statement.texts
 
 
 @pytest.mark.parametrize("rows", [5, 13, 29, 30, 31])
 def test_values_stay_in_groups_of_k_ranks(rows: int) -> None:
     """A group is a run of ranks, by value, missing ones last, then by unit: at least k rows, whose values it keeps."""
     random = Random(rows)
-    own = small_tables.rows_of({str(i): [small_tables.random_row(random)] for i in range(rows)})
-    by_rank = sorted(own, key=lambda each: (each["day"] is None, each["day"] or 0, str(each["#unit"]).encode()))
+    table_rows = small_tables.rows_of({str(i): [small_tables.random_row(random)] for i in range(rows)})
+    by_rank = sorted(table_rows, key=lambda each: (each["day"] is None, each["day"] or 0, str(each["#unit"]).encode()))
     runs = RankRuns.both_ends(rows, 4)
     plan = SwapPlan((("day", runs),))
-    found = gathered(MemorySource(small_tables.schema("add-remove", 1, rows), own).release_rows(plan, KEY))
+    found = gather_batches(MemorySource(small_tables.schema("add-remove", 1, rows), table_rows).release_rows(plan, KEY))
     labels = found["groups", "day"]
     assert min(Counter(labels).values()) >= 4
     expected = Counter(
@@ -287,7 +289,7 @@ def test_the_order_is_that_of_a_hash_that_anyone_with_the_key_can_check() -> Non
         f"{KEY}|order|1|3:cyd|1|2|3|4|0:",
     ]
     edges = {hashlib.sha256(text.encode()).hexdigest(): each["edge"] for text, each in zip(texts, people, strict=True)}
-    found = gathered(MemorySource(schema, people).release_rows(AnatomyPlan("age", RankRuns.low_end(3, 3)), KEY))
+    found = gather_batches(MemorySource(schema, people).release_rows(AnatomyPlan("age", RankRuns.low_end(3, 3)), KEY))
     assert found["original", "edge"] == [edges[each] for each in sorted(edges)]
 
 
@@ -297,11 +299,11 @@ ONE = replace(small_tables.schema("add-remove", 1, 1), unit=None, columns={"a": 
 def test_rows_alike_have_orders_of_their_own() -> None:
     """Of A, A and B, B's row keeps its value in a third of the releases; in half, were the two A's not told apart."""
     source, plan = MemorySource(ONE, [{"a": 1}, {"a": 1}, {"a": 2}]), SwapPlan((("a", RankRuns.low_end(3, 3)),))
-    kept = 0
+    coincidences = 0
     for key in range(2000):
-        found = gathered(source.release_rows(plan, str(key)))
-        kept += (2, 2) in zip(found["original", "a"], found["changed", "a"], strict=True)
-    assert abs(kept - 2000 / 3) < 4 * (2000 * 2 / 9) ** 0.5
+        found = gather_batches(source.release_rows(plan, str(key)))
+        coincidences += (2, 2) in zip(found["original", "a"], found["changed", "a"], strict=True)
+    assert abs(coincidences - 2000 / 3) < 4 * (2000 * 2 / 9) ** 0.5
 
 
 def test_every_value_goes_everywhere_and_columns_go_apart() -> None:
@@ -311,10 +313,10 @@ def test_every_value_goes_everywhere_and_columns_go_apart() -> None:
     plan = SwapPlan((("a", RankRuns.low_end(5, 5)), ("b", RankRuns.low_end(5, 5))))
     seen: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gathered(source.release_rows(plan, str(key)))
+        found = gather_batches(source.release_rows(plan, str(key)))
         seen.update(zip(found["original", "a"], found["changed", "a"], found["changed", "b"], strict=True))
-    for own in range(5):
-        counts = np.array([seen[own, a, b] for a in range(5) for b in range(5)])
+    for value in range(5):
+        counts = np.array([seen[value, a, b] for a in range(5) for b in range(5)])
         assert counts.sum() == 2000
         assert ((counts - 80) ** 2 / 80).sum() < 59  # chi-square of 24 degrees, 1 in 10,000
 
@@ -324,7 +326,7 @@ def test_the_order_of_the_file_tells_nothing_of_the_swap() -> None:
     source, plan = MemorySource(ONE, [{"a": i} for i in range(4)]), SwapPlan((("a", RankRuns.low_end(4, 4)),))
     seen: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gathered(source.release_rows(plan, str(key)))
+        found = gather_batches(source.release_rows(plan, str(key)))
         seen.update(enumerate(found["changed", "a"]))
     counts = np.array([seen[place, value] for place in range(4) for value in range(4)])
     assert ((counts - 500) ** 2 / 500).sum() < 42  # chi-square of at most 15 degrees, 1 in 5,000
@@ -334,15 +336,15 @@ def test_hidden_buckets_are_permuted_in_their_group() -> None:
     """Over keys, each row of a group carries each of its buckets alike often; without hiding always its own."""
     source = MemorySource(ONE, [{"a": i} for i in range(6)])
     deals = tuple(DealRule(bucket, 0, 2, 0, 2, 0) for bucket in range(3))
-    shown = gathered(source.release_rows(TClosenessPlan("a", (2, 4), deals, False), KEY))
-    assert shown["changed", "a"] == [own // 2 for own in shown["original", "a"]]
+    shown = gather_batches(source.release_rows(TClosenessPlan("a", (2, 4), deals, False), KEY))
+    assert shown["changed", "a"] == [value // 2 for value in shown["original", "a"]]
     seen: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gathered(source.release_rows(TClosenessPlan("a", (2, 4), deals, True), str(key)))
+        found = gather_batches(source.release_rows(TClosenessPlan("a", (2, 4), deals, True), str(key)))
         rows = list(zip(found["groups", "records"], found["changed", "a"], strict=True))
         assert sorted(rows) == [(group, bucket) for group in range(2) for bucket in range(3)]
         seen.update(zip(found["original", "a"], found["changed", "a"], strict=True))
-    counts = np.array([seen[own, bucket] for own in range(6) for bucket in range(3)])
+    counts = np.array([seen[value, bucket] for value in range(6) for bucket in range(3)])
     assert ((counts - 2000 / 3) ** 2 / (2000 / 3)).sum() < 42
 
 
@@ -354,8 +356,10 @@ def million(path: Path, rows: int) -> Schema:
         Column("x", "integer", 0, 10**6),
     ]
     with duckdb.connect(path) as connection:
-        made = f"hash(i) % 81, floor(exp(hash(i + {rows}) % 10000 / 1250.0) * 1000), hash(i + {2 * rows}) % 1000000"
-        casts = ", ".join(f"CAST({each} AS INTEGER) AS c{i}" for i, each in enumerate(made.split(", ")))
+        statement = (
+            f"hash(i) % 81, floor(exp(hash(i + {rows}) % 10000 / 1250.0) * 1000), hash(i + {2 * rows}) % 1000000"
+        )
+        casts = ", ".join(f"CAST({each} AS INTEGER) AS c{i}" for i, each in enumerate(statement.split(", ")))
         connection.execute(f"CREATE TABLE snapshot AS SELECT {casts}, 'p' || i AS u FROM range({rows}) t(i)")
     return replace(small_tables.schema("add-remove", 1, 1), columns={column.name: column for column in columns})
 

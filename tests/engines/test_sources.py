@@ -93,7 +93,7 @@ def layout(schema: Schema) -> dict[str, str]:
     return codes | ({"u": "TEXT"} if schema.unit else {})
 
 
-def declared(schema: Schema) -> str:
+def declare_schema(schema: Schema) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in layout(schema).items())
 
 
@@ -104,7 +104,7 @@ def columns(schema: Schema, rows: Sequence[Row]) -> list[list[int | str | None]]
 
 def write_duckdb(schema: Schema, rows: Sequence[Row], copies: int, path: Path) -> None:
     with duckdb.connect(path) as connection:
-        connection.execute(f"CREATE TABLE snapshot ({declared(schema)})")
+        connection.execute(f"CREATE TABLE snapshot ({declare_schema(schema)})")
         lists = ", ".join(f"unnest(?::{kind}[])" for kind in layout(schema).values())
         connection.execute(f"INSERT INTO snapshot SELECT {lists}", columns(schema, rows))
         connection.execute(f"INSERT INTO snapshot SELECT snapshot.* FROM snapshot, generate_series(2, {copies})")
@@ -123,7 +123,7 @@ def write_postgres(schema: Schema, rows: Sequence[Row], copies: int, dsn: str, t
     with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA IF NOT EXISTS discreet")
         cursor.execute(f'DROP TABLE IF EXISTS discreet."{table}"'.encode())
-        cursor.execute(f'CREATE TABLE discreet."{table}" ({declared(schema)})'.encode())
+        cursor.execute(f'CREATE TABLE discreet."{table}" ({declare_schema(schema)})'.encode())
         with cursor.copy(f'COPY discreet."{table}" FROM STDIN'.encode()) as copy:
             for values in zip(*columns(schema, rows), strict=True):
                 copy.write_row(values)
@@ -140,7 +140,7 @@ ENGINES = [
 
 
 @pytest.fixture(params=ENGINES)
-def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Stored:
+def store_rows(request: pytest.FixtureRequest, tmp_path: Path) -> Stored:
     """Keep a snapshot on the engine under test; return how it is opened."""
     folder = tmp_path / "a [folder]* 100%"
     folder.mkdir()
@@ -165,12 +165,12 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Stored:
 
 
 @pytest.fixture
-def opened(stored: Stored) -> Iterator[Opened]:
+def opened(store_rows: Stored) -> Iterator[Opened]:
     """A source of these rows on the engine under test."""
     with ExitStack() as sources:
 
         def open_source(rows: Sequence[Row] = PEOPLE, schema: Schema = PUBLIC, copies: int = 1) -> Source:
-            return sources.enter_context(closing(stored(schema, rows, copies)(schema)))
+            return sources.enter_context(closing(store_rows(schema, rows, copies)(schema)))
 
         yield open_source
 
@@ -421,10 +421,10 @@ def test_one_unit_is_not_asked_for_where_it_may_have_several_rows(opened: Opened
         opened(schema=public).individual("age", "ann")
 
 
-@pytest.mark.parametrize("stored", ENGINES[1:], indirect=True)
-def test_a_snapshot_of_another_schema_is_not_opened(stored: Stored) -> None:
+@pytest.mark.parametrize("store_rows", ENGINES[1:], indirect=True)
+def test_a_snapshot_of_another_schema_is_not_opened(store_rows: Stored) -> None:
     """A snapshot that lacks a column is refused when it is opened, not when the first question is paid for."""
-    opening = stored(schema(None, 1), PEOPLE)
+    opening = store_rows(schema(None, 1), PEOPLE)
     opening(schema(None, 1)).close()
     assert_silent(lambda: opening(PUBLIC))
 
@@ -459,26 +459,26 @@ def test_nothing_is_logged_on_the_way_to_spark(spark: SparkSession) -> None:
     from pyspark.logger import PySparkLogger
 
     bridge, *others = logging.getLogger("py4j"), *map(PySparkLogger.getLogger, FAILURE_LOGGERS)
-    told = logging.StreamHandler(io.StringIO())
+    handler = logging.StreamHandler(io.StringIO())
     with ExitStack() as loud:
         for logger in (bridge, *others):
-            logger.addHandler(told)
-            loud.callback(logger.removeHandler, told)
+            logger.addHandler(handler)
+            loud.callback(logger.removeHandler, handler)
         bridge.setLevel(logging.DEBUG)
-        assert "of a row" in logged(spark, told)
+        assert "of a row" in read_log(spark, handler)
         silence_spark(spark)
         others[0].setLevel(logging.WARNING)  # as PySpark has it
-        assert "of a row" in logged(spark, told)
+        assert "of a row" in read_log(spark, handler)
         silence_spark(spark)
-        assert logged(spark, told) == ""
+        assert read_log(spark, handler) == ""
 
 
-def logged(session: SparkSession, told: logging.StreamHandler[io.StringIO]) -> str:
+def read_log(session: SparkSession, handler: logging.StreamHandler[io.StringIO]) -> str:
     """What a row that is no number leaves in the log."""
-    told.setStream(io.StringIO())
+    handler.setStream(io.StringIO())
     with pytest.raises(Exception, match="of a row"):
         session.sql("SELECT CAST('of a row' AS INT)").collect()
-    return told.stream.getvalue()
+    return handler.stream.getvalue()
 
 
 def test_threads_share_a_source(opened: Opened) -> None:
@@ -531,9 +531,9 @@ def test_sums_that_no_test_can_overflow_are_wide_enough(farthest: int, sums: str
 def assert_silent(failing: Callable[[], object]) -> None:
     """What fails says one sentence of ours, and nothing of the engine's."""
     ours = r"^the source did not answer; ask its custodian to check [A-Za-z' ]+$"
-    with pytest.raises(Unavailable, match=ours) as told:
+    with pytest.raises(Unavailable, match=ours) as handler:
         failing()
-    assert told.value.__suppress_context__
+    assert handler.value.__suppress_context__
 
 
 def tally(*keys: Cell) -> dict[Cell, tuple[int]]:

@@ -91,7 +91,7 @@ def in_spark(
 
 def attack(people: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
     """The rows of people, each with a row in some cities."""
-    pairs = [(name.encode(), city) for name, own in people.items() for city in own]
+    pairs = [(name.encode(), city) for name, cities in people.items() for city in cities]
     return {"person": [name for name, _ in pairs], "city": [city for _, city in pairs]}
 
 
@@ -101,19 +101,19 @@ ATTACKER: Mapping[str, Sequence[bytes]] = {"eve": [bytes([0xF6 + i]) for i in ra
 """Ten texts that no character begins with: of each, Python makes the one sign for what cannot be read."""
 
 
-def asked(epsilon: int) -> Plan:
+def plan_question(epsilon: int) -> Plan:
     query = parse_sql("SELECT city, COUNT(DISTINCT person) FROM t GROUP BY city", VISITS)
     return plan(VISITS, query, epsilon, delta=1e-6)
 
 
-def delta_of(own: Plan, one: Mapping[str, int], two: Mapping[str, int]) -> float:
+def delta_of(query_plan: Plan, one: Mapping[str, int], two: Mapping[str, int]) -> float:
     """The delta of two tables that have the same counts at all common keys, from the law of what is shown alone.
 
     A key that one table has alone, shown, proves which table it was. With N of discrete Laplace noise,
     P(N >= m) = e^(-rate m) / (1 + e^-rate) for m >= 1.
     """
-    assert own.threshold is not None
-    rate, least = float(own.threshold.noise.rate), own.threshold.min_count
+    assert query_plan.threshold is not None
+    rate, least = float(query_plan.threshold.noise.rate), query_plan.threshold.min_count
     assert all(one[key] == two[key] for key in one.keys() & two.keys())
 
     def hidden(count: int) -> float:
@@ -128,16 +128,16 @@ def delta_of(own: Plan, one: Mapping[str, int], two: Mapping[str, int]) -> float
 @ON_SPARK
 def test_one_unit_with_texts_that_python_takes_for_one_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     """The attack: added up, eve's ten texts were one key of ten units, shown with 667 times delta."""
-    own = asked(10)
+    query_plan = plan_question(10)
     report = in_spark(spark, VISITS, attack({**OTHERS, **ATTACKER}), tmp_path / "t")
     with closing(SparkSource(VISITS, spark, tmp_path / "t")) as source:
-        found = count_key_units(own, source)
-    assert delta_of(own, WITHOUT, found) <= 1e-6
+        found = count_key_units(query_plan, source)
+    assert delta_of(query_plan, WITHOUT, found) <= 1e-6
     assert found == WITHOUT
     assert report.columns["city"] == ColumnReport(0, ROWS, 0)
     assert report.units == 31
     added = Counter(str(text, errors="replace") for text in ATTACKER["eve"])
-    assert 666e-6 < delta_of(own, WITHOUT, {**WITHOUT, **added}) < 667e-6
+    assert 666e-6 < delta_of(query_plan, WITHOUT, {**WITHOUT, **added}) < 667e-6
 
 
 @ON_SPARK
@@ -148,9 +148,9 @@ def test_a_snapshot_of_before_that_holds_such_texts_is_read_safely(spark: SparkS
     pq.write_table(table, tmp_path / "raw.parquet")
     texts = spark.read.parquet(str(tmp_path / "raw.parquet")).selectExpr("CAST(c0 AS STRING) c0", "CAST(u AS STRING) u")
     texts.write.parquet(str(tmp_path / "old"))
-    own = asked(10)
+    query_plan = plan_question(10)
     with closing(SparkSource(VISITS, spark, tmp_path / "old")) as source:
-        assert count_key_units(own, source) == {"Oslo": 31}
+        assert count_key_units(query_plan, source) == {"Oslo": 31}
         measures = (ScanMeasure("rows"), ScanMeasure("units"), ScanMeasure("present", "city"))
         assert source.totals(TotalsScan(measures, (TextKey("city"),))) == {
             ("Oslo",): (31, 31, 31),
@@ -182,7 +182,10 @@ def test_spark_reads_such_texts_as_memory_does(spark: SparkSession, tmp_path: Pa
     names = [b"p%d" % (place // 3) if place % 5 else text for place, text in enumerate(texts)]
     columns = {"person": names, "city": texts, "level": texts, "age": texts, "plain": [b"12"] * len(texts)}
     report = in_spark(spark, schema, columns, tmp_path / "t")
-    rows = zip(*([text.decode("utf-8", "surrogateescape") for text in own] for own in columns.values()), strict=True)
+    rows = zip(
+        *([text.decode("utf-8", "surrogateescape") for text in query_plan] for query_plan in columns.values()),
+        strict=True,
+    )
     expected = in_memory(schema, [dict(zip(columns, row, strict=True)) for row in rows])
     assert report == expected[1]
     found = Counter(tuple(row.values()) for row in pq.read_table(tmp_path / "t").to_pylist())
@@ -201,8 +204,8 @@ def test_halves_of_surrogate_pairs_name_nothing_in_memory() -> None:
     bad = {"city": "M\udcfcller", "level": "K\udcf6ln", "age": "12\ud800"}
     good = {"city": "a\0", "level": "Köln", "age": "12"}
     people = [{"person": "ann", **bad}, {"person": "bob\udcff", **good}, {"person": "bob\udcfe", **good}]
-    kept, report = register_memory(schema, [*people, {"person": "cyd", **good}], KEY)
-    assert kept == [
+    kept_rows, report = register_memory(schema, [*people, {"person": "cyd", **good}], KEY)
+    assert kept_rows == [
         {"city": None, "level": None, "age": 7, "#unit": "ann"},
         {"city": "a\0", "level": 0, "age": 12, "#unit": "cyd"},
     ]
@@ -219,7 +222,7 @@ def test_what_must_be_utf_8_by_its_own_rules_is_refused_where_it_is_not(
     schema = schema_of(CITY, LEVEL, AGE, unit="person", rows=2)
     texts = {"person": [b"ann", b"bob"], "city": [b"Oslo"] * 2, "level": ["Köln".encode()] * 2, "age": [b"1", b"2"]}
     texts[column] = [b"TOKEN\xff\xfe", b"TOKEN\xfctoo"]
-    table = pa.table({name: strings(own) for name, own in texts.items()})
+    table = pa.table({name: strings(column_texts) for name, column_texts in texts.items()})
     raw: object = table
     match form:
         case "csv":
@@ -230,13 +233,20 @@ def test_what_must_be_utf_8_by_its_own_rules_is_refused_where_it_is_not(
             raw = tmp_path / "raw.parquet"
             pq.write_table(table, raw)
         case "large":
-            raw = pa.table({name: own.cast(pa.large_string()) for name, own in zip(texts, table, strict=True)})
+            raw = pa.table(
+                {name: column_texts.cast(pa.large_string()) for name, column_texts in zip(texts, table, strict=True)}
+            )
         case "categories":
             places = pa.array([0, 1], pa.int32())
-            raw = pa.table({n: pa.DictionaryArray.from_arrays(places, strings(own)) for n, own in texts.items()})
+            raw = pa.table(
+                {n: pa.DictionaryArray.from_arrays(places, strings(column_texts)) for n, column_texts in texts.items()}
+            )
         case "pandas":
-            decoded = {name: [text.decode("utf-8", "surrogateescape") for text in own] for name, own in texts.items()}
-            raw = pd.DataFrame({name: pd.Series(own, dtype=object) for name, own in decoded.items()})
+            decoded = {
+                name: [text.decode("utf-8", "surrogateescape") for text in column_texts]
+                for name, column_texts in texts.items()
+            }
+            raw = pd.DataFrame({name: pd.Series(column_texts, dtype=object) for name, column_texts in decoded.items()})
     with pytest.raises(InvalidInput, match="UTF-8") as refused:
         register_duckdb(schema, raw, tmp_path / "t.duckdb", KEY)
     assert "TOKEN" not in "".join(traceback.format_exception(refused.value))
@@ -266,9 +276,9 @@ def test_collations_and_padding_of_postgres_neither_merge_nor_split(postgres: st
     with psycopg.connect(postgres, client_encoding="UTF8") as connection:
         found = Counter(connection.execute("SELECT * FROM discreet.careless").fetchall())
     assert (found, report) == in_memory(schema, rows)
-    kept, _ = register_memory(schema, rows, KEY)
+    kept_rows, _ = register_memory(schema, rows, KEY)
     by_city = TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),))
-    expected = MemorySource(schema, kept).totals(by_city)
+    expected = MemorySource(schema, kept_rows).totals(by_city)
     with closing(PostgresSource(schema, postgres, "careless")) as source:
         assert source.totals(by_city) == expected
     assert len(expected) == 4
@@ -290,7 +300,7 @@ ENGINE_TEXTS = (b"\xff", b"\xfe", b"\xf8", "\ufffd".encode(), b"a\xff", b"a\xfe"
 PEOPLE = st.lists(st.lists(st.sampled_from(ENGINE_TEXTS), max_size=3), max_size=5)
 
 
-def counted(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]:
+def count_texts(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]:
     """Rows and units of each of Python's texts, where the engine counts for each of its own."""
     rows = Counter(chain.from_iterable(people))
     named = Counter(chain.from_iterable(map(set, people)))
@@ -302,14 +312,14 @@ def counted(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]:
 
 
 @given(PEOPLE, st.lists(st.sampled_from(ENGINE_TEXTS), min_size=1, max_size=3))
-def test_one_unit_moves_a_merged_count_by_at_most_one(people: list[list[bytes]], own: list[bytes]) -> None:
+def test_one_unit_moves_a_merged_count_by_at_most_one(people: list[list[bytes]], unit_texts: list[bytes]) -> None:
     """Were engine texts to merge all the same: at a key of its own it counts once, and at no more keys than rows."""
-    before, after = counted(people), counted([*people, own])
+    before, after = count_texts(people), count_texts([*people, unit_texts])
     moved = {key: after[key][1] - before.get(key, (0, 0))[1] for key in after}
     assert set(moved.values()) <= {0, 1}
-    assert sum(moved.values()) <= len(own)
+    assert sum(moved.values()) <= len(unit_texts)
     assert {after[key][1] for key in after.keys() - before.keys()} <= {1}
-    assert sum(rows for rows, _ in after.values()) == sum(map(len, people)) + len(own)
-    merged = [{text.decode("utf-8", "replace") for text in own} for own in people]
+    assert sum(rows for rows, _ in after.values()) == sum(map(len, people)) + len(unit_texts)
+    merged = [{text.decode("utf-8", "replace") for text in unit_texts} for unit_texts in people]
     for key, (_, number) in before.items():
         assert number <= sum(key in each for each in merged)

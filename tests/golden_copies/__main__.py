@@ -41,13 +41,15 @@ def record(out: Path, areas: Sequence[str] = ()) -> None:
     subprocess.run([sys.executable, str(RECORDER), str(out), *areas], env=environment, check=True)
 
 
-def compare(kept: Path, made: Path, areas: Sequence[str] = ()) -> Iterator[str]:
+def compare(kept_folder: Path, made_folder: Path, areas: Sequence[str] = ()) -> Iterator[str]:
     """Yield what differs: each file that is new, gone or other, with its difference."""
-    names = {path.relative_to(folder) for folder in (kept, made) for path in folder.rglob("*.txt")}
+    names = {path.relative_to(folder) for folder in (kept_folder, made_folder) for path in folder.rglob("*.txt")}
     for name in sorted(names):
         if areas and name.parts[0] not in areas:
             continue
-        old, new = ((folder / name).read_text() if (folder / name).exists() else None for folder in (kept, made))
+        old, new = (
+            (folder / name).read_text() if (folder / name).exists() else None for folder in (kept_folder, made_folder)
+        )
         if old != new:
             yield f"{name}: {_tell(name, old, new)}"
 
@@ -70,13 +72,13 @@ def main() -> int:
     reader.add_argument("--write", action="store_true", help="write the copies anew")
     given = reader.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        made = Path(name)
-        record(made, given.areas)
-        found = [*compare(COPIES, made, given.areas)]
+        made_folder = Path(name)
+        record(made_folder, given.areas)
+        found = [*compare(COPIES, made_folder, given.areas)]
         if given.write:
             for area in given.areas or [path.name for path in COPIES.glob("*")]:
                 shutil.rmtree(COPIES / area, ignore_errors=True)
-            shutil.copytree(made, COPIES, dirs_exist_ok=True)
+            shutil.copytree(made_folder, COPIES, dirs_exist_ok=True)
             print(f"{len(found)} files were written that differed")
             return 0
     print("\n\n".join([*found, REWRITE]) if found else "nothing differs")

@@ -288,7 +288,9 @@ def make_serving(registered: Path) -> Iterator[Case]:
     case.write("service.yaml", SERVICE)
     config = ("--config", "service.yaml")
     case.run("token", "create", *config, "--analyst", "ann", "--dataset", "registry")
-    told = case.run("token", "create", *config, "--analyst", "cus", "--role", "custodian", "--days", "3", "--json")
+    token_document = case.run(
+        "token", "create", *config, "--analyst", "cus", "--role", "custodian", "--days", "3", "--json"
+    )
     case.run("token", "list", *config)
     case.run("token", "list", *config, "--json")
     case.run("token", "grant", "bob", "registry", *config)
@@ -298,7 +300,7 @@ def make_serving(registered: Path) -> Iterator[Case]:
     case.run("token", "create", *config, "--analyst", "bob", "--role", "king")
     case.run("token", "create", *config, "--analyst", "bob", "--days", "1000")
     case.run("token", "revoke", "nothing-begins-so", *config)
-    case.run("token", "revoke", told.split('"id": "')[1].split('"')[0], *config)
+    case.run("token", "revoke", token_document.split('"id": "')[1].split('"')[0], *config)
     case.run("token", "list", *config)
     case.show_tables("service.db")
     yield case

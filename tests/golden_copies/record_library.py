@@ -207,14 +207,14 @@ def _run(script: str) -> None:
 
 def _show(found: object) -> None:
     """Print a value in all its forms; a repr that names a place in memory is of no use to anybody."""
-    said = repr(found)
-    print(f"<{type(found).__name__}>" if " object at 0x" in said or " at 0x" in said else said)
-    if str(found) != said:
+    text = repr(found)
+    print(f"<{type(found).__name__}>" if " object at 0x" in text or " at 0x" in text else text)
+    if str(found) != text:
         print(f"str: {found}")
     for form in FORMS:
         if callable(make := getattr(found, form, None)):
-            told = make()
-            print(f"{form}: {told if isinstance(told, str) else fold(json.loads(json.dumps(told, default=str)))}")
+            value = make()
+            print(f"{form}: {value if isinstance(value, str) else fold(json.loads(json.dumps(value, default=str)))}")
 
 
 def _print_signatures() -> None:

@@ -182,7 +182,7 @@ def make(registered: Path) -> Iterator[Case]:
     case = Case("mistakes/damaged", registered)
     for name in ("manifest.json", "ledger.db", "snapshot-1.duckdb"):
         path = case.folder / "registry.discreet" / name
-        kept = path.read_bytes()
+        original = path.read_bytes()
         path.write_bytes(b"spoilt" * 100)
         case.add(f"== registry.discreet/{name} is spoilt", "")
         case.run("ask", FILE, COUNT, "--epsilon", "0.1")
@@ -190,5 +190,5 @@ def make(registered: Path) -> Iterator[Case]:
         path.unlink()
         case.add(f"== registry.discreet/{name} is gone", "")
         case.run("ask", FILE, COUNT, "--epsilon", "0.1")
-        path.write_bytes(kept)
+        path.write_bytes(original)
     yield case

@@ -61,8 +61,8 @@ class Talk:
         if who is not None:
             sent["Authorization"] = f"Bearer {self.tokens[who]}"
         more: dict[str, Any] = {"content": body} if isinstance(body, str) else {} if body is None else {"json": body}
-        said = "" if body is None else f" {body if isinstance(body, str) else json.dumps(body)}"
-        print(f"> {method} {path} by {who or 'nobody'}{said}")
+        body_text = "" if body is None else f" {body if isinstance(body, str) else json.dumps(body)}"
+        print(f"> {method} {path} by {who or 'nobody'}{body_text}")
         for name, value in headers.items():
             print(f"> {name.replace('_', '-')}: {value}")
         self.count += 1
@@ -93,15 +93,19 @@ class Talk:
 def show_reply(reply: Any, before: str = "") -> None:
     """Print a reply: its status, its headers, and its body in lines; of a page, how it differs from one before it."""
     print(f"< {reply.status_code}")
-    told = {name: value for name, value in sorted(reply.headers.items()) if name not in UNSAID}
+    headers = {name: value for name, value in sorted(reply.headers.items()) if name not in UNSAID}
     if "last-modified" in reply.headers:
-        told.pop("etag", None)  # it is made of when the file was written
-    own = {name: told.pop(name) for name in OFTEN_OTHERS if name in told}
-    number = BLOCKS.setdefault(json.dumps(told), len(BLOCKS) + 1)
+        headers.pop("etag", None)  # it is made of when the file was written
+    changing_headers = {name: headers.pop(name) for name in OFTEN_OTHERS if name in headers}
+    number = BLOCKS.setdefault(json.dumps(headers), len(BLOCKS) + 1)
     if number not in SHOWN:
-        print(*(f"< {name}: {value}" for name, value in told.items()), sep="\n")
+        print(*(f"< {name}: {value}" for name, value in headers.items()), sep="\n")
         SHOWN.add(number)
-    print(*(f"< {name}: {value}" for name, value in own.items()), f"< (all other headers: set {number})", sep="\n")
+    print(
+        *(f"< {name}: {value}" for name, value in changing_headers.items()),
+        f"< (all other headers: set {number})",
+        sep="\n",
+    )
     kind = reply.headers.get("content-type", "")
     if "json" in kind:
         print(fold(reply.json()))
@@ -153,13 +157,13 @@ def _make(registered: Path, area: str, talk: Any) -> Iterator[Case]:
         tokens[who] = case.run("token", "create", "--config", "service.yaml", "--analyst", who, *words).strip()
     case.run("token", "grant", "ann", "queued", "--config", "service.yaml")
     case.run("check", "queued/registry.yaml")
-    said = case.call(f"the talk of {area}", lambda: talk(Talk(tokens)))
+    transcript = case.call(f"the talk of {area}", lambda: talk(Talk(tokens)))
     case.parts.pop()  # it is in copies of its own
-    for part in said.split(f"\n{DIVIDER}")[1:]:
+    for part in transcript.split(f"\n{DIVIDER}")[1:]:
         name, _, text = part.partition("\n")
-        own = Case(f"service/{area}-{name}")
-        own.add(f"service: {name}", text.replace(str(case.folder), "{folder}"))
-        yield own
+        page_case = Case(f"service/{area}-{name}")
+        page_case.add(f"service: {name}", text.replace(str(case.folder), "{folder}"))
+        yield page_case
     case.show_tables("service.db")
     case.show_tables("registry.discreet/ledger.db", ("ledger_entries", "ledger_answers", "ledger_parts"))
     case.show_tables("queued/queued.discreet/ledger.db", ("ledger_entries", "ledger_answers"))
@@ -207,7 +211,7 @@ def _talk_answers(talk: Talk) -> None:
     """Ask, ask again, and look at answers by their ids."""
     begin("answers")
     talk.post("ann", f"{HOME}/previews", COUNT)
-    made = talk.post("ann", f"{HOME}/answers", COUNT).json()
+    answer = talk.post("ann", f"{HOME}/answers", COUNT).json()
     talk.post("ann", f"{HOME}/answers", COUNT)
     known = COUNT | {"prior": "normal(100, 10)", "fresh": True}
     second = talk.post("ann", f"{HOME}/answers", known, Idempotency_Key="k1").json()
@@ -221,7 +225,7 @@ def _talk_answers(talk: Talk) -> None:
     histogram = {"question": "SELECT HISTOGRAM(age, 4) FROM registry", "epsilon": "0.1", "ranges": ["20..40"]}
     third = talk.post("ann", f"{HOME}/answers", histogram).json()
     begin("answers-again")
-    for one in (made, second, third):
+    for one in (answer, second, third):
         for part in ("", "/csv"):
             talk.get("ann", f"{HOME}/answers/{one['id']}{part}")
     talk.get("ann", f"{HOME}/answers/{third['id']}/picture")
@@ -479,8 +483,8 @@ def _browse_as_analyst(talk: Talk) -> None:
     begin("preview")
     ann.send(home, f"{home}/preview", asked)
     begin("answer")
-    made = ann.send(home, f"{home}/ask", asked | {"prior": "normal(100, 10)"})
-    ann.see(made.headers["location"])
+    reply = ann.send(home, f"{home}/ask", asked | {"prior": "normal(100, 10)"})
+    ann.see(reply.headers["location"])
     begin("table")
     more = ann.send(home, f"{home}/ask", asked | {"question": "SELECT sex, COUNT(*) FROM registry GROUP BY sex"})
     ann.see(more.headers["location"])
@@ -488,7 +492,7 @@ def _browse_as_analyst(talk: Talk) -> None:
     ann.send(home, f"{home}/ask", asked | {"size": "7"})
     begin("history-and-compare")
     ann.see(f"{home}/history")
-    ids = [one.headers["location"].rsplit("/", 1)[1] for one in (made, more)]
+    ids = [one.headers["location"].rsplit("/", 1)[1] for one in (reply, more)]
     ann.see(f"{home}/compare?ids={ids[0]}")
     begin("rehearsal")
     ann.see("/console/rehearsal/datasets/registry/history")

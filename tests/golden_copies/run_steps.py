@@ -47,9 +47,9 @@ class Case:
 
     def run(self, *words: str, typed: str = "", shown: str | None = None) -> str:
         """Copy what a command says on both streams, and its exit code; return its standard output."""
-        said = f" < {typed!r}" if typed else ""
+        input_text = f" < {typed!r}" if typed else ""
         return self._step(
-            f"$ discreet {shown or shlex.join(words)}{said}", lambda: run_command(words), typed, coded=True
+            f"$ discreet {shown or shlex.join(words)}{input_text}", lambda: run_command(words), typed, coded=True
         )
 
     def run_all(self, *commands: Sequence[str]) -> None:
@@ -58,8 +58,8 @@ class Case:
         name = f"{self.name} {self._steps}"
         code, out, err = fork(name, lambda: _run_commands(name, commands), self.folder)
         assert code == 0, err
-        for words, (ended, said, complained) in zip(commands, json.loads(out), strict=True):
-            self._add_step(f"$ discreet {shlex.join(words)}", ended, said, complained, coded=True)
+        for words, (ended, output, complained) in zip(commands, json.loads(out), strict=True):
+            self._add_step(f"$ discreet {shlex.join(words)}", ended, output, complained, coded=True)
 
     def call(self, title: str, work: Callable[[], None]) -> str:
         """Copy what a function prints in a process of its own; return it."""
@@ -128,19 +128,19 @@ def fork(name: str, work: Callable[[], None], folder: Path, typed: str = "") -> 
             _become(name, folder, [given.fileno(), out.fileno(), err.fileno()])
             _work_and_end(work)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        said = []
+        lines = []
         for stream in (out, err):
             stream.seek(0)
-            said.append(stream.read().decode())
-    return code, said[0], said[1]
+            lines.append(stream.read().decode())
+    return code, lines[0], lines[1]
 
 
 def _become(name: str, folder: Path, files: Sequence[int]) -> None:
     """Be a process with this folder, these files, a small environment, and chance that follows from a name."""
     os.chdir(folder)
-    kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+    passed_on = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
     os.environ.clear()
-    os.environ.update(kept | FIXED | {"HOME": str(folder)})
+    os.environ.update(passed_on | FIXED | {"HOME": str(folder)})
     for standard, file in enumerate(files):
         os.dup2(file, standard)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -176,7 +176,7 @@ def run_command(words: Sequence[str]) -> None:
 def _run_commands(name: str, commands: Sequence[Sequence[str]]) -> None:
     """Run commands one after the other, each with streams and chance of its own; print how each ended as JSON."""
     ended = []
-    kept = os.dup(1), os.dup(2)
+    saved_files = os.dup(1), os.dup(2)
     for number, words in enumerate(commands):
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             os.dup2(out.fileno(), 1)
@@ -189,13 +189,13 @@ def _run_commands(name: str, commands: Sequence[Sequence[str]]) -> None:
                 code = end.code
             sys.stdout.flush()
             sys.stderr.flush()
-            said = []
+            results = []
             for stream in (out, err):
                 stream.seek(0)
-                said.append(stream.read().decode())
-            ended.append([code, *said])
-    os.dup2(kept[0], 1)
-    os.dup2(kept[1], 2)
+                results.append(stream.read().decode())
+            ended.append([code, *results])
+    os.dup2(saved_files[0], 1)
+    os.dup2(saved_files[1], 2)
     print(json.dumps(ended))
 
 
@@ -217,8 +217,8 @@ def import_all() -> None:
 def dump(path: Path, tables: Sequence[str] = ()) -> Iterable[str]:
     """Yield the rows of a database in order; of all tables with the words that made them, or of some."""
     connection = sqlite3.connect(path)
-    made = connection.execute("SELECT name, type, sql FROM sqlite_master ORDER BY type DESC, name").fetchall()
-    for name, kind, sql in made:
+    statements = connection.execute("SELECT name, type, sql FROM sqlite_master ORDER BY type DESC, name").fetchall()
+    for name, kind, sql in statements:
         if tables and name not in tables:
             continue
         if not tables and sql:
@@ -232,7 +232,7 @@ def _dump_table(connection: sqlite3.Connection, name: str, short: bool) -> Itera
     """Yield a line for each value of a table."""
     found = connection.execute(f'SELECT * FROM "{name}"')
     columns = [column[0] for column in found.description]
-    rows = [[_written(value) for value in row] for row in found]
+    rows = [[_format_value(value) for value in row] for row in found]
     if short:  # the terms of an account take up most of an entry; they are copied where all tables are
         rows = [[re.sub(r'"opens":{.*?},"part"', '"opens":{...},"part"', one) for one in row] for row in rows]
         rows = [row for row in rows if "register" not in row]
@@ -244,7 +244,7 @@ def _dump_table(connection: sqlite3.Connection, name: str, short: bool) -> Itera
                 yield f"{column}: {value}"
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     """Return a value of a database as text."""
     return value.hex() if isinstance(value, bytes) else json.dumps(value) if not isinstance(value, str) else value
 

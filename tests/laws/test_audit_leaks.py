@@ -42,9 +42,9 @@ def noise(generator: Generator, scale: float, *shape: int) -> Array:
     return generator.geometric(fall, shape) - generator.geometric(fall, shape)
 
 
-def audited(release: Release, draws: int, claim: float = 1, seed: int = 1, **more: Any) -> Any:
+def audit_release(release: Release, draws: int, claim: float = 1, seed: int = 1, **options: Any) -> Any:
     generator = chance(seed)
-    return audit_mechanism(lambda data, n: release(generator, data, n), 0, 1, claim, draws=draws, **more)
+    return audit_mechanism(lambda data, n: release(generator, data, n), 0, 1, claim, draws=draws, **options)
 
 
 # --- what was not seen: each tells D for certain, and no interval of one number tells anything
@@ -79,7 +79,7 @@ def three(g: Generator, data: int, n: int) -> Array:
     return np.stack([x, y, data - x - y], axis=1)
 
 
-def weighted(g: Generator, data: int, n: int) -> Array:
+def sample_weighted(g: Generator, data: int, n: int) -> Array:
     x, y = g.laplace(scale=WIDE, size=n), g.laplace(scale=WIDE, size=n)
     return np.stack([x, y, data + 0.7 * x - 1.3 * y], axis=1)
 
@@ -122,7 +122,7 @@ BLIND: Mapping[str, Leak] = {
     "beside wide columns": Leak(twice_beside_wide_ones, r"[-+]\d\S* x1 \S+ x2 \S+ x3 \S+ x4 of the answer is"),
     "column 21 of 30": Leak(in_a_late_column, "number 21 of the answer is.* 1234[56]", 8000),
     "three counts": Leak(three, "the sum of all numbers of the answer is (below 1|at least 1)"),
-    "three weighted counts": Leak(weighted, r"[-+]\d\S* x1 \S+ x2 \S+ x3 of the answer is"),
+    "three weighted counts": Leak(sample_weighted, r"[-+]\d\S* x1 \S+ x2 \S+ x3 of the answer is"),
     "parity of two counts": Leak(parity_of_two, "number 1 (plus|minus) number 2 of the answer is (even|odd)"),
 }
 
@@ -130,7 +130,7 @@ BLIND: Mapping[str, Leak] = {
 @pytest.mark.parametrize("leak", BLIND.values(), ids=BLIND)
 def test_a_leak_under_wide_noise_is_found(leak: Leak) -> None:
     """And its event is named in words."""
-    found = audited(leak.release, leak.draws)
+    found = audit_release(leak.release, leak.draws)
     assert found.lower_bound > 2
     assert re.match(leak.words, found.event.words), found.event.words
 
@@ -138,7 +138,7 @@ def test_a_leak_under_wide_noise_is_found(leak: Leak) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("leak", BLIND.values(), ids=BLIND)
 def test_a_leak_under_wide_noise_is_found_with_a_million_draws(leak: Leak) -> None:
-    assert audited(leak.release, MILLION, seed=2).lower_bound > 6
+    assert audit_release(leak.release, MILLION, seed=2).lower_bound > 6
 
 
 def test_the_worst_pair_is_found_by_its_residues() -> None:
@@ -161,7 +161,7 @@ def test_a_draw_that_is_no_whole_number_has_no_residue() -> None:
         rows[g.random(n) < 0.1], rows[g.random(n) < 0.1], rows[g.random(n) < 0.1] = math.inf, math.nan, 0.123
         return rows
 
-    found = audited(release, 4000)
+    found = audit_release(release, 4000)
     assert found.lower_bound > 4
     assert found.event.words in {"the answer modulo 3 is 1", "the answer modulo 3 is 2"}
 
@@ -182,15 +182,15 @@ def test_rare_events_are_found_down_to_what_counts_can_show() -> None:
         < 1
         < compute_epsilon_bound(38, 0, MILLION // 2, 0.0, 0.999)
     )
-    assert audited(exact_with_probability(60 / 100_000), 200_000).violated
-    assert not audited(exact_with_probability(10 / 100_000), 200_000).violated
+    assert audit_release(exact_with_probability(60 / 100_000), 200_000).violated
+    assert not audit_release(exact_with_probability(10 / 100_000), 200_000).violated
 
 
 @pytest.mark.soak
 def test_rare_events_are_found_with_a_million_draws() -> None:
     """One in 5,000 every time; one in 8,000 at least nine times in ten, since other events may seem as good."""
     often, seldom = (
-        [audited(exact_with_probability(1 / rarity), MILLION, seed=seed).violated for seed in range(20)]
+        [audit_release(exact_with_probability(1 / rarity), MILLION, seed=seed).violated for seed in range(20)]
         for rarity in (5000, 8000)
     )
     assert sum(often) == 20
@@ -201,7 +201,7 @@ def test_rare_events_are_found_with_a_million_draws() -> None:
 
 
 @pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def seeded_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator of the system, played again from one seed."""
     keyed = KeyedEntropy(b"honest audits", "test")
     monkeypatch.setattr(SystemEntropy, "take", lambda _, count: keyed.take(count))
@@ -227,8 +227,8 @@ def adding(
     return lambda data, n: law.sample_units(n, SYSTEM) + np.asarray(place(data))
 
 
-def columns(*own: Callable[[int, int], Any]) -> Callable[[int, int], Any]:
-    return lambda data, n: np.stack([each(data, n) for each in own], axis=1)
+def columns(*releases: Callable[[int, int], Any]) -> Callable[[int, int], Any]:
+    return lambda data, n: np.stack([each(data, n) for each in releases], axis=1)
 
 
 def in_many_forms(x: Array) -> Array:
@@ -271,12 +271,18 @@ def honest() -> dict[str, Honest]:
     }
     for name in MECHANISM_BUILDERS:
         if name not in {"individual-median", "truncated-range-count"}:  # which promise less
-            own = get_known_mechanism(name, one, None)
-            found[name] = Honest(own.mechanism, own.inputs, one, own.delta, 1 if own.draws == MILLION else 100)
+            known_mechanism = get_known_mechanism(name, one, None)
+            found[name] = Honest(
+                known_mechanism.mechanism,
+                known_mechanism.inputs,
+                one,
+                known_mechanism.delta,
+                1 if known_mechanism.draws == MILLION else 100,
+            )
     return found
 
 
-def accused(draws: int, audits: int, most: int = 100) -> list[str]:
+def count_accusations(draws: int, audits: int, most: int = 100) -> list[str]:
     """The names of the honest mechanisms that were accused, in turn until so many audits were made."""
     kinds = [(name, one) for name, one in honest().items() if one.share <= most]
     found = []
@@ -288,17 +294,17 @@ def accused(draws: int, audits: int, most: int = 100) -> list[str]:
     return found
 
 
-@pytest.mark.usefixtures("seeded")
+@pytest.mark.usefixtures("seeded_generator")
 def test_no_honest_mechanism_is_accused() -> None:
     """Without those that are drawn one by one, which are in the soak and in the tests of the command."""
-    assert accused(2000, 19, most=4) == []
+    assert count_accusations(2000, 19, most=4) == []
 
 
 @pytest.mark.soak
-@pytest.mark.usefixtures("seeded")
+@pytest.mark.usefixtures("seeded_generator")
 def test_none_of_three_hundred_honest_audits_accuses() -> None:
     """None in 300 shows a rate below 1 % (three in 300, by the rule of three, at 95 %)."""
-    assert accused(100_000, 300) == []
+    assert count_accusations(100_000, 300) == []
 
 
 def test_many_events_tried_cost_no_confidence() -> None:
@@ -307,7 +313,8 @@ def test_many_events_tried_cost_no_confidence() -> None:
     Were the event chosen among thousands by the draws that test it, nearly all would.
     """
     alarms = sum(
-        audited(lambda g, _, n: g.integers(0, 50, (n, 3)), 1000, 0, seed, confidence=0.8).violated for seed in range(30)
+        audit_release(lambda g, _, n: g.integers(0, 50, (n, 3)), 1000, 0, seed, confidence=0.8).violated
+        for seed in range(30)
     )
     assert alarms <= 6
 
@@ -354,4 +361,4 @@ MISSED: Mapping[str, Release] = {
 def test_what_the_documentation_says_is_missed_is_missed(release: Release) -> None:
     """Where one of these is found one day, its row in docs/audit.md goes."""
     draws = MILLION // 10 if release is digest else MILLION
-    assert audited(release, draws).lower_bound < 1
+    assert audit_release(release, draws).lower_bound < 1

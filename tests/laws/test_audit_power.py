@@ -33,8 +33,8 @@ def laplace(epsilon: Fraction | int, seed: int | None = None) -> Mechanism:
 
 def each_of_three(epsilon: Fraction, seed: int | None = None) -> Mechanism:
     """Three numbers that share epsilon, and all of which a record moves."""
-    own = laplace(epsilon / 3, seed)
-    return lambda data, n: np.stack([own(data, n) for _ in range(3)], axis=1)
+    mechanism = laplace(epsilon / 3, seed)
+    return lambda data, n: np.stack([mechanism(data, n) for _ in range(3)], axis=1)
 
 
 def chance(seed: int) -> np.random.Generator:
@@ -46,24 +46,26 @@ def chance(seed: int) -> np.random.Generator:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("claim", [1, 3])
-@pytest.mark.parametrize(("made", "over"), [(laplace, Fraction(105, 100)), (each_of_three, Fraction(11, 10))])
+@pytest.mark.parametrize(
+    ("build_mechanism", "over"), [(laplace, Fraction(105, 100)), (each_of_three, Fraction(11, 10))]
+)
 def test_five_per_cent_over_the_claim_is_caught_every_time(
-    claim: int, made: Callable[[Fraction], Mechanism], over: Fraction
+    claim: int, build_mechanism: Callable[[Fraction], Mechanism], over: Fraction
 ) -> None:
     """Of one number; of three, whose score is learned, ten per cent."""
-    mechanism = made(over * claim)
+    mechanism = build_mechanism(over * claim)
     missed = [bound for bound in (_bound(mechanism, claim) for _ in range(20)) if bound <= claim]
     assert missed == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("claim", [1, 3])
-@pytest.mark.parametrize(("made", "least"), [(laplace, 0.97), (each_of_three, 0.94)])
+@pytest.mark.parametrize(("build_mechanism", "least"), [(laplace, 0.97), (each_of_three, 0.94)])
 def test_a_correct_one_is_accused_at_most_once_in_two_hundred(
-    claim: int, made: Callable[[Fraction], Mechanism], least: float
+    claim: int, build_mechanism: Callable[[Fraction], Mechanism], least: float
 ) -> None:
     """And the bound comes near what is true, so that it is no wonder of weakness."""
-    mechanism = made(Fraction(claim))
+    mechanism = build_mechanism(Fraction(claim))
     bounds = [_bound(mechanism, claim) for _ in range(200)]
     assert sum(bound > claim for bound in bounds) <= 1
     assert np.median(bounds) > least * claim
@@ -121,8 +123,8 @@ def test_a_leaked_name_is_found_among_words() -> None:
     generator = chance(12)
 
     def leaks(data: int, n: int) -> list[str]:
-        told: list[str] = np.where(generator.random(n) < 1e-3, "Ann" if data else "Bob", "nobody").tolist()
-        return told
+        outputs: list[str] = np.where(generator.random(n) < 1e-3, "Ann" if data else "Bob", "nobody").tolist()
+        return outputs
 
     found = audit_mechanism(leaks, 0, 1, 1, draws=200_000)
     assert found.lower_bound > 2

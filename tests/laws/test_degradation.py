@@ -170,12 +170,12 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
         )
         draws.append([[number for cell in told.numbers for number in cell[at]] for at in range(len(inputs))])
     for at, one in enumerate(wanted.measurements):
-        squares = np.array([own[at] for own in draws], dtype=float) ** 2
+        squares = np.array([draw_numbers[at] for draw_numbers in draws], dtype=float) ** 2
         expected = _variances(one, cells)
         assert np.mean(squares / expected) == pytest.approx(1, abs=0.35)
     groups = [one.joint_group for one in wanted.measurements if getattr(one, "joint_group", 0)]
     if groups:  # drawn once for all
-        assert all(own[0] == own[1] for own in draws)
+        assert all(draw_numbers[0] == draw_numbers[1] for draw_numbers in draws)
 
 
 def _nothing(one: object, cells: int) -> list[tuple[int, ...]]:
@@ -236,9 +236,9 @@ def _live(chance: random.Random, folder: Path) -> int:
 def _histories(count: int, folder: Path) -> None:
     chance, degraded = random.Random(count), 0
     for number in range(count):
-        own = folder / str(number)
-        own.mkdir()
-        degraded += _live(chance, own)
+        history_folder = folder / str(number)
+        history_folder.mkdir()
+        degraded += _live(chance, history_folder)
     print(f"{count} histories: {degraded} answers degraded")
     assert degraded > count / 4
 
@@ -256,11 +256,11 @@ def test_a_degraded_answer_says_what_a_direct_one_says(people_custodian: Custodi
     """Guarantee, accuracy, interval and cost are those of the epsilon that was offered."""
     question = "SELECT COUNT(*) FROM people WHERE sex = 'F' AND age < 40"
     people_custodian.answer(question, epsilon=Fraction(1, 10), analyst="ann")
-    degraded = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="bob")
+    name = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="bob")
     direct = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="cat", fresh=True)
     for told in ("guarantee", "accuracy", "cost", "mechanism"):
-        assert getattr(degraded, told) == getattr(direct, told)
-    widths = [one.interval()[1] - one.interval()[0] for one in (degraded, direct)]  # type: ignore[index, operator]
+        assert getattr(name, told) == getattr(direct, told)
+    widths = [one.interval()[1] - one.interval()[0] for one in (name, direct)]  # type: ignore[index, operator]
     assert widths[0] == widths[1]
 
 

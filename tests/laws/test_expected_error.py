@@ -100,19 +100,19 @@ def random_prior(case: Case, chance: random.Random) -> str:
     return f"{shape}({numbers[0]:.4f}, {numbers[1]:.4f})"
 
 
-def truths(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
+def truths(query_plan: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
     """From the prior as stated; without one, at the places that a mean's error is stated for, or anywhere."""
-    if own.grid_prior is None:
-        return np.resize(places(own), count)
-    cells = own.grid_prior.build_cells()
+    if query_plan.grid_prior is None:
+        return np.resize(places(query_plan), count)
+    cells = query_plan.grid_prior.build_cells()
     return generator.choice(cells.values, count, p=cells.stated / cells.stated.sum())
 
 
-def places(own: Plan) -> list[float]:
-    aggregate = own.query.aggregates[0]
+def places(query_plan: Plan) -> list[float]:
+    aggregate = query_plan.query.aggregates[0]
     if aggregate.function not in {"avg", "var", "stddev"}:
         return [1000.0]
-    column = own.schema.column(aggregate.column or "")
+    column = query_plan.schema.column(aggregate.column or "")
     low, high = float(column.lower * column.step), float(column.upper * column.step)
     if aggregate.function == "avg":
         return [low + share * (high - low) for share in ERROR_SHARES]
@@ -120,18 +120,18 @@ def places(own: Plan) -> list[float]:
     return [spread**2 if aggregate.function == "var" else spread]
 
 
-def errors(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
+def errors(query_plan: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
     """Of the posterior mean, or without a prior of the raw value."""
-    one = own.measurements[0]
+    one = query_plan.measurements[0]
     if isinstance(one, AdditiveNoise):
-        return of_noise(own, one, truths(own, count, generator))
+        return of_noise(query_plan, one, truths(query_plan, count, generator))
     if isinstance(one, RefinedTotal):
         grid, runs = one.refinement.prior.grid, one.refinement_prior.truths
         assert grid is not None
         drawn = generator.choice(len(runs.lows), count, p=runs.stated / runs.stated.sum())
         places = runs.lows[drawn] + generator.integers(0, runs.spans[drawn])
         values = [float(grid.value(int(place))) for place in places]
-        return np.array([mean(one.posterior(released(one, value))) - value for value in values])
+        return np.array([mean(one.posterior(list_released(one, value))) - value for value in values])
     assert isinstance(one, CandidateSelection | UnitQuery)
     refined = (
         one.mechanism.position_refinement
@@ -150,7 +150,7 @@ def errors(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
     return np.array(found)
 
 
-def released(one: RefinedTotal, value: float) -> tuple[int, ...]:
+def list_released(one: RefinedTotal, value: float) -> tuple[int, ...]:
     grid = one.refinement.prior.grid
     assert grid is not None
     drawn = one.refinement.answer(Fraction(value))
@@ -162,25 +162,25 @@ def mean(law: Posterior | None) -> float:
     return law.mean()
 
 
-def of_noise(own: Plan, one: AdditiveNoise, wanted: np.ndarray) -> np.ndarray:
-    meaning = own.build_estimator(one)
+def of_noise(query_plan: Plan, one: AdditiveNoise, wanted: np.ndarray) -> np.ndarray:
+    meaning = query_plan.build_estimator(one)
     noise = one.noise.sample_units(len(wanted), SYSTEM)
     found = []
     for truth, shift in zip(wanted, noise, strict=True):
-        exact = totals(own, one, float(truth))
+        exact = totals(query_plan, one, float(truth))
         drawn = tuple(x + int(n) for x, n in zip(exact, shift, strict=True))
-        told = (
+        squared_errors = (
             float(meaning.raw_value(drawn, None))
-            if own.grid_prior is None
-            else meaning.posterior(own.grid_prior, drawn).mean()
+            if query_plan.grid_prior is None
+            else meaning.posterior(query_plan.grid_prior, drawn).mean()
         )
-        found.append(told - truth)
+        found.append(squared_errors - truth)
     return np.array(found)
 
 
-def totals(own: Plan, one: AdditiveNoise, truth: float) -> list[int]:
+def totals(query_plan: Plan, one: AdditiveNoise, truth: float) -> list[int]:
     """Exact totals of a table whose answer is about the truth, values in the middle of what that allows."""
-    meaning, rows = own.build_estimator(one), float(own.expected_rows.number)
+    meaning, rows = query_plan.build_estimator(one), float(query_plan.expected_rows.number)
     if meaning.ratio is not None:
         slopes = meaning.ratio.slopes(np.array([meaning.ratio.compute_share(truth)]))
         return [round(rows * float(slope[0])) for slope in slopes]
@@ -198,16 +198,20 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
 
     The ratio as it is, and both less what so many draws leave in doubt.
     """
-    own = case.planned()
+    query_plan = case.planned()
     word = case.text.split()[1].split("(")[0]
     count = DRAWS.get(word if word in DRAWS else "FOR", 1000) // scale
     worst, sure, measured, most_doubt = 1.0, 1.0, {}, 0.0
-    for candidate in own.candidates:
+    for candidate in query_plan.candidates:
         if candidate.expected_error is None:
             continue
         if word in {"MAX", "MIN"} and not candidate.chosen:
             continue
-        alone = case.planned(candidate.mechanism) if len(own.candidates) > 1 and word not in {"MAX", "MIN"} else own
+        alone = (
+            case.planned(candidate.mechanism)
+            if len(query_plan.candidates) > 1 and word not in {"MAX", "MIN"}
+            else query_plan
+        )
         seen = errors(alone, count, generator)
         square = float((seen**2).mean())
         doubt = 3.5 * float((seen**2).std()) / math.sqrt(count) / square / 2
@@ -218,7 +222,7 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
     if not measured:
         return worst, sure, 1.0
     best = min(measured.values())
-    worse = next(measured[one.mechanism] for one in own.candidates if one.chosen) / best
+    worse = next(measured[one.mechanism] for one in query_plan.candidates if one.chosen) / best
     return worst, sure, worse / (1 + most_doubt)
 
 

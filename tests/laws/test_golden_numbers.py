@@ -54,7 +54,7 @@ def unit_interval(points: int = 100_001) -> Prior:
 
 
 @cache
-def refined(name: str) -> tuple[Refinement, float, float]:
+def compute_table_5(name: str) -> tuple[Refinement, float, float]:
     """Table 5: an individual question with f(D) = 1/2; mechanism, variance, P(K in U_u)."""
     mechanism = Refinement.of(unit_interval(), EPSILON[name], about="individual")
     law = mechanism.distribution(0.5)
@@ -63,7 +63,7 @@ def refined(name: str) -> tuple[Refinement, float, float]:
 
 
 def t5(kind: str, name: str) -> float:
-    laplace, (mechanism, variance, inside) = Laplace(EPSILON[name]), refined(name)
+    laplace, (mechanism, variance, inside) = Laplace(EPSILON[name]), compute_table_5(name)
     return {
         "laplace_var": laplace.variance(),
         "laplace_in01": 1 - laplace.tail(0.5),
@@ -133,8 +133,16 @@ def ed(kind: str) -> object:
     prior, ratio = unit_interval(60), exp_below(Fraction(repr(LN2)))
     sound = Refinement.of(prior, LN2, delta=0.2, up=1.5)
     asked = {"about": "individual"} if kind == "ind.published_delta" else {"up": 1.5}
-    made = Refinement.of(prior, LN2, delta=0.2, **asked)
-    printed = PrintedRefinement(prior, made.epsilon, made.about, made.neighbors, made.distance, made.delta, made.up)
+    refinement = Refinement.of(prior, LN2, delta=0.2, **asked)
+    printed = PrintedRefinement(
+        prior,
+        refinement.epsilon,
+        refinement.about,
+        refinement.neighbors,
+        refinement.distance,
+        refinement.delta,
+        refinement.up,
+    )
     if kind == "ind.published_delta":
         return float(exact_delta(printed.distribution(0.5).law(), printed.distribution(None).law(), ratio))
     if kind == "stat.published_delta":
@@ -210,8 +218,8 @@ def idp(kind: str) -> object:
 def gauss(kind: str, inputs: dict) -> float:
     if kind.startswith("book.fails_above"):
         return find_failing_epsilon(inputs["delta"])
-    made = Gaussian.calibrated if kind.startswith("analytic") else Gaussian.of_the_book
-    return made(inputs["eps"], inputs["delta"]).sigma
+    calibrate = Gaussian.calibrated if kind.startswith("analytic") else Gaussian.of_the_book
+    return calibrate(inputs["eps"], inputs["delta"]).sigma
 
 
 SPORT = Distance.semantic(Taxonomy.of(SPORT_PARENTS))
@@ -297,7 +305,7 @@ def clusters(values: np.ndarray, k: int) -> list[list[int]]:
     return [np.flatnonzero(labels == label).tolist() for label in range(labels.max() + 1)]
 
 
-def ranked(k: int) -> object:
+def measure_rank_blocks(k: int) -> object:
     """Blocks of ranks from the low end."""
     labels = microaggregate(LINE, k, "blocks")
     return {"sizes": np.bincount(labels), "centroids": [LINE[labels == label].mean() for label in range(3)]}
@@ -338,7 +346,7 @@ FAMILIES: dict[str, Callable[[str, dict], object]] = {
     "lin": lin,
     "tclose": lambda rest, _: close(rest),
     "mdav": lambda _, inputs: mdav(inputs),
-    "ir": lambda rest, inputs: ranked(inputs["k"]) if rest == "low" else moved_blocks(rest, inputs),
+    "ir": lambda rest, inputs: measure_rank_blocks(inputs["k"]) if rest == "low" else moved_blocks(rest, inputs),
     "multi": lambda _, inputs: Fraction(bound_ordered_chain(inputs["n"] // inputs["k"], 4), 15 * inputs["k"]),
     "hilbert": lambda _, inputs: [
         bound_chain(2, 4, inputs["m"], 0) / 16,

@@ -81,8 +81,8 @@ def test_opendp_draws_our_discrete_laplace(scale: int, count: int) -> None:
     """The same law on both sides, two jaws each. By chance it fails with at most 2e-11: FAILURE, and the jaws."""
     theirs = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=float(scale))([0] * count)
     ours = DiscreteLaplace(Fraction(1, scale), 1).sample_many(count)
-    own = laws(lambda times: DiscreteLaplace(1 / (scale * times), 1))
-    assert_both_fit(theirs, ours, range(-40 * scale, 40 * scale + 1), own)
+    our_distributions = laws(lambda times: DiscreteLaplace(1 / (scale * times), 1))
+    assert_both_fit(theirs, ours, range(-40 * scale, 40 * scale + 1), our_distributions)
 
 
 @pytest.mark.system_entropy(failure=2e-11)
@@ -92,8 +92,8 @@ def test_opendp_draws_our_discrete_gaussian(sigma: int, count: int) -> None:
     """As for Laplace noise: by chance it fails with at most 2e-11."""
     theirs = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=float(sigma))([0] * count)
     ours = DiscreteGaussian(Fraction(sigma**2), 1, Fraction(1)).sample_many(count)
-    own = laws(lambda times: DiscreteGaussian((sigma * times) ** 2, 1, Fraction(1)))
-    assert_both_fit(theirs, ours, range(-12 * sigma, 12 * sigma + 1), own)
+    our_distributions = laws(lambda times: DiscreteGaussian((sigma * times) ** 2, 1, Fraction(1)))
+    assert_both_fit(theirs, ours, range(-12 * sigma, 12 * sigma + 1), our_distributions)
 
 
 @pytest.mark.parametrize("scale", [Fraction(9, 10), Fraction(11, 10)])

@@ -198,8 +198,8 @@ def largest(tally: SessionBudget, asked: Asked) -> SessionBudget | None:
 
 def of_the_other_relation(tally: SessionBudget, asked: Asked) -> SessionBudget | None:
     """A wrong rule: what add-remove allows, under replace-one."""
-    told = joint(replace(tally, schema=one_column("add-remove")), asked)
-    return None if told is None else replace(told, schema=tally.schema)
+    other_relation = joint(replace(tally, schema=one_column("add-remove")), asked)
+    return None if other_relation is None else replace(other_relation, schema=tally.schema)
 
 
 @pytest.mark.parametrize(
@@ -255,11 +255,11 @@ def refined_law(asked: Refined, truth: int | None, neighbors: NeighborRelation) 
 @cache
 def persons(neighbors: NeighborRelation) -> list[tuple[Persons, Persons]]:
     """All pairs of neighbours: up to two people with values 0, 1 or 2; one comes, goes, or is replaced by anyone."""
-    kept: list[Persons] = [()]
+    tables_of_persons: list[Persons] = [()]
     for who in PEOPLE:
-        kept += [(*own, (who, value)) for own in kept for value in range(3)]
+        tables_of_persons += [(*own, (who, value)) for own in tables_of_persons for value in range(3)]
     pairs = []
-    for one, two in product(kept, kept):
+    for one, two in product(tables_of_persons, tables_of_persons):
         size = max(len(one), len(two)) - len(set(one) & set(two))
         alike = len(one) == len(two) if neighbors == "replace-one" else abs(len(one) - len(two)) == 1
         if alike and size == 1:

@@ -91,7 +91,7 @@ def test_thousands_of_random_plans(tmp_path: Path) -> None:
     print(tried.format_table())
     assert not tried.faults, "\n".join([*tried.faults, tried.format_table()])
     assert tried.ratio > 0.99
-    missing = [name for name in MECHANISMS if not any(name in own for own in tried.mechanisms)]
+    missing = [name for name in MECHANISMS if not any(name in mechanism for mechanism in tried.mechanisms)]
     assert not missing, missing
 
 
@@ -131,17 +131,17 @@ COLUMNS = {
 BUDGET = {"epsilon": 10**6, "delta": "0.01"}
 
 
-def small(folder: Path, neighbors: str, **more: Any) -> AbstractContextManager[Pair]:
+def small(folder: Path, neighbors: str, **options: Any) -> AbstractContextManager[Pair]:
     """Three people, and a fourth who is at one end or at the other, or there or not."""
-    made = {"name": "t", "source": "t.csv", "neighbours": neighbors, "unit": {"column": "pid", "rows": 1}}
-    made |= {"budget": BUDGET, "models": ["dp", "approx-dp"], "individual_queries": True, "columns": COLUMNS}
-    made |= {"units": 4} if neighbors == "replace-one" else {}
+    schema = {"name": "t", "source": "t.csv", "neighbours": neighbors, "unit": {"column": "pid", "rows": 1}}
+    schema |= {"budget": BUDGET, "models": ["dp", "approx-dp"], "individual_queries": True, "columns": COLUMNS}
+    schema |= {"units": 4} if neighbors == "replace-one" else {}
     others = [{"pid": f"p{at}", "x": str(3 * at), "sex": "FMF"[at], "city": "Oslo"} for at in range(3)]
     low, high = (
         {"pid": "one", "x": x, "sex": sex, "city": city} for x, sex, city in (("0", "F", "Oslo"), ("9", "M", "Rome"))
     )
     tables = ([*others, low], [*others, high]) if neighbors == "replace-one" else (others, [*others, high])
-    return open_pair(folder, made | more, tables)
+    return open_pair(folder, schema | options, tables)
 
 
 @pytest.fixture(scope="module")
@@ -151,9 +151,9 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]
         yield {"add-remove": added, "replace-one": replaced}
 
 
-def tried(pair: Pair, sql: str, way: Callable[..., Any] = ask_by_sql, **given: Any) -> TrialResults:
+def try_question(pair: Pair, sql: str, way: Callable[..., Any] = ask_by_sql, **options: Any) -> TrialResults:
     """One question on a pair."""
-    found, ask = TrialResults(), Ask(sql, {"epsilon": "1"} | given)
+    found, ask = TrialResults(), Ask(sql, {"epsilon": "1"} | options)
     try_plan(pair, "SQL text", lambda side: way(side, ask), sql, found, seed=7)
     assert found.plans or found.faults, found
     return found
@@ -176,11 +176,11 @@ QUESTIONS: list[tuple[str, str, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("relation", "sql", "given"), QUESTIONS, ids=[f"{q[1][7:30]}-{q[0]}" for q in QUESTIONS])
+@pytest.mark.parametrize(("relation", "sql", "options"), QUESTIONS, ids=[f"{q[1][7:30]}-{q[0]}" for q in QUESTIONS])
 def test_an_honest_mechanism_keeps_its_claim(
-    pairs: dict[str, Pair], relation: str, sql: str, given: dict[str, str]
+    pairs: dict[str, Pair], relation: str, sql: str, options: dict[str, str]
 ) -> None:
-    assert tried(pairs[relation], sql, **given).faults == []
+    assert try_question(pairs[relation], sql, **options).faults == []
 
 
 def half_the_scale() -> Any:
@@ -197,22 +197,22 @@ def half_the_variance() -> Any:
 def one_draw_for_all_cells() -> Any:
     """The first cell's noise is every cell's."""
 
-    def drawn(one: Any, inputs: Any, counts: Any) -> Any:
+    def sample_outputs(one: Any, inputs: Any, counts: Any) -> Any:
         if not isinstance(one, AdditiveNoise):
             return real(one, inputs, counts)
         noise = one.noise.sample_units(1, None)[0]  # type: ignore[arg-type]
         return [tuple(x + int(n) for x, n in zip(row, noise, strict=True)) for row in inputs]
 
     real = draw_module._sample_measurement
-    return patch.object(draw_module, "_sample_measurement", drawn)
+    return patch.object(draw_module, "_sample_measurement", sample_outputs)
 
 
 def no_noise_on_one_cell() -> Any:
-    def drawn(one: Any, inputs: Any, counts: Any) -> Any:
+    def sample_outputs(one: Any, inputs: Any, counts: Any) -> Any:
         return [*real(one, inputs, counts)[:-1], inputs[-1]]
 
     real = draw_module._sample_measurement
-    return patch.object(draw_module, "_sample_measurement", drawn)
+    return patch.object(draw_module, "_sample_measurement", sample_outputs)
 
 
 def one_side_of_a_replacement() -> Any:
@@ -231,9 +231,9 @@ def half_the_spread_of_scores() -> Iterator[None]:
 _ready_selection = Selection.of
 
 
-def _narrow(loss: object, width: Fraction, *more: Any) -> Selection:
-    own = _ready_selection(loss, width, *more)
-    return replace(own, spread=max(1, own.spread // 2))
+def _narrow(loss: object, width: Fraction, *args: Any) -> Selection:
+    selection = _ready_selection(loss, width, *args)
+    return replace(selection, spread=max(1, selection.spread // 2))
 
 
 def one_side_of_a_refinement() -> Any:
@@ -244,9 +244,9 @@ def one_side_of_a_refinement() -> Any:
 def a_low_threshold() -> Any:
     real = Threshold.of
 
-    def of(*given: Any) -> Threshold:
-        own = real(*given)
-        return replace(own, min_count=own.min_count - 2)
+    def of(*args: Any) -> Threshold:
+        threshold = real(*args)
+        return replace(threshold, min_count=threshold.min_count - 2)
 
     return patch.object(Threshold, "of", of)
 
@@ -254,17 +254,17 @@ def a_low_threshold() -> Any:
 def scale_from_the_rows() -> Any:
     """The noise is as wide as the total asks for."""
 
-    def drawn(_: Any, inputs: Any, __: Any) -> Any:
+    def sample_outputs(_: Any, inputs: Any, __: Any) -> Any:
         noise = DiscreteLaplace(1, max(1, *(abs(x) for row in inputs for x in row)))
         return [tuple(x + noise.sample_unit(None) for x in row) for row in inputs]  # type: ignore[arg-type]
 
-    return patch.object(draw_module, "_sample_measurement", drawn)
+    return patch.object(draw_module, "_sample_measurement", sample_outputs)
 
 
 def half_the_charge() -> Any:
-    def charge(planned: Any, *more: Any) -> Any:
-        own = build_plan_charge(planned, *more)
-        return replace(own, spend=replace(own.spend, epsilon=own.spend.epsilon / 2))
+    def charge(planned: Any, *args: Any) -> Any:
+        plan_charge = build_plan_charge(planned, *args)
+        return replace(plan_charge, spend=replace(plan_charge.spend, epsilon=plan_charge.spend.epsilon / 2))
 
     return patch.object(custodian_module, "build_plan_charge", charge)
 
@@ -302,14 +302,14 @@ def test_a_wrong_mechanism_is_found(
 ) -> None:
     relation, sql, given = QUESTIONS[place]
     with wrong():
-        found = tried(pairs[relation], sql, **given)
+        found = try_question(pairs[relation], sql, **given)
     assert found.faults
     assert found.worst[name] >= least * (1 - 1e-9), found.worst
 
 
 def test_a_reply_that_tells_of_the_rows_is_found(tmp_path: Path) -> None:
     with small(tmp_path, "add-remove") as pair, rows_in_a_warning():
-        found = tried(pair, "SELECT COUNT(*) FROM t")
+        found = try_question(pair, "SELECT COUNT(*) FROM t")
     assert [fault.partition(":")[0] for fault in found.faults] == ["the same was drawn, and the replies differ"]
 
 
@@ -318,7 +318,7 @@ def test_a_refusal_that_follows_the_rows_is_found(tmp_path: Path) -> None:
         raise InvalidInput(f"there are {side.custodian._source.count()} rows")
 
     with small(tmp_path, "add-remove") as pair:
-        found = tried(pair, "SELECT COUNT(*) FROM t", answer)
+        found = try_question(pair, "SELECT COUNT(*) FROM t", answer)
     assert found.faults[0].startswith("refusals or charges differ")
 
 
@@ -326,12 +326,12 @@ def test_a_value_that_no_text_leads_to_is_refused_or_keeps_its_claim(pairs: dict
     """A variance planned as if it were a count of one cell loses thousands of times what it claims."""
     pair, found = pairs["add-remove"], TrialResults()
 
-    def asked(side: Any) -> list[dict[str, Any]]:
-        made = parse_question("SELECT HISTOGRAM(x, 3) FROM t", side.custodian.schema)
-        found = side.custodian.answer(replace(made, aggregates=(Aggregate("var", "x"),)), epsilon=1)
+    def ask_by_value_without_text(side: Any) -> list[dict[str, Any]]:
+        question = parse_question("SELECT HISTOGRAM(x, 3) FROM t", side.custodian.schema)
+        found = side.custodian.answer(replace(question, aggregates=(Aggregate("var", "x"),)), epsilon=1)
         return [{"guarantee": found.guarantee.to_json(), "mechanism": found.mechanism}]
 
-    try_plan(pair, "Query value", asked, "a variance in a histogram", found, seed=1)
+    try_plan(pair, "Query value", ask_by_value_without_text, "a variance in a histogram", found, seed=1)
     assert found.faults == []
     assert found.refused
 
@@ -340,14 +340,14 @@ def test_values_are_changed_in_every_field(pairs: dict[str, Pair]) -> None:
     """Those that are handed in changed: what the check tries is not what a text leads to."""
     schema = pairs["add-remove"].sides[0].custodian.schema
     start = parse_question("SELECT sex, COUNT(*) FROM t GROUP BY sex", schema)
-    made, refused = [], 0
+    question, refused = [], 0
     for seed in range(200):
         try:
-            made.append(change_query(start, schema, random.Random(seed)))
+            question.append(change_query(start, schema, random.Random(seed)))
         except InvalidInput:  # a value that cannot be built cannot be handed in
             refused += 1
     for name in ("aggregates", "keys", "where", "nesting", "unit", "column", "presentation"):
-        assert refused + sum(getattr(one, name) != getattr(start, name) for one in made) > 10, name
+        assert refused + sum(getattr(one, name) != getattr(start, name) for one in question) > 10, name
 
 
 # The formulas against the samplers.
@@ -395,15 +395,15 @@ def test_the_coins_of_discrete_laplace_noise_make_the_law_of_the_formula(rate: F
     noise, width = DiscreteLaplace(rate, 1), 2 if together else 8
     digits = len(law_coins(noise))
 
-    def drawn(coins: dict[int, int], turned: int, to: int) -> int:
+    def sample_outputs(coins: dict[int, int], turned: int, to: int) -> int:
         dial = Dial(coins | {turned: to}, turned, width)
         return int(noise.sample_units(1, dial)[0]) if together else int(noise.sample_unit(dial))
 
     sign, nonzero = digits + 1, digits + 2
     shown = {sign: HEADS, nonzero: HEADS}
-    chances = [threshold(lambda u, at=at: drawn(shown, at, u) == 1 + 2**at) for at in range(digits)]
-    some = threshold(lambda u: drawn(shown, nonzero, u) == 1)
-    assert float(threshold(lambda u: drawn(shown, sign, u) > 0)) == pytest.approx(1 / 2, rel=1e-15)
+    chances = [threshold(lambda u, at=at: sample_outputs(shown, at, u) == 1 + 2**at) for at in range(digits)]
+    some = threshold(lambda u: sample_outputs(shown, nonzero, u) == 1)
+    assert float(threshold(lambda u: sample_outputs(shown, sign, u) > 0)) == pytest.approx(1 / 2, rel=1e-15)
     law = get_law(noise)
     points = np.arange(0, 20)
     for size in points[1:]:
@@ -421,34 +421,36 @@ def law_coins(noise: DiscreteLaplace) -> list[int]:
 def test_the_coins_of_permute_and_flip_make_the_law_of_the_formula(levels: tuple[int, ...]) -> None:
     """Every candidate's coin from the output alone: heads with all others tails, and it is chosen of two."""
     choice = PermuteAndFlip.of(Fraction(3, 4), 1)
-    own = np.array(levels)
+    level_array = np.array(levels)
 
     class Last(Dial):
         def take(self, count: int) -> bytes:
             return b"\xff" if count == 1 else super().take(count)
 
-    def drawn(turned: int, to: int) -> int:
-        return choice.sample_position(own, Last({turned: to}, turned, 2))
+    def sample_outputs(turned: int, to: int) -> int:
+        return choice.sample_position(level_array, Last({turned: to}, turned, 2))
 
     chances = []
     for at, level in enumerate(levels):
-        chances.append(Fraction(1) if not level else threshold(lambda u, at=at: drawn(at, u) == at))
+        chances.append(Fraction(1) if not level else threshold(lambda u, at=at: sample_outputs(at, u) == at))
     law = [Fraction(0)] * len(levels)
     for heads in range(2 ** len(levels)):
         shown = [at for at in range(len(levels)) if heads >> at & 1]
         p = math.prod((c if at in shown else 1 - c) for at, c in enumerate(chances))
         for at in shown:
             law[at] += p / len(shown)
-    assert np.exp(compute_flip_logs(own, choice.selection.ratio)) == pytest.approx([float(p) for p in law], rel=1e-12)
+    assert np.exp(compute_flip_logs(level_array, choice.selection.ratio)) == pytest.approx(
+        [float(p) for p in law], rel=1e-12
+    )
 
 
-def steps(drawn: Callable[[int], int], words: int) -> dict[int, int]:
+def steps(sample_outputs: Callable[[int], int], words: int) -> dict[int, int]:
     """How many words lead to each outcome, for outcomes that rise or fall with the word: ends found by bisection."""
     found: Counter[int] = Counter()
 
     def between(low: int, high: int) -> None:
-        if drawn(low) == drawn(high - 1):
-            found[drawn(low)] += high - low
+        if sample_outputs(low) == sample_outputs(high - 1):
+            found[sample_outputs(low)] += high - low
         else:
             middle = (low + high) // 2
             between(low, middle)
@@ -480,7 +482,7 @@ def test_a_refinement_bit_by_bit(truth: int) -> None:
     """The block is chosen by one whole number and the outcome in it by another: every word is accounted for."""
     law = Refinement.of(Prior.uniform(0, 7), 1).distribution(truth)
 
-    def drawn(first: int, second: int) -> int:
+    def sample_outputs(first: int, second: int) -> int:
         try:
             return law.sample_position(Words(first, second))
         except Again:
@@ -489,36 +491,36 @@ def test_a_refinement_bit_by_bit(truth: int) -> None:
     sizes = Words(0, 0)
     law.sample_position(sizes)
     words = [2 ** (8 * size) for size in sizes.sizes]
-    blocks = steps(lambda word: drawn(word, 0), words[0])
+    blocks = steps(lambda word: sample_outputs(word, 0), words[0])
     accepted = sum(count for outcome, count in blocks.items() if outcome >= 0)
     chances: dict[int, Fraction] = {}
     for outcome, count in blocks.items():
         if outcome < 0:
             continue
-        start = next(word for word in _starts(drawn, words[0], outcome))
+        start = next(word for word in _starts(sample_outputs, words[0], outcome))
         size = Words(start, 0)
         law.sample_position(size)
         if len(size.sizes) == 1:  # the block has one outcome
             chances[outcome] = Fraction(count, accepted)
             continue
-        inside = steps(lambda word, start=start: drawn(start, word), 2 ** (8 * size.sizes[1]))
-        whole = sum(own for each, own in inside.items() if each >= 0)
-        for each, own in inside.items():
+        inside = steps(lambda word, start=start: sample_outputs(start, word), 2 ** (8 * size.sizes[1]))
+        whole = sum(mass for each, mass in inside.items() if each >= 0)
+        for each, mass in inside.items():
             if each >= 0:
-                chances[each] = Fraction(count, accepted) * Fraction(own, whole)
+                chances[each] = Fraction(count, accepted) * Fraction(mass, whole)
     found = [float(chances[at]) for at in range(8)]
     assert np.exp(compute_weighted_logs(law)) == pytest.approx(found, rel=1e-12)
 
 
-def _starts(drawn: Callable[[int, int], int], words: int, outcome: int) -> Iterator[int]:
+def _starts(sample_outputs: Callable[[int, int], int], words: int, outcome: int) -> Iterator[int]:
     """A word that leads to the block of an outcome: some parts of the range are tried, finer and finer."""
     parts = 2
     while True:
-        yield from (at for at in (words * part // parts for part in range(parts)) if drawn(at, 0) == outcome)
+        yield from (at for at in (words * part // parts for part in range(parts)) if sample_outputs(at, 0) == outcome)
         parts *= 2
 
 
-def counted(draws: np.ndarray, chances: dict[Any, float]) -> None:
+def assert_drawn_as_often(draws: np.ndarray, chances: dict[Any, float]) -> None:
     """Every outcome is drawn as often as its chance says: Clopper-Pearson, at RARE for each.
 
     The bits are seeded, so that the test passes or fails for good.
@@ -543,7 +545,7 @@ NOISES = [
 def test_draws_have_the_law_of_the_formula(noise: Any) -> None:
     points = np.arange(-12, 13)
     chances = dict(zip(points.tolist(), np.exp(get_law(noise).logs(points)).tolist(), strict=True))
-    counted(noise.sample_units(60_000, SeededEntropy(b"noise")), chances)
+    assert_drawn_as_often(noise.sample_units(60_000, SeededEntropy(b"noise")), chances)
 
 
 @pytest.mark.parametrize(
@@ -557,14 +559,14 @@ def test_draws_of_two_numbers_have_the_law_of_the_formula(noise: Any) -> None:
     heights = {(x, y): float(law.fall) ** law.level((x, y)) for x in range(-60, 61) for y in range(-60, 61)}
     mass = sum(heights.values())
     near = {point: height / mass for point, height in heights.items() if max(map(abs, point)) <= 5}
-    counted(noise.sample_units(60_000, SeededEntropy(b"pairs")), near)
+    assert_drawn_as_often(noise.sample_units(60_000, SeededEntropy(b"pairs")), near)
 
 
 def test_draws_of_the_exponential_mechanism_have_the_law_of_the_formula() -> None:
     law = Exponential.of(1, 1, Prior.weights({0: 1, 1: 2, 2: 3})).distribution([0, 2, 1])
     bits = SeededEntropy(b"choices")
     draws = np.array([law.sample_position(bits) for _ in range(20_000)])
-    counted(draws, dict(enumerate(np.exp(compute_weighted_logs(law)).tolist())))
+    assert_drawn_as_often(draws, dict(enumerate(np.exp(compute_weighted_logs(law)).tolist())))
 
 
 # The formulas against plain sums.
@@ -600,16 +602,16 @@ def test_profiles_are_those_of_the_masses(law: Any, move: int) -> None:
     """Losses, Renyi divergences and deltas of a moved law, from its masses over a wide window."""
     points = np.arange(-400, 401)
     plain = Profile.of(law.logs(points), law.logs(points - move))
-    own = law.profile([move])
+    profile = law.profile([move])
     assert plain.mass.sum() == pytest.approx(1, abs=1e-9)
     if not isinstance(law, Gauss):
         assert law.pure([move]) == pytest.approx(plain.pure)
     else:
         assert law.rho(move) == pytest.approx(float(plain.renyi()[20] / own_order(20)), rel=1e-6)
     for epsilon in (0.0, 0.3, 1.0):
-        assert own.beyond(epsilon) >= plain.beyond(epsilon) - 1e-9
+        assert profile.beyond(epsilon) >= plain.beyond(epsilon) - 1e-9
         if not isinstance(law, Stairs):  # of stairs the worst law is taken that loses as much
-            assert own.beyond(epsilon) == pytest.approx(plain.beyond(epsilon), abs=1e-9)
+            assert profile.beyond(epsilon) == pytest.approx(plain.beyond(epsilon), abs=1e-9)
 
 
 def own_order(at: int) -> float:

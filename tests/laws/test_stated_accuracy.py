@@ -151,8 +151,8 @@ def adult(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
         writer.writerow(["id", "age", "hours", "gain", "sex", "salary", "race"])
         for number, row in enumerate(rows):
             salary = "true" if row["salary-class"] == ">50K" else "false"
-            own = [row[name] for name in ("age", "hours-per-week", "capital-gain", "sex")]
-            writer.writerow([number, *own, salary, row["race"]])
+            values = [row[name] for name in ("age", "hours-per-week", "capital-gain", "sex")]
+            writer.writerow([number, *values, salary, row["race"]])
     (folder / "adult.yaml").write_text(ADULT)
     with Custodian.open(folder / "adult.yaml") as custodian:
         yield Data(custodian, _codes(custodian), "id", ("age", "hours", "gain"), ("sex", "race"), "salary")
@@ -187,7 +187,7 @@ def _random_question(data: Data, function: str, rng: random.Random) -> Question:
     )
     table = data.custodian.schema.name
     column = {"{number": number, "{truth}": data.truth, "{name}": name}
-    of = next((own for part, own in column.items() if part in function), None)
+    of = next((aggregates for part, aggregates in column.items() if part in function), None)
     own_order = order if function.startswith("QUANTILE") else Fraction(1, 2)
     return Question(f"SELECT {filled} FROM {table} WHERE {where}", function.partition("(")[0], of, mask, own_order)
 
@@ -224,7 +224,7 @@ def _number(found: re.Match[str]) -> float:
     return float(found.group(1).replace(",", ""))
 
 
-def _held(data: Data, question: Question, planned: Plan, drawn: Answer, stated: float) -> bool:
+def _is_within_stated(data: Data, question: Question, planned: Plan, drawn: Answer, stated: float) -> bool:
     """Whether one answer is as near as was stated."""
     value = drawn.rows[0][drawn.numbers[0]]
     one = planned.measurements[0]
@@ -248,16 +248,16 @@ def _held(data: Data, question: Question, planned: Plan, drawn: Answer, stated: 
     return max(0.0, below - order * len(codes), above - (1 - order) * len(codes)) < max(stated, 1e-9)
 
 
-def _stated(data: Data, question: Question, told: Preview) -> float | None:
+def _read_stated(data: Data, question: Question, preview: Preview) -> float | None:
     """What a preview states, read from its printed sentence, for as many rows as there are; None where nothing."""
     for pattern in (RANKS, FEWER):
-        if found := pattern.search(told.accuracy):
+        if found := pattern.search(preview.accuracy):
             return _number(found)
-    if not told.accuracy_by_rows:
-        found = WITHIN.search(told.accuracy)
+    if not preview.accuracy_by_rows:
+        found = WITHIN.search(preview.accuracy)
         return None if found is None else _number(found)
     rows = len(_values(data, question))
-    numbers = [one.within for one in told.accuracy_by_rows if one.rows <= rows]
+    numbers = [one.within for one in preview.accuracy_by_rows if one.rows <= rows]
     return min(numbers, default=None)
 
 
@@ -269,18 +269,18 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
     more = {"delta": 1e-6} if "approx-dp" in schema.models and rng.random() < 0.3 else {}
     query = parse_question(question.sql, schema)
     planned = plan(schema, query, epsilon=epsilon, **more)
-    own = build_preview(planned, to_sql(query, schema))
+    preview = build_preview(planned, to_sql(query, schema))
     cells = planned.list_cells()
     secret = read_exact_inputs(planned, data.custodian._source, cells, query.where)
     before, after, near = (
-        Tally(f"{question.sql}: {own.accuracy}", planned.confidence),
+        Tally(f"{question.sql}: {preview.accuracy}", planned.confidence),
         Tally(f"interval of {question.sql}", 0.95),
         Tally(f"accuracy of the answer of {question.sql}", 0.95),
     )
-    stated = _stated(data, question, own)
+    stated = _read_stated(data, question, preview)
     expected = Tally(f"{question.sql} with rows", planned.confidence)
     within = None
-    if own.accuracy_by_rows and (count := len(_values(data, question))):
+    if preview.accuracy_by_rows and (count := len(_values(data, question))):
         found = WITHIN.match(build_preview(plan(schema, query, epsilon=epsilon, rows=count, **more), "").accuracy)
         assert found is not None
         within = _number(found)
@@ -292,9 +292,9 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
             _count_bins(data, question, planned, drawn, stated, (before, after))
             continue
         if stated is not None:
-            before.count(_held(data, question, planned, drawn, stated))
+            before.count(_is_within_stated(data, question, planned, drawn, stated))
         if within is not None:
-            expected.count(_held(data, question, planned, drawn, within))
+            expected.count(_is_within_stated(data, question, planned, drawn, within))
         true, span = (
             (
                 None
@@ -305,10 +305,10 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
         )
         if true is not None and span is not None:
             after.count(span[0] - 1e-9 <= true <= span[1] + 1e-9)  # type: ignore[index, operator]
-            if own.accuracy_by_rows:
+            if preview.accuracy_by_rows:
                 found = WITHIN.match(drawn.accuracy)
                 assert found is not None, drawn.accuracy
-                near.count(_held(data, question, planned, drawn, _number(found)))
+                near.count(_is_within_stated(data, question, planned, drawn, _number(found)))
     return [one for one in (before, expected, after, near) if one.draws]
 
 
@@ -346,13 +346,13 @@ def _measure(data: Data, seed: int, questions: int, draws: int) -> None:
     rng = random.Random(seed)
     found: dict[str, list[Tally]] = {}
     for function in FUNCTIONS:
-        own = [tally for _ in range(questions) for tally in _try(data, function, rng, draws)]
-        assert own, function
-        found[function] = own
-        misses, count = sum(one.misses for one in own), sum(one.draws for one in own)
-        least = min(one.chance for one in own)
+        tallies = [tally for _ in range(questions) for tally in _try(data, function, rng, draws)]
+        assert tallies, function
+        found[function] = tallies
+        misses, count = sum(one.misses for one in tallies), sum(one.draws for one in tallies)
+        least = min(one.chance for one in tallies)
         print(f"{function}: {misses:,} misses of {count:,} draws, least chance {least:.2g}", flush=True)
-    _judge([one for own in found.values() for one in own])
+    _judge([one for tallies in found.values() for one in tallies])
     _judge_together(found)
 
 
@@ -436,12 +436,12 @@ def test_of_several_means_the_accuracy_of_one_is_not_stated(registry: Data) -> N
 
 def test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows(registry: Data) -> None:
     question = "SELECT AVG(age) FROM registry WHERE hospital = 'Rowan' AND sex = 'F'"
-    told = registry.custodian.preview(question, epsilon=0.1)
-    assert [one.rows for one in told.accuracy_by_rows] == [100, 1_000, 10_000]
-    nears = [one.within for one in told.accuracy_by_rows]
+    preview = registry.custodian.preview(question, epsilon=0.1)
+    assert [one.rows for one in preview.accuracy_by_rows] == [100, 1_000, 10_000]
+    nears = [one.within for one in preview.accuracy_by_rows]
     assert nears == sorted(nears, reverse=True)
-    assert "only a guess: about 1,250 rows if all values of hospital and sex are equally frequent" in told.accuracy
-    assert "which is only a guess" in told.error_of
+    assert "only a guess: about 1,250 rows if all values of hospital and sex are equally frequent" in preview.accuracy
+    assert "which is only a guess" in preview.error_of
     stated = registry.custodian.preview(question, epsilon=0.1, rows=600)
     assert stated.accuracy.endswith("if at least 600 selected rows have a value")
     assert math.isclose(nears[1] / nears[2], 10, rel_tol=0.02)
@@ -459,8 +459,8 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbors: str, rows: int, share:
     bound = planned.build_estimator(noisy).half_width(0.95, rows)
     totals, draws = noisy.compute_inputs((rows, round(rows * share * wide))), 4000
     drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
-    told = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
-    misses = sum(abs(one - share * wide / 2) > bound for one in told)
+    values = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
+    misses = sum(abs(one - share * wide / 2) > bound for one in values)
     assert binom.sf(misses - 1, draws, 0.05) > 1e-6
     if share != 0.5:
         assert misses > draws * 0.008  # at an end half of the errors are cut off by the bounds
@@ -485,8 +485,8 @@ def test_no_interval_is_wider_than_its_bound(neighbors: str, aggregate: str, row
     misses = 0
     for (numbers,) in drawn.numbers:
         low, top = meaning.interval(numbers, 0.95)
-        told = float(noisy.value(numbers))
-        misses += max(top - told, told - low) > bound * (1 + 1e-9)
+        values = float(noisy.value(numbers))
+        misses += max(top - values, values - low) > bound * (1 + 1e-9)
     assert binom.sf(misses - 1, draws, 1e-6) > 1e-8
     assert bound < 1.5 or rows == 60
 

@@ -51,7 +51,7 @@ BY_NAME = {column.name: column for column in COLUMNS}
 Numbers = tuple[Fraction, Fraction]
 
 
-def declared(number: int, neighbors: str = "replace-one") -> Schema:
+def build_schema(number: int, neighbors: str = "replace-one") -> Schema:
     return schema(neighbors, 1, number, columns=BY_NAME, individual_queries=True)
 
 
@@ -76,18 +76,20 @@ def draws(planned: Plan, source: MemorySource, count: int) -> list[Value]:
 
 def test_answers_about_one_person_stay_within_a_uniform_prior() -> None:
     """An absent person's too."""
-    own = declared(10)
-    planned = plan(own, parse_sql("SELECT age FROM t FOR UNIT 'p1'", own), 1, None, "uniform(20, 30)")
+    schema_of_one = build_schema(10)
+    planned = plan(
+        schema_of_one, parse_sql("SELECT age FROM t FOR UNIT 'p1'", schema_of_one), 1, None, "uniform(20, 30)"
+    )
     for age in (18, 25, 90, None):
-        source = MemorySource(own, [] if age is None else [{UNIT_KEY: "p1", "age": age}])
+        source = MemorySource(schema_of_one, [] if age is None else [{UNIT_KEY: "p1", "age": age}])
         assert all(20 <= value <= 30 for value in draws(planned, source, 150))  # type: ignore[operator]
 
 
 def test_a_refined_trimmed_mean_stays_within_a_uniform_prior() -> None:
-    own = declared(10)
-    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", own)
-    planned = plan(own, query, 1, None, "uniform(20, 30)", distance="continuous")
-    source = MemorySource(own, [{"age": code} for code in (17, 20, 20, 21, 22, 23, 24, 25, 26, 90)])
+    schema_of_one = build_schema(10)
+    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", schema_of_one)
+    planned = plan(schema_of_one, query, 1, None, "uniform(20, 30)", distance="continuous")
+    source = MemorySource(schema_of_one, [{"age": code} for code in (17, 20, 20, 21, 22, 23, 24, 25, 26, 90)])
     assert all(20 <= value <= 30 for value in draws(planned, source, 500))  # type: ignore[operator]
 
 
@@ -114,7 +116,7 @@ def random_prior(chance: random.Random, low: Fraction, high: Fraction, step: Fra
         wide = high - low
         return low + Fraction(round((wide * Fraction(chance.random() * 1.1 - 0.05)) / grain)) * grain
 
-    def told(number: Fraction) -> str:
+    def format_value(number: Fraction) -> str:
         return date.fromordinal(EPOCH.toordinal() + int(number)).isoformat() if dates else str(number)
 
     def shape() -> tuple[str, Numbers]:
@@ -123,9 +125,9 @@ def random_prior(chance: random.Random, low: Fraction, high: Fraction, step: Fra
             two = three = one + step * chance.randrange(9)
         kind = chance.choice(["uniform", "uniform", "triangular", "point"])
         if kind == "point":
-            return f"{chance.randint(1, 9)} point({told(two)})", (two, two)
-        middle = f"{told(two)}, " if kind == "triangular" else ""
-        return f"{chance.randint(1, 9)} {kind}({told(one)}, {middle}{told(three)})", (one, three)
+            return f"{chance.randint(1, 9)} point({format_value(two)})", (two, two)
+        middle = f"{format_value(two)}, " if kind == "triangular" else ""
+        return f"{chance.randint(1, 9)} {kind}({format_value(one)}, {middle}{format_value(three)})", (one, three)
 
     kind = chance.choice(["shapes", "shapes", "shapes", "cut", "bare", "weights", "object"])
     if kind == "weights" and not dates:
@@ -138,15 +140,20 @@ def random_prior(chance: random.Random, low: Fraction, high: Fraction, step: Fra
         fine = step / chance.choice([1, 1, 3])
         start = low + fine * chance.randrange(int((high - low) / fine))
         end = start + fine * chance.randrange(1, 4000)
-        made = chance.choice(
+        query_plan = chance.choice(
             [Prior.uniform(start, end, fine), Prior.normal(start, (end - start) / 3, start, end, fine)]
         )
-        return Drawn(made, within([(start, end)], (start, end)), (start, end))
+        return Drawn(query_plan, within([(start, end)], (start, end)), (start, end))
     if kind == "bare":
-        return Drawn(f"uniform on [{told(first)}, {told(last)}]", within([(first, last)], (first, last)), (first, last))
+        return Drawn(
+            f"uniform on [{format_value(first)}, {format_value(last)}]",
+            within([(first, last)], (first, last)),
+            (first, last),
+        )
     if kind == "cut":
         spread = chance.choice(["normal", "laplace", "cauchy"])
-        text = f"{spread}({told(place())}, {float(high - low) / 5}) on [{told(first)}, {told(last)}]"
+        center, ends = format_value(place()), f"[{format_value(first)}, {format_value(last)}]"
+        text = f"{spread}({center}, {float(high - low) / 5}) on {ends}"
         return Drawn(text, within([(first, last)], (first, last)), (first, last))
     shapes = [shape() for _ in range(chance.choice([1, 1, 2, 3]))]
     parts = [part for _, part in shapes]
@@ -154,7 +161,7 @@ def random_prior(chance: random.Random, low: Fraction, high: Fraction, step: Fra
     text = " + ".join(one for one, _ in shapes)
     if chance.random() < 0.3:
         hull = max(hull[0], first), min(hull[1], last)
-        text += f" on [{told(first)}, {told(last)}]"
+        text += f" on [{format_value(first)}, {format_value(last)}]"
     return Drawn(text, within(parts, hull), hull)
 
 
@@ -189,7 +196,7 @@ def random_total(chance: random.Random, number: int) -> Asked:
     relation = "replace-one" if text in TOTALS[-1:] else chance.choice(["add-remove", "replace-one"])
     more: dict[str, object] = {"distance": chance.choice(["continuous", "continuous", "nominal"])}
     asked = f"SELECT {text.format(column.name)} FROM t"
-    return Asked(declared(number, relation), column, asked, more, ranges.get(text, (low, high, step)))
+    return Asked(build_schema(number, relation), column, asked, more, ranges.get(text, (low, high, step)))
 
 
 def random_choice(chance: random.Random, number: int) -> Asked:
@@ -202,8 +209,10 @@ def random_choice(chance: random.Random, number: int) -> Asked:
         more["interval"] = True
     group = " GROUP BY sex" if chance.random() < 0.2 else ""
     asked = f"SELECT {text.format(column.name)} FROM t{group}" if text else f"SELECT {column.name} FROM t FOR UNIT 'p1'"
-    own = declared(number, chance.choice(["add-remove", "replace-one"]))
-    return Asked(own, column, asked, more, (column.lower * column.step, column.upper * column.step, column.step))
+    schema_of_one = build_schema(number, chance.choice(["add-remove", "replace-one"]))
+    return Asked(
+        schema_of_one, column, asked, more, (column.lower * column.step, column.upper * column.step, column.step)
+    )
 
 
 def one_round(chance: random.Random, count: int) -> int:
@@ -237,11 +246,14 @@ def check_laws(planned: Plan, source: MemorySource, drawn: Drawn) -> None:
     released = sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0]
     slack = 1e-9 * (1 + sum(abs(float(end)) for end in drawn.hull))
     for law in (reader.get_prior(0), reader.compute_posterior(0, released)):
-        told = () if law is None else (law.mean(), *law.interval(0.95))
-        assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in told), (planned.query, drawn.given)
+        moments = () if law is None else (law.mean(), *law.interval(0.95))
+        assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in moments), (
+            planned.query,
+            drawn.given,
+        )
 
 
-def soaked(seed: int, wanted: int, count: int) -> int:
+def soak(seed: int, wanted: int, count: int) -> int:
     chance, found = random.Random(seed), 0
     while found < wanted:
         found += one_round(chance, count)
@@ -249,13 +261,13 @@ def soaked(seed: int, wanted: int, count: int) -> int:
 
 
 def test_a_few_hundred_answers_from_random_priors_with_ends_are_possible() -> None:
-    assert soaked(1, 400, 8) >= 400
+    assert soak(1, 400, 8) >= 400
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hundred_thousand_answers_from_random_priors_with_ends_are_possible(seed: int) -> None:
-    assert soaked(1000 + seed, 10_000, 25) >= 10_000
+    assert soak(1000 + seed, 10_000, 25) >= 10_000
 
 
 def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) -> None:
@@ -272,15 +284,15 @@ def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) ->
         ):
             asked = custodian.preview(question, 1, "triangular(20, 22, 30)", **more)
             for _ in range(6):
-                told = custodian.answer(question, 1, "triangular(20, 22, 30)", fresh=True, **more)
-                assert isinstance(told.value, int | float)
-                assert 20 <= told.value <= 30
-                assert isinstance(told.headline, int | float)
-                assert 20 <= told.headline <= 30
-                assert told.prior_tail is False
-                assert told.prior_use == asked.prior_use == OUTSIDE
-                assert OUTSIDE in str(told)
-                assert told.to_json()["prior_use"] == OUTSIDE
+                answer = custodian.answer(question, 1, "triangular(20, 22, 30)", fresh=True, **more)
+                assert isinstance(answer.value, int | float)
+                assert 20 <= answer.value <= 30
+                assert isinstance(answer.headline, int | float)
+                assert 20 <= answer.headline <= 30
+                assert answer.prior_tail is False
+                assert answer.prior_use == asked.prior_use == OUTSIDE
+                assert OUTSIDE in str(answer)
+                assert answer.to_json()["prior_use"] == OUTSIDE
 
 
 OUTSIDE = "The prior is used as stated: values outside 20 to 30 are impossible, also if the truth is one of them."
@@ -288,8 +300,10 @@ TAILED = "A tenth of the prior's weight is given to a heavy tail."
 
 
 def asked_of_one(prior: str | Prior, tail: bool | None = None, column: str = "age") -> Plan:
-    own = declared(10)
-    return plan(own, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", own), 1, None, prior, tail=tail)
+    schema_of_one = build_schema(10)
+    return plan(
+        schema_of_one, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", schema_of_one), 1, None, prior, tail=tail
+    )
 
 
 @pytest.mark.parametrize(
@@ -330,29 +344,33 @@ def test_names_and_dates_are_told_as_such() -> None:
 
 
 def test_a_tail_needs_a_prior_and_is_true_or_false() -> None:
-    own = declared(10)
-    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", own)
+    schema_of_one = build_schema(10)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", schema_of_one)
     with pytest.raises(InvalidInput, match="give the prior too, or leave out tail"):
-        plan(own, query, 1, tail=True)
+        plan(schema_of_one, query, 1, tail=True)
     with pytest.raises(InvalidInput, match="tail is True, False or left out, got int"):
-        plan(own, query, 1, None, "uniform(1, 5)", tail=1)
+        plan(schema_of_one, query, 1, None, "uniform(1, 5)", tail=1)
 
 
 def test_noise_is_weighed_with_a_tail_unless_it_is_declined() -> None:
     """The answer is the same, and so is its name in the store; only what it means to the analyst differs."""
-    own = declared(100)
-    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", own)
-    plans = {tail: plan(own, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
-    assert len({made.build_question_key() for made in plans.values()}) == 1
+    schema_of_one = build_schema(100)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", schema_of_one)
+    plans = {tail: plan(schema_of_one, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
+    assert len({query_plan.build_question_key() for query_plan in plans.values()}) == 1
     means = {}
-    for tail, made in plans.items():
-        after = Decoder(made).compute_posterior(0, (60,))
+    for tail, query_plan in plans.items():
+        after = Decoder(query_plan).compute_posterior(0, (60,))
         assert after is not None
         means[tail] = after.mean()
     assert means[None] == means[True] > 40
     assert 29 < means[False] <= 30.5
-    assert [None if made.prior_use is None else made.prior_use.tail for made in plans.values()] == [True, True, False]
-    errors = [made.expected_error or 0.0 for made in plans.values()]
+    assert [None if query_plan.prior_use is None else query_plan.prior_use.tail for query_plan in plans.values()] == [
+        True,
+        True,
+        False,
+    ]
+    errors = [query_plan.expected_error or 0.0 for query_plan in plans.values()]
     assert errors[0] == errors[1] > errors[2] > 0
 
 
@@ -393,44 +411,46 @@ def test_a_total_is_drawn_from_the_values_between_the_ends() -> None:
 
 def test_a_coarse_grid_has_only_values_between_the_ends() -> None:
     for prior in ("uniform(1, 999999)", "0.5 uniform(3, 500000) + 0.5 point(999983)", "triangular(7, 8, 900001)"):
-        made = total(prior, high=10**6)
-        low, high = made.ends
-        assert 1000 < len(made) <= 2048
-        assert all(isinstance(value, int) for value in made.support)
+        query_plan = total(prior, high=10**6)
+        low, high = query_plan.ends
+        assert 1000 < len(query_plan) <= 2048
+        assert all(isinstance(value, int) for value in query_plan.support)
         assert 1 <= low < high <= 999999
         if "point" in prior:
-            assert made.support[-1] == 999983
-            assert made.support[-2] <= 500000
+            assert query_plan.support[-1] == 999983
+            assert query_plan.support[-2] <= 500000
 
 
 def test_a_single_possible_value_is_always_the_answer() -> None:
-    own = declared(60, "add-remove")
+    schema_of_one = build_schema(60, "add-remove")
     for text, prior, value in (
         ("SELECT income FROM t FOR UNIT 'p1'", "point(123456)", 123456),
         ("SELECT MEDIAN(income) FROM t", Prior.weights({777777: 1}), 777777),
         ("SELECT MODE(age) FROM t", "uniform(40, 40)", 40),
     ):
-        planned = plan(own, parse_sql(text, own), 1, None, prior)
-        assert set(draws(planned, MemorySource(own, rows(random.Random(3), 60)), 5)) == {value}
+        planned = plan(schema_of_one, parse_sql(text, schema_of_one), 1, None, prior)
+        assert set(draws(planned, MemorySource(schema_of_one, rows(random.Random(3), 60)), 5)) == {value}
         assert planned.expected_error in (None, 0.0)
-    planned = plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, "point(40)", distance="continuous")
+    planned = plan(
+        schema_of_one, parse_sql("SELECT AVG(age) FROM t", schema_of_one), 1, None, "point(40)", distance="continuous"
+    )
     assert isinstance(planned.measurements[0], RefinedTotal)
-    assert set(draws(planned, MemorySource(own, rows(random.Random(3), 60)), 5)) == {40}
+    assert set(draws(planned, MemorySource(schema_of_one, rows(random.Random(3), 60)), 5)) == {40}
 
 
 def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
     """The answer is wrong then, and within the prior."""
     planned = asked_of_one("uniform(20, 30)")
-    source = MemorySource(declared(10), [{UNIT_KEY: "p1", "age": 90}])
+    source = MemorySource(build_schema(10), [{UNIT_KEY: "p1", "age": 90}])
     found = np.array([float(number_of(value)) for value in draws(planned, source, 400)])
     assert found.max() <= 30
 
 
-def coverage(planned: Plan, own: Schema, column: str, truths: list[int]) -> float:
+def coverage(planned: Plan, schema_of_one: Schema, column: str, truths: list[int]) -> float:
     """How often the 95 % interval of a draw holds the truth it was drawn for."""
     held = 0
     for truth in truths:
-        source = MemorySource(own, [{UNIT_KEY: "p1", column: truth}])
+        source = MemorySource(schema_of_one, [{UNIT_KEY: "p1", column: truth}])
         cells, reader = planned.list_cells(), Decoder(planned)
         secret = read_exact_inputs(planned, source, cells, planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
@@ -453,16 +473,16 @@ def test_an_interval_of_wide_bins_holds_the_truth_as_often_as_it_says(
     text: str, epsilon: int, truths: range, count: int
 ) -> None:
     """Truths drawn from the prior; but for five standard deviations, and the entropy is seeded."""
-    own, chance = declared(1), random.Random(7)
-    planned = plan(own, parse_sql(text, own), epsilon, None, f"uniform({truths[0]}, {truths[-1]})")
-    found = coverage(planned, own, "income", [chance.choice(truths) for _ in range(count)])
+    schema_of_one, chance = build_schema(1), random.Random(7)
+    planned = plan(schema_of_one, parse_sql(text, schema_of_one), epsilon, None, f"uniform({truths[0]}, {truths[-1]})")
+    found = coverage(planned, schema_of_one, "income", [chance.choice(truths) for _ in range(count)])
     assert found >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
 
 def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     """Its interval goes from the first possible value to the last, and it has a spread."""
-    own = declared(1)
-    planned = plan(own, parse_sql("SELECT MAX(income) FROM t", own), 5, None, "uniform(20, 30)")
+    schema_of_one = build_schema(1)
+    planned = plan(schema_of_one, parse_sql("SELECT MAX(income) FROM t", schema_of_one), 5, None, "uniform(20, 30)")
     before = Decoder(planned).get_prior(0)
     assert before is not None
     assert before.interval(0.95) == (20.0, 30.0)
@@ -470,7 +490,11 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     assert before.variance() == pytest.approx((11**2 - 1) / 12)
     assert planned.prior_error == pytest.approx(planned.expected_error)
     wide = plan(
-        own, parse_sql("SELECT MAX(income) FROM t", own), 5, None, "0.5 uniform(20, 30) + 0.5 uniform(900, 901)"
+        schema_of_one,
+        parse_sql("SELECT MAX(income) FROM t", schema_of_one),
+        5,
+        None,
+        "0.5 uniform(20, 30) + 0.5 uniform(900, 901)",
     )
     before = Decoder(wide).get_prior(0)
     assert before is not None
@@ -480,24 +504,26 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
 
 def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
     """However wide the column: epsilon is spent on telling the possible values apart."""
-    own = declared(10)
+    schema_of_one = build_schema(10)
     planned = asked_of_one("uniform(20, 30)", column="income")
     measured = planned.measurements[0]
     assert isinstance(measured, UnitQuery)
     assert (measured.candidates.width, measured.candidates.count) == (1, 11)
     assert [measured.find_truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
     for truth, end in ((0, 20), (1_000_000, 30)):
-        sure = plan(own, planned.query, 50, None, "uniform(20, 30)")
-        assert set(draws(sure, MemorySource(own, [{UNIT_KEY: "p1", "income": truth}]), 20)) == {end}
+        sure = plan(schema_of_one, planned.query, 50, None, "uniform(20, 30)")
+        assert set(draws(sure, MemorySource(schema_of_one, [{UNIT_KEY: "p1", "income": truth}]), 20)) == {end}
     assert planned.build_question_key() != asked_of_one("uniform(20, 31)", column="income").build_question_key()
 
 
 @pytest.mark.parametrize("function", ["MAX", "MIN", "SECOND_MAX"])
 def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more(function: str) -> None:
-    own = declared(60)
-    planned = plan(own, parse_sql(f"SELECT {function}(income) FROM t", own), 1, None, "uniform(100000, 100010)")
+    schema_of_one = build_schema(60)
+    planned = plan(
+        schema_of_one, parse_sql(f"SELECT {function}(income) FROM t", schema_of_one), 1, None, "uniform(100000, 100010)"
+    )
     assert planned.uses_prior
-    found = draws(planned, MemorySource(own, rows(random.Random(5), 60)), 20)
+    found = draws(planned, MemorySource(schema_of_one, rows(random.Random(5), 60)), 20)
     assert all(100_000 <= number_of(value) <= 100_010 for value in found)
     assert "values outside 100,000 to 100,010 are impossible" in planned.prior_description
 
@@ -505,13 +531,13 @@ def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_m
 @pytest.mark.parametrize("prior", ["normal(50, 4)", "uniform(17, 90)"])
 def test_a_prior_that_is_not_used_is_said_to_be_not_used(prior: str) -> None:
     """It holds nothing impossible, and a draw at so small an epsilon would hardly tell more than it does."""
-    own = declared(60)
-    planned = plan(own, parse_sql("SELECT MAX(age) FROM t", own), Fraction(1, 100), None, prior)
+    schema_of_one = build_schema(60)
+    planned = plan(schema_of_one, parse_sql("SELECT MAX(age) FROM t", schema_of_one), Fraction(1, 100), None, prior)
     assert not planned.uses_prior
     assert planned.prior_use is None
     assert planned.prior_description.startswith("The prior is not used for this answer: a draw from it would hardly")
     assert build_preview(planned, "").prior_use == planned.prior_description
-    assert not plan(own, planned.query, Fraction(1, 100)).prior_description
+    assert not plan(schema_of_one, planned.query, Fraction(1, 100)).prior_description
 
 
 def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> None:
@@ -519,19 +545,19 @@ def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> N
         asked_of_one('{"20.75": 1, "21.75": 2}')
     with pytest.raises(InvalidInput, match="none of its values possible"):
         asked_of_one(Prior.weights({Fraction("20.75"): 1, Fraction("21.75"): 2}))
-    kept = asked_of_one('{"20.5": 1, "21": 2, "21.5": 4, "23": 6}').measurements[0]
-    assert isinstance(kept, UnitQuery)
-    assert kept.position_refinement.positions.tolist() == [21 - 17, 23 - 17]
-    assert kept.position_refinement.stated_mass.tolist() == [0.25, 0.75]
+    refined = asked_of_one('{"20.5": 1, "21": 2, "21.5": 4, "23": 6}').measurements[0]
+    assert isinstance(refined, UnitQuery)
+    assert refined.position_refinement.positions.tolist() == [21 - 17, 23 - 17]
+    assert refined.position_refinement.stated_mass.tolist() == [0.25, 0.75]
 
 
-def errors_and_hits(planned: Plan, own: Schema, truths: list[int]) -> tuple[np.ndarray, float]:
+def errors_and_hits(planned: Plan, schema_of_one: Schema, truths: list[int]) -> tuple[np.ndarray, float]:
     """How far the posterior mean of a draw is from its truth, and how often the 95 % interval holds that."""
     reader, away, held = Decoder(planned), [], 0
     for truth in truths:
         cells = planned.list_cells()
         secret = read_exact_inputs(
-            planned, MemorySource(own, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
+            planned, MemorySource(schema_of_one, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
         )
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
         assert law is not None
@@ -566,10 +592,17 @@ def test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says(
     asked: str, epsilon: int, prior: str, distance: str | None, truth: Callable[[random.Random], int]
 ) -> None:
     """A point that is drawn stands for many values. Truths from the prior; but for five standard deviations."""
-    own, chance, count = declared(1), random.Random(11), 120
-    planned = plan(own, parse_sql(f"SELECT {asked}(income) FROM t", own), epsilon, None, prior, distance=distance)
+    schema_of_one, chance, count = build_schema(1), random.Random(11), 120
+    planned = plan(
+        schema_of_one,
+        parse_sql(f"SELECT {asked}(income) FROM t", schema_of_one),
+        epsilon,
+        None,
+        prior,
+        distance=distance,
+    )
     assert isinstance(planned.measurements[0], RefinedTotal)
-    _, held = errors_and_hits(planned, own, [truth(chance) for _ in range(count)])
+    _, held = errors_and_hits(planned, schema_of_one, [truth(chance) for _ in range(count)])
     assert held >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
 
@@ -578,11 +611,11 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
 
     The square of such an error has a standard deviation of 0.9 of its mean: 0.064 of it for the mean of 200.
     """
-    own, chance = declared(1), random.Random(13)
-    query = parse_sql("SELECT SUM(income) FROM t", own)
-    planned = plan(own, query, 30, None, "triangular(0, 50000, 100000)")
+    schema_of_one, chance = build_schema(1), random.Random(13)
+    query = parse_sql("SELECT SUM(income) FROM t", schema_of_one)
+    planned = plan(schema_of_one, query, 30, None, "triangular(0, 50000, 100000)")
     truths = [round(chance.triangular(0, 100_000, 50_000)) for _ in range(200)]
-    away, _ = errors_and_hits(planned, own, truths)
+    away, _ = errors_and_hits(planned, schema_of_one, truths)
     assert planned.expected_error is not None
     assert float((away**2).mean()) == pytest.approx(planned.expected_error**2, rel=5 * 0.064)
     before = Decoder(planned).get_prior(0)
@@ -594,8 +627,10 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
 @pytest.mark.parametrize("prior", ["uniform(0, 4095)", "normal(2000, 400)", "triangular(0, 5000, 16000)"])
 def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance: str, prior: str) -> None:
     """Of values beside the points, half way between two, and beyond the last: exact probabilities of one draw."""
-    own = declared(1)
-    planned = plan(own, parse_sql("SELECT SUM(income) FROM t", own), 3, None, prior, distance=distance)
+    schema_of_one = build_schema(1)
+    planned = plan(
+        schema_of_one, parse_sql("SELECT SUM(income) FROM t", schema_of_one), 3, None, prior, distance=distance
+    )
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
     truths, drawn = one.refinement_prior.truths, one.refinement.prior
@@ -604,7 +639,9 @@ def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance
     after = compute_run_posterior(one.refinement, at, truths)
     middles = truths.lows + (truths.spans - 1) // 2
     some = np.unique(np.concatenate((np.arange(0, len(middles), 97), np.abs(middles - drawn.index[at]).argsort()[:9])))
-    ratios = after[some] / (truths.used[some] * [likelihood(one.refinement, int(middles[own]), at) for own in some])
+    ratios = after[some] / (
+        truths.used[some] * [likelihood(one.refinement, int(middles[schema_of_one]), at) for schema_of_one in some]
+    )
     assert ratios == pytest.approx(np.full(len(some), ratios[0]), rel=1e-9)
 
 
@@ -617,12 +654,12 @@ def likelihood(refinement: Refinement, place: int, at: int) -> float:
 
 def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
     """A trimmed mean of eight ages is an eighth of a year, where ten rows make a step of a tenth."""
-    own = declared(10)
-    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", own)
+    schema_of_one = build_schema(10)
+    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", schema_of_one)
     ages = (17, 20, 20, 20, 20, 20, 20, 20, 21, 90)
     for prior in ("uniform(20, 30)", "normal(22, 3)", "uniform(20, 20.125)"):
-        planned = plan(own, query, 40, None, prior, distance="continuous")
-        source, reader = MemorySource(own, [{"age": age} for age in ages]), Decoder(planned)
+        planned = plan(schema_of_one, query, 40, None, prior, distance="continuous")
+        source, reader = MemorySource(schema_of_one, [{"age": age} for age in ages]), Decoder(planned)
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None
@@ -635,8 +672,11 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
 def held_and_error(one: RefinedTotal, chances: dict[Fraction, float]) -> tuple[float, float]:
     """How often the 95 % interval holds a truth of this law, and the error of the posterior mean: over all draws."""
     prior, held, square = one.refinement.prior, 0.0, 0.0
-    told = [one.posterior((int(place),)) for place in prior.index]
-    means, (lows, highs) = np.array([law.mean() for law in told]), np.array([law.interval(0.95) for law in told]).T
+    posteriors = [one.posterior((int(place),)) for place in prior.index]
+    means, (lows, highs) = (
+        np.array([law.mean() for law in posteriors]),
+        np.array([law.interval(0.95) for law in posteriors]).T,
+    )
     for truth, chance in chances.items():
         law, number = one.refinement.distribution(truth), float(truth)
         factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
@@ -664,8 +704,10 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
 ) -> None:
     """Also where the prior ends at no mean. Exact: every truth there is by every draw there can be."""
     load = Column("load", "number", lower=0, upper=40, step=Fraction(5), missing=0)
-    own = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
-    planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), epsilon, None, prior, distance="continuous")
+    schema_of_one = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
+    planned = plan(
+        schema_of_one, parse_sql(f"SELECT {asked} FROM t", schema_of_one), epsilon, None, prior, distance="continuous"
+    )
     one, shapes = planned.measurements[0], parse_shapes(prior)
     assert isinstance(one, RefinedTotal)
     low, high = shapes.hull or (Fraction(0), Fraction(0))
@@ -680,9 +722,9 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
 
 def test_a_mean_of_a_secret_number_of_rows_may_lie_beyond_the_last_step() -> None:
     """Of a prior as narrow as two of them."""
-    own = declared(10)
-    query = parse_sql("SELECT AVG(age) FROM t WHERE income > 3", own)
-    planned = plan(own, query, 1, None, "normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
+    schema_of_one = build_schema(10)
+    query = parse_sql("SELECT AVG(age) FROM t WHERE income > 3", schema_of_one)
+    planned = plan(schema_of_one, query, 1, None, "normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
     assert len(one.refinement.prior) == 2
@@ -709,17 +751,21 @@ def test_a_mean_whose_law_was_another_once_has_another_name(
     asked: str, prior: str, rules: tuple[int | None, ...]
 ) -> None:
     """Without a word on a tail, with one, and with none; where the law stayed what it was, so did the name."""
-    own = declared(60)
-    query = parse_sql(f"SELECT {asked} FROM t", own)
-    made = [plan(own, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)]
-    assert tuple(json.loads(one.build_question_key()).get("prior_rule") for one in made) == rules
+    schema_of_one = build_schema(60)
+    query = parse_sql(f"SELECT {asked} FROM t", schema_of_one)
+    query_plan = [
+        plan(schema_of_one, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)
+    ]
+    assert tuple(json.loads(one.build_question_key()).get("prior_rule") for one in query_plan) == rules
 
 
 def test_a_prior_between_two_means_is_refused() -> None:
-    own = declared(10)
+    schema_of_one = build_schema(10)
     for prior in ("normal(20.35, 1) on [20.31, 20.39]", "uniform(20.31, 20.39)"):
         with pytest.raises(InvalidInput, match=r"no probability to any value that (AVG of age|the answer) can have"):
-            plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, prior, distance="continuous")
+            plan(
+                schema_of_one, parse_sql("SELECT AVG(age) FROM t", schema_of_one), 1, None, prior, distance="continuous"
+            )
 
 
 def law_used(planned: Plan) -> tuple[object, ...]:
@@ -770,10 +816,12 @@ TEXTS = (
 )
 def test_another_law_has_another_name(text: str, distance: str | None, prior: str) -> None:
     """Else an answer drawn with a tail is told to who holds what lies in it impossible."""
-    own = declared(1 if "SUM" in text else 60)
-    query = parse_sql(text, own)
-    made = [plan(own, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)]
-    laws, names = [law_used(one) for one in made], [one.build_question_key() for one in made]
+    schema_of_one = build_schema(1 if "SUM" in text else 60)
+    query = parse_sql(text, schema_of_one)
+    query_plan = [
+        plan(schema_of_one, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)
+    ]
+    laws, names = [law_used(one) for one in query_plan], [one.build_question_key() for one in query_plan]
     for one in range(3):
         for two in range(one):
             assert (laws[one] == laws[two]) == (names[one] == names[two])
@@ -785,21 +833,21 @@ def test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one(tmp_path: Pat
     with Custodian.open(write_registry(tmp_path, patients=60)) as custodian:
         question = "SELECT MEDIAN(age) FROM registry WHERE age > 18"
         custodian.answer(question, epsilon=0.4, prior=prior, tail=True)
-        told = custodian.answer(question, epsilon=0.4, prior=prior)
-        assert not told.stored
-        assert isinstance(told.value, int | float)
-        assert 20 <= told.value <= 30
+        answer = custodian.answer(question, epsilon=0.4, prior=prior)
+        assert not answer.stored
+        assert isinstance(answer.value, int | float)
+        assert 20 <= answer.value <= 30
         assert custodian.answer(question, epsilon=0.4, prior=prior).stored
 
 
 def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
-    own = declared(10)
-    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", own)
-    planned = plan(own, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
-    assert set(draws(planned, MemorySource(own, rows(random.Random(1), 10)), 40)) <= {3, 4}
+    schema_of_one = build_schema(10)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", schema_of_one)
+    planned = plan(schema_of_one, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
+    assert set(draws(planned, MemorySource(schema_of_one, rows(random.Random(1), 10)), 40)) <= {3, 4}
     assert "values outside 3 to 4 are impossible" in planned.prior_description
     assert json.loads(planned.build_question_key())["prior_rule"] == 3
-    right = plan(own, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
+    right = plan(schema_of_one, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
     assert json.loads(right.build_question_key())["prior_rule"] == 2
     assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
     assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
@@ -817,10 +865,10 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     for prior in ('{"200.5": 1, "300.25": 1}', halves):
         for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
             with pytest.raises(InvalidInput, match=r"no probability to any value that (COUNT|SUM)|lies outside"):
-                plan(own, parse_sql(asked, own), 3, None, prior, distance="continuous")
-    averaged = parse_sql("SELECT AVG(age) FROM t", own)
-    between = plan(own, averaged, 3, None, '{"20.25": 1, "30.55": 1}', distance="continuous")
-    assert set(draws(between, MemorySource(own, rows(random.Random(1), 10)), 40)) <= {
+                plan(schema_of_one, parse_sql(asked, schema_of_one), 3, None, prior, distance="continuous")
+    averaged = parse_sql("SELECT AVG(age) FROM t", schema_of_one)
+    between = plan(schema_of_one, averaged, 3, None, '{"20.25": 1, "30.55": 1}', distance="continuous")
+    assert set(draws(between, MemorySource(schema_of_one, rows(random.Random(1), 10)), 40)) <= {
         Fraction("20.25"),
         Fraction("30.55"),
     }

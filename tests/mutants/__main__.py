@@ -27,19 +27,19 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("--docs", action="store_true", help="write the list into docs/mutants.md, and run nothing")
     parser.add_argument("--workers", type=int, default=WORKERS, help="how many run at once")
-    said = parser.parse_args(words)
-    if said.docs:
+    options = parser.parse_args(words)
+    if options.docs:
         write()
         return 0
-    unknown = sorted({*said.names} - {*PARTS} - {fault.name for fault in FAULTS})
+    unknown = sorted({*options.names} - {*PARTS} - {fault.name for fault in FAULTS})
     if unknown:
         parser.error(f"there is no fault and no part of the name {unknown[0]!r}; docs/mutants.md lists them")
-    outcomes = check(_wanted(said.names), _say, said.workers)
+    outcomes = check(_find_faults(options.names), _say, options.workers)
     _say(summary(outcomes))
     return 1 if any(one.verdict in {"survived", "broken"} for one in outcomes) else 0
 
 
-def _wanted(names: Sequence[str]) -> list[Fault]:
+def _find_faults(names: Sequence[str]) -> list[Fault]:
     return [fault for fault in FAULTS if not names or fault.name in names or fault.part in names]
 
 

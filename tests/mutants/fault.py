@@ -51,7 +51,7 @@ class Fault:
         """The file, below src."""
         return Path("discreet") / self.file
 
-    def applied(self, text: str) -> str:
+    def apply_to(self, text: str) -> str:
         """The text of the file with the fault in it."""
         if text.count(self.old) != 1:
             raise ValueError(

@@ -79,7 +79,7 @@ class Copy:
         """The copy with a fault in it, and whole again afterwards."""
         path = self.folder / "src" / fault.path
         whole, when = path.read_text(), path.stat()
-        broken = fault.applied(whole)
+        broken = fault.apply_to(whole)
         try:
             path.write_text(broken)
             os.utime(path, (moment := next(MOMENTS), moment))
@@ -112,22 +112,22 @@ class Copy:
         failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
         died = re.search(rf"^{DIED}(\w+)$", done.stdout, re.MULTILINE)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        said = lines[-1] if lines else ""
-        return Run(done.returncode, failed[1] if failed else "", died[1] if died else "", said)
+        last_line = lines[-1] if lines else ""
+        return Run(done.returncode, failed[1] if failed else "", died[1] if died else "", last_line)
 
 
-def check(faults: Sequence[Fault], told: Told, workers: int = WORKERS) -> list[Outcome]:
+def check(faults: Sequence[Fault], report: Told, workers: int = WORKERS) -> list[Outcome]:
     """Try every fault: first its tests must pass on the package as it is, then they must fail on the one with it."""
     with TemporaryDirectory(prefix="discreet-mutants-") as folder, ThreadPoolExecutor(workers) as pool:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(workers):
             copies.put(Copy.of(SOURCE, Path(folder) / str(number)))
         tests = _by_file(faults)
-        told(f"the tests of {len(faults)} faults, in {len(tests)} files, on the package as it is")
+        report(f"the tests of {len(faults)} faults, in {len(tests)} files, on the package as it is")
         runs = pool.map(lambda own: _with(copies, lambda copy: copy.run(own)), tests.values())
         before = dict(zip(tests, runs, strict=True))
-        told("each fault")
-        return list(pool.map(lambda fault: _tried(copies, fault, before, told), faults))
+        report("each fault")
+        return list(pool.map(lambda fault: _try_fault(copies, fault, before, report), faults))
 
 
 def _by_file(faults: Iterable[Fault]) -> dict[str, list[str]]:
@@ -144,16 +144,16 @@ def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _tried(copies: SimpleQueue[Copy], fault: Fault, before: Mapping[str, Run], told: Told) -> Outcome:
-    own = [before[file_of(test)] for test in fault.killers]
-    wrong = next((run for run in own if run.code not in {PASSED, SKIPPED}), None)
+def _try_fault(copies: SimpleQueue[Copy], fault: Fault, before: Mapping[str, Run], report: Told) -> Outcome:
+    base_runs = [before[file_of(test)] for test in fault.killers]
+    wrong = next((run for run in base_runs if run.code not in {PASSED, SKIPPED}), None)
     if wrong is None:
         begun = time.monotonic()
         run = _with(copies, lambda copy: _run_with(copy, fault))
-        outcome = _judged(fault, run, time.monotonic() - begun)
+        outcome = _judge_run(fault, run, time.monotonic() - begun)
     else:
         outcome = Outcome(fault, "broken", why=f"its tests do not pass without it: {wrong.failed or wrong.said}")
-    told(outcome.line())
+    report(outcome.line())
     return outcome
 
 
@@ -164,7 +164,7 @@ def _run_with(copy: Copy, fault: Fault) -> Run:
         return copy.run(fault.killers, f"numba-{fault.name}" if compiled else "numba")
 
 
-def _judged(fault: Fault, run: Run, seconds: float) -> Outcome:
+def _judge_run(fault: Fault, run: Run, seconds: float) -> Outcome:
     if run.code == FAILED and run.died not in {*LOOKED_FOR, fault.dies_of}:
         return Outcome(
             fault, "broken", why=f"{run.failed} died of {run.died}, which it did not look for", seconds=seconds

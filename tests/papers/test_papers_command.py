@@ -43,12 +43,12 @@ def wrong(_: Data) -> Iterator[Row]:
     yield compare_equal("b.1", "only", ".48", 0.51)
 
 
-def pictured(_: object) -> list[object]:
+def draw_one_picture(_: object) -> list[object]:
     return [draw_lines("A <line>", "It rises.", "x", "y", {"one": [(0, 1), (1, 2)]}, {"printed": [(1, 2)]})]
 
 
-def shown(name: str, rows: object = small, **more: object) -> Table:
-    return Table(name, name.partition("-")[2], "What it is.", rows, **more)  # type: ignore[arg-type]
+def build_table(name: str, rows: object = small, **options: object) -> Table:
+    return Table(name, name.partition("-")[2], "What it is.", rows, **options)  # type: ignore[arg-type]
 
 
 def run(*words: object) -> Outcome:
@@ -67,9 +67,13 @@ def done(*words: object) -> Outcome:
 
 
 @pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three small tables in place of the documents'."""
-    every = shown("000-one", pictures=pictured), shown("001-3.1"), shown("001-3.2", needs=("census.csv",))
+    every = (
+        build_table("000-one", pictures=draw_one_picture),
+        build_table("001-3.1"),
+        build_table("001-3.2", needs=("census.csv",)),
+    )
     monkeypatch.setattr(tables, "list_tables", lambda: every)
 
 
@@ -137,31 +141,31 @@ def test_digits_that_were_cut_off() -> None:
 # --- the command
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_without_a_table_a_line_for_each() -> None:
-    said = done().out
-    assert re.search(r"000-one +one +1 +1\b", said)
-    told = "2 equal, 0 not printed, reckoned twice, 0 equal within sampling error, 2 corrected, 0 not reproducible."
-    assert f"4 figures: {told}" in said
-    assert "001-3.2: data: needs census.csv; name the folder with --data or in DISCREET_DATA." in said
+    output = done().out
+    assert re.search(r"000-one +one +1 +1\b", output)
+    totals = "2 equal, 0 not printed, reckoned twice, 0 equal within sampling error, 2 corrected, 0 not reproducible."
+    assert f"4 figures: {totals}" in output
+    assert "001-3.2: data: needs census.csv; name the folder with --data or in DISCREET_DATA." in output
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_with_a_table_every_figure_of_it() -> None:
-    said = done("000-one").out
-    assert re.search(r"first +0.48 +0.4763 +equal", said)
-    assert re.search(r"second +<b> +2 +corrected +it is two \(erratum 1.7\)", said)
-    assert "001" not in said
+    output = done("000-one").out
+    assert re.search(r"first +0.48 +0.4763 +equal", output)
+    assert re.search(r"second +<b> +2 +corrected +it is two \(erratum 1.7\)", output)
+    assert "001" not in output
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_a_chapter_or_a_document_is_chosen_by_its_beginning() -> None:
     assert len(done("001", "--json").document) == 3
     assert len(done("001-3", "--json").document) == 3
     assert len(done("001-3.1", "--json").document) == 2
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_what_has_no_data_is_a_row_that_says_so_and_refused_alone() -> None:
     left_out = done("--json").document[-1]
     assert (left_out["id"], left_out["verdict"]) == ("001-3.2.left-out", "not reproducible")
@@ -171,7 +175,7 @@ def test_what_has_no_data_is_a_row_that_says_so_and_refused_alone() -> None:
     assert "001-3.2 needs census.csv; name the folder that has it with --data" in refused.err
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_json_is_a_list_of_rows_and_the_library_gives_the_same(tmp_path: Path) -> None:
     rows = done("--json").document
     assert [list(row) for row in rows] == [KEYS] * 5
@@ -180,7 +184,7 @@ def test_json_is_a_list_of_rows_and_the_library_gives_the_same(tmp_path: Path) -
     assert len(done("--json", "--data", tmp_path).document) == 6
 
 
-@pytest.mark.usefixtures("listed")
+@pytest.mark.usefixtures("three_tables")
 def test_the_folder_of_data_may_stand_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "census.csv").touch()
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
@@ -189,7 +193,7 @@ def test_the_folder_of_data_may_stand_in_the_environment(tmp_path: Path, monkeyp
     assert len(reproduced()) == 5
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_the_page_has_every_row_and_picture_and_no_harm_in_it(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
     done("--html", page)
@@ -209,16 +213,16 @@ def test_the_page_has_every_row_and_picture_and_no_harm_in_it(tmp_path: Path) ->
 
 
 def test_a_figure_that_differs_is_told_by_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "list_tables", lambda: (shown("000-one", wrong),))
+    monkeypatch.setattr(tables, "list_tables", lambda: (build_table("000-one", wrong),))
     for words in ([], ["--json"]):
         outcome = run(*words)
         assert outcome.code == 6
         assert "differs" in outcome.out
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "totals"),
     [
         (["000-ome"], "no table is called '000-ome'; did you mean 000-one"),
         (["zebra"], "no table is called 'zebra'; allowed are a document, 000, 001, 002, 003, 004, or: 000-one"),
@@ -229,19 +233,19 @@ def test_a_figure_that_differs_is_told_by_the_exit_code(monkeypatch: pytest.Monk
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_runs(
-    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], totals: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there.html").write_text("mine")
     monkeypatch.setattr("papers.__main__.reproduce", lambda *_: pytest.fail("it ran"))
     refused = run(*words)
     assert (refused.code, refused.out) == (2, "")
-    assert told in refused.err
+    assert totals in refused.err
     assert refused.err.count("\n") == 1
     assert Path("there.html").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("listed", "alone")
+@pytest.mark.usefixtures("three_tables", "alone")
 def test_a_page_is_overwritten_where_that_was_asked_for(tmp_path: Path) -> None:
     page = tmp_path / "there.html"
     page.write_text("mine")
@@ -258,8 +262,8 @@ def test_every_table_has_a_name_of_its_own_that_begins_with_its_document() -> No
 
 
 def test_importing_it_computes_nothing() -> None:
-    said = "import papers, sys; print(*sys.modules)"
+    output = "import papers, sys; print(*sys.modules)"
     loaded = subprocess.run(
-        [sys.executable, "-c", said], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-c", output], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout.split()
     assert {"numpy", "altair", "scipy", "papers.tables"} & set(loaded) == set()

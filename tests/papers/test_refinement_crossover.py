@@ -51,5 +51,5 @@ def test_what_refinement_gains_depends_on_epsilon_alone(width: str) -> None:
 
 def test_noise_on_a_wide_range_is_as_good_as_its_own_error() -> None:
     """The range says nothing more: the staircase's standard deviation is left."""
-    own = Staircase.least_variance(1, 1, FINE).variance() ** 0.5
-    assert compute_noise_error(Fraction(64), ONE) == pytest.approx(own, rel=0.03)
+    noise_error = Staircase.least_variance(1, 1, FINE).variance() ** 0.5
+    assert compute_noise_error(Fraction(64), ONE) == pytest.approx(noise_error, rel=0.03)

@@ -40,13 +40,13 @@ NAMED |= {"003-2.2", "003-2.3", "004-table-1", "004-table-2"}
 
 
 @pytest.fixture(scope="module")
-def found() -> list[ReproducedTable]:
+def reproduce_all() -> list[ReproducedTable]:
     return reproduce(TABLES, Data(None), lambda _: None)
 
 
 @pytest.fixture(scope="module")
-def rows(found: list[ReproducedTable]) -> dict[str, Row]:
-    return {row.id: row for each in found for row in each.rows}
+def rows(reproduce_all: list[ReproducedTable]) -> dict[str, Row]:
+    return {row.id: row for each in reproduce_all for row in each.rows}
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -69,11 +69,11 @@ def near(got: object, expected: object, tolerance: float) -> bool:
     return abs(float(str(got)) - float(str(expected))) <= tolerance
 
 
-def test_nothing_differs_and_every_row_has_an_id_of_its_own(found: list[ReproducedTable]) -> None:
-    every = [row for each in found for row in each.rows]
+def test_nothing_differs_and_every_row_has_an_id_of_its_own(reproduce_all: list[ReproducedTable]) -> None:
+    every = [row for each in reproduce_all for row in each.rows]
     assert [row for row in every if row.verdict == "differs"] == []
     assert len({row.id for row in every}) == len(every)
-    for each in found:
+    for each in reproduce_all:
         assert len({row.cell for row in each.rows}) == len(each.rows) > 0
         json.dumps(each.to_json(), allow_nan=False)
 
@@ -93,9 +93,9 @@ def test_all_that_was_asked_for_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", [table.name for table in TABLES if table.pictures])
-def test_pictures_are_drawn(found: list[ReproducedTable], name: str) -> None:
+def test_pictures_are_drawn(reproduce_all: list[ReproducedTable], name: str) -> None:
     """Each with a title that is not cut, and with lines or bars."""
-    each = next(each for each in found if each.table.name == name)
+    each = next(each for each in reproduce_all if each.table.name == name)
     assert each.table.pictures is not None
     charts = each.table.pictures(each.rows)
     assert charts
@@ -117,27 +117,27 @@ def verdicts(rows: object) -> dict[str, str]:
 def test_a_wrong_law_gives_rows_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Laplace, "variance", lambda law: law.scale**2)
     monkeypatch.setattr(Laplace, "tail", lambda law, distance: math.exp(-2 * float(distance) / law.scale))
-    told = verdicts(refinement.compare_table_5(Data(None)))
-    assert {name for name, verdict in told.items() if verdict == "differs"} >= {
+    verdicts_by_id = verdicts(refinement.compare_table_5(Data(None)))
+    assert {name for name, verdict in verdicts_by_id.items() if verdict == "differs"} >= {
         *(f"t5.{column}.{epsilon}" for column in ("laplace_var", "laplace_in01") for epsilon in EPSILON)
     }
-    assert told["t5.kr_var.1"] == "equal"
+    assert verdicts_by_id["t5.kr_var.1"] == "equal"
 
 
 def test_the_printed_versions_in_place_of_the_sound_ones_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     real = refinement_delta.build_versions
 
-    def swapped(about: str) -> dict[str, Refinement]:
-        made = real(about)
-        return made | {"sound": made["printed"], "printed": made["sound"]}
+    def swap_versions(about: str) -> dict[str, Refinement]:
+        versions = real(about)
+        return versions | {"sound": versions["printed"], "printed": versions["sound"]}
 
-    monkeypatch.setattr(refinement_delta, "build_versions", swapped)
-    told = verdicts(refinement_delta.compare_figure_2(Data(None))) | verdicts(
+    monkeypatch.setattr(refinement_delta, "build_versions", swap_versions)
+    verdicts_by_id = verdicts(refinement_delta.compare_figure_2(Data(None))) | verdicts(
         refinement_delta.compare_figure_3(Data(None))
     )
     wrong = {"ed.ind.published_delta", "000.figure-2.sound.delta", "000.figure-2.sound.near"}
     wrong |= {"ed.stat.published_delta", "ed.stat.delta_prime", "000.figure-3.sound.delta"}
-    assert {name for name, verdict in told.items() if verdict == "differs"} == wrong
+    assert {name for name, verdict in verdicts_by_id.items() if verdict == "differs"} == wrong
 
 
 def test_a_wrong_loss_differs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +147,8 @@ def test_a_wrong_loss_differs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_books_sigma_in_place_of_the_least_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gaussian, "calibrated", Gaussian.of_the_book)
-    told = verdicts(book_gaussian.TABLE.rows(Data(None)))
-    assert {name for name, verdict in told.items() if verdict == "differs"} == {
+    verdicts_by_id = verdicts(book_gaussian.TABLE.rows(Data(None)))
+    assert {name for name, verdict in verdicts_by_id.items() if verdict == "differs"} == {
         "gauss.analytic.eps0.1",
         "gauss.analytic.eps1",
     }

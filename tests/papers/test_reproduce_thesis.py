@@ -47,7 +47,7 @@ NAMED = (
 Rows = dict[str, tuple[Row, ...]]
 
 
-def made(needs: str | None, data: Data) -> Rows:
+def build_rows(needs: str | None, data: Data) -> Rows:
     """The rows of the tables that need this file, or none."""
     wanted = (table for table in TABLES.values() if (table.needs or (None,))[0] == needs)
     return {table.name: tuple(table.rows(data)) for table in wanted}
@@ -56,14 +56,14 @@ def made(needs: str | None, data: Data) -> Rows:
 @pytest.fixture(scope="module")
 def plain() -> Rows:
     """What needs no data."""
-    return made(None, NOTHING)
+    return build_rows(None, NOTHING)
 
 
 @pytest.fixture(scope="module")
 def census() -> Rows:
     """What needs the Census file."""
     find_shared_data("census.csv")
-    return made("census.csv", PUBLIC)
+    return build_rows("census.csv", PUBLIC)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def adult() -> Rows:
     """What needs the Adult file and its taxonomies."""
     for name in adult_noise.NEEDS:
         find_shared_data(name)
-    return made("adult.csv", PUBLIC)
+    return build_rows("adult.csv", PUBLIC)
 
 
 def sound(found: Rows) -> None:
@@ -158,21 +158,21 @@ def test_it_comes_out_the_same_again(plain: Rows) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMED if "figure" in name and not TABLES[name].needs])
 def test_every_figure_has_a_picture(plain: Rows, name: str) -> None:
     """Drawn from its rows, as SVG."""
-    drawn(TABLES[name], plain[name])
+    draw_pictures(TABLES[name], plain[name])
 
 
 @pytest.mark.parametrize("name", ["001-3.10", "001-figure-6.4", "001-8.3"])
 def test_pictures_of_the_census(census: Rows, name: str) -> None:
     """With the printed figures in it where there are some."""
-    drawn(TABLES[name], census[name])
+    draw_pictures(TABLES[name], census[name])
 
 
 def test_pictures_of_adult(adult: Rows) -> None:
     """Four curves for noise and two without, of both measures."""
-    assert drawn(TABLES["001-figure-6.5"], adult["001-figure-6.5"]) == 4
+    assert draw_pictures(TABLES["001-figure-6.5"], adult["001-figure-6.5"]) == 4
 
 
-def drawn(table: Table, rows: Sequence[Row]) -> int:
+def draw_pictures(table: Table, rows: Sequence[Row]) -> int:
     assert table.pictures is not None
     charts = table.pictures(rows)
     assert charts
@@ -232,7 +232,7 @@ def test_eia_when_it_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("AGI,FICA\n1,2\n", "has no column 'AFNLWGT'"),
         ("\n", "a line of names"),
@@ -241,12 +241,12 @@ def test_eia_when_it_is_there(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "cannot be read"),
     ],
 )
-def test_data_of_another_kind_are_refused(tmp_path: Path, text: str | bytes, told: str) -> None:
+def test_data_of_another_kind_are_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
     """In one sentence that names the file."""
     head = ",".join((*columns.QUASI, *columns.CONFIDENTIAL))
     content = text if isinstance(text, bytes) else text.replace("HEAD", head).encode()
     (tmp_path / "census.csv").write_bytes(content)
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(InvalidInput, match=message):
         verdicts("001-3.6", Data(tmp_path))
 
 

@@ -20,7 +20,7 @@ SCORES = ((0.014, 386.92, 5.37), (0.015, 457.27, 6.74), (0.17, 16.1, 2.73), (0.6
 
 
 @pytest.fixture(scope="module")
-def compared() -> dict[int, Comparison]:
+def compare_centroids() -> dict[int, Comparison]:
     """MDAV's centroids beside the data, under the settings of the thesis: domains from 0 to 1.5 times the greatest."""
     find_shared_data("census.csv")
     table = read_four_columns(Data(FOLDER))
@@ -33,19 +33,21 @@ def compared() -> dict[int, Comparison]:
 
 
 @pytest.mark.parametrize("k", TABLE_6_1)
-def test_table_6_1(compared: dict[int, Comparison], k: int) -> None:
+def test_table_6_1(compare_centroids: dict[int, Comparison], k: int) -> None:
     """SSE in raw units and the percentage of record linkages come out as printed, ties shared."""
     sse, linkage, *_ = TABLE_6_1[k]
-    assert f"{compared[k].sse:.2E}" == sse
-    assert f"{compared[k].linkage:#.3g}" == linkage
+    assert f"{compare_centroids[k].sse:.2E}" == sse
+    assert f"{compare_centroids[k].linkage:#.3g}" == linkage
 
 
 @pytest.mark.parametrize("k", TABLE_6_1)
-def test_table_6_5(compared: dict[int, Comparison], k: int) -> None:
+def test_table_6_5(compare_centroids: dict[int, Comparison], k: int) -> None:
     """Means stay as they are, and variances change as printed."""
-    for name, (before, after) in compared[k].means.items():
+    for name, (before, after) in compare_centroids[k].means.items():
         assert after == pytest.approx(before, rel=1e-12), name
-    change = {name: f"{abs(after - before) / before:.4f}" for name, (before, after) in compared[k].variances.items()}
+    change = {
+        name: f"{abs(after - before) / before:.4f}" for name, (before, after) in compare_centroids[k].variances.items()
+    }
     assert change == find_printed_variations("variances", k, 5)
 
 

@@ -22,11 +22,11 @@ def test_table_7_4() -> None:
     assert sorted(Counter(released["group"].tolist()).values()) == [3, 3, 3]
     assert released.second is not None
     second = released.second.to_arrays()
-    told = Counter(zip(second["group"].tolist(), second["problem"], strict=True))
-    told.update(
+    counts = Counter(zip(second["group"].tolist(), second["problem"], strict=True))
+    counts.update(
         dict(zip(zip(second["group"].tolist(), second["problem"], strict=True), second["count"] - 1, strict=True))
     )
-    assert +told == Counter(zip(released["group"].tolist(), MEDICAL["problem"], strict=True))
+    assert +counts == Counter(zip(released["group"].tolist(), MEDICAL["problem"], strict=True))
 
 
 @pytest.mark.parametrize("t", [1, 2, 3, 7])
@@ -34,9 +34,9 @@ def test_table_7_6(t: int) -> None:
     """t/(t + 1) where a bucket stands out and 1/(t (t + 1)) elsewhere; each group's masses add up to 1."""
     whole, *groups = compute_theoretical_masses(t)
     assert whole == (Fraction(1, t + 1),) * (t + 1)
-    for own, group in enumerate(groups):
+    for number, group in enumerate(groups):
         rest = Fraction(1, t * (t + 1))
-        assert group == tuple(Fraction(t, t + 1) if place == own else rest for place in range(t + 1))
+        assert group == tuple(Fraction(t, t + 1) if place == number else rest for place in range(t + 1))
 
 
 @pytest.mark.parametrize("t", [1, 1.5, 2, 2.5, 3.99])

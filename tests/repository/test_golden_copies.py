@@ -26,15 +26,15 @@ def test_every_copy_is_compared_by_one_of_the_tests() -> None:
 
 def test_a_changed_text_is_told_with_its_file_and_its_lines(tmp_path: Path) -> None:
     """Also a copy that is missing, and one of something that is gone; what is the same is not told."""
-    kept, made = tmp_path / "kept", tmp_path / "made"
-    for folder, count, alone in ((kept, 388, "old"), (made, 389, "new")):
+    kept_folder, made_folder = tmp_path / "kept", tmp_path / "made"
+    for folder, count, alone in ((kept_folder, 388, "old"), (made_folder, 389, "new")):
         (folder / "ask").mkdir(parents=True)
         (folder / "ask" / "count.txt").write_text(f"$ discreet ask\n{count}\n[exit 0]\n")
         (folder / "ask" / "same.txt").write_text("$ discreet check\n[exit 0]\n")
         (folder / "ask" / f"{alone}.txt").write_text("[exit 0]\n")
-    changed, new, old = compare(kept, made)
+    changed, new, old = compare(kept_folder, made_folder)
     assert changed.startswith("ask/count.txt: it is another\n--- tests/golden_copies/copies/ask/count.txt\n+++ now\n")
     assert "\n-388\n+389\n" in changed
     assert new.startswith("ask/new.txt: it is new")
     assert old == "ask/old.txt: there is a copy of it, and it is no more"
-    assert [*compare(kept, made, ["publish"])] == []
+    assert [*compare(kept_folder, made_folder, ["publish"])] == []

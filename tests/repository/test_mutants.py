@@ -38,7 +38,7 @@ CLASSIC = {
 def test_a_fault_changes_one_place_of_its_file(fault: Fault) -> None:
     """What it changes stands there once, and what comes of it is still Python."""
     text = (SOURCE / fault.path).read_text()
-    broken = fault.applied(text)
+    broken = fault.apply_to(text)
     assert ast.dump(ast.parse(broken)) != ast.dump(ast.parse(text))
 
 
@@ -78,10 +78,10 @@ def test_the_page_lists_every_fault() -> None:
 
 def test_what_stands_there_twice_is_no_fault() -> None:
     fault = replace(FAULTS[0], old="here")
-    assert fault.applied("here it is") == f"{fault.new} it is"
+    assert fault.apply_to("here it is") == f"{fault.new} it is"
     for text in ("here, and here", "nowhere at all".replace("here", "")):
         with pytest.raises(ValueError, match="not once"):
-            fault.applied(text)
+            fault.apply_to(text)
 
 
 def test_the_check_kills_and_can_fail(tmp_path: Path) -> None:
@@ -92,12 +92,12 @@ def test_the_check_kills_and_can_fail(tmp_path: Path) -> None:
     missing = replace(quick, name="missing", killers=("test_numeric.py::test_that_is_not_there",))
     (tmp_path / "test_failing.py").write_text("def test_fails() -> None:\n    assert False\n")
     failing = replace(quick, name="failing", killers=(os.path.relpath(tmp_path / "test_failing.py", ROOT / "tests"),))
-    said: list[str] = []
+    lines: list[str] = []
     faults = [*real, harmless, missing, failing]
-    outcomes = check(faults, said.append, workers=1)  # one copy of the package, compiled once
+    outcomes = check(faults, lines.append, workers=1)  # one copy of the package, compiled once
     assert [one.verdict for one in outcomes] == ["killed", "killed", "survived", "broken", "broken"]
     assert outcomes[0].by == quick.killers[0]
-    assert len(said) == len(faults) + 2
+    assert len(lines) == len(faults) + 2
     assert "2 of 5 faults killed" in summary(outcomes)
 
 
@@ -109,7 +109,7 @@ def test_a_fault_is_taken_out_again(tmp_path: Path) -> None:
     file.write_text((SOURCE / fault.path).read_text())
     before = file.read_text(), file.stat().st_mtime_ns
     with Copy(tmp_path).broken_by(fault):
-        assert file.read_text() == fault.applied(before[0])
+        assert file.read_text() == fault.apply_to(before[0])
         assert file.stat().st_mtime_ns != before[1]
     assert (file.read_text(), file.stat().st_mtime_ns) == before
 
@@ -123,8 +123,8 @@ def test_a_run_on_another_package_does_not_count(tmp_path: Path) -> None:
 def test_the_command_says_how_it_went(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It exits with 1 where a fault survives, with 0 where all are killed, and knows no other names."""
     for verdict, code in (("killed", 0), ("survived", 1), ("broken", 1), ("not tried", 0)):
-        told = [Outcome(NAMED["no-cap"], verdict)]  # type: ignore[arg-type]
-        monkeypatch.setattr("tests.mutants.__main__.check", lambda *_, told=told: told)
+        outcomes = [Outcome(NAMED["no-cap"], verdict)]  # type: ignore[arg-type]
+        monkeypatch.setattr("tests.mutants.__main__.check", lambda *_, outcomes=outcomes: outcomes)
         assert main(["no-cap"]) == code
         assert ("no-cap" in capsys.readouterr().out) == (verdict != "killed")
     with pytest.raises(SystemExit):

@@ -52,12 +52,12 @@ def test_the_example_is_a_configuration() -> None:
 def test_what_the_example_comments_out_is_what_holds_anyway(tmp_path: Path) -> None:
     """But for the ledger (each data set's own unless one is named), jobs (they follow the engine) and the url."""
     text = (PACKAGING / "service.yaml").read_text()
-    said = tmp_path / "said.yaml"
-    said.write_text(re.sub(r"^( *)# ( *\w+:)", r"\1\2", text, flags=re.MULTILINE))
+    explicit_file = tmp_path / "said.yaml"
+    explicit_file.write_text(re.sub(r"^( *)# ( *\w+:)", r"\1\2", text, flags=re.MULTILINE))
     left_out = tmp_path / "left_out.yaml"
     left_out.write_text(re.sub("# (ledger|jobs|url):", r"\1:", text))
-    assert "# deadline" not in said.read_text()
-    assert read_config(said) == read_config(left_out)
+    assert "# deadline" not in explicit_file.read_text()
+    assert read_config(explicit_file) == read_config(left_out)
 
 
 def test_the_example_shows_every_key() -> None:

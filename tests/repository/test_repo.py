@@ -136,12 +136,12 @@ def module_name(path: Path) -> str:
 
 
 @cache
-def imported(module: str, source: str) -> tuple[str, ...]:
+def list_imports(module: str, source: str) -> tuple[str, ...]:
     """Name all that a module imports, in full: `from os import urandom` gives os and os.urandom."""
-    return tuple(_imported(module, source))
+    return tuple(_find_imports(module, source))
 
 
-def _imported(module: str, source: str) -> Iterator[str]:
+def _find_imports(module: str, source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -157,7 +157,7 @@ def outward_imports(module: str, source: str) -> list[str]:
     part = module.split(".")[1]
     allowed = MAY_IMPORT[part]
     wrong = []
-    for name in imported(module, source):
+    for name in list_imports(module, source):
         top, _, rest = name.partition(".")
         target = rest.split(".")[0]
         # `from discreet import x` also names discreet itself, which is no part.
@@ -174,7 +174,7 @@ def randomness(module: str, source: str) -> list[str]:
     """List what a module uses of the generators that only the one door may use."""
     if module in {DOOR_TO_RANDOMNESS, MADE_UP}:
         return []
-    names = [*imported(module, source), *map(ast.unparse, nodes(source, ast.Attribute))]
+    names = [*list_imports(module, source), *map(ast.unparse, nodes(source, ast.Attribute))]
     return [name for name in names if GENERATORS.match(name)]
 
 
@@ -280,7 +280,7 @@ def test_randomness_enters_by_one_door() -> None:
 
 def test_only_faces_import_the_made_up_table() -> None:
     """Its seeded generator is out of reach of all that answers."""
-    users = {name for name, path in MODULES.items() if MADE_UP in set(imported(name, path.read_text()))}
+    users = {name for name, path in MODULES.items() if MADE_UP in set(list_imports(name, path.read_text()))}
     assert {name.split(".")[1] for name in users} <= {"service", "cli"}
     for name in users:
         at_once = [node for node in ast.parse(MODULES[name].read_text()).body if isinstance(node, ast.ImportFrom)]

@@ -165,25 +165,25 @@ def pytest_run(folder: Path, *words: str, **settings: str) -> subprocess.Complet
     return subprocess.run([*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def drawn(folder: Path, names: tuple[str, ...], **settings: str) -> dict[str, list[object]]:
+def run_in_order(folder: Path, names: tuple[str, ...], **settings: str) -> dict[str, list[object]]:
     """What tests drew that ran in an order."""
     (folder / "test_following.py").write_text(FOLLOWING)
-    told = folder / "told"
-    told.unlink(missing_ok=True)
+    results_folder = folder / "told"
+    results_folder.unlink(missing_ok=True)
     words = [f"test_following.py::test_{name}" for name in names]
-    done = pytest_run(folder, *words, TOLD=str(told), **settings)
+    done = pytest_run(folder, *words, TOLD=str(results_folder), **settings)
     assert done.returncode == 0, done.stdout + done.stderr
-    return dict(json.loads(line) for line in told.read_text().splitlines())
+    return dict(json.loads(line) for line in results_folder.read_text().splitlines())
 
 
 def test_what_is_drawn_follows_from_the_names_of_tests_and_from_one_seed(tmp_path: Path) -> None:
     """In any order the same, in every process; with another seed nothing is. A test of the generator has its own."""
-    one, two = drawn(tmp_path, NAMES), drawn(tmp_path, NAMES[::-1])
+    one, two = run_in_order(tmp_path, NAMES), run_in_order(tmp_path, NAMES[::-1])
     assert (len(one), one.keys()) == (8, two.keys())
     assert [name for name in one if one[name] != two[name]] == ["generator"]
     every = [repr(part) for parts in one.values() for part in parts]
     assert len(every) - len(set(every)) == 3  # what two tests have of `once` and `made`
-    other = drawn(tmp_path, NAMES, DISCREET_TEST_SEED="another")
+    other = run_in_order(tmp_path, NAMES, DISCREET_TEST_SEED="another")
     assert not set(every) & {repr(part) for parts in other.values() for part in parts}
 
 
@@ -195,7 +195,7 @@ def test_tests_that_reach_the_systems_generator_are_found(tmp_path: Path) -> Non
     failed = re.findall(r"^(?:FAILED|ERROR) test_offending\.py::(\w+)", done.stdout, re.MULTILINE)
     assert sorted(failed) == sorted(re.findall(r"def (test_\w+)", OFFENDING)), done.stdout
     assert ", 3 passed" in done.stdout
-    for said in (
+    for message in (
         "-IB does not look",
         "OpenDP draws from",
         "OpenDP was imported",
@@ -203,7 +203,7 @@ def test_tests_that_reach_the_systems_generator_are_found(tmp_path: Path) -> Non
         "1e-06; less than",
         "state the",
     ):
-        assert said in done.stdout
+        assert message in done.stdout
 
 
 def test_a_module_that_draws_as_it_is_imported_is_found(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_all_that_sample_are_run_again_and_counted(tmp_path: Path, capsys: pytes
     assert "0 of 1 tests failed in any of 1 runs" in capsys.readouterr().out
 
 
-def unseeded(source: str) -> list[str]:
+def find_unseeded(source: str) -> list[str]:
     """Calls and names in a source that a seed does not reach."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     bare = [ast.unparse(call) for call in calls if not call.args and not call.keywords]
@@ -241,21 +241,21 @@ def unseeded(source: str) -> list[str]:
 
 def test_no_test_has_a_generator_that_a_seed_does_not_reach() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py") if path != Path(__file__)}
-    assert {path.name: found for path, source in sources.items() if (found := unseeded(source))} == {}
+    assert {path.name: found for path, source in sources.items() if (found := find_unseeded(source))} == {}
 
 
 @pytest.mark.parametrize(
     "source", ["import random\nrandom.Random()", "from random import Random\nRandom()", "os.getrandom(8)"]
 )
 def test_generators_that_a_seed_does_not_reach_are_found(source: str) -> None:
-    assert unseeded(source)
-    assert not unseeded("import random\nrandom.Random(1).random()")
+    assert find_unseeded(source)
+    assert not find_unseeded("import random\nrandom.Random(1).random()")
 
 
 def test_nobody_has_kept_the_systems_generator_itself() -> None:
     """Whoever imported it by its name before it was replaced would draw from it still."""
-    kept = {name for name, module in [*sys.modules.items()] if SYSTEM in _values(module)}
-    assert kept == {"seeded_generator", "posix", __name__}
+    holders = {name for name, module in [*sys.modules.items()] if SYSTEM in _values(module)}
+    assert holders == {"seeded_generator", "posix", __name__}
 
 
 def _values(module: object) -> list[object]:
@@ -271,15 +271,15 @@ def test_the_stream_is_that_of_the_test(request: pytest.FixtureRequest) -> None:
 
 
 def test_what_is_made_once_is_made_once() -> None:
-    made: list[int] = []
+    numbers: list[int] = []
 
     @cache
     def make(number: int) -> int:
-        made.append(number)
+        numbers.append(number)
         return number
 
     assert [make(1), make(2), make(1)] == [1, 2, 1]
-    assert made == [1, 2]
+    assert numbers == [1, 2]
 
 
 @pytest.mark.parametrize(

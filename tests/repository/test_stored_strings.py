@@ -44,7 +44,7 @@ WRITERS = {"hashlib", "json"}
 """Who imports these may write what it makes of a value; there, `repr` is looked at too."""
 
 
-def derived(source: str) -> Iterator[str]:
+def find_derived_text(source: str) -> Iterator[str]:
     """Every statement, but those that raise, in which text may follow from the name of something in Python."""
     tree = ast.parse(source)
     writes = any(_imports(node, WRITERS) for node in ast.walk(tree))
@@ -67,9 +67,9 @@ def _beginning(source: str, node: ast.AST) -> str:
 def _within(tree: ast.AST, statement: ast.AST | None = None) -> Iterator[tuple[ast.AST | None, ast.AST]]:
     """Every node with the smallest statement that it is in; of a block, its head."""
     for child in ast.iter_child_nodes(tree):
-        own = child if isinstance(child, ast.stmt) else statement
-        yield own, child
-        yield from _within(child, own)
+        nearest = child if isinstance(child, ast.stmt) else statement
+        yield nearest, child
+        yield from _within(child, nearest)
 
 
 def _imports(node: ast.AST, modules: set[str]) -> bool:
@@ -157,7 +157,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
 
 def test_nothing_stored_follows_from_a_name_in_python() -> None:
     """A new place is mended by writing the text out, or listed above with the reason why nothing of it is stored."""
-    every = [(text, path) for path in sorted(PACKAGE.rglob("*.py")) for text in derived(path.read_text())]
+    every = [(text, path) for path in sorted(PACKAGE.rglob("*.py")) for text in find_derived_text(path.read_text())]
     assert [(text, str(path.relative_to(PACKAGE))) for text, path in every if text not in ALLOWED] == []
     assert Counter(text for text, _ in every) == {text: times for text, (_, times) in ALLOWED.items()}
 
@@ -183,7 +183,7 @@ def test_nothing_stored_follows_from_a_name_in_python() -> None:
     ],
 )
 def test_a_derived_name_is_caught(source: str) -> None:
-    assert list(derived(source)) != []
+    assert list(find_derived_text(source)) != []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_derived_name_is_caught(source: str) -> None:
     ],
 )
 def test_what_is_no_derived_name_is_not(source: str) -> None:
-    assert list(derived(source)) == []
+    assert list(find_derived_text(source)) == []
 
 
 # The texts themselves: whoever changes one makes what was stored before unreadable, or asks for payment again.
@@ -275,7 +275,7 @@ COUNT = "SELECT COUNT(*) FROM people WHERE age > 10"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def asked_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set that was asked in all ways that make entries of their own, and released once."""
     folder = tmp_path_factory.mktemp("made")
     rows = [f"{3 * number},{'FM'[number % 2]},{(7 * number) % 50}" for number in range(24)]
@@ -306,9 +306,14 @@ def read(file: Path) -> Any:
 
 
 def test_distances_floors_and_errors_have_names_of_their_own() -> None:
-    own = [Distance.continuous(), Distance.nominal(), Distance.ordinal("ab"), Distance.semantic(Taxonomy.of(SEXES))]
-    assert [one.stored_name for one in own] == ["continuous", "nominal", "ordinal", "semantic"]
-    assert Distance.product(own[:1]).stored_name == "product"
+    distances = [
+        Distance.continuous(),
+        Distance.nominal(),
+        Distance.ordinal("ab"),
+        Distance.semantic(Taxonomy.of(SEXES)),
+    ]
+    assert [one.stored_name for one in distances] == ["continuous", "nominal", "ordinal", "semantic"]
+    assert Distance.product(distances[:1]).stored_name == "product"
     floors = [Distinct(2).to_text(), Spread(0.5).to_text(), Closeness(0.25).to_text()]
     assert floors == ["distinct 2", "spread 1/2", "closeness 1/4"]
     found = [InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal]
@@ -316,9 +321,9 @@ def test_distances_floors_and_errors_have_names_of_their_own() -> None:
     assert [one.stored_name for one in found] == names.split()
 
 
-def test_a_ledger_has_these_tables_and_entries(made: Path) -> None:
-    assert tables(made / "people.discreet" / "ledger.db") == LEDGER
-    with closing(sqlite3.connect(made / "people.discreet" / "ledger.db")) as connection:
+def test_a_ledger_has_these_tables_and_entries(asked_dataset: Path) -> None:
+    assert tables(asked_dataset / "people.discreet" / "ledger.db") == LEDGER
+    with closing(sqlite3.connect(asked_dataset / "people.discreet" / "ledger.db")) as connection:
         bodies = [json.loads(body) for (body,) in connection.execute("SELECT body FROM ledger_entries")]
         terms = [json.loads(text) for (text,) in connection.execute("SELECT terms FROM ledger_caps ORDER BY owner")]
         answers = [json.loads(text) for (text,) in connection.execute("SELECT answer FROM ledger_answers")]
@@ -334,8 +339,8 @@ def test_a_ledger_has_these_tables_and_entries(made: Path) -> None:
     assert {" ".join(one) for one in answers} == {"epsilon cells numbers"}
 
 
-def test_a_data_sets_folder_has_these_files(made: Path) -> None:
-    folder = made / "people.discreet"
+def test_a_data_sets_folder_has_these_files(asked_dataset: Path) -> None:
+    folder = asked_dataset / "people.discreet"
     manifest = read(folder / "manifest.json")
     assert " ".join(manifest) == "identity key promise ledger snapshots"
     (snapshot,) = manifest["snapshots"]
@@ -348,16 +353,16 @@ def test_a_data_sets_folder_has_these_files(made: Path) -> None:
         assert alignment.files == ["rows", "group records"]
 
 
-def test_a_manifest_of_a_file_has_these_names(made: Path) -> None:
-    told = read(made / "out.csv.manifest.json")
+def test_a_manifest_of_a_file_has_these_names(asked_dataset: Path) -> None:
+    manifest = read(asked_dataset / "out.csv.manifest.json")
     names = "format release dataset made_by guarantee recipe measured columns second_columns files"
-    assert " ".join(told) == names
-    assert " ".join(told["recipe"]) == "method k grouping quasi_identifiers confidential kept_as_they_are"
+    assert " ".join(manifest) == names
+    assert " ".join(manifest["recipe"]) == "method k grouping quasi_identifiers confidential kept_as_they_are"
 
 
-def test_a_service_has_these_tables_and_takes_these_bodies(made: Path, tmp_path: Path) -> None:
+def test_a_service_has_these_tables_and_takes_these_bodies(asked_dataset: Path, tmp_path: Path) -> None:
     config = tmp_path / "service.yaml"
-    config.write_text(f"datasets:\n  - schema: {made / 'people.yaml'}\n")
+    config.write_text(f"datasets:\n  - schema: {asked_dataset / 'people.yaml'}\n")
     token = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
@@ -365,8 +370,8 @@ def test_a_service_has_these_tables_and_takes_these_bodies(made: Path, tmp_path:
     assert found == {name: set(names.split()) for name, names in SENT.items()}
 
 
-def test_documents_have_these_names(made: Path) -> None:
-    schema = made / "people.yaml"
+def test_documents_have_these_names(asked_dataset: Path) -> None:
+    schema = asked_dataset / "people.yaml"
     (entry, *_) = run_successfully("history", schema, "--json").document
     assert " ".join(entry) == "entry kind at snapshot analyst query model epsilon spend part"
     assert " ".join(entry["spend"]) == "epsilon rho other delta"

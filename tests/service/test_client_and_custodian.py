@@ -40,8 +40,8 @@ class Live:
     tokens: dict[str, str]
     custodian: Custodian
 
-    def client(self, who: str = "ann", **more: Any) -> Client:
-        return Client(self.address, self.tokens[who], "registry", **{"pause": 0.01} | more)
+    def client(self, who: str = "ann", **options: Any) -> Client:
+        return Client(self.address, self.tokens[who], "registry", **{"pause": 0.01} | options)
 
     def spent(self, who: str = "ann") -> Fraction:
         """What an analyst, or with an empty name the data set, has spent purely."""
@@ -124,15 +124,15 @@ CHANGES = {"cost", "stored", "spent_so_far"}
 """What differs when an answer is told once more."""
 
 
-def one_way(told: dict[str, Any]) -> dict[str, Any]:
-    return {"epsilon": Fraction(1, 20)} | told
+def one_way(document: dict[str, Any]) -> dict[str, Any]:
+    return {"epsilon": Fraction(1, 20)} | document
 
 
-@pytest.mark.parametrize("told", ASKED, ids=lambda told: str(told["question"])[:60])
-def test_an_answer_is_what_a_custodian_would_give(live: Live, told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("document", ASKED, ids=lambda document: str(document["question"])[:60])
+def test_an_answer_is_what_a_custodian_would_give(live: Live, document: dict[str, Any]) -> None:
     """Every field and every type of it, dates and all; the posterior as far as it is told."""
-    said = one_way(told)
-    theirs, ours = live.custodian.answer(analyst="ann", **said), live.client().answer(**said)
+    text = one_way(document)
+    theirs, ours = live.custodian.answer(analyst="ann", **text), live.client().answer(**text)
     assert isinstance(ours, Answer)
     assert replace(ours, cost=theirs.cost, stored=theirs.stored, spent=theirs.spent) == theirs
     assert [list(map(type, row.values())) for row in ours.rows] == [
@@ -143,10 +143,10 @@ def test_an_answer_is_what_a_custodian_would_give(live: Live, told: dict[str, An
     assert ours.picture_spec() == json.loads(json.dumps(theirs.picture_spec()))
 
 
-@pytest.mark.parametrize("told", ASKED[:10:3], ids=lambda told: str(told["question"])[:60])
-def test_a_preview_is_what_a_custodian_would_tell(live: Live, told: dict[str, Any]) -> None:
-    said = one_way(told)
-    assert live.client().preview(**said) == live.custodian.preview(analyst="ann", **said)
+@pytest.mark.parametrize("document", ASKED[:10:3], ids=lambda document: str(document["question"])[:60])
+def test_a_preview_is_what_a_custodian_would_tell(live: Live, document: dict[str, Any]) -> None:
+    text = one_way(document)
+    assert live.client().preview(**text) == live.custodian.preview(analyst="ann", **text)
 
 
 def test_budget_history_and_chain_are_what_a_custodian_has(live: Live) -> None:
@@ -181,8 +181,8 @@ def test_ranges_and_population_cost_nothing(live: Live) -> None:
 
 
 def test_a_picture_is_drawn(live: Live, tmp_path: Path) -> None:
-    made = live.client().answer(HISTOGRAM, epsilon=0.05)
-    assert "<svg" in made.plot(tmp_path / "a.svg").read_text()
+    answer = live.client().answer(HISTOGRAM, epsilon=0.05)
+    assert "<svg" in answer.plot(tmp_path / "a.svg").read_text()
 
 
 def test_a_session_counts(live: Live) -> None:
@@ -200,8 +200,8 @@ def test_a_session_counts(live: Live) -> None:
 
 def test_a_rehearsal_costs_nothing(live: Live) -> None:
     before = live.spent(), live.spent("")
-    made = live.client(rehearsal=True).answer(COUNT, epsilon=50)
-    assert isinstance(made.value, int)
+    answer = live.client(rehearsal=True).answer(COUNT, epsilon=50)
+    assert isinstance(answer.value, int)
     with live.client(rehearsal=True).session(20, 0.5) as session:
         session.answer(COUNT)
     assert (live.spent(), live.spent("")) == before
@@ -210,9 +210,9 @@ def test_a_rehearsal_costs_nothing(live: Live) -> None:
 def test_a_release_is_rehearsed_for_nothing(live: Live, tmp_path: Path) -> None:
     before = live.custodian.history(), live.custodian.budget()
     rehearsed = live.client("cus", rehearsal=True)
-    made = rehearsed.publish("mdav", tmp_path / "mine.csv", 5, report=tmp_path / "report.html")
-    assert [path.is_file() for path in (*made.files, made.manifest_file, tmp_path / "report.html")] == [True] * 3
-    assert any("a rehearsal" in one for one in made.warnings)
+    release = rehearsed.publish("mdav", tmp_path / "mine.csv", 5, report=tmp_path / "report.html")
+    assert [path.is_file() for path in (*release.files, release.manifest_file, tmp_path / "report.html")] == [True] * 3
+    assert any("a rehearsal" in one for one in release.warnings)
     assert rehearsed.sweep("k=3..4", "mdav").to_json()
     assert [one.method for one in rehearsed.estimate_error("private-columns", epsilon=1)] == ["private-columns"]
     assert (live.custodian.history(), live.custodian.budget()) == before
@@ -274,9 +274,9 @@ def test_lost_replies_are_paid_for_once(live: Live) -> None:
         tell, lose = passed_on(live, between, False), passed_on(live, between, True)
         before = live.spent()
         between.then(lose, lose, lose, tell)
-        made = ours.answer(COUNT, epsilon=0.01, fresh=True)
+        answer = ours.answer(COUNT, epsilon=0.01, fresh=True)
         assert live.spent() - before == Fraction(1, 100)
-        assert made.cost.epsilon == Fraction(1, 100)
+        assert answer.cost.epsilon == Fraction(1, 100)
         between.steps[:] = [lose, tell]
         with ours.session(noise_scale=20, epsilon=0.25) as session:
             between.steps[:] = [lose, lose, tell]
@@ -292,8 +292,8 @@ def test_a_call_that_was_given_up_goes_on_with_its_key(live: Live) -> None:
         with pytest.raises(Unavailable, match="key='monday' is not charged twice"):
             ours.answer(COUNT, epsilon=0.01, fresh=True, key="monday")
         assert live.spent() - before == Fraction(1, 100)
-    made = live.client().answer(COUNT, epsilon=0.01, fresh=True, key="monday")
-    assert made.value == live.custodian.answer(COUNT, epsilon=0.01, fresh=True, key="monday", analyst="ann").value
+    answer = live.client().answer(COUNT, epsilon=0.01, fresh=True, key="monday")
+    assert answer.value == live.custodian.answer(COUNT, epsilon=0.01, fresh=True, key="monday", analyst="ann").value
     assert live.spent() - before == Fraction(1, 100)
 
 
@@ -307,27 +307,29 @@ def test_a_private_file_is_made_there_and_brought_here(live: Live, tmp_path: Pat
     with run_scripted_service() as between:
         ours = Client(between.address, live.tokens["cus"], "registry", pause=0.001)
         between.then(passed_on(live, between, True), passed_on(live, between, False))
-        made = ours.publish("private-columns", out, epsilon=0.5, report=report, columns=["age"], progress=stages.append)
-    assert isinstance(made, Release)
-    assert (made.files, made.report, made.rows) == ((out,), report, 500)
+        release = ours.publish(
+            "private-columns", out, epsilon=0.5, report=report, columns=["age"], progress=stages.append
+        )
+    assert isinstance(release, Release)
+    assert (release.files, release.report, release.rows) == ((out,), report, 500)
     assert len(out.read_text().splitlines()) == 501
     assert "<html" in report.read_text()
     assert live.spent("") - before == Fraction(1, 2)
-    assert live.custodian.history(limit=1)[0].entry == made.entry
+    assert live.custodian.history(limit=1)[0].entry == release.entry
     assert stages[-1] == "bringing the files"
     with pytest.raises(InvalidInput, match="is there already"):
         ours.publish("private-columns", out, epsilon=0.5)
 
 
 def test_a_release_in_two_tables_can_be_verified_here(live: Live, tmp_path: Path) -> None:
-    made = live.client("cus").publish("anatomy", tmp_path / "mine.parquet", 5)
-    assert [path.is_file() for path in made.files] == [True, True]
-    assert verify_release(made.files[0]).claims
-    assert made.guarantee.k == 5
+    release = live.client("cus").publish("anatomy", tmp_path / "mine.parquet", 5)
+    assert [path.is_file() for path in release.files] == [True, True]
+    assert verify_release(release.files[0]).claims
+    assert release.guarantee.k == 5
 
 
 def test_columns_apart_are_brought_in_a_folder(live: Live, tmp_path: Path) -> None:
-    made = live.client("cus").publish(
+    release = live.client("cus").publish(
         "private-columns", tmp_path / "mine", epsilon=0.5, columns=["age", "sex"], apart=True
     )
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == [
@@ -335,7 +337,7 @@ def test_columns_apart_are_brought_in_a_folder(live: Live, tmp_path: Path) -> No
         "manifest.json",
         "sex.parquet",
     ]
-    assert [path.is_file() for path in made.files] == [True, True]
+    assert [path.is_file() for path in release.files] == [True, True]
 
 
 def test_expected_errors_are_what_a_custodian_would_tell(live: Live) -> None:
@@ -364,9 +366,9 @@ def test_a_sweep_is_brought_with_its_report(live: Live, tmp_path: Path) -> None:
 def test_questions_that_run_as_jobs_are_waited_for(tmp_path: Path) -> None:
     with listening(tmp_path, jobs=True) as live:
         ours = live.client()
-        made = ours.answer(HISTOGRAM, epsilon=0.05)
+        answer = ours.answer(HISTOGRAM, epsilon=0.05)
         theirs = live.custodian.answer(HISTOGRAM, epsilon=0.05, analyst="ann")
-        assert made.rows == theirs.rows
-        assert made.range(20_000, 30_000) == theirs.range(20_000, 30_000)
+        assert answer.rows == theirs.rows
+        assert answer.range(20_000, 30_000) == theirs.range(20_000, 30_000)
         with pytest.raises(BudgetExceeded):
             ours.answer(COUNT, epsilon=5000)

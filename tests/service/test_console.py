@@ -96,9 +96,9 @@ class Live:
         """What pages know of it."""
         return schema_to_public_json(self.registry)
 
-    def page(self, who: str | None, at: str = "/console/", width: int = 1280, **more: Any) -> Page:
+    def page(self, who: str | None, at: str = "/console/", width: int = 1280, **options: Any) -> Page:
         """A new browser profile at a page, with the cookie of somebody who has signed in."""
-        context = self.browser.new_context(viewport={"width": width, "height": 900}, base_url=self.home, **more)
+        context = self.browser.new_context(viewport={"width": width, "height": 900}, base_url=self.home, **options)
         self.contexts.append(context)
         context.set_default_timeout(PATIENCE)
         if who is not None:
@@ -154,7 +154,7 @@ def running(folder: Path) -> Iterator[tuple[str, dict[str, str], Store]]:
 
 
 @contextmanager
-def watched(browser: Browser, folder: Path) -> Iterator[Live]:
+def watched_service(browser: Browser, folder: Path) -> Iterator[Live]:
     """A service whose pages must do nothing that they should not."""
     with running(folder) as (home, tokens, store):
         seen = Seen(home)
@@ -167,7 +167,7 @@ def watched(browser: Browser, folder: Path) -> Iterator[Live]:
 @pytest.fixture
 def live(browser: Browser, tmp_path: Path) -> Iterator[Live]:
     """A service of the test's own."""
-    with watched(browser, tmp_path) as found:
+    with watched_service(browser, tmp_path) as found:
         yield found
 
 
@@ -181,7 +181,7 @@ class Desk:
     @classmethod
     @contextmanager
     def opened(cls, browser: Browser, folder: Path) -> Iterator[Desk]:
-        with watched(browser, folder) as live:
+        with watched_service(browser, folder) as live:
             yield cls(live, live.page(None, EMPTY))
 
     @contextmanager
@@ -206,7 +206,7 @@ def looked_at(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="module")
-def asked(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def asking_desk(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with Desk.opened(browser, tmp_path_factory.mktemp("spent")) as desk:
         yield desk
 
@@ -227,18 +227,18 @@ def page(unspent: Live, looked_at: Desk) -> Page:
 
 
 @pytest.fixture
-def analyst(asked: Desk) -> Iterator[str]:
+def analyst(asking_desk: Desk) -> Iterator[str]:
     """A new analyst of a service that several tests ask, each its own questions, since answers are stored."""
-    with asked.taken() as name:
+    with asking_desk.taken() as name:
         yield name
 
 
 @pytest.fixture
-def asking(analyst: str, asked: Desk) -> Page:
+def asking(analyst: str, asking_desk: Desk) -> Page:
     """Where this analyst asks."""
-    assert analyst in asked.live.tokens
-    asked.page.goto(ASK)
-    return asked.page
+    assert analyst in asking_desk.live.tokens
+    asking_desk.page.goto(ASK)
+    return asking_desk.page
 
 
 def draw(page: Page, points: tuple[tuple[float, float], ...]) -> None:
@@ -265,7 +265,7 @@ def ask(page: Page, question: str, prior: str = "", size: str = "0.1", place: st
     page.wait_for_url("**/answers/*")
 
 
-def previewed(page: Page) -> None:
+def preview_question(page: Page) -> None:
     expect(page.locator("#preview [data-slot=status]")).to_contain_text("Nothing was charged")
 
 
@@ -282,7 +282,7 @@ def test_a_prior_is_drawn_previewed_asked_and_seen(asking: Page, analyst: str) -
     draw(page, ((0.1, 0.8), (0.3, 0.2), (0.5, 0.8)))
     expect(page.locator("#prior")).to_have_value(re.compile(r"^\d+ uniform\(.*\) \+ .* uniform$"))
     expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it: you believe it to be about ")
-    previewed(page)
+    preview_question(page)
     expect(page.locator("[data-slot=cost]")).to_have_text("epsilon 0.1")
     expect(page.locator("[data-slot=times]")).to_have_text("10")
     expect(page.locator("[data-slot=mechanism]")).to_have_text("discrete Laplace")
@@ -350,9 +350,9 @@ def press_until(page: Page, wanted: str, most: int = 80) -> None:
     raise AssertionError(f"{wanted} cannot be reached by the keyboard")
 
 
-def test_a_question_is_asked_by_the_keyboard_alone(asked: Desk, analyst: str) -> None:
-    page = asked.live.page(None)
-    page.keyboard.type(asked.live.tokens[analyst])
+def test_a_question_is_asked_by_the_keyboard_alone(asking_desk: Desk, analyst: str) -> None:
+    page = asking_desk.live.page(None)
+    page.keyboard.type(asking_desk.live.tokens[analyst])
     page.keyboard.press("Enter")
     page.wait_for_url("**/datasets")
     press_until(page, "a.main")
@@ -377,7 +377,7 @@ def test_a_question_is_asked_by_the_keyboard_alone(asked: Desk, analyst: str) ->
     expect(focused).to_have_attribute(
         "aria-valuetext", re.compile(r"weight 5 of 100, \d+(\.\d)? % of what you believe")
     )
-    previewed(page)
+    preview_question(page)
     press_until(page, "#preview button.main")
     page.keyboard.press("Enter")
     page.wait_for_url("**/answers/*")
@@ -390,13 +390,13 @@ def test_running_out_of_budget_is_a_plain_alert(asking: Page) -> None:
     page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE age < 40")
     page.fill("#size", "0.2")
-    previewed(page)
+    preview_question(page)
     expect(page.locator("[data-slot=times]")).to_have_text("0")
     expect(page.locator("[data-slot=note]")).to_contain_text("What is left does not pay for this")
     expect(page.locator("[data-slot=ask]")).to_have_attribute("aria-disabled", "true")
     page.click("#preview button.main", force=True)
-    told = page.locator("[role=alert]")
-    expect(told).to_contain_text("0.2")
+    alert = page.locator("[role=alert]")
+    expect(alert).to_contain_text("0.2")
     expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE age < 40")
     assert page.locator("[role=alert]").count() == 1
     assert grave(page) == []
@@ -408,7 +408,7 @@ def test_enter_in_a_field_asks_nothing_and_the_stored_answer_is_free(asking: Pag
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE age > 50")
     for place in ("#size", "#prior-to"):
         page.press(place, "Enter")
-        previewed(page)
+        preview_question(page)
     assert page.url.endswith(ASK)
     assert page.request.get("/v1/datasets/registry/history").json()["history"] == []
     page.press("#question", "Control+Enter")
@@ -530,7 +530,7 @@ def test_nothing_is_cut_off_on_a_phone(live: Live) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     expect(page.locator("[data-part=canvas]")).to_contain_text("95 %")
     page.goto(ASK)
-    previewed(page)
+    preview_question(page)
     assert page.eval_on_selector("aside", "one => getComputedStyle(one).overflowY") == "visible"
     cus = live.page("cus", "/console/custodian", width=390)
     for path in ("", "/access", "/datasets/registry"):
@@ -603,8 +603,8 @@ def test_a_file_is_published_and_its_page_waits_for_it(live: Live) -> None:
     assert grave(page) == []
 
 
-def test_answers_are_compared_downloaded_and_copied(asked: Desk, analyst: str) -> None:
-    page = asked.live.page(analyst, ASK, permissions=["clipboard-read", "clipboard-write"])
+def test_answers_are_compared_downloaded_and_copied(asking_desk: Desk, analyst: str) -> None:
+    page = asking_desk.live.page(analyst, ASK, permissions=["clipboard-read", "clipboard-write"])
     ask(page, "SELECT COUNT(*) FROM registry WHERE age > 35", "normal(100, 20)")
     ask(page, "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital")
     expect(page.locator("svg.inline-bar")).to_have_count(9)
@@ -649,8 +649,8 @@ def test_an_explanation_is_one_click_away(page: Page) -> None:
     expect(page.locator("main")).to_contain_text("52.5 %")
 
 
-def test_a_browser_without_scripts_asks_too(asked: Desk, analyst: str) -> None:
-    page = asked.live.page(analyst, ASK, java_script_enabled=False)
+def test_a_browser_without_scripts_asks_too(asking_desk: Desk, analyst: str) -> None:
+    page = asking_desk.live.page(analyst, ASK, java_script_enabled=False)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE age > 45")
     page.press("#size", "Enter")
     page.wait_for_url("**/preview")
@@ -794,7 +794,7 @@ def test_a_drawing_becomes_a_prior_that_the_service_reads(page: Page, unspent: L
     else:
         assert len(parse_shapes(text, dates="admitted" in what).terms) > 10
     expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it")
-    previewed(page)
+    preview_question(page)
 
 
 def test_completions_fit_what_stands_before_them(page: Page, unspent: Live) -> None:

@@ -34,7 +34,7 @@ class Inline(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.found += [f"<{tag} {name}>" for name in given if name == "style" or name.startswith("on")]
-        self.found += [f"<{tag} {name}={told}>" for name, told in attrs if (told or "").startswith("javascript:")]
+        self.found += [f"<{tag} {name}={attr}>" for name, attr in attrs if (attr or "").startswith("javascript:")]
         self.found += [f"<{tag}>"] if tag in {"style", "iframe", "object", "embed", "base"} else []
         if tag in {"script", "link", "img"}:
             self.sources.append(given.get("src") or given.get("href") or "inline")
@@ -48,7 +48,7 @@ class Inline(HTMLParser):
             self.found.append("a script with text")
 
 
-def parsed(path: Path) -> Inline:
+def parse_page(path: Path) -> Inline:
     found = Inline()
     text = path.read_text(encoding="utf-8").replace("{{ assets }}/", "/console/assets/")
     found.feed(re.sub(r"\{%.*?%\}", "", text, flags=re.S))
@@ -57,7 +57,7 @@ def parsed(path: Path) -> Inline:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_page_has_no_inline_script_style_or_handler(path: Path) -> None:
-    found = parsed(path)
+    found = parse_page(path)
     assert found.found == []
     assert all(source.startswith("/console/assets/") for source in found.sources)
     assert {source.rpartition("/")[2] for source in found.sources} <= set(read_own_assets())
@@ -67,8 +67,8 @@ def test_a_page_has_no_inline_script_style_or_handler(path: Path) -> None:
 def test_a_page_is_escaped_throughout(path: Path) -> None:
     """Autoescaping is on, and nothing in a template turns it off."""
     text = path.read_text(encoding="utf-8")
-    made = build_environment()
-    assert made.autoescape is True
+    environment = build_environment()
+    assert environment.autoescape is True
     assert not re.search(r"\|\s*(safe|forceescape|xmlattr)\b|autoescape|Markup", text)
     # An attribute without quotes could be left by a space.
     assert not re.search(r"\s[a-z-]+=\{\{", text)
@@ -77,9 +77,9 @@ def test_a_page_is_escaped_throughout(path: Path) -> None:
 def test_text_that_looks_like_markup_stays_text() -> None:
     hostile = "\"><script>alert(1)</script>'"
     module = build_environment().get_template("parts.html").module
-    for told in (module.copyable("x", hostile, hostile), module.token(hostile), module.sentence(hostile)):  # type: ignore[attr-defined]
-        assert "<script" not in str(told)
-        assert "&lt;script&gt;" in str(told)
+    for entry in (module.copyable("x", hostile, hostile), module.token(hostile), module.sentence(hostile)):  # type: ignore[attr-defined]
+        assert "<script" not in str(entry)
+        assert "&lt;script&gt;" in str(entry)
 
 
 def test_a_name_that_is_not_there_is_an_error() -> None:
@@ -201,10 +201,10 @@ def test_a_copied_command_asks_the_same_and_pays_for_nothing_fresh() -> None:
     assert "http://127.0.0.1:1/v1/datasets/t/answers" in words
 
 
-def document(**more: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {"columns": ["n"], "rows": [{"n": 5}], "intervals_95": [{"n": [-1.0, 11.0]}]}
-    told |= {"posteriors": [{"n": None}], "reconciled": None, "shaped_by_prior": False, "value": 5, "headline": 5}
-    return told | more
+def document(**options: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = {"columns": ["n"], "rows": [{"n": 5}], "intervals_95": [{"n": [-1.0, 11.0]}]}
+    settings |= {"posteriors": [{"n": None}], "reconciled": None, "shaped_by_prior": False, "value": 5, "headline": 5}
+    return settings | options
 
 
 def test_one_number_is_told_with_its_interval() -> None:
@@ -227,9 +227,11 @@ def test_a_posterior_of_dates_is_told_in_dates() -> None:
 
 def test_bars_reach_from_nought_and_stay_in_the_picture() -> None:
     rows = [{"k": "a", "n": 10}, {"k": "b", "n": -2}, {"k": "c", "n": 0}]
-    told = document(columns=["k", "n"], rows=rows, intervals_95=[{"n": [row["n"] - 4, row["n"] + 4]} for row in rows])
-    del told["value"]
-    bars = views.build_answer_view(told)["table"]["bars"]
+    answer_document = document(
+        columns=["k", "n"], rows=rows, intervals_95=[{"n": [row["n"] - 4, row["n"] + 4]} for row in rows]
+    )
+    del answer_document["value"]
+    bars = views.build_answer_view(answer_document)["table"]["bars"]
     ends = [end for bar in bars for end in (bar["x"], bar["x"] + bar["width"], bar["from"], bar["to"])]
     assert min(ends) >= 0
     assert max(ends) <= 100.001
@@ -238,8 +240,8 @@ def test_bars_reach_from_nought_and_stay_in_the_picture() -> None:
 
 
 def test_names_have_no_bars_and_no_common_line() -> None:
-    told = document(value="stroke", headline="stroke", rows=[{"n": "stroke"}], intervals_95=[{"n": None}])
-    assert views.build_comparison([told, told]) == []
+    answer_document = document(value="stroke", headline="stroke", rows=[{"n": "stroke"}], intervals_95=[{"n": None}])
+    assert views.build_comparison([answer_document, answer_document]) == []
     assert len(views.build_comparison([document(), document(value=7)])) == 2
 
 

@@ -57,8 +57,8 @@ def test_the_last_custodian_cannot_be_locked_out(service: InProcessService) -> N
 
 def test_ones_own_token_is_revoked_after_a_second_look(service: InProcessService) -> None:
     create_token(service.app.service.store, "cara", "custodian")
-    [own] = [one["id"] for one in tokens(service, "cus")]
-    cus, place = Browser(service, "cus"), f"{ACCESS}/tokens/{own}/revoke"
+    [own_id] = [one["id"] for one in tokens(service, "cus")]
+    cus, place = Browser(service, "cus"), f"{ACCESS}/tokens/{own_id}/revoke"
     asked = cus.send(place, {}, ACCESS)
     assert (asked.status_code, "Revoke your own token?" in asked.text) == (200, True)
     assert tokens(service, "cus")[0]["valid"]
@@ -74,8 +74,8 @@ def test_a_form_that_is_sent_twice_makes_one_token(service: InProcessService) ->
     key = re.search(r'name="key" value="([^"]*)"', cus.get(ACCESS).text)
     assert key is not None
     form = {"form_token": cus.token, "key": key[1], "analyst": "eve", "role": "analyst", "days": "3"}
-    made, again = (cus.client.post(f"{ACCESS}/tokens", data=form) for _ in range(2))
-    assert (made.status_code, again.status_code) == (201, 400)
+    result, again = (cus.client.post(f"{ACCESS}/tokens", data=form) for _ in range(2))
+    assert (result.status_code, again.status_code) == (201, 400)
     assert "made already" in alert(again.text)
     assert re.search(r"dsc_[A-Za-z0-9_-]{43}", again.text) is None
     assert [one["id"] for one in tokens(service, "eve")] == [key[1]]
@@ -85,7 +85,7 @@ def test_a_form_that_is_sent_twice_makes_one_token(service: InProcessService) ->
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"analyst": ""}, "say whom the token is for"),
         ({"days": "0"}, "from 1 to 366"),
@@ -93,11 +93,11 @@ def test_a_form_that_is_sent_twice_makes_one_token(service: InProcessService) ->
     ],
 )
 def test_a_refused_token_form_is_told_plainly_and_kept(
-    unspent: InProcessService, wrong: dict[str, str], said: str
+    unspent: InProcessService, wrong: dict[str, str], message: str
 ) -> None:
     form = {"analyst": "eve", "role": "custodian", "days": "7", "datasets": "registry"} | wrong
     refused = Browser(unspent, "cus").send(f"{ACCESS}/tokens", form, ACCESS)
-    assert (refused.status_code, said in alert(refused.text)) == (400, True)
+    assert (refused.status_code, message in alert(refused.text)) == (400, True)
     assert f'name="days" value="{form["days"]}"' in refused.text
     assert f'name="analyst" value="{form["analyst"]}"' in refused.text
     assert "<option selected>custodian</option>" in refused.text
@@ -119,8 +119,8 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: I
         refused = cus.send(f"{PUBLISH}/{path}", RECIPE | {"epsilon": "9999", "sure": "yes"}, PUBLISH)
         assert (refused.status_code, f"has {cap} left" in alert(refused.text)) == (403, True), alert(refused.text)
     body = {"method": "private-columns", "epsilon": cap, "columns": ["age", "sex"]}
-    told = service.post("cus", f"{HOME}/releases", body | {"epsilon": "9999"})
-    assert (told.status_code, told.json()["type"]) == (403, "/problems/budget-exceeded")
+    reply = service.post("cus", f"{HOME}/releases", body | {"epsilon": "9999"})
+    assert (reply.status_code, reply.json()["type"]) == (403, "/problems/budget-exceeded")
     assert service.get("cus", "/v1/jobs").json()["jobs"] == []
     first = service.post("cus", f"{HOME}/releases", body, Idempotency_Key="one")
     assert run_next_job(service.app.service, "runner")
@@ -130,7 +130,7 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: I
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"method": "private-columns", "epsilon": ""}, "give an epsilon"),
         ({"method": "private-linked", "epsilon": "1", "k": "5"}, "private-linked has no k"),
@@ -140,10 +140,10 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: I
     ],
 )
 def test_a_preview_tells_of_fields_that_do_not_belong_to_the_method(
-    unspent: InProcessService, fields: dict[str, str], said: str
+    unspent: InProcessService, fields: dict[str, str], message: str
 ) -> None:
     refused = Browser(unspent, "cus").send(f"{PUBLISH}/preview", fields, PUBLISH)
-    assert (refused.status_code, said in alert(refused.text)) == (400, True), alert(refused.text)
+    assert (refused.status_code, message in alert(refused.text)) == (400, True), alert(refused.text)
     assert "--" not in alert(refused.text)
 
 
@@ -177,14 +177,16 @@ def test_a_release_is_told_in_the_log_with_who_and_where(service: InProcessServi
 
 
 def test_a_failed_job_tells_whether_it_was_charged() -> None:
-    def told(kind: str, name: str, detail: str = "no") -> str:
+    def show_failed_job(kind: str, name: str, detail: str = "no") -> str:
         return describe_charge(
             {"kind": kind, "rehearsal": False, "problem": {"type": f"/problems/{name}", "detail": detail}}
         )
 
-    assert told("publish", "budget-exceeded") == told("sweep", "internal") == "Nothing was charged."
-    assert "look at the log" in told("publish", "internal")
-    assert told("publish", "invalid-input", "no; what was charged stays charged") == ""
+    assert (
+        show_failed_job("publish", "budget-exceeded") == show_failed_job("sweep", "internal") == "Nothing was charged."
+    )
+    assert "look at the log" in show_failed_job("publish", "internal")
+    assert show_failed_job("publish", "invalid-input", "no; what was charged stays charged") == ""
 
 
 def test_a_failed_release_says_so_on_its_page(service: InProcessService) -> None:
@@ -217,8 +219,8 @@ def test_a_browser_at_the_root_is_led_to_the_console(unspent: InProcessService) 
 def test_every_type_of_problem_is_explained_to_anyone(unspent: InProcessService) -> None:
     assert set(EXPLANATIONS) == {one.name for one in PROBLEM_TYPES}
     for one in PROBLEM_TYPES:
-        told = unspent.get(None, one.uri)
-        assert (told.status_code, told.json()["type"], told.json()["status"]) == (200, one.uri, one.status)
+        reply = unspent.get(None, one.uri)
+        assert (reply.status_code, reply.json()["type"], reply.json()["status"]) == (200, one.uri, one.status)
     assert unspent.get(None, "/problems/none").status_code == 404
 
 
@@ -226,14 +228,14 @@ def test_operations_are_summed_up_by_what_they_do(unspent: InProcessService) -> 
     paths = json.loads(unspent.get(None, "/openapi.json").text)["paths"]
     assert paths["/v1/tokens"]["post"]["summary"] == "Make a token; its secret is told this once"
     for operations in paths.values():
-        for told in operations.values():
-            assert told["description"].startswith(told["summary"])
-            assert len(told["summary"]) > 10
+        for operation in operations.values():
+            assert operation["description"].startswith(operation["summary"])
+            assert len(operation["summary"]) > 10
 
 
 def test_refusals_of_what_was_typed_are_plain(unspent: InProcessService) -> None:
     headers = {"Authorization": f"Bearer {unspent.tokens['ann']}", "Content-Type": "application/json"}
-    told = unspent.client.post(f"{HOME}/answers", content="{", headers=headers).json()
-    assert told["detail"].startswith("the body is not valid JSON")
-    told = unspent.call("ann", "PUT", "/v1/priors/my%20prior", {"text": "normal(10, 2)"}).json()
-    assert told["detail"] == "a name has letters, digits, _ . and -"
+    document = unspent.client.post(f"{HOME}/answers", content="{", headers=headers).json()
+    assert document["detail"].startswith("the body is not valid JSON")
+    document = unspent.call("ann", "PUT", "/v1/priors/my%20prior", {"text": "normal(10, 2)"}).json()
+    assert document["detail"] == "a name has letters, digits, _ . and -"

@@ -118,10 +118,10 @@ def test_another_site_cannot_sign_a_browser_in(unspent: InProcessService) -> Non
 def test_signing_out_ends_the_session_at_once(unspent: InProcessService) -> None:
     browser = Browser(unspent, "ann")
     browser.get("/console/datasets")
-    kept = browser.client.cookies[COOKIE_NAME]
+    cookie = browser.client.cookies[COOKIE_NAME]
     left = browser.client.post("/console/sign-out", data={"form_token": browser.token})
     assert (left.status_code, left.headers["location"]) == (303, "/console/")
-    browser.client.cookies.set(COOKIE_NAME, kept)
+    browser.client.cookies.set(COOKIE_NAME, cookie)
     assert browser.get("/console/datasets").headers["location"] == "/console/?why=ended"
 
 
@@ -167,10 +167,10 @@ def test_a_question_is_asked_by_a_plain_form(service: InProcessService) -> None:
     asked = ann.send(f"{ASK}/ask", QUESTION, ASK)
     assert asked.status_code == 303
     answer = ann.get(asked.headers["location"])
-    told = service.get("ann", asked.headers["location"].replace("/console/", "/v1/")).json()
-    assert f'<p class="headline" id="headline">{told["value"]:,}</p>' in answer.text
-    assert told["guarantee"]["words"] in unescape(answer.text)
-    assert told["request"] == {"question": COUNT["question"], "epsilon": "0.1"}
+    document = service.get("ann", asked.headers["location"].replace("/console/", "/v1/")).json()
+    assert f'<p class="headline" id="headline">{document["value"]:,}</p>' in answer.text
+    assert document["guarantee"]["words"] in unescape(answer.text)
+    assert document["request"] == {"question": COUNT["question"], "epsilon": "0.1"}
 
 
 def test_a_form_that_is_sent_twice_is_paid_for_once(service: InProcessService) -> None:
@@ -210,8 +210,8 @@ def test_what_cannot_be_done_is_told_by_a_page(unspent: InProcessService) -> Non
             allowed,
         )
         assert "cannot be done here; go back" in seen.text
-    told = unspent.client.request("DELETE", "/v1/datasets")
-    assert told.headers["content-type"] == "application/problem+json"
+    reply = unspent.client.request("DELETE", "/v1/datasets")
+    assert reply.headers["content-type"] == "application/problem+json"
 
 
 def test_a_preview_needs_no_script(unspent: InProcessService) -> None:
@@ -267,8 +267,8 @@ def test_all_answers_of_a_session_are_listed(service: InProcessService) -> None:
 def test_rows_that_are_not_compared_are_told_of(service: InProcessService) -> None:
     ann = Browser(service, "ann")
     asked = QUESTION | {"question": "SELECT age, COUNT(*) FROM registry GROUP BY age"}
-    made = ann.send(f"{ASK}/ask", asked, ASK).headers["location"].rpartition("/")[2]
-    assert "And 25 more rows: " in ann.get(f"{ASK}/compare?ids={made}").text
+    reply = ann.send(f"{ASK}/ask", asked, ASK).headers["location"].rpartition("/")[2]
+    assert "And 25 more rows: " in ann.get(f"{ASK}/compare?ids={reply}").text
 
 
 def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: InProcessService) -> None:
@@ -304,10 +304,10 @@ def test_answers_are_listed_and_compared(service: InProcessService) -> None:
 
 def test_a_token_is_shown_once(service: InProcessService) -> None:
     cus = Browser(service, "cus")
-    made = cus.send(
+    reply = cus.send(
         f"{ACCESS}/tokens", {"analyst": "eve", "role": "analyst", "days": "3", "datasets": "registry"}, ACCESS
     )
-    secret = re.search(r"dsc_[A-Za-z0-9_-]{43}", made.text)
+    secret = re.search(r"dsc_[A-Za-z0-9_-]{43}", reply.text)
     assert secret is not None
     assert secret[0] not in cus.get(ACCESS).text
     service.tokens["eve"] = secret[0]

@@ -93,12 +93,12 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Custodian]:
 def peak_of(custodian: Custodian, question: str) -> int:
     """By how many bytes the process grows, at most, for a question, from its text to its document."""
     CLEAR.write_text("5")  # the peak begins anew
-    before = told("VmRSS")
+    before = read_memory_figure("VmRSS")
     custodian.answer(question, 1, fresh=True).to_json()
-    return told("VmHWM") - before
+    return read_memory_figure("VmHWM") - before
 
 
-def told(name: str) -> int:
+def read_memory_figure(name: str) -> int:
     """A figure of this process's memory, in bytes."""
     return 1024 * next(int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith(name))
 
@@ -133,12 +133,12 @@ def test_labels_are_kept_in_the_smallest_type() -> None:
     tracemalloc.start()
     try:
         found = grid.build_atoms()
-        kept, peak = tracemalloc.get_traced_memory()
+        kept_bytes, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     labels = sum(one.values.nbytes for one in found.packed_labels)
     assert 7 * MB < labels < 90 * 760_000 / 8
-    assert kept < labels + 6 * MB
+    assert kept_bytes < labels + 6 * MB
     assert peak < 40 * MB
     assert {found.get_labels(at).dtype for at in range(3)} == {np.dtype(np.uint8)}
     assert found.get_labels(0).max() == 1
@@ -188,9 +188,9 @@ def test_what_counts_are_made_of_is_known_of_a_large_grid(tmp_path: Path) -> Non
         max_size=9,
     )
 )
-def test_atoms_come_in_the_order_of_their_labels(told: list[tuple[list[int], int]]) -> None:
+def test_atoms_come_in_the_order_of_their_labels(runs: list[tuple[list[int], int]]) -> None:
     """By the last label first, and of equal ones the first place: draws that are stored were made in this order."""
-    labels: list[Labels] = [np.array(own, dtype=np.uint32) * times for own, times in told]
+    labels: list[Labels] = [np.array(values, dtype=np.uint32) * times for values, times in runs]
     order = np.lexsort(labels)
     rows = np.stack(labels, axis=1)[order]
     first = np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))
@@ -230,7 +230,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
     full, leave = threading.Event(), threading.Event()
     draw = Custodian._make_answer
 
-    def watched(self: Custodian, planned: Plan, receipt: Receipt) -> str:
+    def watch(self: Custodian, planned: Plan, receipt: Receipt) -> str:
         nonlocal together, most
         if len(planned.list_cells()) > LARGE_REPLY_NUMBERS:
             with seen:
@@ -242,7 +242,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
                 together -= 1
         return draw(self, planned, receipt)
 
-    monkeypatch.setattr(Custodian, "_make_answer", watched)
+    monkeypatch.setattr(Custodian, "_make_answer", watch)
     threads = [
         threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(MAX_LARGE_ANSWERS + 2)
     ]
@@ -262,7 +262,7 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     inside = 0
 
     @contextmanager
-    def watched(large: bool) -> Iterator[None]:
+    def watch(large: bool) -> Iterator[None]:
         nonlocal inside
         inside += large
         yield
@@ -274,15 +274,15 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
         alive.append(id(answer))
         return answer
 
-    def keep(_: Store, kept: StoredAnswer) -> StoredAnswer:
+    def keep(_: Store, stored: StoredAnswer) -> StoredAnswer:
         gone.append(not any(isinstance(one, Answer) and id(one) == alive[-1] for one in gc.get_objects()))
-        return kept
+        return stored
 
     built: list[int] = []
     alive: list[int] = []
     gone: list[bool] = []
     _build = Custodian._build_answer
-    monkeypatch.setattr(requests, "serialize_large_steps", watched)
+    monkeypatch.setattr(requests, "serialize_large_steps", watch)
     monkeypatch.setattr(requests, "keep_answer", keep)
     monkeypatch.setattr(Custodian, "_build_answer", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
@@ -296,13 +296,13 @@ def test_a_large_grid_is_laid_out_under_the_lock(monkeypatch: pytest.MonkeyPatch
     schema, counts = large()
     asked: list[bool] = []
 
-    def watched(large: bool) -> AbstractContextManager[None]:
+    def watch(large: bool) -> AbstractContextManager[None]:
         asked.append(large)
         return serialize_large_steps(large)
 
-    monkeypatch.setattr(domain_partition, "serialize_large_steps", watched)
-    for own in (counts[:45], counts[:3]):
-        with domain_partition.lay_out_atoms(DomainGrid(schema, own)) as found:
+    monkeypatch.setattr(domain_partition, "serialize_large_steps", watch)
+    for entry in (counts[:45], counts[:3]):
+        with domain_partition.lay_out_atoms(DomainGrid(schema, entry)) as found:
             assert (math.prod(found.shape) > LARGE_GRID_CELLS) is asked[-1]
     assert asked == [True, False]
 
@@ -313,10 +313,10 @@ def test_counts_of_a_cell_are_made_when_it_is_its_turn(registry: Custodian) -> N
     tracemalloc.start()
     try:
         secret = read_exact_inputs(planned, registry._source, planned.list_cells(), TRUE)
-        kept = tracemalloc.get_traced_memory()[0]
+        kept_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert kept < 8 * MB
+    assert kept_bytes < 8 * MB
     assert len(secret.inputs[0]) == len(planned.list_cells()) > 4_000
     assert sum(int(np.sum(counts)) for counts in secret.inputs[0][:20]) >= 0  # type: ignore[misc, arg-type]
 

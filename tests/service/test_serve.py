@@ -57,7 +57,7 @@ WAITS = 30.0
 
 
 @pytest.fixture(scope="module")
-def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def registered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered and was never asked."""
     folder = tmp_path_factory.mktemp("registered")
     run_successfully("check", write_registry(folder))
@@ -65,15 +65,15 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(registered: Path, tmp_path: Path) -> Path:
+def folder(registered_folder: Path, tmp_path: Path) -> Path:
     """The same, one's own."""
-    return shutil.copytree(registered, tmp_path / "own")
+    return shutil.copytree(registered_folder, tmp_path / "own")
 
 
-def configured(beside: Path, **keys: str) -> Path:
+def write_config_beside(beside: Path, **keys: str) -> Path:
     """A configuration of the data set in a folder, on a free port, with one worker."""
-    said = {"port": "0", "workers": "1"} | keys
-    text = "".join(f"{key}: {value}\n" for key, value in said.items()) + "datasets:\n  - schema: registry.yaml\n"
+    settings = {"port": "0", "workers": "1"} | keys
+    text = "".join(f"{key}: {value}\n" for key, value in settings.items()) + "datasets:\n  - schema: registry.yaml\n"
     (beside / "service.yaml").write_text(text)
     return beside / "service.yaml"
 
@@ -106,8 +106,8 @@ def on_screen(*words: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> None:
     """It prints where it is and a token that opens it; an interrupt at the terminal ends it, and the sample is gone."""
-    with on_screen("--port", 0, "--workers", 1) as (process, said):
-        words = said.split()
+    with on_screen("--port", 0, "--workers", 1) as (process, text):
+        words = text.split()
         address = words[words.index("at") + 1]
         secret = next(word for word in words if word.startswith("dsc_") and len(word) == 47)
         with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {secret}"}, timeout=WAITS) as asked:
@@ -128,7 +128,7 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
 
 
 @contextmanager
-def announced(monkeypatch: pytest.MonkeyPatch, address: str) -> Iterator[None]:
+def announced_service(monkeypatch: pytest.MonkeyPatch, address: str) -> Iterator[None]:
     """A service that says that it is ready and ends."""
 
     def run(config: Config, announce: Callable[[str], None], _: object) -> None:
@@ -144,13 +144,15 @@ def test_a_second_start_of_the_sample_revokes_the_token_of_the_first(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that somebody made stay as they are."""
-    with announced(monkeypatch, "http://127.0.0.1:8000"):
+    with announced_service(monkeypatch, "http://127.0.0.1:8000"):
         first = run_successfully("serve", "--folder", folder, "--json").document
-        own = done_token(Path(first["config"]), "--analyst", "custodian", "--role", "custodian")
+        own_token = done_token(Path(first["config"]), "--analyst", "custodian", "--role", "custodian")
         second = run_successfully("serve", "--folder", folder, "--json").document
         third = run_successfully("serve", "--folder", folder, "--json").document
     with Store.open(read_config(first["config"]).store) as store:
-        valid = [find_token(store, one) is not None for one in (first["token"], own, second["token"], third["token"])]
+        valid = [
+            find_token(store, one) is not None for one in (first["token"], own_token, second["token"], third["token"])
+        ]
     assert valid == [False, True, False, True]
 
 
@@ -161,21 +163,21 @@ def test_a_service_that_listens_everywhere_is_named_by_its_machine(
     folder: Path, monkeypatch: pytest.MonkeyPatch, address: str, url: str
 ) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "ward")
-    config = configured(folder, address=address, insecure="yes")
-    with announced(monkeypatch, url):
-        said = run_successfully("serve", "--config", config).out
-        told = run_successfully("serve", "--config", config, "--json").document
-    assert "discreet answers at https://ward:8443\n" in said
-    assert "https://ward:8443/console/" in said
-    assert "listens on every address of this machine" in said
-    assert (told["address"], told["console"]) == ("https://ward:8443", "https://ward:8443/console/")
+    config = write_config_beside(folder, address=address, insecure="yes")
+    with announced_service(monkeypatch, url):
+        text = run_successfully("serve", "--config", config).out
+        document = run_successfully("serve", "--config", config, "--json").document
+    assert "discreet answers at https://ward:8443\n" in text
+    assert "https://ward:8443/console/" in text
+    assert "listens on every address of this machine" in text
+    assert (document["address"], document["console"]) == ("https://ward:8443", "https://ward:8443/console/")
 
 
 def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with announced(monkeypatch, "http://127.0.0.1:8000"):
-        said = run_successfully("serve", "--config", configured(folder)).out
-    assert "discreet answers at http://127.0.0.1:8000\n" in said
-    assert "every address" not in said
+    with announced_service(monkeypatch, "http://127.0.0.1:8000"):
+        text = run_successfully("serve", "--config", write_config_beside(folder)).out
+    assert "discreet answers at http://127.0.0.1:8000\n" in text
+    assert "every address" not in text
 
 
 # --- stopping and coming back
@@ -183,11 +185,11 @@ def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pyte
 
 def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> None:
     """A service without a custodian says first how to make one."""
-    config = configured(folder, deadline="3")
+    config = write_config_beside(folder, deadline="3")
     with start_process(folder, "--config", config) as (process, out, log):
-        said = "".join(takewhile(lambda line: not line.startswith("Stop it"), out))
-        assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in said
-        address = said.split()[3]
+        text = "".join(takewhile(lambda line: not line.startswith("Stop it"), out))
+        assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in text
+        address = text.split()[3]
         headers = {"Authorization": f"Bearer {done_token(config, '--analyst', 'ann', '--dataset', 'registry')}"}
         with httpx.Client(base_url=address, headers=headers, timeout=WAITS) as asked:
             assert asked.get("/v1/me").json()["datasets"] == ["registry"]
@@ -207,7 +209,7 @@ def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> 
 
 def test_what_is_killed_comes_back_and_nothing_is_lost_or_paid_twice(folder: Path) -> None:
     """Workers are killed under load; then the supervisor is, which takes all with it and frees the port."""
-    config = configured(folder, workers="2", deadline="0.05", limits="{rate: 1000, burst: 1000}")
+    config = write_config_beside(folder, workers="2", deadline="0.05", limits="{rate: 1000, burst: 1000}")
     secret = create_service_token(config)
     with start_service(folder, "--folder", folder) as served:  # what is in it already is kept as it is
         assert served.announcement["config"] == str(config)
@@ -275,7 +277,7 @@ class Asking:
 
 def test_the_process_that_forks_may_be_killed(folder: Path) -> None:
     """Those that were forked from it end what they do, and others take their place."""
-    with start_service(folder, "--config", configured(folder)) as served:
+    with start_service(folder, "--config", write_config_beside(folder)) as served:
         *_, forks = list_children(served.process.pid)
         first = served.children()
         assert set(list_children(forks)) == set(first)
@@ -306,10 +308,10 @@ def test_a_process_that_forks_and_dies_is_counted(
 
 def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
     """A thread would not live through it; and what failed to be imported would be imported by every process again."""
-    said = "import sys; from discreet.service.preload import PRELOAD_MODULES; from pathlib import Path\n"
-    said += "print(set(PRELOAD_MODULES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
+    text = "import sys; from discreet.service.preload import PRELOAD_MODULES; from pathlib import Path\n"
+    text += "print(set(PRELOAD_MODULES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # its threads it ends itself before a fork
-    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, env=alone)
+    shown = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, env=alone)
     assert shown.stdout.split() == ["True", "1"]
 
 
@@ -317,7 +319,7 @@ def test_nothing_is_imported_from_the_folder_that_it_is_started_in(folder: Path,
     """As where that is the folder of the data, which others may write."""
     decoy, seen = tmp_path / "sqlglot.py", tmp_path / "seen"
     decoy.write_text(f"open({str(seen)!r}, 'w').close()")
-    command = [str(Path(sys.executable).with_name("discreet")), "serve", "--config", str(configured(folder))]
+    command = [str(Path(sys.executable).with_name("discreet")), "serve", "--config", str(write_config_beside(folder))]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
@@ -332,7 +334,7 @@ def test_a_folder_for_temporary_files_that_will_not_do_is_told(folder: Path, tmp
     """The process that forks listens at a socket in it, whose name the system limits."""
     deep = tmp_path / ("x" * 90)
     deep.mkdir()
-    command = [sys.executable, "-m", "discreet", "serve", "--config", str(configured(folder))]
+    command = [sys.executable, "-m", "discreet", "serve", "--config", str(write_config_beside(folder))]
     settings = os.environ | {"TMPDIR": str(deep)}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, timeout=600)
     assert (ended.returncode, ended.stdout) == (5, "")
@@ -345,7 +347,7 @@ def test_workers_that_cannot_start_are_told_of_without_the_words_of_what_failed(
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "h11.py").write_text("raise RuntimeError('of a row')")
-    words = ["serve", "--config", str(configured(folder))]
+    words = ["serve", "--config", str(write_config_beside(folder))]
     settings = os.environ | {"PYTHONPATH": os.pathsep.join([str(broken), os.environ["PYTHONPATH"]])}
     command = [sys.executable, "-m", "discreet", *words]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, timeout=600)
@@ -368,16 +370,16 @@ def test_the_pause_before_a_start_grows_while_processes_die_young(before: float,
     assert compute_next_pause(before, lived) == then
 
 
-@pytest.mark.parametrize(("said", "limit"), [(STOP, 0.5), (INTERRUPT, 600)], ids=["after a while", "at once"])
-def test_what_does_not_stop_is_killed(said: bytes, limit: float) -> None:
+@pytest.mark.parametrize(("signal_bytes", "limit"), [(STOP, 0.5), (INTERRUPT, 600)], ids=["after a while", "at once"])
+def test_what_does_not_stop_is_killed(signal_bytes: bytes, limit: float) -> None:
     """After the limit, or as soon as somebody interrupts who will not wait."""
     post = SupervisedProcess("stubborn", stubborn_process.stay, ())
     post.keep_running(0)
     assert post.process is not None
-    told, tell = socket.socketpair()
-    with told, tell:
-        tell.send(said)
-        stop_processes([post], told, limit)
+    reading_end, tell = socket.socketpair()
+    with reading_end, tell:
+        tell.send(signal_bytes)
+        stop_processes([post], reading_end, limit)
     assert post.process.exitcode == -signal.SIGKILL
 
 
@@ -385,7 +387,7 @@ def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> 
     """Whoever looks after it can ask how it is; a request's head without end is refused."""
     own = write_certificate(folder)
     known = ssl.create_default_context(cafile=own.certificate)
-    config = configured(folder, tls=f"{{certificate: {own.certificate.name}, key: {own.key.name}}}")
+    config = write_config_beside(folder, tls=f"{{certificate: {own.certificate.name}, key: {own.key.name}}}")
     headers = {"Authorization": f"Bearer {create_service_token(config)}"}
     with start_service(folder, "--config", config) as served:
         assert served.address.startswith("https://127.0.0.1:")
@@ -413,7 +415,7 @@ def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> 
 def test_a_port_that_is_taken_is_told(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = run_discreet("serve", "--config", configured(folder), "--port", port)
+        refused = run_discreet("serve", "--config", write_config_beside(folder), "--port", port)
     assert (refused.code, refused.out) == (5, "")
     assert refused.err == f"discreet: port {port} is taken; stop what listens there, or choose another with --port\n"
 
@@ -441,25 +443,25 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "code", "said"), BAD, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(("keys", "code", "message"), BAD, ids=lambda one: str(one)[:40])
 def test_a_mistake_in_the_configuration_is_told_before_it_listens(
-    folder: Path, keys: dict[str, str], code: int, said: str
+    folder: Path, keys: dict[str, str], code: int, message: str
 ) -> None:
-    refused = run_discreet("serve", "--config", configured(folder, **keys))
+    refused = run_discreet("serve", "--config", write_config_beside(folder, **keys))
     assert (refused.code, refused.out) == (code, "")
-    assert said in refused.err
+    assert message in refused.err
     assert refused.err.count("\n") == 1
 
 
 def test_a_mistake_in_a_data_set_is_told_before_it_listens(folder: Path) -> None:
     """Its schema, its snapshot, its ledger."""
-    config = configured(folder)
+    config = write_config_beside(folder)
     place = folder / "registry.discreet"
     (place / "snapshot-1.duckdb").rename(folder / "aside")
     assert run_discreet("serve", "--config", config).code == 5
     (folder / "aside").rename(place / "snapshot-1.duckdb")
     run_successfully("ask", folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "0.1")
-    refused = run_discreet("serve", "--config", configured(folder, ledger="another.db"))
+    refused = run_discreet("serve", "--config", write_config_beside(folder, ledger="another.db"))
     assert refused.code == 2
     assert "ledger" in refused.err
     (folder / "registry.yaml").unlink()
@@ -469,7 +471,7 @@ def test_a_mistake_in_a_data_set_is_told_before_it_listens(folder: Path) -> None
 
 
 def test_words_that_do_not_go_together_are_refused(folder: Path) -> None:
-    config = configured(folder)
+    config = write_config_beside(folder)
     assert run_discreet("serve", "--config", config, "--folder", folder).code == 2
     assert run_discreet("serve", "--config", folder / "none.yaml").code == 2
     assert run_discreet("serve", "--config", config, "--workers", 0).code == 2
@@ -479,9 +481,9 @@ def test_words_that_do_not_go_together_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("words", [["serve"], ["token"], ["token", "create"], ["token", "list"]], ids=" ".join)
 def test_help_is_quick(words: list[str]) -> None:
     """No library that takes long to load is loaded to show help."""
-    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
-    said += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    text = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
+    text += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    shown = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith(f"Usage: discreet {' '.join(words)}")
     assert HEAVY & set(shown.stderr.split()) == set()
 
@@ -491,34 +493,34 @@ def test_help_is_quick(words: list[str]) -> None:
 
 def done_token(config: Path, *words: object) -> str:
     """A new token, alone on standard output."""
-    made = run_discreet("token", "create", "--config", config, *words)
-    assert made.code == 0, made.err
-    assert "shown this once" in made.err
-    assert made.out.strip() not in made.err
-    return made.out.strip()
+    outcome = run_discreet("token", "create", "--config", config, *words)
+    assert outcome.code == 0, outcome.err
+    assert "shown this once" in outcome.err
+    assert outcome.out.strip() not in outcome.err
+    return outcome.out.strip()
 
 
 def test_a_token_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
-    config = configured(folder)
+    config = write_config_beside(folder)
     secret = done_token(config, "--analyst", "ann", "--dataset", "registry", "--days", 7)
     assert secret.startswith("dsc_")
     with Store.open(read_config(config).store) as store:
-        kept = find_token(store, secret)
-    assert kept is not None
-    assert (kept.analyst, kept.role, round(kept.expires - kept.created)) == ("ann", "analyst", 7 * 86400)
+        stored = find_token(store, secret)
+    assert stored is not None
+    assert (stored.analyst, stored.role, round(stored.expires - stored.created)) == ("ann", "analyst", 7 * 86400)
     assert secret.encode() not in b"".join(path.read_bytes() for path in folder.glob("service.db*"))
     listed = run_successfully("token", "list", "--config", config).out
-    assert kept.id in listed
+    assert stored.id in listed
     assert "ann may ask registry" in listed
     assert secret not in listed
 
 
 def test_tokens_are_told_in_json_as_the_service_tells_them(folder: Path) -> None:
-    config = configured(folder)
-    made = run_successfully(
+    config = write_config_beside(folder)
+    document = run_successfully(
         "token", "create", "--config", config, "--analyst", "cara", "--role", "custodian", "--json"
     ).document
-    assert set(made) == set(NewTokenDocument.model_fields)
+    assert set(document) == set(NewTokenDocument.model_fields)
     listed = run_successfully("token", "list", "--config", config, "--json").document
     assert [set(one) for one in listed["tokens"]] == [set(TokenDocument.model_fields)]
     assert listed["tokens"][0]["valid"] is True
@@ -526,35 +528,35 @@ def test_tokens_are_told_in_json_as_the_service_tells_them(folder: Path) -> None
 
 
 def test_a_revoked_token_opens_nothing_and_a_grant_can_be_taken_back(folder: Path) -> None:
-    config = configured(folder)
-    made = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
+    config = write_config_beside(folder)
+    document = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
     run_successfully("token", "grant", "ann", "registry", "--config", config)
     assert run_successfully("token", "list", "--config", config, "--json").document["grants"] == [
         {"dataset": "registry", "analyst": "ann"}
     ]
     run_successfully("token", "ungrant", "ann", "registry", "--config", config)
-    run_successfully("token", "revoke", made["id"], "--config", config)
-    told = run_successfully("token", "list", "--config", config, "--json").document
-    assert told["grants"] == []
-    assert told["tokens"][0]["valid"] is False
+    run_successfully("token", "revoke", document["id"], "--config", config)
+    payload = run_successfully("token", "list", "--config", config, "--json").document
+    assert payload["grants"] == []
+    assert payload["tokens"][0]["valid"] is False
     assert "revoked" in run_successfully("token", "list", "--config", config).out
     with Store.open(read_config(config).store) as store:
-        assert find_token(store, made["token"]) is None
+        assert find_token(store, document["token"]) is None
 
 
 def test_a_grant_to_somebody_without_a_valid_token_says_so(folder: Path) -> None:
-    config = configured(folder)
+    config = write_config_beside(folder)
     grant = ("token", "grant", "ann", "registry", "--config", config)
     assert run_successfully(*grant).out == "ann may ask registry, but has no valid token yet.\n"
-    made = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
+    document = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
     assert run_successfully(*grant).out == "ann may ask registry.\n"
-    run_successfully("token", "revoke", made["id"], "--config", config)
+    run_successfully("token", "revoke", document["id"], "--config", config)
     assert "no valid token" in run_successfully(*grant).out
 
 
 def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
     """Where no other begins so; the whole id always does."""
-    config = configured(folder)
+    config = write_config_beside(folder)
     ids = ["0123456789abcdef" * 2, "0123456789abcdee" * 2, "fedcba98" * 4]
     with Store.open(read_config(config).store) as store:
         for one in ids:
@@ -563,14 +565,14 @@ def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
     def revoke(begun: str) -> Outcome:
         return run_discreet("token", "revoke", begun, "--config", config)
 
-    for begun, said in ((ids[0][:8], "2 tokens begin with '01234567'"), (ids[2][:7], "there is no token 'fedcba9'")):
+    for begun, message in ((ids[0][:8], "2 tokens begin with '01234567'"), (ids[2][:7], "there is no token 'fedcba9'")):
         refused = revoke(begun)
         assert (refused.code, refused.out) == (2, "")
-        assert said in refused.err
+        assert message in refused.err
     for begun, whole in ((ids[2][:8], ids[2]), (ids[0], ids[0]), (ids[1][:16], ids[1])):
         assert revoke(begun).out == f"Token {whole} is revoked.\n"
-    told = run_successfully("token", "list", "--config", config, "--json").document
-    assert [one["valid"] for one in told["tokens"]] == [False] * 3
+    document = run_successfully("token", "list", "--config", config, "--json").document
+    assert [one["valid"] for one in document["tokens"]] == [False] * 3
 
 
 @pytest.mark.parametrize(
@@ -593,7 +595,7 @@ def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
     ids=" ".join,
 )
 def test_a_mistake_about_tokens_is_told_and_changes_nothing(folder: Path, words: list[str]) -> None:
-    config = configured(folder)
+    config = write_config_beside(folder)
     refused = run_discreet("token", *words, "--config", config)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.count("\n") == 1

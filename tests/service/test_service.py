@@ -27,12 +27,17 @@ def spent(service: InProcessService, who: str = "ann") -> str:
 
 
 def test_a_question_is_answered_kept_and_told_again(service: InProcessService) -> None:
-    made = service.post("ann", f"{HOME}/answers", COUNT)
-    assert made.status_code == 201
-    told = made.json()
-    assert told["guarantee"]["model"] == "dp"
-    assert (told["analyst"], told["dataset"], told["rehearsal"], told["stored"]) == ("ann", "registry", False, False)
-    assert service.get("ann", f"{HOME}/answers/{told['id']}").json() == told
+    reply = service.post("ann", f"{HOME}/answers", COUNT)
+    assert reply.status_code == 201
+    document = reply.json()
+    assert document["guarantee"]["model"] == "dp"
+    assert (document["analyst"], document["dataset"], document["rehearsal"], document["stored"]) == (
+        "ann",
+        "registry",
+        False,
+        False,
+    )
+    assert service.get("ann", f"{HOME}/answers/{document['id']}").json() == document
     assert spent(service) == "1/10"
 
 
@@ -89,23 +94,23 @@ def test_running_out_is_told_as_on_the_command_line(service: InProcessService) -
     for epsilon in ("0.6", "0.4"):
         assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": epsilon, "fresh": True}).status_code == 201
     refused = service.post("ann", f"{HOME}/answers", COUNT | {"fresh": True})
-    told = refused.json()
-    assert (refused.status_code, told["kind"], told["exit"]) == (403, "BudgetExceeded", 3)
-    assert told["type"] in {one.uri for one in PROBLEM_TYPES}
+    document = refused.json()
+    assert (refused.status_code, document["kind"], document["exit"]) == (403, "BudgetExceeded", 3)
+    assert document["type"] in {one.uri for one in PROBLEM_TYPES}
 
 
 def test_a_preview_costs_nothing_and_says_how_many_more(service: InProcessService) -> None:
-    told = service.post("ann", f"{HOME}/previews", COUNT).json()
-    assert (told["times"], told["rehearsal"]) == (10, False)
+    document = service.post("ann", f"{HOME}/previews", COUNT).json()
+    assert (document["times"], document["rehearsal"]) == (10, False)
     assert spent(service) == "0"
 
 
 def test_a_rehearsal_costs_nothing(service: InProcessService) -> None:
     home = HOME.replace("/v1/", "/v1/rehearsal/")
-    told = service.post("ann", f"{home}/answers", COUNT | {"epsilon": "0.5", "fresh": True}).json()
-    assert told["rehearsal"] is True
-    assert service.get("ann", f"{home}/answers/{told['id']}").json() == told
-    assert service.get("ann", f"{HOME}/answers/{told['id']}").status_code == 404
+    document = service.post("ann", f"{home}/answers", COUNT | {"epsilon": "0.5", "fresh": True}).json()
+    assert document["rehearsal"] is True
+    assert service.get("ann", f"{home}/answers/{document['id']}").json() == document
+    assert service.get("ann", f"{HOME}/answers/{document['id']}").status_code == 404
     assert spent(service) == "0"
     assert service.get("ann", f"{HOME}/history").json() == {"history": [], "next": None}
 
@@ -151,21 +156,21 @@ def test_a_saved_prior_is_used_by_its_name(service: InProcessService) -> None:
 def test_a_tail_is_mixed_into_the_prior_or_not(service: InProcessService) -> None:
     """As on the command line, and the reply says which; a console's form says the same."""
     asked = {"question": "SELECT MEDIAN(age) FROM registry", "epsilon": "0.1", "prior": "uniform(40, 60)"}
-    told = service.post("ann", f"{HOME}/answers", asked).json()
-    assert told["prior_tail"] is False
-    assert 40 <= told["value"] <= 60
-    assert told["prior_use"].startswith("The prior is used as stated: values outside 40 to 60 are impossible")
+    document = service.post("ann", f"{HOME}/answers", asked).json()
+    assert document["prior_tail"] is False
+    assert 40 <= document["value"] <= 60
+    assert document["prior_use"].startswith("The prior is used as stated: values outside 40 to 60 are impossible")
     mixed = service.post("ann", f"{HOME}/answers", asked | {"tail": True}).json()
     assert (mixed["prior_tail"], mixed["stored"]) == (True, False)
     assert service.post("ann", f"{HOME}/answers", asked | {"tail": False}).json()["stored"]
-    assert service.post("ann", f"{HOME}/previews", asked).json()["prior_use"] == told["prior_use"]
+    assert service.post("ann", f"{HOME}/previews", asked).json()["prior_use"] == document["prior_use"]
     assert service.post("ann", f"{HOME}/previews", asked | {"tail": "yes"}).status_code == 400
     form = {"question": ["q"], "size": ["1"], "prior": ["uniform(40, 60)"]}
-    said = [
+    reply = [
         forms.read_question_fields(forms.ConsoleForm(form | {"tail": [tail]})).get("tail")
         for tail in ("", "true", "false")
     ]
-    assert said == [None, True, False]
+    assert reply == [None, True, False]
     with pytest.raises(InvalidInput, match="tail is true, false or left out"):
         forms.read_question_fields(forms.ConsoleForm(form | {"tail": ["maybe"]}))
 
@@ -213,8 +218,8 @@ def test_a_release_that_the_schema_refuses_is_refused_at_once(service: InProcess
 
 def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> None:
     config = build_config(tmp_path)
-    told = replace(config.datasets[0], jobs=True)
-    with run_service(replace(config, datasets=(told,))) as service:
+    result = replace(config.datasets[0], jobs=True)
+    with run_service(replace(config, datasets=(result,))) as service:
         queued = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k")
         assert queued.status_code == 202
         assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"] == queued.json()["id"]
@@ -238,16 +243,16 @@ def test_a_revoked_or_ungranted_analyst_is_out_at_once(service: InProcessService
 
 
 def test_csv_has_the_rows_with_their_intervals(service: InProcessService) -> None:
-    told = service.post("ann", f"{HOME}/answers", COUNT).json()
-    lines = service.get("ann", f"{HOME}/answers/{told['id']}/csv").text.splitlines()
+    document = service.post("ann", f"{HOME}/answers", COUNT).json()
+    lines = service.get("ann", f"{HOME}/answers/{document['id']}/csv").text.splitlines()
     assert lines[0] == "COUNT(*),COUNT(*) 95% low,COUNT(*) 95% high"
-    assert lines[1].startswith(f"{told['rows'][0]['COUNT(*)']},")
+    assert lines[1].startswith(f"{document['rows'][0]['COUNT(*)']},")
 
 
 @pytest.mark.parametrize("body", [b"[" * 60_000, b'{"question": 1}', b"{", b'"\xff"', b"9" * 6000, b'{"a": NaN}'])
 def test_what_is_no_request_is_one_plain_sentence(service: InProcessService, body: bytes) -> None:
     headers = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"}
     refused = service.client.post(f"{HOME}/answers", content=body, headers=headers)
-    told = refused.json()
-    assert (refused.status_code, told["kind"]) == (400, "InvalidInput")
-    assert "\n" not in told["detail"]
+    document = refused.json()
+    assert (refused.status_code, document["kind"]) == (400, "InvalidInput")
+    assert "\n" not in document["detail"]

@@ -41,7 +41,7 @@ def service(tmp_path: Path) -> Iterator[InProcessService]:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
+def asked_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service of which several tests ask what is refused, or in rehearsal; it takes a delta too."""
     folder = tmp_path_factory.mktemp("asked")
     with run_service(with_delta(folder)) as running:
@@ -76,23 +76,27 @@ def entries(service: InProcessService, home: str = HOME) -> list[Any]:
         "SELECT HISTOGRAM(age, 10) FROM registry",
     ],
 )
-def test_numbers_are_counted_over_rows_and_aggregates(asked: InProcessService, question: str) -> None:
+def test_numbers_are_counted_over_rows_and_aggregates(asked_service: InProcessService, question: str) -> None:
     """As many as the reply has."""
-    schema = load_schema(asked.config.datasets[0].schema)
-    told = asked.post("ann", f"{REHEARSAL}/answers", {"question": question, "epsilon": "100"}).json()
-    assert count_answer_numbers(parse_question(question, schema), schema) == len(told["rows"]) * len(told["numbers"])
+    schema = load_schema(asked_service.config.datasets[0].schema)
+    document = asked_service.post("ann", f"{REHEARSAL}/answers", {"question": question, "epsilon": "100"}).json()
+    assert count_answer_numbers(parse_question(question, schema), schema) == len(document["rows"]) * len(
+        document["numbers"]
+    )
 
 
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
 @pytest.mark.parametrize("numbers", [f"age, {MANY}", f"age, QUANTILE(income, {ORDERS})"])
-def test_more_numbers_than_bins_are_refused(asked: InProcessService, home: str, numbers: str) -> None:
-    said = {"question": f"SELECT {numbers} FROM registry GROUP BY age", "epsilon": "0.1"}
-    before = entries(asked, home)
+def test_more_numbers_than_bins_are_refused(asked_service: InProcessService, home: str, numbers: str) -> None:
+    settings = {"question": f"SELECT {numbers} FROM registry GROUP BY age", "epsilon": "0.1"}
+    before = entries(asked_service, home)
     for path in ("previews", "answers"):
-        told = asked.post("ann", f"{home}/{path}", said)
-        assert told.status_code == 400
-        assert told.json()["detail"].startswith("an answer has at most 4096 numbers here, its groups or bins times the")
-    assert entries(asked, home) == before
+        reply = asked_service.post("ann", f"{home}/{path}", settings)
+        assert reply.status_code == 400
+        assert reply.json()["detail"].startswith(
+            "an answer has at most 4096 numbers here, its groups or bins times the"
+        )
+    assert entries(asked_service, home) == before
 
 
 def test_a_token_has_few_rehearsals_at_work(service: InProcessService) -> None:
@@ -102,17 +106,17 @@ def test_a_token_has_few_rehearsals_at_work(service: InProcessService) -> None:
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         depth = scope["depth"]
         if 0 < depth <= MAX_REHEARSALS:
-            await gate(_scope(service, f"{REHEARSAL}/answers", depth + 1), _nothing, seen)
-            await gate(_scope(service, f"{HOME}/answers", 0), _nothing, seen)
+            await gate(_scope(service, f"{REHEARSAL}/answers", depth + 1), _nothing, collect)
+            await gate(_scope(service, f"{HOME}/answers", 0), _nothing, collect)
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    async def seen(message: Message) -> None:
+    async def collect(message: Message) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
     gate = AuthMiddleware(app, service.app.service)
     for _ in range(2):
-        anyio.run(gate, _scope(service, "/console/rehearsal/datasets/registry", 1), _nothing, seen)
+        anyio.run(gate, _scope(service, "/console/rehearsal/datasets/registry", 1), _nothing, collect)
         assert sorted(statuses) == [200] * 2 * MAX_REHEARSALS + [429]
         statuses.clear()
     assert not gate._active_requests
@@ -120,8 +124,8 @@ def test_a_token_has_few_rehearsals_at_work(service: InProcessService) -> None:
 
 def _scope(service: InProcessService, path: str, depth: int) -> Scope:
     headers = [(b"authorization", f"Bearer {service.tokens['ann']}".encode())]
-    told = {"type": "http", "method": "GET", "path": path, "query_string": b"", "client": ("127.0.0.1", 1)}
-    return {**told, "headers": headers, "depth": depth}
+    settings = {"type": "http", "method": "GET", "path": path, "query_string": b"", "client": ("127.0.0.1", 1)}
+    return {**settings, "headers": headers, "depth": depth}
 
 
 async def _nothing() -> Message:
@@ -143,18 +147,20 @@ async def _nothing() -> Message:
         {"accuracy": "±900000 at 95%"},
     ],
 )
-def test_an_epsilon_below_the_least_is_refused(asked: InProcessService, home: str, noise: dict[str, Any]) -> None:
+def test_an_epsilon_below_the_least_is_refused(
+    asked_service: InProcessService, home: str, noise: dict[str, Any]
+) -> None:
     """What is stored stays for good, so that it must not be had for next to nothing."""
-    wanted, before = {"question": COUNT["question"]} | noise, entries(asked, home)
+    wanted, before = {"question": COUNT["question"]} | noise, entries(asked_service, home)
     shown = {name: value for name, value in wanted.items() if name != "fresh"}
-    for path, said in (("answers", wanted), ("previews", shown)):
-        told = asked.post("ann", f"{home}/{path}", said)
-        assert told.status_code == 400, told.text
+    for path, message in (("answers", wanted), ("previews", shown)):
+        reply = asked_service.post("ann", f"{home}/{path}", message)
+        assert reply.status_code == 400, reply.text
         least = (
             "with a delta has an epsilon of at least 0.01" if "delta" in noise else "has an epsilon of at least 0.0001"
         )
-        assert told.json()["detail"] == f"a question {least} here; ask for more, or ask the custodian"
-    assert entries(asked, home) == before
+        assert reply.json()["detail"] == f"a question {least} here; ask for more, or ask the custodian"
+    assert entries(asked_service, home) == before
 
 
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
@@ -165,13 +171,13 @@ def test_an_epsilon_that_is_the_least_is_enough(tmp_path: Path, home: str) -> No
         assert service.post("ann", f"{home}/answers", less).status_code == 400
         assert len(entries(service, home)) == 1
         for enough in ({"epsilon": "0.0001"}, {"epsilon": "0.01", "delta": "1e-9"}, {"noise_scale": "100"}):
-            told = service.post("ann", f"{home}/answers", {"question": COUNT["question"]} | enough)
-            assert told.status_code == 201, told.text
+            reply = service.post("ann", f"{home}/answers", {"question": COUNT["question"]} | enough)
+            assert reply.status_code == 201, reply.text
 
 
 def test_a_session_costs_the_least_too(service: InProcessService) -> None:
-    told = service.post("ann", f"{HOME}/sessions", {"noise_scale": "100000000", "epsilon": "0.00005"})
-    assert (told.status_code, "at least 0.0001" in told.json()["detail"]) == (400, True)
+    reply = service.post("ann", f"{HOME}/sessions", {"noise_scale": "100000000", "epsilon": "0.00005"})
+    assert (reply.status_code, "at least 0.0001" in reply.json()["detail"]) == (400, True)
     assert len(entries(service)) == 1
 
 
@@ -192,10 +198,10 @@ def test_a_rehearsal_begins_a_new_ledger_where_the_old_one_is_large(
         with monkeypatch.context() as grown:
             grown.setattr("discreet.custodian.rehearsal.MAX_LEDGER_BYTES", 1)
             assert service.get("ann", f"{REHEARSAL}/budget").json()["budget"][0]["spent"]["epsilon"] == "0"
-        made = service.post("ann", f"{REHEARSAL}/answers", COUNT).json()
-        assert (made["stored"], made["entry"]) == (False, first["entry"])
+        document = service.post("ann", f"{REHEARSAL}/answers", COUNT).json()
+        assert (document["stored"], document["entry"]) == (False, first["entry"])
         charged = [one for one in entries(service, REHEARSAL) if one["kind"] == "charge"]
-        assert [one["answers"] for one in charged] == [[made["id"]]]
+        assert [one["answers"] for one in charged] == [[document["id"]]]
         assert {path.name for path in home.iterdir()} == {str(number - 1), str(number)}
     assert service.get("ann", f"{REHEARSAL}/answers/{first['id']}").json() == first
 
@@ -214,9 +220,9 @@ def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
     revoke_token(store, token.id)
     before = whole_budget(service), entries(service)
     assert run_next_job(service.app.service, "runner")
-    told = service.get("cus", f"/v1/jobs/{job['id']}").json()
-    assert (told["state"], told["files"]) == ("failed", [])
-    assert told["problem"]["detail"] == (
+    document = service.get("cus", f"/v1/jobs/{job['id']}").json()
+    assert (document["state"], document["files"]) == ("failed", [])
+    assert document["problem"]["detail"] == (
         "whoever asked for this is a custodian no more; nothing was charged, and nothing released"
     )
     assert (whole_budget(service), entries(service)) == before
@@ -225,12 +231,12 @@ def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
 def test_a_release_is_rehearsed(service: InProcessService) -> None:
     """Its files, its report and its entry are the rehearsal's; the data set is neither charged nor flagged."""
     before = whole_budget(service), entries(service)
-    for said in (MDAV, {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}):
-        queued = service.post("cus", f"{REHEARSAL}/releases", said)
+    for message in (MDAV, {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}):
+        queued = service.post("cus", f"{REHEARSAL}/releases", message)
         assert (queued.status_code, queued.json()["rehearsal"]) == (202, True)
         assert run_next_job(service.app.service, "runner")
         done = service.get("cus", f"/v1/jobs/{queued.json()['id']}").json()
-        assert (done["state"], done["release"]["method"]) == ("done", said["method"])
+        assert (done["state"], done["release"]["method"]) == ("done", message["method"])
         assert any("a rehearsal" in one for one in done["release"]["warnings"])
         for name in done["files"]:
             assert service.get("cus", f"/v1/jobs/{done['id']}/files/{name}").status_code == 200
@@ -263,7 +269,7 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path
     file = tmp_path / "registry.discreet" / "ledger.db"
     prior = COUNT | {"prior": "normal(100, 30)"}
     with run_service(config) as service:
-        kept = service.post("ann", f"{HOME}/answers", COUNT | {"question": f"{COUNT['question']} AND age > 40"})
+        reply = service.post("ann", f"{HOME}/answers", COUNT | {"question": f"{COUNT['question']} AND age > 40"})
         Ledger.backup(file, copy)
         lost = service.post("ann", f"{HOME}/answers", prior).json()
     for path in file.parent.glob("ledger.db*"):
@@ -273,13 +279,13 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path
         new = ledger.verify("registry").entries + 1  # as if more had been asked since the back-up
         connection.execute(update(answers).where(answers.c.id == lost["id"]).values(entry=new))
     with run_service(config) as service:
-        made = service.post("ann", f"{HOME}/answers", prior).json()
-        assert made["entry"] == new
-        told = service.get("ann", f"{HOME}/history").json()["history"]
-        assert [one["answers"] for one in told] == [[made["id"]], [], [kept.json()["id"]]]
+        document = service.post("ann", f"{HOME}/answers", prior).json()
+        assert document["entry"] == new
+        history = service.get("ann", f"{HOME}/history").json()["history"]
+        assert [one["answers"] for one in history] == [[document["id"]], [], [reply.json()["id"]]]
         assert service.get("ann", f"{HOME}/answers/{lost['id']}").json() == lost
         assert service.get("ann", f"{HOME}/answers/{lost['id']}/picture").status_code == 400
-        assert service.get("ann", f"{HOME}/answers/{made['id']}/picture").status_code == 200
+        assert service.get("ann", f"{HOME}/answers/{document['id']}/picture").status_code == 200
 
 
 # What a custodian, and a watcher, are told
@@ -291,8 +297,8 @@ def test_replies_about_no_one_data_set_are_told_of_too(service: InProcessService
     counts.add("late", "registry", 1)
     counts.add("late", "", 2)
     counts.write()
-    told = [one for one in monitoring.list_warnings(service.app.service) if one["kind"] != "padding"]
-    assert [(one["kind"], one["dataset"], one["text"].partition(":")[0]) for one in told] == [
+    items = [one for one in monitoring.list_warnings(service.app.service) if one["kind"] != "padding"]
+    assert [(one["kind"], one["dataset"], one["text"].partition(":")[0]) for one in items] == [
         ("late", "registry", "1 reply left late"),
         ("overrun", None, "1 reply about no one data set was not ready at the deadline"),
         ("late", None, "2 replies about no one data set left late"),
@@ -311,20 +317,23 @@ def test_health_is_looked_at_once_a_second(service: InProcessService, monkeypatc
     monkeypatch.setattr("discreet.service.api.admin_routes.time.monotonic", lambda: now)
     health = HealthCache()
 
-    async def told(many: int) -> list[tuple[str, ...]]:
+    async def read_health(many: int) -> list[tuple[str, ...]]:
         return [await health.get_failing_checks(service.app.service) for _ in range(many)]
 
-    assert anyio.run(told, 5) == 5 * [("ledger",)]
+    assert anyio.run(read_health, 5) == 5 * [("ledger",)]
     now += 1
-    assert anyio.run(told, 5) == 5 * [()]
+    assert anyio.run(read_health, 5) == 5 * [()]
     now += 1
-    assert anyio.run(told, 2) == 2 * [("store", "disk")]
+    assert anyio.run(read_health, 2) == 2 * [("store", "disk")]
 
 
 def test_health_that_is_not_well_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "service.yaml").write_text("address: '::'\ninsecure: yes\nport: 1\ndatasets: [{schema: a.yaml}]\n")
-    for file, said in (("service.yaml", "http://[::1]:1/health does not say that all is well"), ("no.yaml", "no.yaml")):
+    for file, message in (
+        ("service.yaml", "http://[::1]:1/health does not say that all is well"),
+        ("no.yaml", "no.yaml"),
+    ):
         command = [sys.executable, "-m", "discreet.service.health", str(tmp_path / file)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (1, "", 1)
-        assert said in ended.stderr
+        assert message in ended.stderr

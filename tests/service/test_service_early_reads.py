@@ -20,13 +20,13 @@ from discreet.service.store import job_queue as stored_jobs
 from support.inprocess_service import COUNT, HOME, build_config, run_service
 
 
-def noted(monkeypatch: pytest.MonkeyPatch, events: list[str], where: Any, name: str, said: str) -> None:
+def note_calls(monkeypatch: pytest.MonkeyPatch, events: list[str], where: Any, name: str, message: str) -> None:
     """Let a function say that it was called."""
-    own = getattr(where, name)
+    original = getattr(where, name)
 
-    def called(*given: Any, **more: Any) -> Any:
-        events.append(said)
-        return own(*given, **more)
+    def called(*args: Any, **options: Any) -> Any:
+        events.append(message)
+        return original(*args, **options)
 
     monkeypatch.setattr(where, name, called)
 
@@ -34,11 +34,11 @@ def noted(monkeypatch: pytest.MonkeyPatch, events: list[str], where: Any, name: 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    noted(monkeypatch, found, Ledger, "charge", "charged")
-    noted(monkeypatch, found, Custodian, "_measure_plan", "drawn")
-    noted(monkeypatch, found, ReleaseBarrier, "wait", "waited")
-    noted(monkeypatch, found, Ledger, "store", "stored")
-    noted(monkeypatch, found, requests, "keep_answer", "kept")
+    note_calls(monkeypatch, found, Ledger, "charge", "charged")
+    note_calls(monkeypatch, found, Custodian, "_measure_plan", "drawn")
+    note_calls(monkeypatch, found, ReleaseBarrier, "wait", "waited")
+    note_calls(monkeypatch, found, Ledger, "store", "stored")
+    note_calls(monkeypatch, found, requests, "keep_answer", "kept")
     return found
 
 
@@ -63,18 +63,18 @@ def test_a_session_writes_its_answers_down_at_their_moment_too(tmp_path: Path, e
 def test_the_time_in_an_answer_is_that_of_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not that of the draw: who reads a document learns nothing of how long it took."""
     drawn: list[float] = []
-    own: Callable[..., str] = Custodian._measure_plan
+    original: Callable[..., str] = Custodian._measure_plan
 
     def slow(custodian: Custodian, planned: Any) -> str:
-        found = own(custodian, planned)
+        found = original(custodian, planned)
         drawn.append(time.time())
         return found
 
     monkeypatch.setattr(Custodian, "_measure_plan", slow)
     with run_service(build_config(tmp_path)) as service:
         before = time.time()
-        told = service.post("ann", f"{HOME}/answers", COUNT).json()
-    assert before <= told["at"] <= drawn[0]
+        document = service.post("ann", f"{HOME}/answers", COUNT).json()
+    assert before <= document["at"] <= drawn[0]
 
 
 def test_a_moment_is_three_quarters_of_the_deadline_or_of_a_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,9 +91,9 @@ def test_a_job_ends_and_the_next_one_begins_at_a_doubling(
     tmp_path: Path, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the charge of the next one would tell when this one was done."""
-    noted(monkeypatch, events, jobs, "_sleep_until", "slept")
-    noted(monkeypatch, events, jobs, "finish_job", "finished")
-    noted(monkeypatch, events, stored_jobs, "take_job", "taken")
+    note_calls(monkeypatch, events, jobs, "_sleep_until", "slept")
+    note_calls(monkeypatch, events, jobs, "finish_job", "finished")
+    note_calls(monkeypatch, events, stored_jobs, "take_job", "taken")
     config = build_config(tmp_path, padding=True)
     with run_service(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 202
@@ -116,17 +116,17 @@ def test_a_job_of_who_may_not_ask_any_more_is_not_run(tmp_path: Path) -> None:
 def test_a_prior_is_fixed_when_the_question_comes(tmp_path: Path) -> None:
     with run_service(build_config(tmp_path)) as service:
         service.call("ann", "PUT", "/v1/priors/p", {"text": "normal(120, 10)"})
-        told = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "@p"}).json()
+        document = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "@p"}).json()
         service.call("ann", "PUT", "/v1/priors/p", {"text": "normal(300, 10)"})
-        spec = service.get("ann", f"{HOME}/answers/{told['id']}/picture").text
-    assert told["request"]["prior"] == "normal(120, 10)"
+        spec = service.get("ann", f"{HOME}/answers/{document['id']}/picture").text
+    assert document["request"]["prior"] == "normal(120, 10)"
     assert "You believed it to be about 120" in spec
 
 
 def test_a_paid_question_by_accuracy_is_answered_under_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where what is left would not pay for it once more."""
     asked = {"question": COUNT["question"], "accuracy": "±4 at 95%"}
-    own = Custodian._measure_plan
+    original = Custodian._measure_plan
 
     def failing(*_: Any) -> str:
         raise Unavailable("the source did not answer")
@@ -134,7 +134,7 @@ def test_a_paid_question_by_accuracy_is_answered_under_its_key(tmp_path: Path, m
     with run_service(build_config(tmp_path)) as service:
         monkeypatch.setattr(Custodian, "_measure_plan", failing)
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 503
-        monkeypatch.setattr(Custodian, "_measure_plan", own)
+        monkeypatch.setattr(Custodian, "_measure_plan", original)
         assert service.post("ann", f"{HOME}/answers", asked | {"fresh": True}).status_code == 403
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 201
 

@@ -57,20 +57,20 @@ def test_on_spark_questions_run_as_jobs_and_only_their_runner_opens_spark(tmp_pa
         finally:
             runner.close()
         done = service.get("ann", f"/v1/jobs/{queued.json()['id']}").json()
-        told = service.get("ann", f"{HOME}/answers/{done['answer']}").json()
+        document = service.get("ann", f"{HOME}/answers/{done['answer']}").json()
     assert done["state"] == "done"
-    assert abs(told["value"] - 200) < 100
+    assert abs(document["value"] - 200) < 100
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_rows_ledger_and_store_in_postgresql(tmp_path: Path, postgres: str, shared: bool) -> None:
     import psycopg
 
-    told = dict(part.split("=", 1) for part in postgres.split())
+    parts = dict(part.split("=", 1) for part in postgres.split())
     name = f"service_{int(shared)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    address = f"postgresql:///{name}?host={told['host']}&user={told['user']}"
+    address = f"postgresql:///{name}?host={parts['host']}&user={parts['user']}"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE TABLE patients (id text, age int)")
         connection.execute("INSERT INTO patients SELECT 'p' || n, n % 100 FROM generate_series(0, 399) AS n")
@@ -81,8 +81,8 @@ def test_rows_ledger_and_store_in_postgresql(tmp_path: Path, postgres: str, shar
 
         config = replace(config, ledger=address, store=address)
     with run_service(config) as service:
-        made = service.post("ann", f"{HOME}/answers", ASKED)
-        assert made.status_code == 201
-        assert abs(made.json()["value"] - 200) < 100
+        reply = service.post("ann", f"{HOME}/answers", ASKED)
+        assert reply.status_code == 201
+        assert abs(reply.json()["value"] - 200) < 100
         assert service.get("cus", f"{HOME}/ledger").json()["verified"] is True
         assert service.post("ann", f"{HOME}/answers", ASKED | {"epsilon": "0.6"}).status_code == 403

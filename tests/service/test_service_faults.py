@@ -45,9 +45,9 @@ from support.service_load import (
     analyst,
     answered_by,
     check,
-    ended,
     question,
     runner,
+    wait_until_ended,
     well,
     workers,
     write_config,
@@ -107,8 +107,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
             cap=float(ROOM * EPSILON) if name == "killed" else 1000,
             neighbors=PUBLIC_SIZE if name == "published" else "add-remove",
         )
-    told = [f"{name}, jobs: yes" if name in BY_JOBS else name for name in DATASETS]
-    config = write_config(folder, told, workers=WORKERS, ledger="ledger.db", padding="yes", deadline="0.05")
+    items = [f"{name}, jobs: yes" if name in BY_JOBS else name for name in DATASETS]
+    config = write_config(folder, items, workers=WORKERS, ledger="ledger.db", padding="yes", deadline="0.05")
     secrets = analyst(config, *DATASETS), create_service_token(config, "cus")
     with start_service(folder, "--config", config) as served:
         yield Faulty(served, folder, *secrets)
@@ -207,7 +207,7 @@ def fill_the_disk(tmp_path: Path, times: int) -> None:
         shutil.copytree(disk, tmp_path / "after")
         assert served.stop() == 0
     check(tmp_path / "after" / "full.yaml", tmp_path / "after" / "ledger.db", list(load.answers.values()))
-    assert any("the room on its disk" in said for said in load.unavailable)
+    assert any("the room on its disk" in message for message in load.unavailable)
 
 
 # --- the database goes away
@@ -292,13 +292,13 @@ def test_a_snapshot_that_is_lost_is_refused_and_found_again(faulty: Faulty, tmp_
         "is not the file": lambda: os.truncate(file, file.stat().st_size // 2),
     }
     load = faulty.load("moved", count(), clients=1)
-    for said, fault in faults.items():
+    for message, fault in faults.items():
         load.wait_for(3)
         fault()
         load.wait_for_refusals(2)
         before = faulty.charges("moved")
         load.wait_for_refusals(5)
-        assert f"the snapshot '1' of moved {said}" in load.unavailable[-1]
+        assert f"the snapshot '1' of moved {message}" in load.unavailable[-1]
         assert faulty.charges("moved") == before
         put(safe, file)
         load.wait_for(3)
@@ -408,12 +408,12 @@ def test_a_release_whose_runner_is_killed_is_told_as_failed_and_not_made_again(f
                 wait_for(lambda: faulty.charges("published"))
                 kill(faulty.served, runner(faulty.served))
         age(faulty, job)
-        told = ended(line, job)
-        assert (told["state"], told["problem"]["kind"], told["files"]) == ("failed", "Unavailable", [])
-        assert "cut short; what was charged stays charged" in told["problem"]["detail"]
+        result = wait_until_ended(line, job)
+        assert (result["state"], result["problem"]["kind"], result["files"]) == ("failed", "Unavailable", [])
+        assert "cut short; what was charged stays charged" in result["problem"]["detail"]
         assert line.must("POST", path, asked, "cut short").document["id"] == job
         again = line.must("POST", path, asked, "another").document["id"]
-        assert ended(line, again)["state"] == "done"
+        assert wait_until_ended(line, again)["state"] == "done"
     assert len(faulty.charges("published")) == 2
     entries(faulty, "published")
 
@@ -425,13 +425,13 @@ def test_a_question_that_failed_for_now_is_run_again_under_its_key(faulty: Fault
     with closing(faulty.line()) as line:
         shutil.move(file, aside)
         job = line.must("POST", path, asked, "the same").document["id"]
-        told = ended(line, job)
-        assert (told["state"], told["problem"]["status"]) == ("failed", 503)
+        result = wait_until_ended(line, job)
+        assert (result["state"], result["problem"]["status"]) == ("failed", 503)
         shutil.move(aside, file)
 
         def done() -> bool:  # a file that was gone is looked for again a little later
             assert line.must("POST", path, asked, "the same").document["id"] == job
-            return bool(ended(line, job)["state"] == "done")
+            return bool(wait_until_ended(line, job)["state"] == "done")
 
         wait_for(done)
         faulty.check("again", [answered_by(line, job)])

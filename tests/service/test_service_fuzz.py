@@ -97,12 +97,12 @@ class Run:
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiddlewareStack]:
     """A service without padding, with a budget that no fuzzer can use up."""
     folder = tmp_path_factory.mktemp("fuzzed")
-    with opened(folder, PATIENTS) as found:
+    with open_app(folder, PATIENTS) as found:
         yield found
 
 
 @contextmanager
-def opened(folder: Path, patients: int) -> Iterator[MiddlewareStack]:
+def open_app(folder: Path, patients: int) -> Iterator[MiddlewareStack]:
     config = build_config(folder, patients)
     enlarge(folder / "registry.yaml")
     app = make_app(config)
@@ -138,7 +138,7 @@ def settings(
             "expected-statuses": ["400", "401", "403", "404", "405", "409", "413", "415", "422", "429"]
         },
     }
-    told: dict[str, Any] = {
+    config_entries: dict[str, Any] = {
         "headers": {"Authorization": f"Bearer {token}"},
         "continue-on-failure": True,
         "suppress-health-check": ["all"],  # a slow machine is not a failed test
@@ -148,15 +148,15 @@ def settings(
         "checks": checks,
         "phases": {name: {"enabled": name in phases} for name in ALL},
     }
-    return schemathesis.Config.from_dict(told if seed is None else told | {"seed": seed})
+    return schemathesis.Config.from_dict(config_entries if seed is None else config_entries | {"seed": seed})
 
 
 def fuzz(
     app: MiddlewareStack, role: str, cases: int, phases: Sequence[str] = ALL, seed: int | None = SEED, only: str = ""
 ) -> Run:
     """Send so many requests to every operation, as an analyst or as a custodian."""
-    own, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
-    answers = [answered(app, home) for home in HOMES]
+    token, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
+    answers = [answer_home(app, home) for home in HOMES]
     config = settings(secret, answers, cases, phases, seed)
     schema = schemathesis.openapi.from_asgi("/openapi.json", without_lifespan(app), config=config)
     schema = schema.include(path_regex=only)
@@ -166,12 +166,12 @@ def fuzz(
     def map_case(_: object, case: schemathesis.Case) -> schemathesis.Case:
         if case.meta is not None and case.meta.generation.mode is schemathesis.GenerationMode.POSITIVE:
             if isinstance(case.body, dict) and len(repr(case.body)) % 4:  # one odd option of ten refuses nearly all
-                case.body = {name: told for name, told in case.body.items() if name not in ODD}
+                case.body = {name: entry for name, entry in case.body.items() if name not in ODD}
             if case.path.endswith("/releases/previews") and isinstance(case.body, dict):
                 case.body["columns"] = (case.body.get("columns") or ["age", "sex"])[:2]  # of all it takes half a second
             turns[case.operation.label] += 1
             lead(case, answers, turns[case.operation.label])
-            if (case.path_parameters or {}).get("token") == own.id:  # else it locks itself out
+            if (case.path_parameters or {}).get("token") == token.id:  # else it locks itself out
                 case.path_parameters["token"] = "0" * 32
         return case
 
@@ -195,7 +195,7 @@ def lead(case: schemathesis.Case, answers: Sequence[str], turn: int) -> None:
             case.body = {"question": QUESTIONS[turn % len(QUESTIONS)], "epsilon": "0.1"}
 
 
-def answered(app: MiddlewareStack, home: str) -> str:
+def answer_home(app: MiddlewareStack, home: str) -> str:
     """An answer of the analyst's, so that whoever knows its name can ask for it; that links lead there is chance."""
     _, secret = create_token(app.service.store, "analyst of the fuzzer", "analyst", 30, ("registry",))
     headers = {"Authorization": f"Bearer {secret}"}
@@ -221,7 +221,9 @@ def check_all(run: Run, app: MiddlewareStack, only: str = "") -> None:
 def operations(app: MiddlewareStack) -> list[tuple[str, str, dict[str, Any]]]:
     """Every operation of the document."""
     paths = app.api.openapi()["paths"]
-    return [(method.upper(), path, told) for path, methods in paths.items() for method, told in methods.items()]
+    return [
+        (method.upper(), path, operation) for path, methods in paths.items() for method, operation in methods.items()
+    ]
 
 
 @pytest.mark.parametrize("cases", [2, *(pytest.param(cases, marks=pytest.mark.soak) for cases in (4, 8))])
@@ -263,7 +265,7 @@ def test_anyone_can_send_anything_for_long(app: MiddlewareStack, role: str) -> N
 
 def run_fuzzed_jobs(folder: Path, cases: int) -> None:
     """Fuzz what is carried out as jobs, then carry them out."""
-    with opened(folder, 60) as app:
+    with open_app(folder, 60) as app:
         run = fuzz(app, "custodian", cases, ("examples", "fuzzing"), only="/(releases|sweeps)$")
         while run_next_job(app.service, "the test"):
             pass
@@ -292,18 +294,18 @@ def test_every_operation_is_told_in_full(app: MiddlewareStack) -> None:
     """What it does, what each of its parameters is, an example of what it takes and gives, and how it may refuse."""
     document = app.api.openapi()
     schemas = document["components"]["schemas"]
-    names = [told["operationId"] for _, _, told in operations(app)]
+    names = [operation["operationId"] for _, _, operation in operations(app)]
     assert len(set(names)) == len(names)
-    for method, path, told in operations(app):
+    for method, path, operation in operations(app):
         where = f"{method} {path}"
-        assert all(told[part] for part in ("description", "summary", "tags")), where
-        assert all(one["description"] for one in told.get("parameters", ())), where
-        assert {"400", "405", "413", "429", "500", "503"} <= set(told["responses"]), where
-        assert path == "/health" or {"401", "403", "404"} <= set(told["responses"]), where
-        assert told["security"] == ([] if path == "/health" else [{"token": []}]), where
-        for name in kinds(told):
+        assert all(operation[part] for part in ("description", "summary", "tags")), where
+        assert all(one["description"] for one in operation.get("parameters", ())), where
+        assert {"400", "405", "413", "429", "500", "503"} <= set(operation["responses"]), where
+        assert path == "/health" or {"401", "403", "404"} <= set(operation["responses"]), where
+        assert operation["security"] == ([] if path == "/health" else [{"token": []}]), where
+        for name in kinds(operation):
             assert schemas[name]["examples"], f"{where}: {name}"
-        for status, one in told["responses"].items():
+        for status, one in operation["responses"].items():
             assert "$ref" in one or one["description"] != "Successful Response" or status == "204", where
     for status, one in document["components"]["responses"].items():
         assert list(one["content"]) == ["application/problem+json"]
@@ -311,9 +313,12 @@ def test_every_operation_is_told_in_full(app: MiddlewareStack) -> None:
         assert {example["value"]["status"] for example in examples} == {int(status)}
 
 
-def kinds(told: dict[str, Any]) -> set[str]:
+def kinds(field_schema: dict[str, Any]) -> set[str]:
     """The schemas of what an operation takes and gives."""
-    bodies = [told.get("requestBody", {}), *(one for status, one in told["responses"].items() if status < "300")]
+    bodies = [
+        field_schema.get("requestBody", {}),
+        *(one for status, one in field_schema["responses"].items() if status < "300"),
+    ]
     return {kind_of(one) for one in bodies if "application/json" in one.get("content", {})}
 
 
@@ -330,11 +335,11 @@ class Caller:
     schemas: dict[str, Any]
     made: dict[tuple[bool, str], str] = field(default_factory=dict)
 
-    def send(self, method: str, path: str, told: dict[str, Any]) -> Any:
+    def send(self, method: str, path: str, operation: dict[str, Any]) -> Any:
         """An operation with its example."""
-        theirs = {"custodian", "jobs"} & set(told["tags"]) or re.search("/releases|/sweeps|/metrics", path)
+        theirs = {"custodian", "jobs"} & set(operation["tags"]) or re.search("/releases|/sweeps|/metrics", path)
         who = "custodian" if theirs else "analyst"
-        body = told.get("requestBody")
+        body = operation.get("requestBody")
         more = {}
         if body is not None:
             more = {"json": self.schemas[kind_of(body)]["examples"][0]}
@@ -363,15 +368,18 @@ def test_examples_are_accepted_and_are_like_the_replies(app: MiddlewareStack) ->
     names = {"analyst": "ann", "custodian": "cara"}
     tokens = {role: create_token(store, name, role, 30, ("registry",))[1] for role, name in names.items()}
     caller = Caller(TestClient(app), tokens, app.api.openapi()["components"]["schemas"])
-    for method, path, told in sorted(operations(app), key=lambda one: (ORDER[one[0]], one[1])):
+    for method, path, operation in sorted(operations(app), key=lambda one: (ORDER[one[0]], one[1])):
         if "/files/" in path:
             continue  # of a job that is done
-        reply = caller.send(method, path, told)
-        assert str(reply.status_code) in {status for status in told["responses"] if status < "300"}, (path, reply.text)
+        reply = caller.send(method, path, operation)
+        assert str(reply.status_code) in {status for status in operation["responses"] if status < "300"}, (
+            path,
+            reply.text,
+        )
         if reply.status_code == 204 or "json" not in reply.headers["content-type"]:
             continue
         found = reply.json()
-        name = kind_of(told["responses"][str(reply.status_code)])
+        name = kind_of(operation["responses"][str(reply.status_code)])
         getattr(models, name).model_validate(EXAMPLES[name])
         assert set(EXAMPLES[name]) == set(found), path
         if method == "POST":

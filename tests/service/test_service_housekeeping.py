@@ -55,8 +55,8 @@ def store(ledger_address: str) -> Iterator[Store]:
 # Who sees what
 
 
-def _job(name: str, kind: JobKind, at: float = 0.0, **more: Any) -> Job:
-    return Job(name, kind, "registry", False, "ann", name, "{}", 0.0, at, **more)
+def _job(name: str, kind: JobKind, at: float = 0.0, **options: Any) -> Job:
+    return Job(name, kind, "registry", False, "ann", name, "{}", 0.0, at, **options)
 
 
 def test_only_questions_are_seen_by_who_asked_them(service: InProcessService) -> None:
@@ -88,9 +88,9 @@ def test_no_analyst_has_the_name_that_releases_are_paid_by(store: Store, name: s
 
 @pytest.mark.parametrize(("first", "then"), [("analyst", "custodian"), ("custodian", "analyst")])
 def test_a_name_has_one_role_for_good(store: Store, first: str, then: str) -> None:
-    made, _ = create_token(store, "ann", first)
+    result, _ = create_token(store, "ann", first)
     create_token(store, "ann", first)
-    revoke_token(store, made.id)
+    revoke_token(store, result.id)
     with pytest.raises(InvalidInput, match=f"has, or had, a token as {first}"):
         create_token(store, "ann", then)
     create_token(store, "bob", then)
@@ -99,8 +99,8 @@ def test_a_name_has_one_role_for_good(store: Store, first: str, then: str) -> No
 # What is kept
 
 
-def _kept(name: str, at: float, **more: Any) -> StoredAnswer:
-    return replace(StoredAnswer(name, "registry", False, "ann", name, "{}", 1, at, "{}", None), **more)
+def _build_stored_answer(name: str, at: float, **options: Any) -> StoredAnswer:
+    return replace(StoredAnswer(name, "registry", False, "ann", name, "{}", 1, at, "{}", None), **options)
 
 
 def _ids(store: Store, table: Any) -> set[str]:
@@ -112,12 +112,16 @@ def _ids(store: Store, table: Any) -> set[str]:
 def test_the_oldest_answers_go(store: Store, monkeypatch: pytest.MonkeyPatch, rehearsal: bool) -> None:
     """Those of this analyst on this data set, real or rehearsed, and now and then."""
     monkeypatch.setattr(f"discreet.service.store.stored_answers.{'MAX_REHEARSED' if rehearsal else 'MAX_STORED'}", 2)
-    others = [_kept("a0", 0, analyst="bob"), _kept("a1", 0, dataset="other"), _kept("a2", 0, rehearsal=not rehearsal)]
-    mine = [_kept(name, at, rehearsal=rehearsal) for at, name in enumerate(("f3", "f2", "f1", "08"), 1)]
+    others = [
+        _build_stored_answer("a0", 0, analyst="bob"),
+        _build_stored_answer("a1", 0, dataset="other"),
+        _build_stored_answer("a2", 0, rehearsal=not rehearsal),
+    ]
+    mine = [_build_stored_answer(name, at, rehearsal=rehearsal) for at, name in enumerate(("f3", "f2", "f1", "08"), 1)]
     for one in (*others, *mine):
         assert keep_answer(store, one) == one
     assert len(_ids(store, answers)) == 7
-    last = _kept("07", 5, rehearsal=rehearsal)
+    last = _build_stored_answer("07", 5, rehearsal=rehearsal)
     assert keep_answer(store, last) == last
     assert _ids(store, answers) == {"a0", "a1", "a2", "08", "07"}
 
@@ -268,10 +272,10 @@ def test_a_question_that_stops_its_runner_three_times_is_given_up(tmp_path: Path
             if attempt < 3:
                 requeue_job(inside.store, dead)
         assert not run_next_job(inside, "another")
-        told = service.get("ann", f"/v1/jobs/{job}").json()
-        assert (told["state"], told["problem"]["type"]) == ("failed", "/problems/internal")
-        assert "stopped its runner three times" in told["problem"]["detail"]
-        assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json() == told
+        document = service.get("ann", f"/v1/jobs/{job}").json()
+        assert (document["state"], document["problem"]["type"]) == ("failed", "/problems/internal")
+        assert "stopped its runner three times" in document["problem"]["detail"]
+        assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json() == document
 
 
 # What the custodian must see
@@ -295,10 +299,12 @@ def test_a_large_epsilon_is_warned_of(tmp_path: Path) -> None:
     schema = config.datasets[0].schema
     schema.write_text(schema.read_text().replace("epsilon: 3", "epsilon: 30").replace("epsilon: 1", "epsilon: 10"))
     with run_service(config) as service:
-        made = service.post("cus", f"{HOME}/answers", COUNT | {"epsilon": "6"})
-        assert made.status_code == 201, made.text
-        told = [one for one in service.get("cus", "/v1/warnings").json()["warnings"] if one["kind"] == "epsilon"]
-        assert [one["text"] for one in told] == [f"entry {made.json()['entry']} has epsilon 6: weak formal protection"]
+        reply = service.post("cus", f"{HOME}/answers", COUNT | {"epsilon": "6"})
+        assert reply.status_code == 201, reply.text
+        document = [one for one in service.get("cus", "/v1/warnings").json()["warnings"] if one["kind"] == "epsilon"]
+        assert [one["text"] for one in document] == [
+            f"entry {reply.json()['entry']} has epsilon 6: weak formal protection"
+        ]
 
 
 def test_nobody_is_charged_more_than_was_offered(service: InProcessService) -> None:
@@ -306,8 +312,8 @@ def test_nobody_is_charged_more_than_was_offered(service: InProcessService) -> N
     question = {"question": "SELECT COUNT(*) FROM registry WHERE age > 71"}
     assert service.post("ann", f"{HOME}/answers", question | {"epsilon": "0.3"}).status_code == 201
     offer = question | {"epsilon": "0.1"}
-    told = service.post("cus", f"{HOME}/previews", offer).json()
-    assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("degraded", None, "1/10")
+    document = service.post("cus", f"{HOME}/previews", offer).json()
+    assert (document["reuse"], document["stored_epsilon"], document["cost"]["epsilon"]) == ("degraded", None, "1/10")
     before = [one["spent"] for one in service.get("cus", f"{HOME}/budget").json()["budget"]]
     assert service.post("cus", f"{HOME}/answers", offer).json()["cost"]["epsilon"] == "1/10"
     assert [one["spent"] for one in service.get("cus", f"{HOME}/budget").json()["budget"]] == before

@@ -145,9 +145,9 @@ def test_a_stored_epsilon_is_shown_to_who_paid_for_it_alone(service: InProcessSe
     """To another analyst who offers as much, a preview is the same whether or not the answer is stored."""
     before = service.post("bob", f"{HOME}/previews", COUNT).json()
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
-    own, other = (service.post(who, f"{HOME}/previews", COUNT).json() for who in ("ann", "bob"))
-    assert own["stored_epsilon"] == "1/10"
-    assert own["cost"]["epsilon"] == "0"
+    own_preview, other = (service.post(who, f"{HOME}/previews", COUNT).json() for who in ("ann", "bob"))
+    assert own_preview["stored_epsilon"] == "1/10"
+    assert own_preview["cost"]["epsilon"] == "0"
     assert other["stored_epsilon"] is None
     assert {name: other[name] for name in ("cost", "guarantee", "warnings")} == {
         name: before[name] for name in ("cost", "guarantee", "warnings")
@@ -160,8 +160,8 @@ def test_a_dearer_stored_answer_of_another_is_told_by_its_cost_alone(service: In
     """With her consent she would pay it, so she is told the cost; without, nothing of what another paid."""
     assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "0.3"}).status_code == 201
     for consent, cost in (({}, "1/10"), ({"reuse": "any"}, "3/10")):
-        told = service.post("bob", f"{HOME}/previews", COUNT | consent).json()
-        assert (told["stored_epsilon"], told["cost"]["epsilon"]) == (None, cost)
+        document = service.post("bob", f"{HOME}/previews", COUNT | consent).json()
+        assert (document["stored_epsilon"], document["cost"]["epsilon"]) == (None, cost)
 
 
 # History, in pages.
@@ -241,10 +241,10 @@ def test_code_shows_the_address_that_is_configured(tmp_path: Path) -> None:
 
 def shown_code(service: InProcessService) -> str:
     """The page of an answer, as a browser sees it that was led there under another name."""
-    made = service.post("ann", f"{HOME}/answers", COUNT).json()["id"]
+    answer_id = service.post("ann", f"{HOME}/answers", COUNT).json()["id"]
     headers = {"Host": "evil.example", "Authorization": f"Bearer {service.tokens['ann']}"}
     pages = [one.path for one in iter_pages(service) if one.path.endswith("/answers/{wanted}")]
-    path = next(one for one in pages if "rehearsal" not in one).format(dataset="registry", wanted=made)
+    path = next(one for one in pages if "rehearsal" not in one).format(dataset="registry", wanted=answer_id)
     reply = service.client.get(path, headers=headers)
     assert reply.status_code == 200
     return str(reply.text)
@@ -352,19 +352,19 @@ def beats_then_hangs(line: Connection) -> None:
 @pytest.fixture
 def post() -> Iterator[SupervisedProcess]:
     """A process that gives one sign of life; whatever the test finds, nothing of it runs on."""
-    made = SupervisedProcess("worker", beats_then_hangs, (), hang_timeout=30)
-    made.keep_running(0)
-    started = made.process
+    result = SupervisedProcess("worker", beats_then_hangs, (), hang_timeout=30)
+    result.keep_running(0)
+    started = result.process
     try:
-        yield made
+        yield result
     finally:
-        for one in {started, made.process} - {None}:
+        for one in {started, result.process} - {None}:
             assert one is not None
             one.kill()
             one.join()
 
 
-def heard(post: SupervisedProcess) -> BaseProcess:
+def wait_until_heard(post: SupervisedProcess) -> BaseProcess:
     """The process, once it has given its sign of life."""
     end = time.monotonic() + LONG
     while post.last_beat is None and time.monotonic() < end:
@@ -378,7 +378,7 @@ def test_a_process_without_signs_of_life_is_replaced(post: SupervisedProcess, mo
     """It is killed once none came for as long as is said; one that never gave any may still be starting."""
     written: list[str] = []
     monkeypatch.setattr(monitoring, "write_event", lambda event, **_: written.append(event))
-    first = heard(post)
+    first = wait_until_heard(post)
     for now in (10.0, 20.0, 29.0):
         post.keep_running(now)
         assert post.process is first
@@ -393,7 +393,7 @@ def test_a_process_without_signs_of_life_is_replaced(post: SupervisedProcess, mo
 
 def test_a_supervisor_that_stood_still_kills_nobody(post: SupervisedProcess) -> None:
     """As on a machine that slept: nobody could give a sign of life meanwhile."""
-    first = heard(post)
+    first = wait_until_heard(post)
     post.keep_running(10_000.0)
     assert first.is_alive()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from test_service_access import API, CONSOLE, filled
+from test_service_access import API, CONSOLE, fill_path
 
 from discreet.errors import Internal
 from discreet.service.config import DatasetConfig, read_config
@@ -126,7 +126,7 @@ class Driver:
         if page and isinstance(body, dict):
             more = {"data": {"form_token": derive_form_token(cookie)} | body}
         told = self.send(
-            method, filled(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more
+            method, fill_path(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more
         )
         headers_of = tuple(sorted(told.headers.multi_items()))
         reply = Reply(who, method, route, told.status_code, headers_of, told.content.decode("utf-8", "replace"))
@@ -142,24 +142,24 @@ class Driver:
         self.not_searched.append(reply)
 
 
-def about(dataset: str, told: dict[str, Any]) -> dict[str, Any]:
+def about(dataset: str, document: dict[str, Any]) -> dict[str, Any]:
     """A question about a data set."""
-    return json.loads(json.dumps({"epsilon": "0.5"} | told).replace("{}", dataset))
+    return json.loads(json.dumps({"epsilon": "0.5"} | document).replace("{}", dataset))
 
 
 def ask_all(driver: Driver, dataset: str, home: str, pages: str, every: int = 1) -> None:
     """Every kind of question, for real or in rehearsal; every part of so many of the answers; all that is refused."""
     questions = [about(dataset, one) for one in (*QUESTIONS, *OF_ONE.get(dataset, ()))]
     for number, asked in enumerate(questions):
-        plain = {name: told for name, told in asked.items() if name not in {"ranges", "constraints", "population"}}
+        plain = {name: fields for name, fields in asked.items() if name not in {"ranges", "constraints", "population"}}
         driver.call("ann", "POST", f"{home}/previews", plain, dataset=dataset)
         if "prior" in asked:
             prior = {"question": asked["question"], "prior": asked["prior"]}
             driver.call("ann", "POST", f"{home}/priors", prior, dataset=dataset)
-        made = driver.call("ann", "POST", f"{home}/answers", asked, dataset=dataset)
-        if made.status != 201:
+        reply = driver.call("ann", "POST", f"{home}/answers", asked, dataset=dataset)
+        if reply.status != 201:
             continue
-        answer = made.json()["id"]
+        answer = reply.json()["id"]
         driver.call("ann", "POST", f"{home}/answers", asked, dataset=dataset)
         if number % every:
             continue
@@ -183,8 +183,8 @@ def ask_all(driver: Driver, dataset: str, home: str, pages: str, every: int = 1)
     driver.get("ann", pages, dataset=dataset)
     driver.get("ann", f"{pages}/history", dataset=dataset)
     for part in ("preview", "ask"):
-        for told in (form, form | {"question": f"SELECT town FROM {dataset}"}, form | {"size": "x"}):
-            driver.call("ann", "POST", f"{pages}/{part}", told, dataset=dataset)
+        for fields in (form, form | {"question": f"SELECT town FROM {dataset}"}, form | {"size": "x"}):
+            driver.call("ann", "POST", f"{pages}/{part}", fields, dataset=dataset)
 
 
 def look_around(driver: Driver) -> None:
@@ -209,9 +209,9 @@ def look_around(driver: Driver) -> None:
 
 def keep_house(driver: Driver, dataset: str) -> None:
     """What a custodian does, short of releases."""
-    made = driver.call("cus", "POST", "/v1/tokens", {"analyst": "zed", "datasets": [dataset]}).json()
+    document = driver.call("cus", "POST", "/v1/tokens", {"analyst": "zed", "datasets": [dataset]}).json()
     driver.get("cus", "/v1/tokens")
-    driver.call("cus", "DELETE", "/v1/tokens/{token}", token=made["id"])
+    driver.call("cus", "DELETE", "/v1/tokens/{token}", token=document["id"])
     for method in ("PUT", "DELETE"):
         driver.call("cus", method, "/v1/grants/{dataset}/{analyst}", dataset=dataset, analyst="zed")
     driver.get("cus", "/v1/grants")
@@ -221,7 +221,7 @@ def keep_house(driver: Driver, dataset: str) -> None:
     pages = "/console/custodian/access"
     driver.get("cus", pages)
     driver.call("cus", "POST", f"{pages}/tokens", {"analyst": "zoe", "role": "analyst", "days": "1", "key": "1" * 32})
-    driver.call("cus", "POST", f"{pages}/tokens/{{token}}/revoke", {}, token=made["id"])
+    driver.call("cus", "POST", f"{pages}/tokens/{{token}}/revoke", {}, token=document["id"])
     driver.call("cus", "POST", f"{pages}/grants", {"dataset": dataset, "analyst": "zoe", "give": "yes"})
     keeping = "/console/custodian/datasets/{dataset}"
     driver.get("cus", keeping, "?verify=yes&lines=1000", dataset=dataset)
@@ -238,17 +238,17 @@ def release_all(driver: Driver, dataset: str, home: str, wait: Callable[[str], N
     driver.call("cus", "POST", f"{home}/releases", {"method": "nothing"}, dataset=dataset)
     jobs = [(one, driver.call("cus", "POST", f"{home}/releases", one, dataset=dataset)) for one in RELEASES]
     jobs.append(({"method": "sweep"}, driver.call("cus", "POST", f"{home}/sweeps", {"ks": "k=3..5"}, dataset=dataset)))
-    for said, queued in jobs:
+    for message, queued in jobs:
         assert queued.status == 202, queued
         job = queued.json()["id"]
         wait(job)
         driver.get("cus", "/console/jobs/{job}", job=job)
         driver.get("ann", "/v1/jobs/{job}", job=job)
-        told = driver.get("cus", "/v1/jobs/{job}", job=job).json()
-        assert told["state"] == "done", told
-        for name in told["files"]:
+        document = driver.get("cus", "/v1/jobs/{job}", job=job).json()
+        assert document["state"] == "done", document
+        for name in document["files"]:
             file = driver.get("cus", "/v1/jobs/{job}/files/{name:path}", job=job, name=name)
-            raw = said["method"] in WITH_RAW_VALUES and name.endswith(".csv")
+            raw = message["method"] in WITH_RAW_VALUES and name.endswith(".csv")
             if "rehearsal" not in home and (raw or name.endswith(FOR_THE_CUSTODIAN)):
                 driver.forget(file)
 
@@ -269,11 +269,13 @@ def drive(driver: Driver, wait: Callable[[str], None], every: int) -> None:
     driver.call("ann", "POST", "/console/sign-out", {})
 
 
-def admitted(store: Store) -> tuple[dict[str, str], dict[str, str]]:
+def admit_people(store: Store) -> tuple[dict[str, str], dict[str, str]]:
     """Tokens and cookies of ann, who has the data sets, bob, who has none, and cus."""
-    made = {"ann": create_token(store, "ann", "analyst", 30, ("planted", "weaker"))}
-    made |= {"bob": create_token(store, "bob", "analyst"), "cus": create_token(store, "cus", "custodian")}
-    return {who: told for who, (_, told) in made.items()}, {who: sign_in(store, one) for who, (one, _) in made.items()}
+    tokens_by_name = {"ann": create_token(store, "ann", "analyst", 30, ("planted", "weaker"))}
+    tokens_by_name |= {"bob": create_token(store, "bob", "analyst"), "cus": create_token(store, "cus", "custodian")}
+    return {who: entry for who, (_, entry) in tokens_by_name.items()}, {
+        who: sign_in(store, one) for who, (one, _) in tokens_by_name.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -299,72 +301,72 @@ ON_ONE_WORKER = pytest.mark.xdist_group("driven")
 
 
 @pytest.fixture(scope="module", params=[5, pytest.param(1, marks=pytest.mark.soak)])
-def driven(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def driven_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Driven:
     """The real thing: `discreet serve`, two workers and a runner of jobs, everything asked of it, and stopped."""
     folder = tmp_path_factory.mktemp("driven")
     planted, config = plant_tables(folder), folder / "service.yaml"
     more = "port: 0\nworkers: 2\npadding: no\nlimits: {rate: 100000, burst: 100000}\n"
     config.write_text(f"{more}datasets:\n  - schema: planted.yaml\n  - schema: weaker.yaml\n")
     with Store.open(read_config(config).store) as store:
-        secrets, cookies = admitted(store)
+        secrets, cookies = admit_people(store)
     with (
         start_service(folder, "--config", config) as service,
         httpx.Client(base_url=service.address, timeout=120) as client,
     ):
         driver = Driver(client.request, secrets, cookies)
-        drive(driver, lambda job: wait_for(lambda: ended(driver, job)), request.param)
+        drive(driver, lambda job: wait_for(lambda: is_ended(driver, job)), request.param)
         service.stop()
     return Driven(planted, driver, service.log.read_text(), folder)
 
 
-def ended(driver: Driver, job: str) -> bool:
+def is_ended(driver: Driver, job: str) -> bool:
     return driver.get("cus", "/v1/jobs/{job}", job=job).json()["state"] in {"done", "failed"}
 
 
 @ON_ONE_WORKER
-def test_everything_was_asked(driven: Driven) -> None:
+def test_everything_was_asked(driven_service: Driven) -> None:
     """Every route, and every kind of question was answered; else the search would show little."""
-    called = {(one.method, one.route) for one in driven.driver.kept + driven.driver.not_searched}
+    called = {(one.method, one.route) for one in driven_service.driver.kept + driven_service.driver.not_searched}
     assert called == set(API) | set(CONSOLE)
-    assert max(one.status for one in driven.driver.kept) < 500
-    statuses = [one.status for one in driven.driver.kept if (one.method, one.route) == ("POST", ANSWERS)]
+    assert max(one.status for one in driven_service.driver.kept) < 500
+    statuses = [one.status for one in driven_service.driver.kept if (one.method, one.route) == ("POST", ANSWERS)]
     asked = 2 * len(QUESTIONS) + sum(map(len, OF_ONE.values()))
     assert (statuses.count(201), len(statuses)) == (2 * asked, 2 * asked + 2 * len(WRONG))
 
 
 @ON_ONE_WORKER
-def test_no_reply_shows_a_cell(driven: Driven) -> None:
-    assert driven.shown() == []
+def test_no_reply_shows_a_cell(driven_service: Driven) -> None:
+    assert driven_service.shown() == []
 
 
 @ON_ONE_WORKER
-def test_no_line_of_the_log_shows_a_cell(driven: Driven) -> None:
-    assert len(driven.log.splitlines()) > len(driven.driver.kept)
-    assert driven.planted.find_cells(driven.log) == []
+def test_no_line_of_the_log_shows_a_cell(driven_service: Driven) -> None:
+    assert len(driven_service.log.splitlines()) > len(driven_service.driver.kept)
+    assert driven_service.planted.find_cells(driven_service.log) == []
 
 
 @ON_ONE_WORKER
-def test_nothing_that_is_kept_of_questions_shows_a_cell(driven: Driven) -> None:
+def test_nothing_that_is_kept_of_questions_shows_a_cell(driven_service: Driven) -> None:
     """Store and ledger; the snapshot beside them holds the rows, which shows that the search finds them in a file."""
-    kept = [path for path in driven.folder.rglob("*") if path.is_file()]
-    databases = [path for path in kept if path.name.startswith(("service.db", "ledger.db"))]
+    items = [path for path in driven_service.folder.rglob("*") if path.is_file()]
+    databases = [path for path in items if path.name.startswith(("service.db", "ledger.db"))]
     assert len(databases) >= 3
-    assert [path for path in databases if driven.planted.find_cells(path.read_bytes().decode("latin-1"))] == []
-    snapshots = [path for path in kept if path.suffix == ".duckdb"]
-    assert any(driven.planted.find_cells(path.read_bytes().decode("latin-1")) for path in snapshots)
+    assert [path for path in databases if driven_service.planted.find_cells(path.read_bytes().decode("latin-1"))] == []
+    snapshots = [path for path in items if path.suffix == ".duckdb"]
+    assert any(driven_service.planted.find_cells(path.read_bytes().decode("latin-1")) for path in snapshots)
 
 
 @ON_ONE_WORKER
-def test_files_that_are_left_out_of_the_search_would_have_been_found(driven: Driven) -> None:
+def test_files_that_are_left_out_of_the_search_would_have_been_found(driven_service: Driven) -> None:
     """By a method that tells values as they are, a date of somebody's is in the file."""
-    assert any(driven.planted.find_cells(one.all) for one in driven.driver.not_searched)
+    assert any(driven_service.planted.find_cells(one.all) for one in driven_service.driver.not_searched)
 
 
 def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
     planted = plant_tables(tmp_path)
     text, whole, part, day = planted.texts[0], planted.numbers[0], planted.numbers[-1], planted.dates[0]
     number = next(one for one in planted.numbers if "." not in one)
-    for said, cell in (
+    for message, cell in (
         (f"got '{text[:14]}'", text),
         (f"got {text[7:].upper()}!", text),
         (f"x-{text}-y", text),
@@ -372,7 +374,7 @@ def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
         (f"[{whole}, {part}]", whole),
         (f"on {day}T00:00:00", day),
     ):
-        assert cell in planted.find_cells(said), said
+        assert cell in planted.find_cells(message), message
     assert (
         planted.find_cells("SELECT code FROM planted; 1794839910.95 2026-11-16 12,186 Bath " + "0123456789abcdef" * 4)
         == []
@@ -390,7 +392,7 @@ def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PlantedC
     planted = plant_tables(folder)
     config = replace(build_config(folder, 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
     with run_service(config) as service:
-        driver = Driver(service.client.request, *admitted(service.app.service.store))
+        driver = Driver(service.client.request, *admit_people(service.app.service.store))
         assert driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").status == 201
         yield planted, driver, service
 
@@ -445,8 +447,8 @@ def test_what_goes_wrong_is_told_without_its_words(
     planted, driver, _ = leaking
     method, route, body = FAILING[place]
     monkeypatch.setattr(place, failing_with(KINDS[kind](planted.texts[kind])))
-    said = None if body is None else {name: told for name, told in body.items() if told is not None}
-    reply = driver.call("ann", method, route, said, dataset="planted")
+    text = None if body is None else {name: entry for name, entry in body.items() if entry is not None}
+    reply = driver.call("ann", method, route, text, dataset="planted")
     out = capfd.readouterr()
     assert (reply.status, reply.json()["type"]) == (500, "/problems/internal")
     assert reply.json()["detail"] == "an internal error; nothing about the data is shown"
@@ -463,10 +465,10 @@ def test_a_job_that_goes_wrong_is_told_without_its_words(
     monkeypatch.setattr("discreet.service.requests.publish_in_folder", failing_with(ValueError(planted.texts[0])))
     job = driver.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5}, dataset="planted").json()["id"]
     assert run_next_job(service.app.service, "the test")
-    told = driver.get("cus", "/v1/jobs/{job}", job=job)
-    assert (told.json()["state"], told.json()["problem"]["type"]) == ("failed", "/problems/internal")
+    reply = driver.get("cus", "/v1/jobs/{job}", job=job)
+    assert (reply.json()["state"], reply.json()["problem"]["type"]) == ("failed", "/problems/internal")
     out = capfd.readouterr()
-    assert planted.find_cells(told.all + out.out + out.err) == []
+    assert planted.find_cells(reply.all + out.out + out.err) == []
 
 
 def test_a_leak_is_found(
@@ -508,32 +510,32 @@ def without_distances(answer: dict[str, Any]) -> dict[str, Any]:
 
     That it follows from the noisy answer alone is shown in test_custodian, to the byte.
     """
-    said, numbers = answer["accuracy"], answer["numbers"]
+    text, numbers = answer["accuracy"], answer["numbers"]
     for label in numbers:
         if label.startswith(OF_ROWS):
             before = f"{label}: within " if len(numbers) > 1 else "within "
-            said = re.sub(f"(?<={re.escape(before)})[0-9][0-9,.]*(?:e[0-9]+)?", "#", said)
-    return answer | {"accuracy": said}
+            text = re.sub(f"(?<={re.escape(before)})[0-9][0-9,.]*(?:e[0-9]+)?", "#", text)
+    return answer | {"accuracy": text}
 
 
-def without_draws(told: Any) -> Any:
+def without_draws(document: Any) -> Any:
     """A document without what is drawn or new."""
-    if isinstance(told, dict):
-        told = without_distances(told) if {"numbers", "accuracy"} <= told.keys() else told
-        return {name: without_draws(one) for name, one in told.items() if name not in DRAWN | NEW}
-    return [without_draws(one) for one in told] if isinstance(told, list) else told
+    if isinstance(document, dict):
+        document = without_distances(document) if {"numbers", "accuracy"} <= document.keys() else document
+        return {name: without_draws(one) for name, one in document.items() if name not in DRAWN | NEW}
+    return [without_draws(one) for one in document] if isinstance(document, list) else document
 
 
 def public(reply: Reply) -> tuple[Any, ...]:
     """All of a reply that must not depend on a row."""
-    headers = [(name, MASKED.sub("#", told)) for name, told in reply.headers if name not in OF_LENGTH]
+    headers = [(name, MASKED.sub("#", header)) for name, header in reply.headers if name not in OF_LENGTH]
     kind = dict(reply.headers).get("content-type", "")
     body = without_draws(reply.json()) if "json" in kind else MASKED.sub("#", reply.text)
     body = None if reply.route.endswith(OF_ONE_ANSWER) else body
     return reply.who, reply.method, reply.route, reply.status, headers, body
 
 
-def replaced(folder: Path) -> None:
+def replace_last_person(folder: Path) -> None:
     """Another person in the place of the last, other in every cell."""
     lines = (folder / "planted.csv").read_text().splitlines()
     other = "somebody,1,1.5,1970-01-01,365,south,high,true,Nowhere,a remark"
@@ -546,7 +548,7 @@ def spoilt(folder: Path) -> None:
     (folder / "planted.csv").write_text("\n".join([*lines[:-1], "nobody,NaN,inf,?,1e400,,, ,,", ""]))
 
 
-def added(folder: Path) -> None:
+def add_person(folder: Path) -> None:
     """One person more."""
     with (folder / "planted.csv").open("a") as table:
         table.write("somebody,1,1.5,1970-01-01,365,south,high,true,Nowhere,a remark\n")
@@ -555,8 +557,8 @@ def added(folder: Path) -> None:
 def by_adding(folder: Path) -> None:
     """The same data set where neighbours differ by a person more."""
     schema = folder / "planted.yaml"
-    kept = [line for line in schema.read_text().splitlines() if not line.startswith("units:")]
-    schema.write_text("\n".join(kept).replace("replace-one", "add-remove"))
+    items = [line for line in schema.read_text().splitlines() if not line.startswith("units:")]
+    schema.write_text("\n".join(items).replace("replace-one", "add-remove"))
 
 
 def transcript(folder: Path, every: int, *changes: Callable[[Path], None]) -> list[tuple[Any, ...]]:
@@ -568,13 +570,13 @@ def transcript(folder: Path, every: int, *changes: Callable[[Path], None]) -> li
     config = replace(build_config(folder / "service", 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
     with run_service(config) as service:
         service.client.follow_redirects = False
-        driver = Driver(service.client.request, *admitted(service.app.service.store))
+        driver = Driver(service.client.request, *admit_people(service.app.service.store))
         ask_all(driver, "planted", HOME, "/console/datasets/{dataset}", every)
     return [public(one) for one in driver.kept]
 
 
 @pytest.mark.parametrize(
-    ("before", "changes"), [((), (replaced, spoilt)), ((by_adding,), (added,))], ids=["another", "more"]
+    ("before", "changes"), [((), (replace_last_person, spoilt)), ((by_adding,), (add_person,))], ids=["another", "more"]
 )
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
 def test_neighbours_are_told_alike(

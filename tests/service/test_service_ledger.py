@@ -30,7 +30,17 @@ from support.served_processes import (
     start_service,
     wait_for,
 )
-from support.service_load import Line, analyst, question, spread, stopped, well, workers, write_config, write_data_set
+from support.service_load import (
+    Line,
+    analyst,
+    pause_processes,
+    question,
+    spread,
+    well,
+    workers,
+    write_config,
+    write_data_set,
+)
 
 WORKERS = 2
 PATH = "/v1/datasets/kept/answers"
@@ -93,8 +103,8 @@ def assert_refused(place: Place, served: SupervisedService, lines: list[Line], s
         assert (reply.status, reply.kind) == (503, "unavailable"), reply
         assert says in str(reply.document["detail"])
         assert "value" not in reply.document
-        told = wait_for(lambda line=line: failing(line))
-        assert told == {"status": "unavailable", "failing": ["ledger"]}
+        problem = wait_for(lambda line=line: failing(line))
+        assert problem == {"status": "unavailable", "failing": ["ledger"]}
     with closing(Line(served.port, place.custodian)) as line:
         warned = line.must("GET", "/v1/warnings").document["warnings"]
         assert (warned[0]["kind"], warned[0]["dataset"], says in warned[0]["text"]) == ("ledger", "kept", True)
@@ -178,8 +188,8 @@ def spread_unwell(served: SupervisedService, secret: str) -> Iterator[list[Line]
     running = workers(served)
     with ExitStack() as stack:
         lines = []
-        for own in running:
-            with stopped([other for other in running if other != own]):
+        for process in running:
+            with pause_processes([other for other in running if other != process]):
                 lines.append(stack.enter_context(closing(Line(served.port, secret))))
                 wait_for(lambda line=lines[-1]: failing(line))
         yield lines
@@ -293,8 +303,8 @@ def test_a_full_disk_is_told_in_health(tmp_path: Path) -> None:
         with closing(Line(served.port, secret)) as line:
             assert line.must("GET", "/health").document == {"status": "ok"}
             fill(disk / "ballast")
-            told = wait_for(lambda: failing(line))
-            assert "disk" in told["failing"]  # type: ignore[operator]
+            problem = wait_for(lambda: failing(line))
+            assert "disk" in problem["failing"]  # type: ignore[operator]
             warned = line.must("GET", "/v1/warnings").document["warnings"]
             assert (warned[0]["kind"], "the room on its disk" in warned[0]["text"]) == ("disk", True)
             (disk / "ballast").unlink()

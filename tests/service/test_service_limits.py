@@ -62,8 +62,8 @@ class Sender:
 
 async def post(service: InProcessService, sender: Sender, **headers: str) -> tuple[int, dict[str, Any]]:
     """One request straight to the application: its status and its document."""
-    told = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"} | headers
-    lines = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in told.items()]
+    all_headers = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"} | headers
+    lines = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in all_headers.items()]
     scope = {"type": "http", "method": "POST", "path": ANSWERS, "raw_path": ANSWERS.encode(), "query_string": b""}
     scope |= {"headers": lines, "client": ("127.0.0.1", 1), "scheme": "http", "http_version": "1.1", "root_path": ""}
     messages: list[Any] = []
@@ -78,19 +78,19 @@ async def post(service: InProcessService, sender: Sender, **headers: str) -> tup
 def sent(service: InProcessService, parts: Iterable[bytes], **headers: str) -> tuple[int, dict[str, Any], int]:
     """The same, and how many parts were taken."""
     sender = Sender(iter(parts))
-    status, told = asyncio.run(post(service, sender, **headers))
-    return status, told, sender.taken
+    status, document = asyncio.run(post(service, sender, **headers))
+    return status, document, sender.taken
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read(service: InProcessService) -> None:
-    status, told, taken = sent(service, [BODY], Content_Length=str(service.config.limits.body + 1))
-    assert (status, told["type"], taken) == (413, "/problems/too-large", 0)
+    status, document, taken = sent(service, [BODY], Content_Length=str(service.config.limits.body + 1))
+    assert (status, document["type"], taken) == (413, "/problems/too-large", 0)
 
 
 def test_a_body_that_does_not_say_how_large_it_is_is_read_up_to_the_limit(service: InProcessService) -> None:
     endless = (b" " * 1000 for _ in range(10**9))
-    status, told, taken = sent(service, endless)
-    assert (status, told["type"]) == (413, "/problems/too-large")
+    status, document, taken = sent(service, endless)
+    assert (status, document["type"]) == (413, "/problems/too-large")
     assert taken == service.config.limits.body // 1000 + 1
 
 
@@ -125,8 +125,8 @@ def test_a_body_that_does_not_come_in_time_is_refused(
     service: InProcessService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(auth, "BODY_TIMEOUT", 0.01)
-    status, told = asyncio.run(post(service, Sender(iter([b"{"]), endless=True)))
-    assert (status, told["type"]) == (400, "/problems/invalid-input")
+    status, document = asyncio.run(post(service, Sender(iter([b"{"]), endless=True)))
+    assert (status, document["type"]) == (400, "/problems/invalid-input")
 
 
 def test_a_client_that_goes_away_costs_nothing(service: InProcessService) -> None:
@@ -243,8 +243,8 @@ def test_workers_count_together(tmp_path: Path) -> None:
         assert {one.stdout.readline() for one in senders if one.stdout} == {"ready\n"}
         for one in senders:
             print("go", file=one.stdin, flush=True)
-        told = [one.communicate(timeout=LONG)[0] for one in senders]
-    assert sum(map(int, told)) == 20_000
+        items = [one.communicate(timeout=LONG)[0] for one in senders]
+    assert sum(map(int, items)) == 20_000
 
 
 class Watch:
@@ -264,35 +264,35 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return found
 
 
-def passed(rates: RateLimiter, who: str, times: int) -> int:
+def count_passed(rates: RateLimiter, who: str, times: int) -> int:
     return sum(rates.count_request(who) == 0.0 for _ in range(times))
 
 
 def test_a_burst_then_the_rate(tmp_path: Path, watch: Watch) -> None:
     with closing(RateLimiter(tmp_path / "rates", rate=2, burst=10)) as rates:
-        assert passed(rates, "ann", 50) == 10
+        assert count_passed(rates, "ann", 50) == 10
         assert rates.count_request("ann") == pytest.approx(0.5)
         watch.now += 1
-        assert passed(rates, "ann", 50) == 2
+        assert count_passed(rates, "ann", 50) == 2
         watch.now += 3600
-        assert passed(rates, "ann", 50) == 10  # a long silence saves up no more than a burst
+        assert count_passed(rates, "ann", 50) == 10  # a long silence saves up no more than a burst
 
 
 @pytest.mark.usefixtures("watch")
 def test_one_token_uses_up_nothing_of_anothers(tmp_path: Path) -> None:
     with closing(RateLimiter(tmp_path / "rates", rate=1, burst=5)) as rates:
-        assert passed(rates, "ann", 50) == 5
-        assert passed(rates, "bob", 50) == 5
+        assert count_passed(rates, "ann", 50) == 5
+        assert count_passed(rates, "bob", 50) == 5
 
 
 def test_a_machine_that_started_anew_locks_nobody_out(tmp_path: Path, watch: Watch) -> None:
     """The file outlives the clock that it was written by."""
     watch.now = 10**9
     with closing(RateLimiter(tmp_path / "rates", rate=1, burst=5)) as rates:
-        assert passed(rates, "ann", 50) == 5
+        assert count_passed(rates, "ann", 50) == 5
     watch.now = 7.0
     with closing(RateLimiter(tmp_path / "rates", rate=1, burst=5)) as rates:
-        assert passed(rates, "ann", 50) == 5
+        assert count_passed(rates, "ann", 50) == 5
 
 
 def test_who_has_no_token_is_counted_by_address(tmp_path: Path) -> None:
@@ -310,10 +310,10 @@ def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pyt
     """Whoever asks slow questions leaves room for others, and has room again once they are answered."""
     begun, over = threading.Semaphore(0), threading.Event()
 
-    def slowly(*given: Any) -> Any:
+    def slowly(*args: Any) -> Any:
         begun.release()
         assert over.wait(LONG)
-        return answer_dataset_question(*given)
+        return answer_dataset_question(*args)
 
     monkeypatch.setattr(dataset_routes, "answer_dataset_question", slowly)
     config = build_config(tmp_path, 50)
@@ -353,27 +353,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Supervise
 
 
 @contextmanager
-def connected(server: SupervisedService) -> Iterator[socket.socket]:
+def connect(server: SupervisedService) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", server.port), LONG) as found:
         yield found
 
 
 def replies(server: SupervisedService, request: bytes) -> list[bytes]:
     """The first lines of all replies to whatever is sent, until the server hangs up, which it may do at once."""
-    told = b""
-    with connected(server) as line, suppress(ConnectionError):
+    received = b""
+    with connect(server) as line, suppress(ConnectionError):
         line.sendall(request)
         for part in iter(lambda: line.recv(65_536), b""):
-            told += part
-    return [one for one in told.split(b"\r\n") if one.startswith(b"HTTP/1.1 ")]
+            received += part
+    return [one for one in received.split(b"\r\n") if one.startswith(b"HTTP/1.1 ")]
 
 
 def head(secret: str, *lines: str) -> bytes:
-    told = f"POST {ANSWERS} HTTP/1.1", "Host: x", "Connection: close", f"Authorization: Bearer {secret}"
-    return "\r\n".join([*told, "Content-Type: application/json", *lines, "", ""]).encode("latin-1")
+    head_lines = f"POST {ANSWERS} HTTP/1.1", "Host: x", "Connection: close", f"Authorization: Bearer {secret}"
+    return "\r\n".join([*head_lines, "Content-Type: application/json", *lines, "", ""]).encode("latin-1")
 
 
-def refused(lines: list[bytes]) -> bool:
+def is_refused(lines: list[bytes]) -> bool:
     """Whether nothing was granted: a refusal may be lost where the server hangs up on what is still being sent."""
     return all(line.startswith(b"HTTP/1.1 4") for line in lines)
 
@@ -389,7 +389,7 @@ def test_clients_that_send_nothing_more_hold_up_nobody(server: tuple[SupervisedS
     whole = head(secret, f"Content-Length: {len(BODY)}")
     with ExitStack() as open_lines:
         for number in range(60):
-            line = open_lines.enter_context(connected(found))
+            line = open_lines.enter_context(connect(found))
             line.sendall((whole + BODY)[: (5, 60, len(whole), len(whole) + 9)[number % 4]])
         assert replies(found, whole + BODY) == [b"HTTP/1.1 201 Created"]
         assert healthy(found)
@@ -399,8 +399,8 @@ def test_clients_that_send_nothing_more_hold_up_nobody(server: tuple[SupervisedS
 def test_a_head_that_is_too_large_is_refused(server: tuple[SupervisedService, str]) -> None:
     found, secret = server
     for large in ("X-Long: " + "x" * 200_000, "Cookie: discreet_session=" + "x" * 200_000):
-        assert refused(replies(found, head(secret, large, "Content-Length: 0")))
-    assert refused(replies(found, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
+        assert is_refused(replies(found, head(secret, large, "Content-Length: 0")))
+    assert is_refused(replies(found, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
     assert healthy(found)
 
 
@@ -468,7 +468,7 @@ def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[SupervisedServ
     assert len(sent(MAX_HEAD_BYTES)) == MAX_HEAD_BYTES
     assert replies(found, sent(MAX_HEAD_BYTES)) == [b"HTTP/1.1 200 OK"]
     assert [line[:12] for line in replies(found, sent(MAX_HEAD_BYTES + 1))] == [b"HTTP/1.1 413"]
-    assert refused(replies(found, sent(2 * MAX_HEAD_BYTES)))
+    assert is_refused(replies(found, sent(2 * MAX_HEAD_BYTES)))
 
 
 @ON_ONE_WORKER
@@ -479,7 +479,7 @@ def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[SupervisedServ
 )
 def test_lengths_that_are_none_are_refused(server: tuple[SupervisedService, str], lengths: tuple[str, ...]) -> None:
     found, secret = server
-    assert refused(replies(found, head(secret, *lengths) + BODY))
+    assert is_refused(replies(found, head(secret, *lengths) + BODY))
     assert healthy(found)
 
 
@@ -487,7 +487,7 @@ def test_lengths_that_are_none_are_refused(server: tuple[SupervisedService, str]
 def test_what_follows_a_short_length_is_no_request(server: tuple[SupervisedService, str]) -> None:
     """A body that says it is shorter than it is is cut there, and its rest is not taken for a request."""
     found, secret = server
-    assert refused(replies(found, head(secret, "Content-Length: 2") + BODY))
+    assert is_refused(replies(found, head(secret, "Content-Length: 2") + BODY))
     assert healthy(found)
 
 
@@ -498,5 +498,5 @@ def test_chunks_are_counted(server: tuple[SupervisedService, str]) -> None:
     start = head(secret, "Transfer-Encoding: chunked")
     whole = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
     assert replies(found, start + chunk * 3 + whole) == [b"HTTP/1.1 201 Created"]
-    assert refused(replies(found, start + chunk * 66))
+    assert is_refused(replies(found, start + chunk * 66))
     assert healthy(found)

@@ -90,7 +90,7 @@ class Raced:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def raced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raced]:
+def raced_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raced]:
     folder = tmp_path_factory.mktemp("race")
     for name, cap in DATASETS.items():
         write_data_set(folder, name, cap)
@@ -105,81 +105,81 @@ def raced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield Raced(served, folder, token, ledger, store)
 
 
-def test_two_hundred_parallel_asks_with_room_for_ten(raced: Raced) -> None:
+def test_two_hundred_parallel_asks_with_room_for_ten(raced_service: Raced) -> None:
     """New draws of one question, and questions of their own: ten are answered, and the others told that it is spent."""
 
     def ask(line: Line, number: int) -> Reply:
         asked = question("many", number if number % 2 else 0)
         return line.decided("/v1/datasets/many/answers", asked, f"key {number}")
 
-    replies = raced.at_once(CLIENTS, ask)
+    replies = raced_service.at_once(CLIENTS, ask)
     answered = [reply for reply in replies if reply.status == 201]
     assert len(answered) == ROOM
     assert [reply.kind for reply in replies if reply.status != 201] == ["budget-exceeded"] * (CLIENTS - ROOM)
-    raced.check("many", answered)
+    raced_service.check("many", answered)
 
 
-def test_one_key_sent_by_many_at_once_is_one_charge_and_one_reply(raced: Raced) -> None:
+def test_one_key_sent_by_many_at_once_is_one_charge_and_one_reply(raced_service: Raced) -> None:
     def ask(line: Line, _: int) -> Reply:
         return line.must("POST", "/v1/datasets/once/answers", question("once"), "the same")
 
-    replies = raced.at_once(52, ask)
+    replies = raced_service.at_once(52, ask)
     assert {reply.status for reply in replies} == {201}
     assert len(set(replies)) == 1
-    raced.check("once", replies[:1])
+    raced_service.check("once", replies[:1])
 
 
-def test_one_key_sent_by_many_at_once_is_one_job(raced: Raced) -> None:
+def test_one_key_sent_by_many_at_once_is_one_job(raced_service: Raced) -> None:
     def ask(line: Line, _: int) -> Reply:
         return line.must("POST", "/v1/datasets/queued/answers", question("queued"), "the same")
 
-    replies = raced.at_once(20, ask)
+    replies = raced_service.at_once(20, ask)
     assert {reply.status for reply in replies} == {202}
     [job] = {reply.document["id"] for reply in replies}
-    line = Line(raced.served.port, raced.token)
-    raced.check("queued", [answered_by(line, job)])
+    line = Line(raced_service.served.port, raced_service.token)
+    raced_service.check("queued", [answered_by(line, job)])
     line.close()
 
 
-def opened(raced: Raced, key: str) -> str:
+def open_counts_session(raced_service: Raced, key: str) -> str:
     """A session of counts that has room for ten about the same rows; the path of its answers."""
     asked = {"noise_scale": 100, "epsilon": "0.1"}
-    reply = raced.ask("/v1/datasets/session/sessions", asked, key)
+    reply = raced_service.ask("/v1/datasets/session/sessions", asked, key)
     assert reply.status == 201
     return f"/v1/datasets/session/sessions/{reply.document['id']}"
 
 
-def test_a_session_never_answers_more_than_it_has_paid_for(raced: Raced) -> None:
+def test_a_session_never_answers_more_than_it_has_paid_for(raced_service: Raced) -> None:
     """Forty questions about the same rows come at once at all workers: ten fit, and only those are in its log."""
-    session = opened(raced, "forty")
+    session = open_counts_session(raced_service, "forty")
 
     def ask(line: Line, number: int) -> Reply:
         asked = {"question": f"SELECT COUNT(*) FROM session WHERE number >= {number}"}
         return line.decided(f"{session}/answers", asked, f"forty {number}")
 
-    replies = raced.at_once(40, ask)
+    replies = raced_service.at_once(40, ask)
     answered = [reply for reply in replies if reply.status == 201]
     assert [reply.kind for reply in replies if reply.status != 201] == ["budget-exceeded"] * 30
-    with Store.open(raced.store) as store:
+    with Store.open(raced_service.store) as store:
         admitted = StoredLog(store, session.rpartition("/")[2], "any").read_since(0)
     assert sum(1 / one.scale for one in admitted) == Fraction(1, 10)
     assert {one.question for one in admitted} == {reply.document["question"] for reply in answered}
-    assert raced.ask(session, {}).document["left"] == "0"
+    assert raced_service.ask(session, {}).document["left"] == "0"
 
 
-def test_a_question_that_comes_at_once_in_a_session_is_drawn_once(raced: Raced) -> None:
-    session = opened(raced, "one")
+def test_a_question_that_comes_at_once_in_a_session_is_drawn_once(raced_service: Raced) -> None:
+    session = open_counts_session(raced_service, "one")
 
     def ask(line: Line, number: int) -> Reply:
         asked = {"question": "SELECT COUNT(*) FROM session"}
         return line.decided(f"{session}/answers", asked, f"one {number}")
 
-    replies = raced.at_once(40, ask)
+    replies = raced_service.at_once(40, ask)
     assert len({reply.document["value"] for reply in replies}) == 1
-    assert raced.ask(session, {}).document["left"] == str(Fraction(1, 10) - EPSILON)
+    assert raced_service.ask(session, {}).document["left"] == str(Fraction(1, 10) - EPSILON)
 
 
-def test_who_comes_second_to_the_store_is_told_what_the_first_wrote(raced: Raced) -> None:
+def test_who_comes_second_to_the_store_is_told_what_the_first_wrote(raced_service: Raced) -> None:
     """Whatever has one row for a key: nobody is refused, and all see the same row."""
 
     def put(number: int) -> tuple[object, ...]:
@@ -189,14 +189,14 @@ def test_who_comes_second_to_the_store_is_told_what_the_first_wrote(raced: Raced
         counts = CounterBuffer(store)
         counts.add("race", f"turn {turn}")
         counts.write()
-        kept = keep_answer(
+        stored = keep_answer(
             store, StoredAnswer(f"{turn} {name}", "many", False, "ann", f"{turn}", "{}", None, 0.0, name, None)
         )
         job = add_job(store, Job(f"{turn} {name}", "ask", "none", False, "ann", f"{turn}", name, 0, 0, "done"))
         session = keep_session(store, StoredSession(f"{turn} {name}", "many", False, "ann", f"{turn}", name, "1"))
-        return kept, job, session
+        return stored, job, session
 
-    with Store.open(raced.store) as store:
+    with Store.open(raced_service.store) as store:
         for turn in range(10):
             assert len(set(at_once(4, put))) == 1
             assert (("many", f"analyst {turn}") in list_grants(store)) is True

@@ -38,8 +38,8 @@ def config(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def service(config: Config) -> Iterator[InProcessService]:
-    with run_service(config) as made:
-        yield made
+    with run_service(config) as result:
+        yield result
 
 
 @pytest.fixture
@@ -62,13 +62,13 @@ def charges(service: InProcessService) -> int:
 # --- sessions
 
 
-def copied(config: Config, lost: str) -> str:
+def copy_store(config: Config, lost: str) -> str:
     """An older copy of the store, from before something was written into it."""
     copy = f"{config.store}.copy"
-    with closing(sqlite3.connect(config.store)) as store, closing(sqlite3.connect(copy)) as made:
-        store.backup(made)
-        made.execute(lost)
-        made.commit()
+    with closing(sqlite3.connect(config.store)) as store, closing(sqlite3.connect(copy)) as result:
+        store.backup(result)
+        result.execute(lost)
+        result.commit()
     return copy
 
 
@@ -85,7 +85,7 @@ def test_an_older_copy_of_the_store_does_not_revive_a_session(config: Config, lo
         path = f"{SESSIONS}/{service.post('ann', SESSIONS, ONE).json()['id']}"
         first = service.post("ann", f"{path}/answers", {"question": COUNT["question"]})
         assert (first.status_code, first.json()["left"]) == (201, "0")
-        copy = copied(config, lost)
+        copy = copy_store(config, lost)
         before = charges(service)
     put_back(copy, config)
     with run_service(config) as again:
@@ -167,8 +167,8 @@ def test_what_could_not_be_opened_is_not_tried_by_every_request(
 ) -> None:
     tried: list[object] = []
 
-    def gone(*given: Any, **_: Any) -> Custodian:
-        tried.append(given)
+    def gone(*args: Any, **_: Any) -> Custodian:
+        tried.append(args)
         raise Unavailable("the snapshot is gone")
 
     monkeypatch.setattr(Custodian, "open", gone)
@@ -242,18 +242,18 @@ def test_what_is_said_of_a_data_sets_folder_has_no_path(config: Config, tmp_path
     shutil.rmtree(place.folder)
     place.folder.write_text("in its place")
     with (
-        pytest.raises(Unavailable, match=r"^the folder registry\.discreet cannot be written; ") as told,
+        pytest.raises(Unavailable, match=r"^the folder registry\.discreet cannot be written; ") as result,
         place.lock(),
     ):
         pass
-    assert str(tmp_path) not in str(told.value)
+    assert str(tmp_path) not in str(result.value)
 
 
-@pytest.mark.parametrize(("said", "secure"), [("https", True), ("http", False)])
+@pytest.mark.parametrize(("message", "secure"), [("https", True), ("http", False)])
 def test_behind_a_proxy_that_has_tls_a_cookie_is_for_tls_alone(
-    service: InProcessService, said: str, secure: bool
+    service: InProcessService, message: str, secure: bool
 ) -> None:
-    sent, headers = {"token": service.tokens["ann"]}, {"X-Forwarded-Proto": said}
-    told = service.client.post("/console/sign-in", data=sent, headers=headers, follow_redirects=False)
-    assert ("Secure" in told.headers["set-cookie"].split("; ")) is secure
-    assert ("strict-transport-security" in told.headers) is secure
+    sent, headers = {"token": service.tokens["ann"]}, {"X-Forwarded-Proto": message}
+    reply = service.client.post("/console/sign-in", data=sent, headers=headers, follow_redirects=False)
+    assert ("Secure" in reply.headers["set-cookie"].split("; ")) is secure
+    assert ("strict-transport-security" in reply.headers) is secure

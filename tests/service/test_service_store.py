@@ -77,11 +77,11 @@ def store(where: str) -> Iterator[Store]:
 def _fresh_database(dsn: str, name: str) -> str:
     import psycopg
 
-    told = dict(part.split("=", 1) for part in dsn.split())
-    own = "".join(sign for sign in name if sign.isalnum()).lower()[-40:]
+    parts = dict(part.split("=", 1) for part in dsn.split())
+    text = "".join(sign for sign in name if sign.isalnum()).lower()[-40:]
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE store_{own}")
-    return f"postgresql:///store_{own}?host={told['host']}&user={told['user']}"
+        connection.execute(f"CREATE DATABASE store_{text}")
+    return f"postgresql:///store_{text}?host={parts['host']}&user={parts['user']}"
 
 
 def test_what_fails_is_called_by_its_name(tmp_path: Path) -> None:
@@ -117,27 +117,27 @@ def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:
 
 
 def test_a_second_opening_changes_nothing(store: Store, where: str) -> None:
-    made, _ = create_token(store, "ann", "analyst")
+    result, _ = create_token(store, "ann", "analyst")
     with Store.open(where) as again:
-        assert list_tokens(again) == [made]
+        assert list_tokens(again) == [result]
 
 
 def test_a_token_is_kept_as_its_hash_alone(store: Store) -> None:
-    _, told = create_token(store, "ann", "analyst")
+    _, result = create_token(store, "ann", "analyst")
     with store.database.begin_read() as connection:
         rows = [str(row) for table in METADATA.tables.values() for row in connection.execute(select(table))]
-    assert not [row for row in rows if told in row or told.removeprefix("dsc_") in row]
-    found = find_token(store, told)
+    assert not [row for row in rows if result in row or result.removeprefix("dsc_") in row]
+    found = find_token(store, result)
     assert found is not None
     assert (found.analyst, found.role) == ("ann", "analyst")
 
 
 def test_unknown_expired_and_revoked_tokens_open_nothing(store: Store) -> None:
-    first, told = create_token(store, "ann", "analyst")
+    first, result = create_token(store, "ann", "analyst")
     _, other = create_token(store, "bob", "analyst")
-    assert find_token(store, told + "x") is None
+    assert find_token(store, result + "x") is None
     assert revoke_token(store, first.id)
-    assert find_token(store, told) is None
+    assert find_token(store, result) is None
     with store.database.begin_write() as connection:
         connection.execute(update(tokens).values(expires=time.time() - 1))
     assert find_token(store, other) is None
@@ -145,12 +145,12 @@ def test_unknown_expired_and_revoked_tokens_open_nothing(store: Store) -> None:
 
 
 def test_a_console_session_ends_with_its_token(store: Store) -> None:
-    made, _ = create_token(store, "ann", "analyst")
-    cookies = [sign_in(store, made) for _ in range(2)]
-    assert [find_session_token(store, one) == made for one in cookies] == [True, True]
+    result, _ = create_token(store, "ann", "analyst")
+    cookies = [sign_in(store, result) for _ in range(2)]
+    assert [find_session_token(store, one) == result for one in cookies] == [True, True]
     sign_out(store, cookies[0])
     assert find_session_token(store, cookies[0]) is None
-    revoke_token(store, made.id)
+    revoke_token(store, result.id)
     assert find_session_token(store, cookies[1]) is None
 
 
@@ -169,10 +169,10 @@ def test_names_that_no_account_can_have_are_refused(tmp_path: Path, name: str) -
 
 
 def test_the_first_answer_under_a_key_wins(store: Store) -> None:
-    kept = [StoredAnswer(str(at), "registry", False, "ann", "k", "{}", 1, 1.0, "{}", None) for at in range(2)]
-    assert [keep_answer(store, one).id for one in kept] == ["0", "0"]
+    items = [StoredAnswer(str(at), "registry", False, "ann", "k", "{}", 1, 1.0, "{}", None) for at in range(2)]
+    assert [keep_answer(store, one).id for one in items] == ["0", "0"]
     found = find_answer_by_key(store, "registry", False, "ann", "k")
-    assert found == kept[0]
+    assert found == items[0]
     assert find_answer_by_key(store, "registry", True, "ann", "k") is None
     assert find_answer_by_key(store, "registry", False, "bob", "k") is None
 

@@ -119,12 +119,12 @@ class Timed:
     tokens: dict[str, str]
     cookies: dict[str, str]
 
-    def call(self, who: str | None, method: str, path: str, body: object = None, **more: Any) -> Reply:
+    def call(self, who: str | None, method: str, path: str, body: object = None, **options: Any) -> Reply:
         """One request with a token."""
         headers = {} if who is None else {"authorization": f"Bearer {self.tokens[who]}"}
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        client = Client(self.script, more.pop("parts", ((0.0, content),)), more.pop("leaves", False))
-        return self.send(client, method, path, headers | {"content-type": "application/json"} | more)
+        client = Client(self.script, options.pop("parts", ((0.0, content),)), options.pop("leaves", False))
+        return self.send(client, method, path, headers | {"content-type": "application/json"} | options)
 
     def browse(self, who: str, method: str, path: str, form: str = "") -> Reply:
         """One request of a browser that is signed in."""
@@ -156,41 +156,41 @@ class Timed:
 
     def overruns(self) -> dict[str, float]:
         """How many replies were not ready at their deadline, by data set."""
-        return counted(self, "overruns")
+        return read_metrics(self, "overruns")
 
 
-def counted(timed: Timed, what: str) -> dict[str, float]:
+def read_metrics(timed_service: Timed, what: str) -> dict[str, float]:
     """What the custodian is told of something, by label."""
-    timed.app.service.counters.write()
-    found = read_counters(timed.app.service.store)
+    timed_service.app.service.counters.write()
+    found = read_counters(timed_service.app.service.store)
     return {label: value for (name, label), (value, _) in found.items() if name == what}
 
 
 @contextmanager
-def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
+def run_scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
     """A service whose clock moves as the script says."""
     config, script = build_config(folder, padding=pads, deadline=ELSE), Script()
-    told = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
+    script_text = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
 
-    def looked_up(*given: Any) -> Any:
+    def looked_up(*args: Any) -> Any:
         script.now += script.work
-        return looks_up(*given)
+        return looks_up(*args)
 
     with pytest.MonkeyPatch.context() as patch:
         looks_up = auth._find_principal
         patch.setattr(deadlines, "Timer", lambda: script)
         patch.setattr(deadlines, "time", SimpleNamespace(sleep=script.sleep, monotonic=time.monotonic))
         patch.setattr(auth, "_find_principal", looked_up)
-        app = make_app(replace(config, datasets=(told,)))
+        app = make_app(replace(config, datasets=(script_text,)))
         with closing(app.service) as service:
-            made = {who: create_token(service.store, who, role, 30, may) for who, (role, may) in PEOPLE.items()}
-            cookies = {who: sign_in(service.store, token) for who, (token, _) in made.items()}
-            yield Timed(app, script, {who: secret for who, (_, secret) in made.items()}, cookies)
+            new_token = {who: create_token(service.store, who, role, 30, may) for who, (role, may) in PEOPLE.items()}
+            cookies = {who: sign_in(service.store, token) for who, (token, _) in new_token.items()}
+            yield Timed(app, script, {who: secret for who, (_, secret) in new_token.items()}, cookies)
 
 
 @pytest.fixture(scope="module")
-def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
-    with scripted(tmp_path_factory.mktemp("timed")) as found:
+def timed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
+    with run_scripted(tmp_path_factory.mktemp("timed")) as found:
         yield found
 
 
@@ -198,7 +198,7 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
 def no_work_is_left_over(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "timed" in request.fixturenames:
-        request.getfixturevalue("timed").script.work = 0.0
+        request.getfixturevalue("timed_service").script.work = 0.0
 
 
 @given(st.floats(0, 1e6), st.floats(0.01, 3600))
@@ -215,9 +215,9 @@ def test_a_deadline_is_doubled_as_often_as_it_takes(elapsed: float, leaves: floa
     assert compute_padded_time(elapsed, 3.0) == leaves
 
 
-def answered(timed: Timed) -> str:
+def make_answer(timed_service: Timed) -> str:
     """The id of an answer of ann's."""
-    return str(timed.call("ann", "POST", f"{HOME}/answers", ASK).json()["id"])
+    return str(timed_service.call("ann", "POST", f"{HOME}/answers", ASK).json()["id"])
 
 
 PRIOR = {"question": COUNT["question"], "prior": "normal(120, 20)"}
@@ -247,24 +247,24 @@ ABOUT: list[tuple[str, str, object, int]] = [
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), ABOUT)
 def test_every_reply_about_a_data_set_leaves_at_its_deadline(
-    timed: Timed, method: str, path: str, body: object, status: int
+    timed_service: Timed, method: str, path: str, body: object, status: int
 ) -> None:
     for work in (0.0, 0.1, 0.375 if path.endswith("/answers") else DEADLINE):
-        timed.script.work = work
-        reply = timed.call("ann", method, path, body)
+        timed_service.script.work = work
+        reply = timed_service.call("ann", method, path, body)
         assert (reply.status, reply.at) == (status, DEADLINE)
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), ABOUT)
 def test_one_that_is_late_leaves_at_the_next_doubling_and_is_counted(
-    timed: Timed, method: str, path: str, body: object, status: int
+    timed_service: Timed, method: str, path: str, body: object, status: int
 ) -> None:
-    before = timed.overruns().get("registry", 0)
+    before = timed_service.overruns().get("registry", 0)
     for many, work in ((1, 0.51), (1, 0.7), (3, 2.9)):
-        timed.script.work = work
-        reply = timed.call("ann", method, path, body)
+        timed_service.script.work = work
+        reply = timed_service.call("ann", method, path, body)
         assert (reply.status, reply.at) == (status, DEADLINE * 2**many)
-    assert timed.overruns()["registry"] == before + 3
+    assert timed_service.overruns()["registry"] == before + 3
 
 
 PLANTED = (0.0, 0.005, 0.37, 0.38, 0.9)
@@ -276,24 +276,24 @@ def test_rows_that_take_longer_are_seen_without_padding_and_with_it_only_as_over
 ) -> None:
     """Three quarters of a deadline are for the rows, so that 0.38 seconds of half a second are too much."""
     exact = measure.read_exact_inputs
-    with scripted(tmp_path, pads=pads) as timed:
+    with run_scripted(tmp_path, pads=pads) as timed_service:
         for planted, left in zip(PLANTED, seconds, strict=True):
 
-            def slower(*given: Any, more: float = planted) -> Any:
-                timed.script.now += more
-                return exact(*given)
+            def slower(*args: Any, count: float = planted) -> Any:
+                timed_service.script.now += count
+                return exact(*args)
 
             monkeypatch.setattr(measure, "read_exact_inputs", slower)
-            assert timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at == left
+            assert timed_service.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at == left
 
 
 WATCHED = ASK | {"question": "SELECT COUNT(*) FROM registry WHERE age > 80"}
 
 
-def looked(timed: Timed) -> str:
+def look(timed_service: Timed) -> str:
     """What ann can ask for and an answer to `WATCHED` changes."""
-    replies = [timed.call("ann", "GET", f"{HOME}/{what}") for what in ("history", "budget")]
-    replies.append(timed.call("ann", "POST", f"{HOME}/previews", WATCHED))
+    replies = [timed_service.call("ann", "GET", f"{HOME}/{what}") for what in ("history", "budget")]
+    replies.append(timed_service.call("ann", "POST", f"{HOME}/previews", WATCHED))
     return b"\n".join(reply.body for reply in replies).decode()
 
 
@@ -303,44 +303,46 @@ def test_how_long_rows_take_is_not_told_by_when_an_answer_is_there(
 ) -> None:
     """In a history, in a preview, by the numbers of the ledger: nothing changes for anyone before the moment."""
     exact, seen = measure.read_exact_inputs, list[str]()
-    with scripted(tmp_path, by_jobs) as timed:
-        monkeypatch.setattr(measure, "read_exact_inputs", lambda *given: (seen.append(looked(timed)), exact(*given))[1])
-        monkeypatch.setattr(deadlines.time, "sleep", lambda _: seen.append(looked(timed)))
-        assert timed.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
+    with run_scripted(tmp_path, by_jobs) as timed_service:
+        monkeypatch.setattr(
+            measure, "read_exact_inputs", lambda *given: (seen.append(look(timed_service)), exact(*given))[1]
+        )
+        monkeypatch.setattr(deadlines.time, "sleep", lambda _: seen.append(look(timed_service)))
+        assert timed_service.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
         if by_jobs:
-            with closing(Service.open(timed.app.service.config, runs_jobs=True)) as runner:
+            with closing(Service.open(timed_service.app.service.config, runs_jobs=True)) as runner:
                 assert run_next_job(runner, "runner")
-        after = looked(timed)
+        after = look(timed_service)
     reading, drawn = seen
     assert reading == drawn != after
 
 
-def test_an_answer_that_is_told_again_leaves_when_a_new_one_does(timed: Timed) -> None:
-    known = answered(timed)
+def test_an_answer_that_is_told_again_leaves_when_a_new_one_does(timed_service: Timed) -> None:
+    known = make_answer(timed_service)
     for path in (f"{HOME}/answers/{known}", f"{HOME}/answers/{known}/csv", f"{HOME}/answers/{known}/picture"):
-        assert timed.call("ann", "GET", path).at == DEADLINE
-    first = timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}, **{"idempotency-key": "again"})
-    again = timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}, **{"idempotency-key": "again"})
-    other = timed.call("ann", "POST", f"{HOME}/answers", ASK, **{"idempotency-key": "again"})
+        assert timed_service.call("ann", "GET", path).at == DEADLINE
+    first = timed_service.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}, **{"idempotency-key": "again"})
+    again = timed_service.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}, **{"idempotency-key": "again"})
+    other = timed_service.call("ann", "POST", f"{HOME}/answers", ASK, **{"idempotency-key": "again"})
     assert (first.body, other.status) == (again.body, 409)
     assert [first.at, again.at, other.at] == [DEADLINE] * 3
 
 
-def test_pages_about_a_data_set_leave_at_its_deadline(timed: Timed) -> None:
-    known = answered(timed)
+def test_pages_about_a_data_set_leave_at_its_deadline(timed_service: Timed) -> None:
+    known = make_answer(timed_service)
     pages = ["", "/history", f"/answers/{known}", f"/compare?ids={known},{known}", f"/answers/{NONE}"]
     sizes = "question=SELECT+COUNT(*)+FROM+registry&how=epsilon&size=0.001&key=k"
     for late in (0, 1):
-        timed.script.work = 0.6 * late
-        replies = [timed.browse("ann", "GET", f"{CONSOLE}{page}") for page in pages]
-        replies += [timed.browse("ann", "POST", f"{CONSOLE}/{what}", sizes) for what in ("preview", "ask")]
-        replies += [timed.browse("ann", "POST", f"{CONSOLE}/ask", sizes.replace("COUNT", "NONSENSE"))]
+        timed_service.script.work = 0.6 * late
+        replies = [timed_service.browse("ann", "GET", f"{CONSOLE}{page}") for page in pages]
+        replies += [timed_service.browse("ann", "POST", f"{CONSOLE}/{what}", sizes) for what in ("preview", "ask")]
+        replies += [timed_service.browse("ann", "POST", f"{CONSOLE}/ask", sizes.replace("COUNT", "NONSENSE"))]
         assert [reply.status for reply in replies] == [200, 200, 200, 200, 404, 200, 303, 400]
         assert {reply.at for reply in replies} == {DEADLINE * 2**late}
 
 
 def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
-    timed: Timed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    timed_service: Timed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("the words of an engine")
@@ -351,32 +353,32 @@ def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
     monkeypatch.setattr(
         auth.monitoring,
         "write_event",
-        lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts)),
+        lambda *said, **facts: (written.append(timed_service.script.now), write(*said, **facts)),
     )
-    timed.script.work, start = 0.2, timed.script.now
-    reply = timed.call("ann", "POST", f"{HOME}/previews", ASK)
+    timed_service.script.work, start = 0.2, timed_service.script.now
+    reply = timed_service.call("ann", "POST", f"{HOME}/previews", ASK)
     assert (reply.status, reply.at) == (500, DEADLINE)
     assert [round(at - start, 9) for at in written] == [DEADLINE] * 2
     events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert events == ["internal", "request"]
 
 
-def test_what_is_not_there_and_what_is_not_granted_leave_alike(timed: Timed) -> None:
+def test_what_is_not_there_and_what_is_not_granted_leave_alike(timed_service: Timed) -> None:
     """Nothing tells an analyst, or nobody, that a data set exists: neither the bytes nor the time."""
     nowhere = HOME.replace("registry", "nothing")
     for late in (0, 1):
-        timed.script.work = 1.8 * late
+        timed_service.script.work = 1.8 * late
         for tail, method, body in (("", "GET", None), ("/answers", "POST", ASK), ("/history", "GET", None)):
             unknown = ("bob", nowhere), ("bob", HOME), ("ann", nowhere)
-            refused = [timed.call(who, method, home + tail, body) for who, home in unknown]
+            refused = [timed_service.call(who, method, home + tail, body) for who, home in unknown]
             assert {(one.status, one.at, one.body) for one in refused} == {(404, ELSE * 2**late, refused[0].body)}
-            strange = [timed.call(None, method, home + tail, body) for home in (nowhere, HOME)]
+            strange = [timed_service.call(None, method, home + tail, body) for home in (nowhere, HOME)]
             assert {(one.status, one.at, one.body) for one in strange} == {(401, ELSE * 2**late, strange[0].body)}
-        pages = [timed.browse("bob", "GET", f"/console/datasets/{name}") for name in ("registry", "nothing")]
+        pages = [timed_service.browse("bob", "GET", f"/console/datasets/{name}") for name in ("registry", "nothing")]
         assert {(one.status, one.at) for one in pages} == {(404, ELSE * 2**late)}
 
 
-def test_replies_about_no_data_set_leave_at_the_services_own_deadline(timed: Timed) -> None:
+def test_replies_about_no_data_set_leave_at_the_services_own_deadline(timed_service: Timed) -> None:
     for method, path, status in (
         ("GET", "/v1/me", 200),
         ("GET", "/v1/datasets", 200),
@@ -388,45 +390,45 @@ def test_replies_about_no_data_set_leave_at_the_services_own_deadline(timed: Tim
         ("HEAD", HOME, 405),
         ("OPTIONS", f"{HOME}/answers", 405),
     ):
-        reply = timed.call("ann", method, path)
+        reply = timed_service.call("ann", method, path)
         assert (reply.status, reply.at) == (status, ELSE), path
 
 
 def test_too_much_too_often_and_what_is_no_json_leave_at_the_services_own_deadline(
-    timed: Timed, monkeypatch: pytest.MonkeyPatch
+    timed_service: Timed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are refused before it is known whether the sender may ask the data set."""
-    large = timed.app.service.config.limits.body + 1
+    large = timed_service.app.service.config.limits.body + 1
     for body, headers, status in (
         (b"x" * large, {}, 413),
         (b"", {"content-length": str(large)}, 413),
         (b"x", {"content-type": "text/plain"}, 415),
         (b"{", {}, 400),
     ):
-        reply = timed.call("ann", "POST", f"{HOME}/answers", body, **headers)
+        reply = timed_service.call("ann", "POST", f"{HOME}/answers", body, **headers)
         assert (reply.status, reply.at) == (status, ELSE)
     monkeypatch.setattr(RateLimiter, "count_request", lambda *_: 3.2)
     for who, path in (("ann", f"{HOME}/answers"), ("bob", f"{HOME}/answers"), ("cus", "/v1/tokens")):
-        reply = timed.call(who, "POST", path, ASK)
+        reply = timed_service.call(who, "POST", path, ASK)
         assert (reply.status, reply.headers["retry-after"], reply.at) == (429, "4", ELSE)
 
 
-def test_the_clock_starts_when_the_body_is_all_there(timed: Timed) -> None:
+def test_the_clock_starts_when_the_body_is_all_there(timed_service: Timed) -> None:
     body = json.dumps(ASK).encode()
     slowly = [(2.5, body[:9]), (7.0, body[9:20]), (40.0, body[20:])]
-    before = timed.overruns()
-    reply = timed.call("ann", "POST", f"{HOME}/answers", parts=slowly)
+    before = timed_service.overruns()
+    reply = timed_service.call("ann", "POST", f"{HOME}/answers", parts=slowly)
     assert (reply.status, reply.at) == (201, DEADLINE)
     large = [(9.0, b"x" * 40_000)] * 9
-    reply = timed.call("ann", "POST", f"{HOME}/answers", parts=large)
+    reply = timed_service.call("ann", "POST", f"{HOME}/answers", parts=large)
     assert (reply.status, reply.at) == (413, ELSE)
-    assert timed.overruns() == before
+    assert timed_service.overruns() == before
 
 
-def test_who_goes_away_changes_nothing(timed: Timed) -> None:
+def test_who_goes_away_changes_nothing(timed_service: Timed) -> None:
     """Neither before the body is there nor while a reply waits; the answer is kept, and paid for once."""
-    before = timed.overruns()
-    reply = timed.call("ann", "POST", f"{HOME}/answers", parts=[(0.1, b"{"), (50.0, b"")], leaves=True)
+    before = timed_service.overruns()
+    reply = timed_service.call("ann", "POST", f"{HOME}/answers", parts=[(0.1, b"{"), (50.0, b"")], leaves=True)
     assert (reply.status, reply.at) == (400, ELSE)
 
     class Gone(Client):
@@ -436,14 +438,14 @@ def test_who_goes_away_changes_nothing(timed: Timed) -> None:
 
     body = json.dumps(ASK | {"fresh": True}).encode()
     headers = {
-        "authorization": f"Bearer {timed.tokens['ann']}",
+        "authorization": f"Bearer {timed_service.tokens['ann']}",
         "content-type": "application/json",
         "idempotency-key": "gone",
     }
     with pytest.raises(OSError, match="nobody"):
-        timed.send(Gone(timed.script, ((0.0, body),)), "POST", f"{HOME}/answers", headers)
-    again = timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}, **{"idempotency-key": "gone"})
-    assert (again.status, again.at, timed.overruns()) == (201, DEADLINE, before)
+        timed_service.send(Gone(timed_service.script, ((0.0, body),)), "POST", f"{HOME}/answers", headers)
+    again = timed_service.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}, **{"idempotency-key": "gone"})
+    assert (again.status, again.at, timed_service.overruns()) == (201, DEADLINE, before)
 
 
 OPEN = ("/health", "/openapi.json", "/console/assets/console.css", "/console/explain/epsilon")
@@ -459,62 +461,62 @@ KEPT = (
 )
 
 
-def test_what_is_about_no_row_leaves_at_once(timed: Timed) -> None:
+def test_what_is_about_no_row_leaves_at_once(timed_service: Timed) -> None:
     """For health and for assets it is not even found out who asks."""
-    timed.script.work = 0.25
+    timed_service.script.work = 0.25
     for path in OPEN:
-        assert timed.call(None, "GET", path).at == (0 if path in OF_NOBODY else 0.25), path
+        assert timed_service.call(None, "GET", path).at == (0 if path in OF_NOBODY else 0.25), path
 
 
-def test_what_is_for_the_custodian_alone_leaves_at_once_and_only_for_the_custodian(timed: Timed) -> None:
-    timed.script.work = 0.25
+def test_what_is_for_the_custodian_alone_leaves_at_once_and_only_for_the_custodian(timed_service: Timed) -> None:
+    timed_service.script.work = 0.25
     for path in KEPT:
-        reply = timed.call("cus", "GET", path)
+        reply = timed_service.call("cus", "GET", path)
         assert (reply.status, reply.at) == (200, 0.25), path
-        refused = timed.call("ann", "GET", path)
+        refused = timed_service.call("ann", "GET", path)
         assert (refused.status, refused.at) == (403, 0.25 if path == "/metrics" else ELSE), path
 
 
-def test_a_custodian_who_asks_waits_like_anyone(timed: Timed) -> None:
+def test_a_custodian_who_asks_waits_like_anyone(timed_service: Timed) -> None:
     for method, path, body in (("POST", "answers", ASK), ("GET", "budget", None), ("GET", "history", None)):
-        assert timed.call("cus", method, f"{HOME}/{path}", body).at == DEADLINE
+        assert timed_service.call("cus", method, f"{HOME}/{path}", body).at == DEADLINE
 
 
 def test_logs_and_metrics_hold_padded_seconds_and_none_where_nothing_was_padded(
-    timed: Timed, capsys: pytest.CaptureFixture[str]
+    timed_service: Timed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    before = counted(timed, "seconds")
-    timed.script.work = 0.123
-    timed.call("ann", "POST", f"{HOME}/previews", ASK)
-    timed.script.work = 0.7
-    timed.call("ann", "POST", f"{HOME}/previews", ASK)
-    timed.call("cus", "GET", "/v1/tokens")
-    timed.call(None, "GET", "/health")
+    before = read_metrics(timed_service, "seconds")
+    timed_service.script.work = 0.123
+    timed_service.call("ann", "POST", f"{HOME}/previews", ASK)
+    timed_service.script.work = 0.7
+    timed_service.call("ann", "POST", f"{HOME}/previews", ASK)
+    timed_service.call("cus", "GET", "/v1/tokens")
+    timed_service.call(None, "GET", "/health")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line.get("seconds") for line in lines] == [DEADLINE, 2 * DEADLINE, None, None]
-    more = {label: value - before.get(label, 0) for label, value in counted(timed, "seconds").items()}
+    more = {label: value - before.get(label, 0) for label, value in read_metrics(timed_service, "seconds").items()}
     assert {label for label, value in more.items() if value} == {"POST /v1/datasets/{dataset}/previews"}
     assert more["POST /v1/datasets/{dataset}/previews"] == 3 * DEADLINE
 
 
-def test_overruns_are_told_to_the_custodian(timed: Timed) -> None:
-    timed.script.work = 0.6
-    timed.call("ann", "GET", f"{HOME}/budget")
-    many = timed.overruns()["registry"]
-    told = timed.call("cus", "GET", "/v1/warnings").json()["warnings"]
-    assert [one["text"].split()[0] for one in told if (one["kind"], one["dataset"]) == ("overrun", "registry")] == [
+def test_overruns_are_told_to_the_custodian(timed_service: Timed) -> None:
+    timed_service.script.work = 0.6
+    timed_service.call("ann", "GET", f"{HOME}/budget")
+    many = timed_service.overruns()["registry"]
+    warnings = timed_service.call("cus", "GET", "/v1/warnings").json()["warnings"]
+    assert [one["text"].split()[0] for one in warnings if (one["kind"], one["dataset"]) == ("overrun", "registry")] == [
         f"{many:.0f}"
     ]
     assert (
         f'discreet_overruns_total{{dataset="registry"}} {many:.0f}'
-        in timed.call("cus", "GET", "/metrics").body.decode()
+        in timed_service.call("cus", "GET", "/metrics").body.decode()
     )
 
 
 @pytest.mark.parametrize(("slips", "many"), [(0.02, 0), (0.03, 1)])
 def test_a_reply_that_a_busy_process_lets_go_too_late_is_counted(
-    timed: Timed, monkeypatch: pytest.MonkeyPatch, slips: float, many: int
+    timed_service: Timed, monkeypatch: pytest.MonkeyPatch, slips: float, many: int
 ) -> None:
     """More than a twentieth of the deadline: it may tell what else the process was doing."""
     on_time = Script.until
@@ -523,10 +525,10 @@ def test_a_reply_that_a_busy_process_lets_go_too_late_is_counted(
         await on_time(script, moment)
         script.now += slips
 
-    before = counted(timed, "late").get("registry", 0)
+    before = read_metrics(timed_service, "late").get("registry", 0)
     monkeypatch.setattr(Script, "until", late)
-    timed.call("ann", "GET", f"{HOME}/budget")
-    assert counted(timed, "late").get("registry", 0) == before + many
+    timed_service.call("ann", "GET", f"{HOME}/budget")
+    assert read_metrics(timed_service, "late").get("registry", 0) == before + many
 
 
 def streaming(script: Script, unpadded: bool) -> Callable[..., Any]:
@@ -567,47 +569,47 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 @pytest.fixture
-def queued(tmp_path: Path) -> Iterator[Timed]:
+def queued_service(tmp_path: Path) -> Iterator[Timed]:
     """A service whose questions run as jobs."""
-    with scripted(tmp_path, by_jobs=True) as found:
+    with run_scripted(tmp_path, by_jobs=True) as found:
         yield found
 
 
-def job_of(timed: Timed, who: str, job: str) -> Any:
+def job_of(timed_service: Timed, who: str, job: str) -> Any:
     """A job as somebody is told of it, which itself leaves at a deadline."""
-    reply = timed.call(who, "GET", f"/v1/jobs/{job}")
+    reply = timed_service.call(who, "GET", f"/v1/jobs/{job}")
     assert (reply.status, reply.at) == (200, ELSE)
     return reply.json()
 
 
 def test_a_job_is_seen_as_done_only_at_a_doubling_of_its_deadline(
-    queued: Timed, wall: Script, monkeypatch: pytest.MonkeyPatch
+    queued_service: Timed, wall: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask = requests.answer_request
 
-    def takes_its_time(*given: Any) -> Any:
+    def takes_its_time(*args: Any) -> Any:
         wall.now += 3.3
-        return ask(*given)
+        return ask(*args)
 
     monkeypatch.setattr(requests, "answer_request", takes_its_time)
     start = wall.now
-    made = queued.call("ann", "POST", f"{HOME}/answers", ASK)
-    assert (made.status, made.at) == (202, DEADLINE)
-    job = made.json()["id"]
-    assert run_next_job(queued.app.service, "runner")
+    reply = queued_service.call("ann", "POST", f"{HOME}/answers", ASK)
+    assert (reply.status, reply.at) == (202, DEADLINE)
+    job = reply.json()["id"]
+    assert run_next_job(queued_service.app.service, "runner")
     for now in (3.3, 3.99):
         wall.now = start + now
-        assert job_of(queued, "ann", job) == made.json()
-        assert queued.call("ann", "GET", "/v1/jobs").json()["jobs"] == [made.json()]
-        assert job_of(queued, "cus", job)["state"] == "running"
+        assert job_of(queued_service, "ann", job) == reply.json()
+        assert queued_service.call("ann", "GET", "/v1/jobs").json()["jobs"] == [reply.json()]
+        assert job_of(queued_service, "cus", job)["state"] == "running"
     wall.now = start + 4.0
-    done = job_of(queued, "ann", job)
+    done = job_of(queued_service, "ann", job)
     assert done["state"] == "done"
-    assert queued.call("ann", "GET", f"{HOME}/answers/{done['answer']}").status == 200
+    assert queued_service.call("ann", "GET", f"{HOME}/answers/{done['answer']}").status == 200
 
 
 def test_a_job_that_fails_is_seen_to_fail_when_it_would_be_seen_to_be_done(
-    queued: Timed, wall: Script, monkeypatch: pytest.MonkeyPatch
+    queued_service: Timed, wall: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
         wall.now += 0.7
@@ -615,39 +617,44 @@ def test_a_job_that_fails_is_seen_to_fail_when_it_would_be_seen_to_be_done(
 
     monkeypatch.setattr(requests, "answer_request", fails)
     start = wall.now
-    made = queued.call("ann", "POST", f"{HOME}/answers", ASK).json()
-    assert run_next_job(queued.app.service, "runner")
+    document = queued_service.call("ann", "POST", f"{HOME}/answers", ASK).json()
+    assert run_next_job(queued_service.app.service, "runner")
     wall.now = start + 0.99
-    assert job_of(queued, "ann", made["id"]) == made
+    assert job_of(queued_service, "ann", document["id"]) == document
     wall.now = start + 1.0
-    failed = job_of(queued, "ann", made["id"])
+    failed = job_of(queued_service, "ann", document["id"])
     assert (failed["state"], failed["problem"]["type"]) == ("failed", "/problems/internal")
 
 
-def test_an_analyst_is_not_told_when_a_job_begins_nor_what_it_is_at(queued: Timed) -> None:
-    made = queued.call("ann", "POST", f"{HOME}/answers", ASK).json()
-    seen = [job_of(queued, "cus", made["id"])]
-    store = queued.app.service.store
+def test_an_analyst_is_not_told_when_a_job_begins_nor_what_it_is_at(queued_service: Timed) -> None:
+    document = queued_service.call("ann", "POST", f"{HOME}/answers", ASK).json()
+    seen = [job_of(queued_service, "cus", document["id"])]
+    store = queued_service.app.service.store
     assert take_job(store, "runner") is not None
-    record_heartbeat(store, made["id"], "runner", "reading rows")
-    seen.append(job_of(queued, "cus", made["id"]))
+    record_heartbeat(store, document["id"], "runner", "reading rows")
+    seen.append(job_of(queued_service, "cus", document["id"]))
     assert [(one["state"], one["stage"]) for one in seen] == [("waiting", None), ("running", "reading rows")]
-    assert job_of(queued, "ann", made["id"]) == made
-    assert (made["state"], made["stage"]) == ("running", None)
+    assert job_of(queued_service, "ann", document["id"]) == document
+    assert (document["state"], document["stage"]) == ("running", None)
 
 
-def test_files_of_a_release_are_there_only_when_it_is_seen_as_done(queued: Timed, wall: Script) -> None:
+def test_files_of_a_release_are_there_only_when_it_is_seen_as_done(queued_service: Timed, wall: Script) -> None:
     start = wall.now
-    made = queued.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5, "report": False}).json()
-    assert run_next_job(queued.app.service, "runner")
+    document = queued_service.call(
+        "cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5, "report": False}
+    ).json()
+    assert run_next_job(queued_service.app.service, "runner")
     wall.now = start + 0.49
-    path = f"/v1/jobs/{made['id']}/files/registry-1.csv"
-    assert (job_of(queued, "cus", made["id"])["files"], queued.call("cus", "GET", path).status) == ([], 404)
+    path = f"/v1/jobs/{document['id']}/files/registry-1.csv"
+    assert (job_of(queued_service, "cus", document["id"])["files"], queued_service.call("cus", "GET", path).status) == (
+        [],
+        404,
+    )
     wall.now = start + 0.5
-    assert "registry-1.csv" in job_of(queued, "cus", made["id"])["files"]
-    file = queued.call("cus", "GET", path)
+    assert "registry-1.csv" in job_of(queued_service, "cus", document["id"])["files"]
+    file = queued_service.call("cus", "GET", path)
     assert (file.status, set(file.left)) == (200, {0.0})
-    assert queued.call("ann", "GET", path).at == ELSE
+    assert queued_service.call("ann", "GET", path).at == ELSE
 
 
 async def ring(alarm: Timer, moment: float, rung: list[float]) -> None:

@@ -37,8 +37,8 @@ LAZY_IMPORTS = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg",
 COMMAND_SCRIPT = """#!{python} -IS
 import sys
 sys.path.insert(0, {tests!r})
-from support.fork_server import typed
-typed({address!r})
+from support.fork_server import run_typed_command
+run_typed_command({address!r})
 """
 
 

@@ -67,7 +67,7 @@ def create_postgres_schema(dsn: str) -> str:
 
 
 @pytest.fixture
-def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charges are entered as before format 3: without the caps that they were admitted under."""
     monkeypatch.setattr(budget_check, "_record_terms", lambda _, head, *__: (head, {}))
 

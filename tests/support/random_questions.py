@@ -229,7 +229,7 @@ class Asker:
     @property
     def complete(self) -> Sequence[str]:
         """Numbers of which none is missing: under replace-one, how many there are is public."""
-        return [own for own in self.made["columns"] if own in NUMBERS and "missing" in self.made["columns"][own]]
+        return [name for name in self.made["columns"] if name in NUMBERS and "missing" in self.made["columns"][name]]
 
     @property
     def models(self) -> Sequence[str]:
@@ -244,10 +244,10 @@ class Asker:
 
     def ask_fitting(self) -> Ask:
         """One count, alone or in groups, or a histogram with a range."""
-        made = self.chance.choice(
+        question = self.chance.choice(
             (self.ask_one_count, self.bins, lambda: self.ask([("COUNT(*)", {"count": "*"})], [self.key()]))
         )()
-        return replace(made, ranges=made.ranges or ((ENDS["age"],) if "HISTOGRAM(age" in made.sql else ()))
+        return replace(question, ranges=question.ranges or ((ENDS["age"],) if "HISTOGRAM(age" in question.sql else ()))
 
     def ask_totals(self) -> Ask:
         functions = [self.total() for _ in range(self.chance.choice((1, 1, 1, 2)))]
@@ -303,8 +303,8 @@ class Asker:
 
     def bins(self) -> Ask:
         column, bins = self.number(dates=True), self.chance.choice((2, 3, 4, 8))
-        made = self.ask([(f"HISTOGRAM({column}, {bins})", {"histogram": column, "bins": bins})])
-        return replace(made, ranges=(ENDS[column],) if self.chance.random() < 0.5 else ())
+        question = self.ask([(f"HISTOGRAM({column}, {bins})", {"histogram": column, "bins": bins})])
+        return replace(question, ranges=(ENDS[column],) if self.chance.random() < 0.5 else ())
 
     def ask_mean_of_some(self) -> Ask:
         """How many rows it is of is not public, so a sum and a count are told together."""
@@ -328,12 +328,12 @@ class Asker:
         return self.ask([("COUNT(*)", {"count": "*"})], keys, rollup=True)
 
     def ask_person(self) -> Ask:
-        column = self.chance.choice([own for own in self.made["columns"] if own != "city"])
+        column = self.chance.choice([name for name in self.made["columns"] if name != "city"])
         unit = self.chance.choice(("one", "one", "new", "p0", "nobody"))
         prior = self.pick_prior(("value", ("", {"value": column}))) if self.chance.random() < 0.5 else None
         name = self.made["name"]
         more = {"prior": prior, "distance": self.distance() if self.chance.random() < 0.3 else None}
-        given = {"epsilon": self.epsilon()} | {own: value for own, value in more.items() if value}
+        given = {"epsilon": self.epsilon()} | {name: value for name, value in more.items() if value}
         return Ask(f"SELECT {column} FROM {name} FOR UNIT '{unit}'", given)
 
     def total(self) -> tuple[str, Piece]:
@@ -349,7 +349,7 @@ class Asker:
             case "avg" if self.chance.random() < 0.2 and "smoker" in self.made["columns"]:
                 return "share", ("AVG(smoker)", {"avg": "smoker"})
             case "count":
-                other = self.chance.choice([own for own in self.made["columns"] if own != "city"])
+                other = self.chance.choice([name for name in self.made["columns"] if name != "city"])
                 return "count", (f"COUNT({other})", {"count": other})
             case "sum" if self.chance.random() < (0.4 if self.made["neighbours"] == "replace-one" else 0.02):
                 share = self.chance.choice(("0.05", "0.2", "0.4"))
@@ -367,17 +367,17 @@ class Asker:
                 qs = self.chance.choice((("0.25", "0.75"), ("0.25", "0.5", "0.75"), ("0.1", "0.4", "0.6", "0.9")))
                 return "several", (f"QUANTILE({column}, {', '.join(qs)})", {"quantile": column, "orders": list(qs)})
             case "mode":
-                column = self.chance.choice([own for own in self.made["columns"] if own != "city"])
+                column = self.chance.choice([name for name in self.made["columns"] if name != "city"])
             case "median":
                 return "quantile", (f"MEDIAN({column})", {"median": column})
         return kind, (f"{kind.upper()}({column})", {kind: column})
 
     def number(self, dates: bool = False) -> str:
-        able = [own for own in self.made["columns"] if own in NUMBERS or (dates and own == "day")]
+        able = [name for name in self.made["columns"] if name in NUMBERS or (dates and name == "day")]
         return self.chance.choice(able)
 
     def key(self) -> Piece:
-        able = [own for own in self.made["columns"] if own not in ("pay", "city")]
+        able = [name for name in self.made["columns"] if name not in ("pay", "city")]
         column = self.chance.choice(able)
         if column in (*NUMBERS, "day") and self.chance.random() < 0.6:
             width = self.chance.choice((1, 2, 3)) if column in ("age", "day") else self.chance.choice((0.5, 1))
@@ -411,7 +411,7 @@ class Asker:
         if kind == "count":
             return self.chance.choice(("normal(3, 2)", "uniform(0, 9)", "0.9 normal(4, 1) + 0.1 cauchy(4, 1)"))
         if column in ("sex", "smoker", "grade", "job") and kind != "share":
-            weights = {own: self.chance.randrange(1, 9) for own in ENDS[column]}
+            weights = {value: self.chance.randrange(1, 9) for value in ENDS[column]}
             return json.dumps(weights)
         if column == "day":
             return self.chance.choice(("normal(2020-01-03, 2)", "uniform(2020-01-01, 2020-01-06)"))
@@ -436,7 +436,12 @@ class Asker:
         return self.chance.choice(("0.1", "0.5", "1", "1", "2", "3.7"))
 
     def ask(
-        self, pieces: Sequence[Piece], keys: Sequence[Piece] = (), rollup: bool = False, sized: bool = True, **more: Any
+        self,
+        pieces: Sequence[Piece],
+        keys: Sequence[Piece] = (),
+        rollup: bool = False,
+        sized: bool = True,
+        **options: Any,
     ) -> Ask:
         """A question about some or all rows, and how much noise it may have."""
         name = self.made["name"]
@@ -447,23 +452,23 @@ class Asker:
         if keys:
             listed = ", ".join(one for one, _ in keys)
             sql += f" GROUP BY ROLLUP ({listed})" if rollup else f" GROUP BY {listed}"
-        given = {own: value for own, value in more.items() if value}
+        given = {key: value for key, value in options.items() if value}
         return Ask(sql, given | self.noise(given, sized))
 
-    def noise(self, given: Mapping[str, Any], sized: bool) -> dict[str, Any]:
+    def noise(self, options: Mapping[str, Any], sized: bool) -> dict[str, Any]:
         """How much noise there may be: mostly by an epsilon."""
         model, models = self.chance.random(), self.models
-        if "delta" in given:
+        if "delta" in options:
             return {"epsilon": self.epsilon()}
-        if model < 0.1 and sized and not given.get("interval"):
+        if model < 0.1 and sized and not options.get("interval"):
             return {"noise_scale": self.chance.choice(("2", "7.5", "40"))}
-        if model < 0.2 and sized and not given.get("interval"):
+        if model < 0.2 and sized and not options.get("interval"):
             return {"accuracy": self.chance.choice(("±5 at 95%", "±20 at 90%"))}
         if model < 0.4 and "approx-dp" in models:
-            if not given and self.chance.random() < 0.4:
+            if not options and self.chance.random() < 0.4:
                 return {"noise_scale": self.chance.choice(("2", "9")), "model": "approx-dp"}
             return {"epsilon": self.epsilon(), "delta": self.chance.choice(("1e-6", "1e-3"))}
-        if model < 0.6 and "individual-dp" in models and not given:
+        if model < 0.6 and "individual-dp" in models and not options:
             return {"epsilon": self.epsilon(), "model": "individual-dp"}
         more = {"rows": 5} if self.chance.random() < 0.1 else {}
         return {"epsilon": self.epsilon()} | more

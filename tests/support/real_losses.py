@@ -204,10 +204,10 @@ class Gauss:
     def profile(self, move: Sequence[int]) -> Profile:
         reach = math.ceil(14 * math.sqrt(self.square)) + abs(move[0]) + 2
         points = np.arange(-reach, reach + 1)
-        own = self.logs(points)
+        logs_of_one = self.logs(points)
         far = abs(move[0])
         loss = (far**2 - 2 * far * points) / (2 * float(self.square))
-        return Profile(loss.astype(float), np.exp(own))
+        return Profile(loss.astype(float), np.exp(logs_of_one))
 
 
 @dataclass(frozen=True)
@@ -447,12 +447,12 @@ class Tap:
 
     def draw(self, planned: Any, source: Any) -> NoisyResult:
         """In place of the custodian's: find the law of what would be released, and release one outcome."""
-        kept = CachedSource(source)
+        cached = CachedSource(source)
 
         def run(script: Script) -> NoisyResult:
             DECIDING.append(script)
             try:
-                return draw_in_earnest(planned, kept)  # type: ignore[arg-type]
+                return draw_in_earnest(planned, cached)  # type: ignore[arg-type]
             finally:
                 DECIDING.pop()
 
@@ -471,10 +471,10 @@ class Tap:
 
     def add(self, totals: Any, noise: Any, width: int = 1) -> NDArray[np.int64]:
         """In place of adding noise to the totals of a private file."""
-        own = [int(total) for total in np.asarray(totals).ravel()]
-        noised = NoiseDraw(get_law(noise), len(own) // width, width, 0)
-        output, before = Output([noised], [(x, {at: 1}) for at, x in enumerate(own)], []), self._before
-        released = [x + self.chance.randrange(-3, 4) for x in own] if before is None else before.released
+        values = [int(total) for total in np.asarray(totals).ravel()]
+        noised = NoiseDraw(get_law(noise), len(values) // width, width, 0)
+        output, before = Output([noised], [(x, {at: 1}) for at, x in enumerate(values)], []), self._before
+        released = [x + self.chance.randrange(-3, 4) for x in values] if before is None else before.released
         self.found.append(Recorded(output, released))
         return np.array(released, dtype=np.int64).reshape(np.shape(totals))
 
@@ -796,17 +796,17 @@ def _list_noises(script: Script, placed: Sequence[Placed], first: int) -> tuple[
 def _find_least(run: Callable[[Script], NoisyResult], number: int) -> int:
     """The least noise of one key at which it is shown, the others hidden."""
 
-    def shown(noise: int) -> bool:
+    def is_shown(noise: int) -> bool:
         return bool(run(Script(lambda at: noise if at == number else -HUGE)).cells)
 
     low, high = -1, 1
-    while shown(low):
+    while is_shown(low):
         low *= 4
-    while not shown(high):
+    while not is_shown(high):
         high *= 4
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if shown(middle) else (middle, high)
+        low, high = (low, middle) if is_shown(middle) else (middle, high)
     return high
 
 

@@ -80,7 +80,7 @@ def build_problem(status: int, kind: str | None = None, detail: object = "one se
     return build_reply({"title": "a title", "status": status, "detail": detail, "kind": kind}, status, **headers)
 
 
-def drop_connection(_: BaseHTTPRequestHandler) -> None:
+def drop(_: BaseHTTPRequestHandler) -> None:
     """The connection ends without a reply."""
 
 

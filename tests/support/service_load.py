@@ -54,8 +54,8 @@ def write_data_set(folder: Path, name: str, cap: object = 1000, neighbors: str =
 def write_config(folder: Path, datasets: Collection[str], **keys: object) -> Path:
     """A configuration on a free port, without padding unless it is told; after a data set's name its keys may come."""
     limits = "{rate: 100000, burst: 100000, together: 100000, previews: 100000}"
-    said = {"port": 0, "padding": "no", "limits": limits} | keys
-    lines = [f"{key}: {value}\n" for key, value in said.items()]
+    settings = {"port": 0, "padding": "no", "limits": limits} | keys
+    lines = [f"{key}: {value}\n" for key, value in settings.items()]
     parted = [one.partition(",") for one in datasets]
     named = [f"  - {{schema: {name}.yaml{comma}{more}}}\n" for name, comma, more in parted]
     config = folder / "service.yaml"
@@ -84,8 +84,8 @@ class Reply:
 
     @property
     def document(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.body)
-        return told
+        parsed: dict[str, Any] = json.loads(self.body)
+        return parsed
 
     @property
     def kind(self) -> str | None:
@@ -136,10 +136,10 @@ class Line:
 def plain(reply: Reply) -> str:
     """The sentence of a refusal for now, which has no word of an engine in it."""
     assert reply.kind == "unavailable", reply
-    said = str(reply.document["detail"])
-    assert "\n" not in said
-    assert not {"sqlite", "psycopg", "error", "errno", "traceback", "exception"} & set(said.lower().split()), said
-    return said
+    detail = str(reply.document["detail"])
+    assert "\n" not in detail
+    assert not {"sqlite", "psycopg", "error", "errno", "traceback", "exception"} & set(detail.lower().split()), detail
+    return detail
 
 
 @dataclass
@@ -166,15 +166,15 @@ class Load:
     def path(self) -> str:
         return f"/v1/datasets/{self.dataset}/answers"
 
-    def wait_for(self, more: int) -> None:
+    def wait_for(self, count: int) -> None:
         """Until so many more are answered, or every question is decided."""
-        enough = len(self.answers) + more
+        enough = len(self.answers) + count
         wait_for(lambda: self.wrong or len(self.answers) >= enough or not self._asking)
         assert self.wrong == [], self.wrong
 
-    def wait_for_refusals(self, more: int) -> None:
+    def wait_for_refusals(self, count: int) -> None:
         """Until so many more are refused for now."""
-        enough = len(self.unavailable) + more
+        enough = len(self.unavailable) + count
         wait_for(lambda: self.wrong or len(self.unavailable) >= enough)
         assert self.wrong == [], self.wrong
 
@@ -235,34 +235,34 @@ def check(schema: Path, where: str | Path, replies: Collection[Reply]) -> None:
         ledger.verify()
         charges = {one.entry: one for one in ledger.history(declared.name, limit=10**6) if one.kind == "charge"}
         documents = [reply.document for reply in replies]
-        assert sorted(told["entry"] for told in documents) == sorted(charges)
+        assert sorted(document["entry"] for document in documents) == sorted(charges)
         with ledger._database.begin_read() as connection:
             stored = {entry: storage.read_answer_text(connection, declared.name, entry) for entry in charges}
-    for told in documents:
-        charge = charges[told["entry"]]
-        assert (charge.query, charge.analyst) == (told["question"], told["analyst"])
-        assert json.loads(stored[charge.entry] or "null")["numbers"] == [[[told["value"]]]]
+    for document in documents:
+        charge = charges[document["entry"]]
+        assert (charge.query, charge.analyst) == (document["question"], document["analyst"])
+        assert json.loads(stored[charge.entry] or "null")["numbers"] == [[[document["value"]]]]
     with Custodian.open(schema, where) as custodian:
         [whole] = custodian.budget()
     assert whole.epsilon == sum(one.epsilon or 0 for one in charges.values())
     assert whole.epsilon <= whole.cap.epsilon
 
 
-def ended(line: Line, job: str) -> dict[str, Any]:
+def wait_until_ended(line: Line, job: str) -> dict[str, Any]:
     """A job once it has ended, for better or worse."""
 
     def look() -> dict[str, Any]:
-        told = line.must("GET", f"/v1/jobs/{job}").document
-        return told if told["state"] in {"done", "failed"} else {}
+        job_document = line.must("GET", f"/v1/jobs/{job}").document
+        return job_document if job_document["state"] in {"done", "failed"} else {}
 
     return wait_for(look)
 
 
 def answered_by(line: Line, job: str) -> Reply:
     """The answer of a job, once it is done."""
-    told = ended(line, job)
-    assert told["state"] == "done", told
-    return line.must("GET", f"/v1/datasets/{told['dataset']}/answers/{told['answer']}")
+    job_document = wait_until_ended(line, job)
+    assert job_document["state"] == "done", job_document
+    return line.must("GET", f"/v1/datasets/{job_document['dataset']}/answers/{job_document['answer']}")
 
 
 def workers(served: SupervisedService) -> list[int]:
@@ -290,8 +290,8 @@ def spread(served: SupervisedService, token: str, each: int) -> Iterator[list[Li
     running = workers(served)
     with ExitStack() as stack:
         lines = []
-        for own in running:
-            with stopped([other for other in running if other != own]):
+        for process in running:
+            with pause_processes([other for other in running if other != process]):
                 for _ in range(each):
                     lines.append(stack.enter_context(closing(Line(served.port, token))))
                     assert lines[-1].must("GET", "/health").status == 200
@@ -299,7 +299,7 @@ def spread(served: SupervisedService, token: str, each: int) -> Iterator[list[Li
 
 
 @contextmanager
-def stopped(processes: Sequence[int]) -> Iterator[None]:
+def pause_processes(processes: Sequence[int]) -> Iterator[None]:
     """Processes that do nothing meanwhile."""
     for one in processes:
         os.kill(one, signal.SIGSTOP)

@@ -12,10 +12,10 @@ from hypothesis.strategies import SearchStrategy
 Property = Callable[..., None]
 
 
-def tried(few: int, many: int, *strategies: SearchStrategy[Any]) -> Callable[[Property], Property]:
+def run_at_two_sizes(few: int, many: int, *strategies: SearchStrategy[Any]) -> Callable[[Property], Property]:
     """Make a test of a property, like `given`, but of two sizes."""
 
-    def made(holds: Property) -> Property:
+    def decorate(holds: Property) -> Property:
         @pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.soak)])
         def test(examples: int) -> None:
             settings(max_examples=examples)(given(*strategies)(holds))()
@@ -23,4 +23,4 @@ def tried(few: int, many: int, *strategies: SearchStrategy[Any]) -> Callable[[Pr
         test.__doc__ = holds.__doc__
         return test
 
-    return made
+    return decorate

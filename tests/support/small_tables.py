@@ -26,7 +26,7 @@ COLUMNS = (
 )
 
 
-def schema(neighbors: str, rows: int, units: int, **more: object) -> Schema:
+def schema(neighbors: str, rows: int, units: int, **options: object) -> Schema:
     """A schema of all kinds of columns, with room for many questions."""
     declared = Schema(
         name="t",
@@ -41,7 +41,7 @@ def schema(neighbors: str, rows: int, units: int, **more: object) -> Schema:
         rows=rows,
         models=("dp", "approx-dp"),
     )
-    return replace(declared, **more)  # type: ignore[arg-type]
+    return replace(declared, **options)  # type: ignore[arg-type]
 
 
 def random_row(chance: random.Random) -> Row:
@@ -65,7 +65,7 @@ def random_unit(chance: random.Random, rows: int) -> list[Row]:
 
 def neighbours_of(units: Units, relation: str, rows: int, chance: random.Random) -> Units:
     """The same units with one added, removed or replaced."""
-    other = {name: [dict(row) for row in own] for name, own in units.items()}
+    other = {name: [dict(row) for row in unit_rows] for name, unit_rows in units.items()}
     name = chance.choice(sorted(other))
     if relation == "replace-one":
         del other[name]
@@ -79,7 +79,7 @@ def neighbours_of(units: Units, relation: str, rows: int, chance: random.Random)
 
 def rows_of(units: Units) -> list[Row]:
     """As a snapshot in memory keeps them."""
-    return [row | {"#unit": name} for name, own in units.items() for row in own]
+    return [row | {"#unit": name} for name, unit_rows in units.items() for row in unit_rows]
 
 
 def farthest(planned: Plan, confidence: float) -> float:

@@ -38,9 +38,10 @@ def write_certificate(folder: Path) -> Certificate:
     padded = SHA256_INFO + hashlib.sha256(body).digest()
     padded = b"\x00\x01" + b"\xff" * (BITS // 8 - 3 - len(padded)) + b"\x00" + padded
     signed = pow(int.from_bytes(padded, "big"), d, n).to_bytes(BITS // 8, "big")
-    made = _seq(body, _algorithm(SHA256_RSA), _der(3, b"\x00" + signed))
+    certificate_bytes = _seq(body, _algorithm(SHA256_RSA), _der(3, b"\x00" + signed))
     return Certificate(
-        _pem(folder / "certificate.pem", "CERTIFICATE", made), _pem(folder / "key.pem", "RSA PRIVATE KEY", private)
+        _pem(folder / "certificate.pem", "CERTIFICATE", certificate_bytes),
+        _pem(folder / "key.pem", "RSA PRIVATE KEY", private),
     )
 
 
@@ -55,9 +56,11 @@ def _body(public: bytes) -> bytes:
         (USAGE, _der(1, b"\xff"), _der(3, b"\x02\x84")),
         (KEY_ID, b"", _der(4, hashlib.sha256(public).digest()[:20])),
     ]
-    told = _seq(*(_seq(_der(6, oid), critical, _der(4, value)) for oid, critical, value in extensions))
+    encoded_extensions = _seq(*(_seq(_der(6, oid), critical, _der(4, value)) for oid, critical, value in extensions))
     serial = _int(secrets.randbits(64) | 1)
-    return _seq(_der(0xA0, _int(2)), serial, _algorithm(SHA256_RSA), name, valid, name, info, _der(0xA3, told))
+    return _seq(
+        _der(0xA0, _int(2)), serial, _algorithm(SHA256_RSA), name, valid, name, info, _der(0xA3, encoded_extensions)
+    )
 
 
 def _prime() -> int:
@@ -94,7 +97,7 @@ def _algorithm(oid: bytes) -> bytes:
     return _seq(_der(6, oid), _der(5, b""))
 
 
-def _pem(path: Path, what: str, made: bytes) -> Path:
-    lines = base64.encodebytes(made).decode()
+def _pem(path: Path, what: str, content: bytes) -> Path:
+    lines = base64.encodebytes(content).decode()
     path.write_text(f"-----BEGIN {what}-----\n{lines}-----END {what}-----\n")
     return path

@@ -7,32 +7,38 @@ from collections.abc import Callable
 TABLE = "registry"
 
 
-def counted(many: int, condition: Callable[[int], str]) -> str:
+def build_filtered_counts(many: int, condition: Callable[[int], str]) -> str:
     """A question of many filtered counts."""
     counts = ", ".join(f"COUNT(*) FILTER (WHERE {condition(at)}) AS c{at}" for at in range(many))
     return f"SELECT {counts} FROM {TABLE}"
 
 
-def grouped(key: str, many: int, condition: Callable[[int], str]) -> str:
+def build_grouped_counts(key: str, many: int, condition: Callable[[int], str]) -> str:
     """The same in each cell of a key."""
     counts = ", ".join(f"COUNT(*) FILTER (WHERE {condition(at)}) AS c{at}" for at in range(many))
     return f"SELECT {key}, {counts} FROM {TABLE} GROUP BY {key}"
 
 
-def dated(at: int) -> str:
+def format_date(at: int) -> str:
     return f"'{2015 + at // 300}-{1 + at % 12:02d}-{1 + at % 28:02d}'"
 
 
 ORDERS = ", ".join(f"0.{order:02d}" for order in range(1, 100))
-MILLION = counted(110, lambda at: f"age > {17 + at % 60} AND stay > {at} OR bmi > {10 + at % 55} OR NOT smoker")
+MILLION = build_filtered_counts(
+    110, lambda at: f"age > {17 + at % 60} AND stay > {at} OR bmi > {10 + at % 55} OR NOT smoker"
+)
 SHAPES = {
     "many filters that cut a million cells": MILLION,
-    "many filters on three columns": counted(100, lambda at: f"age > {18 + at % 70} OR stay > {at} OR income > {at}"),
-    "many disjoint filters": counted(110, lambda at: f"age = {17 + at % 74} AND stay = {at}"),
-    "groups with many filters": grouped("age", 50, lambda at: f"stay > {at * 7} OR bmi > {10 + at}"),
-    "many groups with filters": grouped("stay", 11, lambda at: f"age > {18 + at * 6} OR bmi > {10 + at * 5}"),
-    "many conditions by date": grouped(
-        "admitted", 1, lambda _: " OR ".join(f"(stay = {at} AND admitted >= {dated(at)})" for at in range(300))
+    "many filters on three columns": build_filtered_counts(
+        100, lambda at: f"age > {18 + at % 70} OR stay > {at} OR income > {at}"
+    ),
+    "many disjoint filters": build_filtered_counts(110, lambda at: f"age = {17 + at % 74} AND stay = {at}"),
+    "groups with many filters": build_grouped_counts("age", 50, lambda at: f"stay > {at * 7} OR bmi > {10 + at}"),
+    "many groups with filters": build_grouped_counts(
+        "stay", 11, lambda at: f"age > {18 + at * 6} OR bmi > {10 + at * 5}"
+    ),
+    "many conditions by date": build_grouped_counts(
+        "admitted", 1, lambda _: " OR ".join(f"(stay = {at} AND admitted >= {format_date(at)})" for at in range(300))
     ),
     "many conditions": f"SELECT COUNT(*) FROM {TABLE} WHERE "
     + " OR ".join(f"(age = {17 + at % 70} AND stay = {at} AND bmi < {11 + at % 50})" for at in range(230)),

@@ -35,7 +35,7 @@ from support.scripted_service import (
     build_problem,
     build_raw_reply,
     build_reply,
-    drop_connection,
+    drop,
 )
 from support.service_documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, build_client
 
@@ -312,7 +312,7 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: ScriptedService) -
         build_reply(JOB_DOCUMENT | {"state": "waiting"}, 202),
         build_reply(ABOUT),
         build_reply(JOB_DOCUMENT),
-        drop_connection,
+        drop,
         build_reply(JOB_DOCUMENT),
         build_reply(done),
         build_reply(ANSWER),
@@ -399,10 +399,10 @@ def test_the_schema_is_asked_for_once(service: ScriptedService) -> None:
 def test_a_session_is_opened_once_and_ended(service: ScriptedService) -> None:
     opened = {"id": "s/1", "epsilon": "1/10", "left": "1/10"}
     service.then(
-        drop_connection,
+        drop,
         build_reply(opened, 201),
         build_reply(ANSWER | {"left": "1/20"}),
-        drop_connection,
+        drop,
         build_reply(ANSWER | {"left": "1/20"}),
     )
     with build_client(service).session(noise_scale=20, epsilon=0.1) as session:
@@ -429,7 +429,7 @@ def test_a_session_is_opened_once_and_ended(service: ScriptedService) -> None:
         build_client(service).session(0, 1)
 
 
-@pytest.mark.parametrize("end", [drop_connection, build_problem(404), build_problem(503, "Unavailable")])
+@pytest.mark.parametrize("end", [drop, build_problem(404), build_problem(503, "Unavailable")])
 def test_a_session_that_cannot_be_ended_is_closed_all_the_same(service: ScriptedService, end: Any) -> None:
     service.then(build_reply({"id": "s", "epsilon": "1", "left": "1"}, 201), end)
     with build_client(service, retries=1).session(20, 1) as session:
@@ -533,12 +533,12 @@ def test_columns_apart_come_in_a_folder(service: ScriptedService, tmp_path: Path
 def test_what_is_lost_of_a_release_is_brought_again(service: ScriptedService, tmp_path: Path) -> None:
     accepted, about, done, table, manifest = script_release({"registry.csv": TABLE_BYTES})
     service.then(
-        drop_connection,
+        drop,
         accepted,
         about,
         done,
         build_raw_reply(TABLE_BYTES[:2], announced=len(TABLE_BYTES)),
-        drop_connection,
+        drop,
         table,
         manifest,
     )
@@ -555,7 +555,7 @@ def test_what_is_lost_of_a_release_is_brought_again(service: ScriptedService, tm
         ([build_raw_reply(b"age\n31\n"), None], ClaimFailed),
         ([build_raw_reply(TABLE_BYTES), build_raw_reply(b'{"format": "another"}')], ClaimFailed),
         ([build_raw_reply(TABLE_BYTES), build_raw_reply(b"no manifest")], ClaimFailed),
-        ([drop_connection], Unavailable),
+        ([drop], Unavailable),
     ],
 )
 def test_a_release_comes_whole_or_not_at_all(
@@ -648,7 +648,7 @@ def test_a_report_is_for_its_custodian_alone(service: ScriptedService, tmp_path:
 
 
 def test_a_lost_release_tells_the_key_to_go_on_with(service: ScriptedService, tmp_path: Path) -> None:
-    service.then(drop_connection)
+    service.then(drop)
     with pytest.raises(Unavailable, match="key='april' is not charged twice"):
         build_client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
     assert {request.key for request in service.seen} == {"april"}

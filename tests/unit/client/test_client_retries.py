@@ -38,7 +38,7 @@ from support.scripted_service import (
     build_problem,
     build_raw_reply,
     build_reply,
-    drop_connection,
+    drop,
     run_scripted_service,
     send_broken_chunk,
     send_huge_reply,
@@ -61,7 +61,7 @@ def list_requests(service: ScriptedService) -> list[tuple[str, str, str | None, 
 # The same request again, and never a second price.
 
 LOSSES = {
-    "dropped": drop_connection,
+    "dropped": drop,
     "cut short": build_raw_reply(b'{"question":', announced=100),
     "cut in a chunk": send_broken_chunk,
     "429": build_problem(429, Retry_After="0"),
@@ -107,7 +107,7 @@ def test_a_key_that_cannot_be_sent_is_refused(service: ScriptedService, key: str
 
 
 def test_it_gives_up_plainly_and_says_how_to_go_on(service: ScriptedService) -> None:
-    service.then(drop_connection)
+    service.then(drop)
     with pytest.raises(Unavailable, match=r"broke off before its reply was whole.*key='mine' is not charged twice"):
         build_client(service, retries=3).answer(QUESTION, epsilon=0.1, key="mine")
     assert len(service.seen) == 4
@@ -133,7 +133,7 @@ def test_waits_double_and_follow_the_service() -> None:
 
 
 def test_the_wire_sleeps_between_two_requests(service: ScriptedService) -> None:
-    service.then(build_problem(429, Retry_After="7"), drop_connection, build_reply({}))
+    service.then(build_problem(429, Retry_After="7"), drop, build_reply({}))
     slept: list[float] = []
     wire = Transport(parse_service_address(service.address), TOKEN, sleep=slept.append)
     assert wire.send(HttpRequest.get("/health")) == {}
@@ -245,7 +245,7 @@ def test_where_nobody_listens_it_is_unavailable_and_nothing_was_sent() -> None:
 
 def test_what_was_sent_once_may_have_been_charged_whoever_listens_later(service: ScriptedService) -> None:
     """The first request breaks off, and at the second nobody is there."""
-    service.then(drop_connection)
+    service.then(drop)
     wire = Transport(parse_service_address(service.address), TOKEN, retries=2)
     outcomes = iter(
         [wire._send_once(HttpRequest.post("/", {}, "mine"), None), *[LostReply("is away", was_sent=False)] * 2]

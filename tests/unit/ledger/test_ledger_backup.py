@@ -39,10 +39,10 @@ from support.ledger_stores import (
     list_spent,
     make_format_1,
     processes,
-    unrecorded,
+    without_terms,
 )
 
-__all__ = ["ledger_address", "registry_path", "unrecorded"]  # fixtures
+__all__ = ["ledger_address", "registry_path", "without_terms"]  # fixtures
 
 LIMITS = build_caps(10, delta="1e-6", models=EVERY_MODEL)
 
@@ -135,7 +135,7 @@ def test_a_backup_is_the_ledger_in_one_file_for_its_owner(copied_ledger: str, ba
     assert read_ledger_id(backup_path) == read_ledger_id(copied_ledger)
 
 
-@pytest.mark.usefixtures("unrecorded")
+@pytest.mark.usefixtures("without_terms")
 def test_a_backup_of_an_older_ledger_has_its_format(ledger_address: str, backup_path: Path) -> None:
     """So that one can go back to the discreet that made it."""
     with Ledger.open(ledger_address) as ledger:

@@ -30,11 +30,11 @@ from support.ledger_stores import (
     list_rows,
     make_format_1,
     processes,
-    unrecorded,
+    without_terms,
 )
 
-__all__ = ["ledger_address", "unrecorded"]  # fixtures
-pytestmark = pytest.mark.usefixtures("unrecorded")
+__all__ = ["ledger_address", "without_terms"]  # fixtures
+pytestmark = pytest.mark.usefixtures("without_terms")
 
 
 @pytest.fixture

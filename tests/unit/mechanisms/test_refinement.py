@@ -19,7 +19,7 @@ from discreet import Distance, InvalidInput, Prior, Refinement, Taxonomy, Unsupp
 from discreet.mechanisms.refinement_risk import PriorLine
 from discreet.numeric import exp_below
 from discreet.verification import all_neighbors, all_tables, chi_square_excess, exact_delta, worst_ratio
-from support.sized_properties import tried
+from support.sized_properties import run_at_two_sizes
 
 st_epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])
 st_priors = st.dictionaries(st.integers(0, 12), st.integers(1, 50), min_size=1, max_size=9).map(Prior.weights)
@@ -47,7 +47,7 @@ def refine_by_the_book(prior: Prior, truth: int, up: Fraction, down: Fraction) -
     return [mass[v] * (up if v in inner else down if v in outer else between) for v in mass]
 
 
-@tried(40, 100, st_priors, st.integers(-2, 14), st_epsilons)
+@run_at_two_sizes(40, 100, st_priors, st.integers(-2, 14), st_epsilons)
 def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int, epsilon: float) -> None:
     """Prefix sums and three factors against a plain loop."""
     mechanism = Refinement.of(prior, epsilon)
@@ -57,7 +57,7 @@ def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth:
     assert sum(law.probabilities) == 1
 
 
-@tried(40, 100, st_priors, st_epsilons)
+@run_at_two_sizes(40, 100, st_priors, st_epsilons)
 def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
     """Exactly, in rationals: whatever the truths, the ratio is at most the certified e^epsilon."""
     mechanism = Refinement.of(prior, epsilon)
@@ -69,7 +69,7 @@ def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon
         assert worst <= limit
 
 
-@tried(40, 100, st_priors, st_epsilons)
+@run_at_two_sizes(40, 100, st_priors, st_epsilons)
 def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: float) -> None:
     """Against an absent person, who is answered from the prior; and twice that when replaced, which is why not then."""
     ratio = exp_below(Fraction(str(epsilon)))
@@ -134,7 +134,7 @@ def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, de
         assert exact_delta(law.law(), absent, exp_below(Fraction(str(epsilon)))) <= delta
 
 
-@tried(40, 100, st_priors, st_epsilons, st_deltas, st.sampled_from(["add-remove", "replace-one"]))
+@run_at_two_sizes(40, 100, st_priors, st_epsilons, st_deltas, st.sampled_from(["add-remove", "replace-one"]))
 def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbors: str) -> None:
     """Errata 1.6: delta' = delta / (1 + e^epsilon), exactly, between any two truths."""
     mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbors=neighbors)

@@ -35,7 +35,7 @@ from discreet.query.predicates import (
     unite_conditions,
 )
 from discreet.schema import Budget, Column, Schema
-from support.sized_properties import tried
+from support.sized_properties import run_at_two_sizes
 
 Row = Mapping[str, int | str | None]
 
@@ -171,7 +171,7 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
     assert column.is_nullable or not (either.null or other.null)
 
 
-@tried(100, 300, st_tiny_predicates(*FEW), st_tiny_predicates(*FEW))
+@run_at_two_sizes(100, 300, st_tiny_predicates(*FEW), st_tiny_predicates(*FEW))
 def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
     """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
     outer = simplify_predicate(where, TINY)

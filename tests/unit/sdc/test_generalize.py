@@ -27,7 +27,7 @@ from discreet.sdc.methods.generalize import (
 from discreet.sdc.methods.hierarchies import build_hierarchy, find_parent
 from discreet.sdc.table import ABSENT, Attribute, read_table
 from support.published_data import find_shared_data
-from support.sized_properties import tried
+from support.sized_properties import run_at_two_sizes
 
 PLACES = Taxonomy.of(
     {"Reus": "coast", "Vic": "inland", "Olot": "hills", "hills": "inland", "coast": "all", "inland": "all"}
@@ -61,7 +61,7 @@ def describe_rows(rows: list[tuple[int | None, str | None, str]]) -> dict[str, o
     }
 
 
-@tried(
+@run_at_two_sizes(
     40,
     120,
     st_records,

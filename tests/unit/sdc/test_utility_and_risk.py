@@ -22,7 +22,7 @@ from discreet.sdc.disclosure_risk import measure_group_knowledge, measure_inters
 from discreet.sdc.linkage import find_nearest_ties
 from discreet.sdc.methods.record_distance import RecordSpace
 from discreet.sdc.table import ProtectedTable, Table, read_table
-from support.sized_properties import tried
+from support.sized_properties import run_at_two_sizes
 
 NAN = math.nan
 ANIMALS = Taxonomy.of({"cat": "pet", "dog": "pet", "cow": "farm", "pet": "animal", "farm": "animal"})
@@ -45,7 +45,7 @@ def draw_space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.n
     return RecordSpace(points, np.array(codes, dtype=np.int64).reshape(rows, len(squares)), squares)
 
 
-@tried(
+@run_at_two_sizes(
     20,
     60,
     st.integers(0, 2**32),
