@@ -31,7 +31,7 @@ def build_posterior(density: np.ndarray, edges: np.ndarray) -> Posterior:
     return Posterior(mass / mass.sum(), edges)
 
 
-def draw_count(raw: float = 530.0, center: float = 500.0) -> DistributionChart:
+def chart_count(raw: float = 530.0, center: float = 500.0) -> DistributionChart:
     """A count of about 500 people, with Laplace noise of scale 10."""
     edges = np.arange(2002) - 0.5
     x = np.arange(2001)
@@ -40,14 +40,14 @@ def draw_count(raw: float = 530.0, center: float = 500.0) -> DistributionChart:
     return DistributionChart("COUNT(*) of registry", "people", *laws, raw, (raw - 30, raw + 30), SENTENCE)
 
 
-def draw_truth() -> DistributionChart:
+def chart_truth() -> DistributionChart:
     """One person's Boolean, believed true in 1 of 100 cases."""
     names = ("false", "true")
     prior, posterior = (Posterior(np.array(mass), names=names) for mass in ([0.99, 0.01], [0.9733, 0.0267]))
     return DistributionChart("smoker, one person", "smoker", prior, None, posterior, "true", None, SENTENCE)
 
 
-def draw_many() -> DistributionChart:
+def chart_many() -> DistributionChart:
     """More names than stand level."""
     mass = np.arange(1.0, 13.0)
     law_of_many = Posterior(mass / mass.sum(), names=tuple(f"a long name of a category {at}" for at in range(12)))
@@ -82,12 +82,12 @@ class LoadedPage(HTMLParser):
 
 def test_an_svg_shows_the_laws_the_raw_answer_the_posterior_and_the_sentence(tmp_path: Path) -> None:
     """The SVG is XML; its text tells the numbers, and the sentence stands below and as its label."""
-    root = save_svg(draw_count(), tmp_path)
+    root = save_svg(chart_count(), tmp_path)
     text = read_words(root)
     for part in ("COUNT(*) of registry", "people", "prior", "noise about the raw answer", "posterior"):
         assert part in text
     assert "raw answer 530 (95 %: 500 to 560)" in text
-    posterior = draw_count().posterior
+    posterior = chart_count().posterior
     assert posterior is not None
     mean, low, high = format_estimate(posterior.mean(), *posterior.interval(0.95))
     assert f"posterior mean {mean} (95 %: {low} to {high})" in text
@@ -99,16 +99,16 @@ def test_an_svg_shows_the_laws_the_raw_answer_the_posterior_and_the_sentence(tmp
 
 def test_a_png_is_twice_as_dense_as_the_svg(tmp_path: Path) -> None:
     """A PNG has its signature and the size of the SVG times two."""
-    content = save_picture(draw_count(), tmp_path / "picture.PNG").read_bytes()
+    content = save_picture(chart_count(), tmp_path / "picture.PNG").read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", content[16:24])
-    root = save_svg(draw_count(), tmp_path)
+    root = save_svg(chart_count(), tmp_path)
     assert (width, height) == pytest.approx((2 * float(root.get("width", 0)), 2 * float(root.get("height", 0))), abs=4)
 
 
 def test_a_page_loads_nothing_and_tells_the_sentence(tmp_path: Path) -> None:
     """The HTML works offline: no tag loads anything, the policy forbids it, the sentence is text and label."""
-    text = save_picture(draw_count(), str(tmp_path / "picture.html")).read_text(encoding="utf-8")
+    text = save_picture(chart_count(), str(tmp_path / "picture.html")).read_text(encoding="utf-8")
     page = LoadedPage(text)
     assert page.loads == []
     assert page.scripts == 2
@@ -119,7 +119,7 @@ def test_a_page_loads_nothing_and_tells_the_sentence(tmp_path: Path) -> None:
 
 def test_categories_stand_side_by_side(tmp_path: Path) -> None:
     """A Boolean shows both probabilities of both categories, and which one the raw answer is."""
-    text = read_words(save_svg(draw_truth(), tmp_path))
+    text = read_words(save_svg(chart_truth(), tmp_path))
     for part in ("false", "true", "99 %", "97.3 %", "1 %", "2.67 %", "raw answer", SENTENCE):
         assert part in text
 
@@ -139,7 +139,7 @@ def test_of_many_categories_the_raw_answer_is_always_shown() -> None:
 
 def test_without_a_prior_only_the_noise_is_drawn(tmp_path: Path) -> None:
     """An answer without a prior shows the noise law and the interval, and nothing of a posterior."""
-    root = save_svg(replace(draw_count(), prior=None, posterior=None), tmp_path)
+    root = save_svg(replace(chart_count(), prior=None, posterior=None), tmp_path)
     assert "posterior" not in read_words(root)
     assert BLUE not in read_colours(root)
     assert ORANGE in read_colours(root)
@@ -147,19 +147,19 @@ def test_without_a_prior_only_the_noise_is_drawn(tmp_path: Path) -> None:
 
 def test_the_line_is_cut_to_where_something_happens() -> None:
     """The far ends of the line are left out; every law's bulk, the raw answer and the intervals are in."""
-    low, high = charts._find_visible_range(draw_count())
+    low, high = charts._find_visible_range(chart_count())
     assert 400 < low < 450
     assert 560 < high < 600
-    low, high = charts._find_visible_range(draw_count(raw=900.0))
+    low, high = charts._find_visible_range(chart_count(raw=900.0))
     assert low < 450
     assert high > 930
 
 
 def test_a_flat_prior_does_not_make_the_answer_a_needle() -> None:
     """A prior a thousand times wider than the answer does not set the width of the picture."""
-    noise = draw_count().noise
+    noise = chart_count().noise
     flat = Posterior(np.array([1.0]), np.array([0.0, 1e6]))
-    low, high = charts._find_visible_range(replace(draw_count(), prior=flat, posterior=noise))
+    low, high = charts._find_visible_range(replace(chart_count(), prior=flat, posterior=noise))
     assert high - low < 200
 
 
@@ -187,7 +187,7 @@ def test_a_peak_thinner_than_a_pixel_is_not_lost() -> None:
 
 def test_heights_are_probabilities_only_where_all_cells_are_alike() -> None:
     """Counts show probabilities; cells of different widths show densities."""
-    alike = draw_count()
+    alike = chart_count()
     assert charts._find_common_width(alike) == 1
     assert (
         charts._find_common_width(replace(alike, prior=Posterior(np.array([0.5, 0.5]), np.array([0.0, 1, 3])))) is None
@@ -223,14 +223,14 @@ def test_hostile_text_is_escaped_and_cut(suffix: str, tmp_path: Path) -> None:
 def test_another_suffix_is_refused_and_nothing_written(name: str, tmp_path: Path) -> None:
     """Only .svg, .png and .html are drawn."""
     with pytest.raises(InvalidInput, match=r"\.svg, \.png or \.html"):
-        save_picture(draw_count(), tmp_path / name)
+        save_picture(chart_count(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_folder_is_told_in_one_sentence(tmp_path: Path) -> None:
     """No folder is made on the way."""
     with pytest.raises(InvalidInput, match="does not exist"):
-        save_picture(draw_count(), tmp_path / "missing" / "picture.svg")
+        save_picture(chart_count(), tmp_path / "missing" / "picture.svg")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -239,7 +239,7 @@ def test_a_place_that_cannot_be_written_keeps_what_it_had(tmp_path: Path) -> Non
     place = tmp_path / "picture.svg"
     (place / "kept").mkdir(parents=True)
     with pytest.raises(Unavailable, match="cannot be written") as failure:
-        save_picture(draw_truth(), place)
+        save_picture(chart_truth(), place)
     assert "Errno" not in str(failure.value)
     assert [path.name for path in tmp_path.rglob("*")] == ["picture.svg", "kept"]
 
@@ -259,7 +259,7 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
     )  # as if no page had been made yet
     monkeypatch.setattr(builtins, "__import__", fail_to_import)
     with pytest.raises(Unsupported, match=re.escape("pip install '.[pictures]'")):
-        save_picture(draw_count(), tmp_path / f"picture{suffix}")
+        save_picture(chart_count(), tmp_path / f"picture{suffix}")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -267,7 +267,7 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
     "change",
     [
         {"prior": None, "noise": None, "posterior": None},
-        {"prior": draw_truth().prior},
+        {"prior": chart_truth().prior},
         {"raw": "true"},
         {"raw": float("nan")},
         {"interval": (1.0, float("inf"))},
@@ -277,17 +277,17 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
 def test_a_drawing_that_makes_no_sense_is_refused_at_birth(change: dict[str, Any]) -> None:
     """Nothing to draw, kinds that do not match, or numbers that are none."""
     with pytest.raises(InvalidInput):
-        replace(draw_count(), **change)
+        replace(chart_count(), **change)
 
 
 @pytest.mark.parametrize("change", [{"raw": "maybe"}, {"raw": 1.0}, {"interval": (0.0, 1.0)}])
 def test_a_drawing_of_names_has_no_numbers(change: dict[str, Any]) -> None:
     """Over categories the raw answer is one of them, without an interval."""
     with pytest.raises(InvalidInput):
-        replace(draw_truth(), **change)
+        replace(chart_truth(), **change)
 
 
-@pytest.mark.parametrize("drawing", [draw_count(), draw_truth(), draw_many()])
+@pytest.mark.parametrize("drawing", [chart_count(), chart_truth(), chart_many()])
 def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: Path) -> None:
     """It survives JSON, needs no package to be made, and is drawn the same elsewhere."""
     spec = charts.build_picture_spec(drawing)
@@ -312,7 +312,7 @@ def test_what_is_no_picture_is_refused(spec: object, tmp_path: Path) -> None:
 def test_a_picture_from_elsewhere_fetches_nothing(tmp_path: Path) -> None:
     """Not even a file of this machine."""
     (tmp_path / "rows.csv").write_text("x\n1\n")
-    spec = charts.build_picture_spec(draw_count())
+    spec = charts.build_picture_spec(chart_count())
     layer = {"data": {"url": str(tmp_path / "rows.csv")}, "mark": "point", "encoding": {"x": {"field": "x"}}}
     with pytest.raises(InvalidInput, match="no picture of an answer"):
         charts.save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")

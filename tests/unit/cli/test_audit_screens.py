@@ -55,7 +55,7 @@ FILES = {
 
 
 @pytest.fixture
-def audited_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def screened_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_registry(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
@@ -106,12 +106,12 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
         (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MAX_NUMBERS} numbers; ask for fewer groups"),
     ],
 )
-def test_what_is_wrong_is_told(audited_folder: Path, words: list[str], message: str) -> None:
+def test_what_is_wrong_is_told(screened_folder: Path, words: list[str], message: str) -> None:
     refused = discreet("audit", *words)
     assert (refused.code, refused.out) == (2, ""), refused
     assert message in refused.err
     assert refused.err.count("\n") == 1
-    assert audited_folder.is_dir()
+    assert screened_folder.is_dir()
 
 
 def test_draws_have_bounds_in_python_too() -> None:
@@ -146,8 +146,8 @@ def test_pairs_are_checked(pairs: Any, message: str) -> None:
         audit_worst(lambda data, n: [data] * n, pairs, 1, draws=1000)
 
 
-def test_an_answer_that_is_public_is_not_audited(audited_folder: Path) -> None:
-    refused = discreet("audit", audited_folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
+def test_an_answer_that_is_public_is_not_audited(screened_folder: Path) -> None:
+    refused = discreet("audit", screened_folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
     assert (refused.code, refused.out) == (4, "")
     assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refused.err
 
@@ -174,18 +174,18 @@ def test_both_inputs_are_drawn_from() -> None:
     assert 0.3 < document["lower_bound"] < 3
 
 
-def test_the_pair_of_a_callable_is_told(audited_folder: Path) -> None:
+def test_the_pair_of_a_callable_is_told(screened_folder: Path) -> None:
     caught = discreet("audit", "theirs.py:apart", *PAIR)
     assert caught.code == 6
     rows = dict(line.split(maxsplit=1) for line in caught.out.splitlines())
     assert (rows["D"].strip(), rows["D2"].strip()) == ("0", "1")
-    assert audited_folder.is_dir()
+    assert screened_folder.is_dir()
 
 
-def test_the_tables_of_a_question_are_told(audited_folder: Path) -> None:
+def test_the_tables_of_a_question_are_told(screened_folder: Path) -> None:
     document = done(
         "audit",
-        audited_folder / "registry.yaml",
+        screened_folder / "registry.yaml",
         COUNT,
         "--epsilon",
         "1",
@@ -236,13 +236,13 @@ def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
     assert describe_tables(plan, ([row, row], []))[0].startswith("2 rows, 2 of them not in the other, such as age 41,")
 
 
-def test_the_table_says_what_the_sentence_says(audited_folder: Path) -> None:
+def test_the_table_says_what_the_sentence_says(screened_folder: Path) -> None:
     """And where no violation was found there is no bound to read as one."""
     caught = discreet("audit", "theirs.py:apart", *PAIR)
     bound = caught.err.split("is at least ")[1].split(" ")[0]
     assert f"epsilon at least  {bound}" in " ".join(caught.out.splitlines())
     assert "epsilon at least" not in done("audit", "geometric", "--epsilon", "1", "--draws", "2000").out
-    assert audited_folder.is_dir()
+    assert screened_folder.is_dir()
 
 
 def test_help_tells_how_many_draws_there_are() -> None:
@@ -310,18 +310,18 @@ def test_no_axis_ends_in_a_comma() -> None:
     assert not any(title.endswith(",") for title in titles)
 
 
-def test_a_place_that_takes_no_picture_is_found_out_first(audited_folder: Path) -> None:
+def test_a_place_that_takes_no_picture_is_found_out_first(screened_folder: Path) -> None:
     """Before anything is drawn: the callable is not even called."""
-    (audited_folder / "taken.svg").mkdir()
+    (screened_folder / "taken.svg").mkdir()
     refused = discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
     assert (refused.code, refused.out) == (5, "")
     assert "the picture 'taken.svg' cannot be written there; choose another place" in refused.err
-    assert sorted(path.name for path in audited_folder.glob(".discreet*")) == []
+    assert sorted(path.name for path in screened_folder.glob(".discreet*")) == []
 
 
-def test_a_result_is_told_even_if_its_picture_fails(audited_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_told_even_if_its_picture_fails(screened_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.charts.check_writable", lambda *_: None)
-    (audited_folder / "taken.svg").mkdir()
+    (screened_folder / "taken.svg").mkdir()
     outcome = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
     assert outcome.code == 5
     assert "No violation " in outcome.out

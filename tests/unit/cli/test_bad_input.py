@@ -54,13 +54,13 @@ def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def schema_path(answered_folder: Path, tmp_path: Path) -> Path:
+def answered_schema_path(answered_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own that was asked once."""
     return shutil.copytree(answered_folder, tmp_path / "own") / "registry.yaml"
 
 
 @pytest.fixture
-def unregistered_path(tmp_path: Path) -> Path:
+def new_schema_path(tmp_path: Path) -> Path:
     """The schema of a data set that is not registered."""
     (tmp_path / "new").mkdir()
     return write_registry(tmp_path / "new")
@@ -99,10 +99,10 @@ def compute_head(folder: Path) -> object:
     return KNOWN_HEADS[held]
 
 
-def replace_text(file: Path, old: str, unregistered_path: str) -> None:
+def replace_text(file: Path, old: str, new_schema_path: str) -> None:
     text = file.read_text()
     assert old in text
-    file.write_text(text.replace(old, unregistered_path))
+    file.write_text(text.replace(old, new_schema_path))
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,13 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["ask", "preview"])
-def test_a_question_that_cannot_be_read(schema_path: Path, command: str, question: str, says: str) -> None:
-    assert_refused(schema_path.parent, (command, schema_path, question, "--epsilon", "0.1"), 2, says)
+def test_a_question_that_cannot_be_read(answered_schema_path: Path, command: str, question: str, says: str) -> None:
+    assert_refused(answered_schema_path.parent, (command, answered_schema_path, question, "--epsilon", "0.1"), 2, says)
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "-0", "nan", "inf", "1e400", "0.1.2", "much", "", "1e-999999999"])
-def test_an_epsilon_that_is_no_number_above_0(schema_path: Path, epsilon: str) -> None:
-    assert_refused(schema_path.parent, ("ask", schema_path, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
+def test_an_epsilon_that_is_no_number_above_0(answered_schema_path: Path, epsilon: str) -> None:
+    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_an_epsilon_that_is_no_number_above_0(schema_path: Path, epsilon: str) -
     ],
     ids=lambda words: " ".join(words)[:30] if isinstance(words, list) else "",
 )
-def test_options_that_do_not_fit(schema_path: Path, options: list[str], says: str) -> None:
+def test_options_that_do_not_fit(answered_schema_path: Path, options: list[str], says: str) -> None:
     question = "SELECT MEDIAN(age) FROM registry"
-    assert_refused(schema_path.parent, ("ask", schema_path, question, "--epsilon", "0.1", *options), 2, says)
+    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, question, "--epsilon", "0.1", *options), 2, says)
 
 
 MEDIAN = "SELECT MEDIAN(age) FROM registry"
@@ -270,40 +270,40 @@ GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17
         ("SELECT COUNT(*), AVG(age) FROM registry WHERE stay > 3", "normal(9, 1)", "a prior belongs to one aggregate"),
     ],
 )
-def test_a_prior_that_says_nothing_about_the_answer(schema_path: Path, question: str, prior: str, says: str) -> None:
+def test_a_prior_that_says_nothing_about_the_answer(answered_schema_path: Path, question: str, prior: str, says: str) -> None:
     """Outside the bounds, unreadable (the grammar is shown), or of another kind than the column."""
-    assert_refused(schema_path.parent, ("ask", schema_path, question, "--epsilon", "0.1", "--prior", prior), 2, says)
+    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior), 2, says)
 
 
 @pytest.mark.parametrize(
     "accuracy", ["very near", "", "±0", "±-5", "±50 at 30%", "±50 at 100%", "±50 of 95%", "5" * 101]
 )
-def test_an_accuracy_that_cannot_be_read(schema_path: Path, accuracy: str) -> None:
+def test_an_accuracy_that_cannot_be_read(answered_schema_path: Path, accuracy: str) -> None:
     """The grammar is shown."""
-    words = ("ask", schema_path, COUNT, "--accuracy", accuracy)
-    assert_refused(schema_path.parent, words, 2, "an accuracy is written like '±50 at 95%'")
+    words = ("ask", answered_schema_path, COUNT, "--accuracy", accuracy)
+    assert_refused(answered_schema_path.parent, words, 2, "an accuracy is written like '±50 at 95%'")
 
 
-def test_an_accuracy_that_the_budget_cannot_reach(schema_path: Path) -> None:
+def test_an_accuracy_that_the_budget_cannot_reach(answered_schema_path: Path) -> None:
     """What is left is told, and what it can reach, which then is reached."""
     question = f"{FROM_REGISTRY} WHERE age >= 50"
-    words = ("ask", schema_path, question, "--accuracy")
+    words = ("ask", answered_schema_path, question, "--accuracy")
     assert_refused(
-        schema_path.parent,
+        answered_schema_path.parent,
         (*words, "±1 at 99%"),
         3,
         "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
     )
     assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
-    asked = ("preview", schema_path, MEAN, "--accuracy", "±0.01")
-    assert_refused(schema_path.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
+    asked = ("preview", answered_schema_path, MEAN, "--accuracy", "±0.01")
+    assert_refused(answered_schema_path.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
 
 
-def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema_path: Path) -> None:
+def test_an_accuracy_of_a_mean_without_the_number_of_rows(answered_schema_path: Path) -> None:
     """Nobody can promise it: that is refused before anything is charged, with the way out."""
     says = "give rows, the fewest such rows you expect (the lower end of a noisy COUNT(income) with the same condition"
     for command in ("preview", "ask"):
-        assert_refused(schema_path.parent, (command, schema_path, MEAN, "--accuracy", "±5000"), 2, says)
+        assert_refused(answered_schema_path.parent, (command, answered_schema_path, MEAN, "--accuracy", "±5000"), 2, says)
 
 
 @pytest.mark.parametrize(
@@ -326,10 +326,10 @@ def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema_path: Path) -> 
     ],
 )
 def test_how_to_answer_that_does_not_fit(
-    schema_path: Path, question: str, options: list[str], code: int, says: str
+    answered_schema_path: Path, question: str, options: list[str], code: int, says: str
 ) -> None:
-    assert_refused(schema_path.parent, ("ask", schema_path, question, *options), code, says)
-    assert_refused(schema_path.parent, ("preview", schema_path, question, *options), code, says)
+    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, question, *options), code, says)
+    assert_refused(answered_schema_path.parent, ("preview", answered_schema_path, question, *options), code, says)
 
 
 @pytest.mark.parametrize(
@@ -342,9 +342,9 @@ def test_how_to_answer_that_does_not_fit(
         ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "ordinal", "the distance of sex is 'nominal'"),
     ],
 )
-def test_a_distance_that_does_not_fit(schema_path: Path, question: str, prior: str, distance: str, says: str) -> None:
-    words = ("ask", schema_path, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
-    assert_refused(schema_path.parent, words, 2, says)
+def test_a_distance_that_does_not_fit(answered_schema_path: Path, question: str, prior: str, distance: str, says: str) -> None:
+    words = ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
+    assert_refused(answered_schema_path.parent, words, 2, says)
 
 
 @pytest.mark.parametrize(
@@ -359,10 +359,10 @@ def test_a_distance_that_does_not_fit(schema_path: Path, question: str, prior: s
     ],
     ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
 )
-def test_a_picture_that_cannot_be_drawn(schema_path: Path, question: str, name: str, says: str) -> None:
+def test_a_picture_that_cannot_be_drawn(answered_schema_path: Path, question: str, name: str, says: str) -> None:
     """Before anything is charged: who pays gets what she asked for."""
-    words = ("ask", schema_path, question, "--epsilon", "0.1", "--fresh", "--plot", schema_path.parent / name)
-    assert_refused(schema_path.parent, words, 2, says)
+    words = ("ask", answered_schema_path, question, "--epsilon", "0.1", "--fresh", "--plot", answered_schema_path.parent / name)
+    assert_refused(answered_schema_path.parent, words, 2, says)
 
 
 HOSTILE = {
@@ -381,22 +381,22 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("prior", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_prior_changes_no_charge(schema_path: Path, unregistered_path: Path, prior: str) -> None:
+def test_a_hostile_prior_changes_no_charge(answered_schema_path: Path, new_schema_path: Path, prior: str) -> None:
     """Each question costs what it costs without it, or is refused in the same words where there are no rows at all."""
-    unregistered_path.with_name("registry.csv").unlink()
+    new_schema_path.with_name("registry.csv").unlink()
     paid = Fraction(1, 4)
     for question in (f"{FROM_REGISTRY} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
         words = (question, "--epsilon", "0.1", "--prior", prior)
-        asked, planned = discreet("ask", schema_path, *words), discreet("preview", unregistered_path, *words)
+        asked, planned = discreet("ask", answered_schema_path, *words), discreet("preview", new_schema_path, *words)
         assert (asked.code, asked.err) == (planned.code, planned.err)
         assert asked.code in {0, 2}
         assert asked.code == 0 or is_one_sentence(asked.err)
         paid += Fraction(1, 10) if asked.code == 0 else 0
-        assert Fraction(done("budget", schema_path, "--json").document[0]["spent"]["epsilon"]) == paid
+        assert Fraction(done("budget", answered_schema_path, "--json").document[0]["spent"]["epsilon"]) == paid
 
 
 @pytest.mark.parametrize(
-    ("old", "unregistered_path", "says"),
+    ("old", "new_schema_path", "says"),
     [
         ("lower: 17, ", "", "age of kind integer needs lower"),
         ("lower: 17, upper: 90", "lower: 90, upper: 17", "the bounds of age are reversed"),
@@ -412,21 +412,21 @@ def test_a_hostile_prior_changes_no_charge(schema_path: Path, unregistered_path:
 )
 @pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
 def test_a_schema_that_does_not_hold(
-    schema_path: Path, command: str, old: str, unregistered_path: str, says: str
+    answered_schema_path: Path, command: str, old: str, new_schema_path: str, says: str
 ) -> None:
-    replace_text(schema_path, old, unregistered_path)
+    replace_text(answered_schema_path, old, new_schema_path)
     options = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
-    assert_refused(schema_path.parent, (command, schema_path, *options), 2, says)
+    assert_refused(answered_schema_path.parent, (command, answered_schema_path, *options), 2, says)
 
 
 @pytest.mark.parametrize("way", ["nothing", "folder", "bytes"])
-def test_a_schema_file_that_cannot_be_read(schema_path: Path, way: str) -> None:
-    schema_path.unlink()
+def test_a_schema_file_that_cannot_be_read(answered_schema_path: Path, way: str) -> None:
+    answered_schema_path.unlink()
     if way == "folder":
-        schema_path.mkdir()
+        answered_schema_path.mkdir()
     elif way == "bytes":
-        schema_path.write_bytes(bytes(range(128, 256)))
-    assert_refused(schema_path.parent, ("ask", schema_path, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
+        answered_schema_path.write_bytes(bytes(range(128, 256)))
+    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
 
 
 def rewrite_rows(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
@@ -462,120 +462,120 @@ def spell_age(row: dict[str, str]) -> dict[str, str]:
 )
 @pytest.mark.parametrize("command", ["check", "ask"])
 def test_data_that_cannot_be_registered(
-    unregistered_path: Path, command: str, spoil: Callable[[Path], object], says: str
+    new_schema_path: Path, command: str, spoil: Callable[[Path], object], says: str
 ) -> None:
-    spoil(unregistered_path.with_name("registry.csv"))
+    spoil(new_schema_path.with_name("registry.csv"))
     options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
-    assert_refused(unregistered_path.parent, (command, unregistered_path, *options), 2, says)
+    assert_refused(new_schema_path.parent, (command, new_schema_path, *options), 2, says)
 
 
-def test_a_ledger_that_stays_locked(schema_path: Path) -> None:
+def test_a_ledger_that_stays_locked(answered_schema_path: Path) -> None:
     """Another process holds SQLite's own lock for longer than we wait."""
-    before = compute_head(schema_path.parent)
-    command = [sys.executable, "-c", HOLD_LOCK, str(schema_path.parent / "registry.discreet" / "ledger.db")]
+    before = compute_head(answered_schema_path.parent)
+    command = [sys.executable, "-c", HOLD_LOCK, str(answered_schema_path.parent / "registry.discreet" / "ledger.db")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        locked = discreet("ask", schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
+        locked = discreet("ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
         holder.communicate()
     assert (locked.code, locked.out) == (5, "")
     assert is_one_sentence(locked.err)
     assert "locked" in locked.err
-    assert compute_head(schema_path.parent) == before
+    assert compute_head(answered_schema_path.parent) == before
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history", "verify"])
-def test_a_ledger_that_is_damaged(schema_path: Path, command: str) -> None:
-    folder = schema_path.parent / "registry.discreet"
+def test_a_ledger_that_is_damaged(answered_schema_path: Path, command: str) -> None:
+    folder = answered_schema_path.parent / "registry.discreet"
     for file in folder.glob("ledger.db*"):
         file.unlink()
     (folder / "ledger.db").write_bytes(Random(5).randbytes(20_000))
     words = {
-        "ask": ("ask", schema_path, COUNT, "--epsilon", "0.1"),
+        "ask": ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"),
         "verify": ("ledger", "verify", folder / "ledger.db"),
     }
-    assert_refused(schema_path.parent, words.get(command, (command, schema_path)), 5, "ledger")
+    assert_refused(answered_schema_path.parent, words.get(command, (command, answered_schema_path)), 5, "ledger")
     assert (folder / "ledger.db").read_bytes() == Random(5).randbytes(20_000)
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history"])
-def test_the_ledger_of_another_data_set(schema_path: Path, other_folder: Path, tmp_path: Path, command: str) -> None:
+def test_the_ledger_of_another_data_set(answered_schema_path: Path, other_folder: Path, tmp_path: Path, command: str) -> None:
     other = shutil.copytree(other_folder, tmp_path / "other") / "registry.yaml"
     theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
     options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
     before = compute_head(other.parent)
-    assert_refused(schema_path.parent, (command, schema_path, *options, "--ledger", theirs), 2, "another ledger")
+    assert_refused(answered_schema_path.parent, (command, answered_schema_path, *options, "--ledger", theirs), 2, "another ledger")
     assert compute_head(other.parent) == before
 
 
-def test_the_ledger_of_another_data_set_on_first_use(unregistered_path: Path, schema_path: Path) -> None:
-    theirs = schema_path.parent / "registry.discreet" / "ledger.db"
-    done("check", unregistered_path)
-    before = compute_head(schema_path.parent)
+def test_the_ledger_of_another_data_set_on_first_use(new_schema_path: Path, answered_schema_path: Path) -> None:
+    theirs = answered_schema_path.parent / "registry.discreet" / "ledger.db"
+    done("check", new_schema_path)
+    before = compute_head(answered_schema_path.parent)
     assert_refused(
-        unregistered_path.parent,
-        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", theirs),
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", theirs),
         2,
         "another data set",
     )
-    assert compute_head(schema_path.parent) == before
+    assert compute_head(answered_schema_path.parent) == before
 
 
-def test_a_budget_that_is_exhausted(schema_path: Path) -> None:
+def test_a_budget_that_is_exhausted(answered_schema_path: Path) -> None:
     """What was asked, what is left, what would fit."""
-    words = ("ask", schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon")
-    assert_refused(schema_path.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
+    words = ("ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon")
+    assert_refused(answered_schema_path.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
     done(*words, "0.75")
     assert_refused(
-        schema_path.parent,
-        ("ask", schema_path, f"{FROM_REGISTRY} WHERE age > 60", "--epsilon", "0.1"),
+        answered_schema_path.parent,
+        ("ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 60", "--epsilon", "0.1"),
         3,
         "nothing new like it",
     )
 
 
-def test_a_folder_that_cannot_be_written(unregistered_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(new_schema_path: Path) -> None:
     """A file stands where the data set's own folder would be; so that root cannot write there either."""
-    unregistered_path.with_name("registry.discreet").write_text("")
-    assert_refused(unregistered_path.parent, ("check", unregistered_path), 5, "cannot be written")
+    new_schema_path.with_name("registry.discreet").write_text("")
+    assert_refused(new_schema_path.parent, ("check", new_schema_path), 5, "cannot be written")
     assert_refused(
-        unregistered_path.parent, ("ask", unregistered_path, COUNT, "--epsilon", "0.1"), 5, "cannot be written"
+        new_schema_path.parent, ("ask", new_schema_path, COUNT, "--epsilon", "0.1"), 5, "cannot be written"
     )
 
 
-def test_a_place_for_a_ledger_that_cannot_be_written(unregistered_path: Path) -> None:
-    done("check", unregistered_path)
+def test_a_place_for_a_ledger_that_cannot_be_written(new_schema_path: Path) -> None:
+    done("check", new_schema_path)
     assert_refused(
-        unregistered_path.parent,
-        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", unregistered_path.parent / "none" / "l.db"),
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", new_schema_path.parent / "none" / "l.db"),
         5,
         "ledger",
     )
     assert_refused(
-        unregistered_path.parent,
-        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", unregistered_path.parent),
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", new_schema_path.parent),
         5,
         "ledger",
     )
     assert_refused(
-        unregistered_path.parent,
-        ("ask", unregistered_path, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"),
+        new_schema_path.parent,
+        ("ask", new_schema_path, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"),
         2,
         "ledger",
     )
 
 
-def test_a_place_for_a_draft_that_cannot_be_written(unregistered_path: Path) -> None:
-    draft = unregistered_path.parent / "none" / "draft.yaml"
+def test_a_place_for_a_draft_that_cannot_be_written(new_schema_path: Path) -> None:
+    draft = new_schema_path.parent / "none" / "draft.yaml"
     assert_refused(
-        unregistered_path.parent,
-        ("init", unregistered_path.with_name("registry.csv"), "--output", draft),
+        new_schema_path.parent,
+        ("init", new_schema_path.with_name("registry.csv"), "--output", draft),
         5,
         "draft.yaml",
     )
 
 
-def test_no_command_shows_a_cell(unregistered_path: Path) -> None:
+def test_no_command_shows_a_cell(new_schema_path: Path) -> None:
     """A token in every cell of every second row, and in every person's name, is in no output, good or bad."""
     rows = iter(range(10**6))
 
@@ -584,20 +584,20 @@ def test_no_command_shows_a_cell(unregistered_path: Path) -> None:
         marked = dict.fromkeys(row, TOKEN) if number % 2 else row
         return marked | {"person_id": f"{TOKEN}{number}"}
 
-    rewrite_rows(unregistered_path.with_name("registry.csv"), plant_token)
-    outcomes = [done(*words) for words in list_good_commands(unregistered_path)]
-    outcomes += [discreet(*words) for words in list_bad_commands(unregistered_path)]
-    replace_text(unregistered_path, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
+    rewrite_rows(new_schema_path.with_name("registry.csv"), plant_token)
+    outcomes = [done(*words) for words in list_good_commands(new_schema_path)]
+    outcomes += [discreet(*words) for words in list_bad_commands(new_schema_path)]
+    replace_text(new_schema_path, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
     outcomes += [
-        discreet("check", unregistered_path, "--refresh"),
-        discreet("ask", unregistered_path, COUNT, "--epsilon", "0.1"),
+        discreet("check", new_schema_path, "--refresh"),
+        discreet("ask", new_schema_path, COUNT, "--epsilon", "0.1"),
     ]
-    rewrite_rows(unregistered_path.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
+    rewrite_rows(new_schema_path.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
     outcomes += [
-        discreet("check", unregistered_path, "--refresh"),
-        discreet("init", unregistered_path.with_name("registry.csv")),
+        discreet("check", new_schema_path, "--refresh"),
+        discreet("init", new_schema_path.with_name("registry.csv")),
     ]
-    assert has_token(Outcome(0, unregistered_path.with_name("registry.csv").read_text(), ""))
+    assert has_token(Outcome(0, new_schema_path.with_name("registry.csv").read_text(), ""))
     assert [outcome for outcome in outcomes if has_token(outcome)] == []
     assert {outcome.code for outcome in outcomes} >= {0, 2, 3, 5}
 
@@ -606,30 +606,30 @@ def has_token(outcome: Outcome) -> bool:
     return TOKEN[1:] in "".join((outcome.out + outcome.err).split())
 
 
-def list_good_commands(schema_path: Path) -> list[tuple[object, ...]]:
+def list_good_commands(answered_schema_path: Path) -> list[tuple[object, ...]]:
     commands: list[tuple[object, ...]] = [
-        ("init", schema_path.with_name("registry.csv")),
-        ("check", schema_path),
-        ("check", schema_path, "--refresh"),
-        ("ask", schema_path, COUNT, "--epsilon", "0.1"),
-        ("ask", schema_path, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
-        ("ask", schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
-        ("ask", schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
-        ("preview", schema_path, COUNT, "--epsilon", "0.1"),
-        ("budget", schema_path, "--analyst", "analyst"),
-        ("history", schema_path),
-        ("ledger", "verify", schema_path.parent / "registry.discreet" / "ledger.db"),
+        ("init", answered_schema_path.with_name("registry.csv")),
+        ("check", answered_schema_path),
+        ("check", answered_schema_path, "--refresh"),
+        ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"),
+        ("ask", answered_schema_path, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
+        ("ask", answered_schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
+        ("ask", answered_schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
+        ("preview", answered_schema_path, COUNT, "--epsilon", "0.1"),
+        ("budget", answered_schema_path, "--analyst", "analyst"),
+        ("history", answered_schema_path),
+        ("ledger", "verify", answered_schema_path.parent / "registry.discreet" / "ledger.db"),
     ]
     return [*commands, *((*words, "--json") for words in commands if words[-1] != "--refresh")]
 
 
-def list_bad_commands(schema_path: Path) -> list[tuple[object, ...]]:
-    ask = ("ask", schema_path)
+def list_bad_commands(answered_schema_path: Path) -> list[tuple[object, ...]]:
+    ask = ("ask", answered_schema_path)
     return [
-        ("check", schema_path, "--refresh", "--source", schema_path.with_name("chapters.csv")),
-        ("check", schema_path, "--name", "1", "--refresh"),
+        ("check", answered_schema_path, "--refresh", "--source", answered_schema_path.with_name("chapters.csv")),
+        ("check", answered_schema_path, "--name", "1", "--refresh"),
         (*ask, "SELECT AVG(salary) FROM registry", "--epsilon", "0.1"),
         (*ask, f"{FROM_REGISTRY} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
         (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "5"),
-        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "1", "--ledger", schema_path),
+        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "1", "--ledger", answered_schema_path),
     ]

@@ -26,7 +26,7 @@ columns:
 
 
 @pytest.fixture(scope="module", params=["add-remove", "replace-one"])
-def registered_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def grades_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 400 rows of two columns with missing values, registered and never asked."""
     folder = tmp_path_factory.mktemp("registered")
     chance = random.Random(3)
@@ -39,9 +39,9 @@ def registered_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
 
 
 @pytest.fixture
-def grades_custodian(registered_folder: Path, tmp_path: Path) -> Iterator[Custodian]:
+def grades_custodian(grades_folder: Path, tmp_path: Path) -> Iterator[Custodian]:
     """Of a table of one's own."""
-    with Custodian.open(shutil.copytree(registered_folder, tmp_path / "own") / "t.yaml") as opened:
+    with Custodian.open(shutil.copytree(grades_folder, tmp_path / "own") / "t.yaml") as opened:
         yield opened
 
 

@@ -41,11 +41,11 @@ OTHER_FILE = "is not the file that was registered; put that back, or register a 
 CHANGED_FILE = "the snapshot '1' of people was changed or taken away since it was opened; open the data set again"
 
 
-def write_women(snapshot_folder: Path, women: int) -> Path:
+def write_women(partitioned_snapshot: Path, women: int) -> Path:
     rows = [f"{number % 100},{'F' if number < women else 'M'}" for number in range(500)]
-    (snapshot_folder / "people.csv").write_text("\n".join(["age,sex", *rows, ""]))
-    (snapshot_folder / "people.yaml").write_text(SCHEMA)
-    return snapshot_folder / "people.yaml"
+    (partitioned_snapshot / "people.csv").write_text("\n".join(["age,sex", *rows, ""]))
+    (partitioned_snapshot / "people.yaml").write_text(SCHEMA)
+    return partitioned_snapshot / "people.yaml"
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def test_no_file_is_read_again_as_long_as_it_looks_the_same(
 
 
 @pytest.fixture
-def snapshot_folder(tmp_path: Path) -> Path:
+def partitioned_snapshot(tmp_path: Path) -> Path:
     """A snapshot in several files."""
     snapshot_file = tmp_path / "snapshot-1.parquet"
     (snapshot_file / "sex=F").mkdir(parents=True)
@@ -288,33 +288,33 @@ def snapshot_folder(tmp_path: Path) -> Path:
     return snapshot_file
 
 
-def test_a_folder_is_all_its_files_of_rows(snapshot_folder: Path) -> None:
-    before, glance = hash_contents(snapshot_folder), stat_files(snapshot_folder)
+def test_a_folder_is_all_its_files_of_rows(partitioned_snapshot: Path) -> None:
+    before, glance = hash_contents(partitioned_snapshot), stat_files(partitioned_snapshot)
     assert [one.name for one in glance] == ["part-0.parquet", "part-1.parquet", "sex=F/part-2.parquet"]
-    (snapshot_folder / "_SUCCESS").unlink()
-    assert (hash_contents(snapshot_folder), stat_files(snapshot_folder)) == (before, glance)
-    os.utime(snapshot_folder / "part-1.parquet", ns=(0, 0))
-    assert hash_contents(snapshot_folder) == before
-    assert compute_stamp(stat_files(snapshot_folder)) != compute_stamp(glance)
-    os.rename(snapshot_folder / "part-1.parquet", snapshot_folder / "part-3.parquet")
-    assert hash_contents(snapshot_folder) != before
-    shutil.rmtree(snapshot_folder)
-    assert stat_files(snapshot_folder) == ()
+    (partitioned_snapshot / "_SUCCESS").unlink()
+    assert (hash_contents(partitioned_snapshot), stat_files(partitioned_snapshot)) == (before, glance)
+    os.utime(partitioned_snapshot / "part-1.parquet", ns=(0, 0))
+    assert hash_contents(partitioned_snapshot) == before
+    assert compute_stamp(stat_files(partitioned_snapshot)) != compute_stamp(glance)
+    os.rename(partitioned_snapshot / "part-1.parquet", partitioned_snapshot / "part-3.parquet")
+    assert hash_contents(partitioned_snapshot) != before
+    shutil.rmtree(partitioned_snapshot)
+    assert stat_files(partitioned_snapshot) == ()
 
 
-def test_one_file_of_a_folder_that_another_took_the_place_of_is_seen(snapshot_folder: Path) -> None:
+def test_one_file_of_a_folder_that_another_took_the_place_of_is_seen(partitioned_snapshot: Path) -> None:
     """Of the same size and time, and older than its neighbours."""
-    files = TrackedFiles("it", snapshot_folder, stat_files(snapshot_folder))
+    files = TrackedFiles("it", partitioned_snapshot, stat_files(partitioned_snapshot))
     assert files.is_unchanged
-    part = snapshot_folder / "part-0.parquet"
+    part = partitioned_snapshot / "part-0.parquet"
     before = part.stat()
-    (snapshot_folder.parent / "part").write_text("part-9.parquet")
-    os.replace(snapshot_folder.parent / "part", part)
+    (partitioned_snapshot.parent / "part").write_text("part-9.parquet")
+    os.replace(partitioned_snapshot.parent / "part", part)
     os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not files.is_unchanged
     with pytest.raises(Unavailable, match=r"^it is not the file that was registered"):
         files.require_contents("0")
-    shutil.rmtree(snapshot_folder)
+    shutil.rmtree(partitioned_snapshot)
     with pytest.raises(Unavailable, match=r"^it cannot be read; check its files and the disk$"):
         files.require_contents("0")
 

@@ -35,15 +35,15 @@ def older_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def open_custodian(older_folder: Path) -> Iterator[Callable[[str], Custodian]]:
     """Its data sets, each open once; they are only asked what is stored."""
-    found: dict[str, Custodian] = {}
+    custodians: dict[str, Custodian] = {}
 
     def open_once(name: str) -> Custodian:
-        if name not in found:
-            found[name] = Custodian.open(older_folder / f"{name}.yaml")
-        return found[name]
+        if name not in custodians:
+            custodians[name] = Custodian.open(older_folder / f"{name}.yaml")
+        return custodians[name]
 
     yield open_once
-    for one in found.values():
+    for one in custodians.values():
         one.close()
 
 
@@ -55,26 +55,26 @@ def own_folder(older_folder: Path, tmp_path: Path) -> Path:
 
 def read_budget(schema: Path, analyst: str = "") -> Any:
     """What is spent and left, without the words."""
-    found = done("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
-    return drop_words(found)
+    balances = done("budget", schema, "--json", *(("--analyst", analyst) if analyst else ())).document
+    return drop_words(balances)
 
 
 def drop_words(balances: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in one.items() if name != "promise"} for one in balances]
 
 
-def read_epsilons(open_once: Custodian, analyst: str | None = None) -> dict[str, Fraction | None]:
+def read_epsilons(custodian: Custodian, analyst: str | None = None) -> dict[str, Fraction | None]:
     """What is spent in each model."""
-    return {one.model: one.epsilon for one in open_once.budget(analyst) if one.analyst == analyst}
+    return {one.model: one.epsilon for one in custodian.budget(analyst) if one.analyst == analyst}
 
 
-def to_approx(found: Any) -> Any:
+def approximate(document: Any) -> Any:
     """The same, but for the last digits of floats, which may be another machine's."""
-    if isinstance(found, dict):
-        return {name: to_approx(one) for name, one in found.items()}
-    if isinstance(found, list):
-        return [to_approx(one) for one in found]
-    return pytest.approx(found, rel=1e-9, abs=1e-12) if isinstance(found, float) else found
+    if isinstance(document, dict):
+        return {name: approximate(one) for name, one in document.items()}
+    if isinstance(document, list):
+        return [approximate(one) for one in document]
+    return pytest.approx(document, rel=1e-9, abs=1e-12) if isinstance(document, float) else document
 
 
 def test_the_fixture_has_every_kind_of_answer_and_entry() -> None:
@@ -110,96 +110,96 @@ def test_ledger_budgets_and_history_are_as_they_were(older_folder: Path, name: s
 def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
     open_custodian: Callable[[str], Custodian], name: str, one: dict[str, Any]
 ) -> None:
-    open_once = open_custodian(name)
-    before = read_epsilons(open_once), read_epsilons(open_once, one["analyst"]), open_once.history(limit=1)[0].entry
-    answer = ask(open_once, one)
+    custodian = open_custodian(name)
+    before = read_epsilons(custodian), read_epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry
+    answer = ask(custodian, one)
     found = told(answer)
-    assert found == to_approx(one["told"])
+    assert found == approximate(one["told"])
     assert (answer.cost.epsilon, found["stored"]) == (0, one["told"]["entry"] is not None)
     assert (
-        read_epsilons(open_once),
-        read_epsilons(open_once, one["analyst"]),
-        open_once.history(limit=1)[0].entry,
+        read_epsilons(custodian),
+        read_epsilons(custodian, one["analyst"]),
+        custodian.history(limit=1)[0].entry,
     ) == before
 
 
 def test_what_follows_from_a_stored_answer_is_as_it_was(open_custodian: Callable[[str], Custodian]) -> None:
-    open_once, dataset = open_custodian("registry"), DATASETS["registry"]
+    custodian, dataset = open_custodian("registry"), DATASETS["registry"]
     named = {one["name"]: one for one in dataset["asked"]}
-    assert ask(open_once, named["histogram"]).range(20, 50).to_json() == to_approx(dataset["range"])
-    assert ask(open_once, named["groups with constraints"]).to_json()["reconciled"] == to_approx(dataset["reconciled"])
-    rows = ask(open_once, named["count"]).population()
-    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == to_approx(dataset["population"])
+    assert ask(custodian, named["histogram"]).range(20, 50).to_json() == approximate(dataset["range"])
+    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == approximate(dataset["reconciled"])
+    rows = ask(custodian, named["count"]).population()
+    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == approximate(dataset["population"])
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_another_analyst_is_told_the_same_and_charged_what_it_cost(own_folder: Path, name: str) -> None:
     """Every answer that was drawn for somebody: the data set pays nothing more, she pays what the first one did."""
-    with Custodian.open(own_folder / f"{name}.yaml") as open_once:
-        before, paid = read_epsilons(open_once), set[str]()
+    with Custodian.open(own_folder / f"{name}.yaml") as custodian:
+        before, paid = read_epsilons(custodian), set[str]()
         for one in DATASETS[name]["asked"]:
             question = one["charge"]["question"]
             if one["charge"]["kind"] != "charge" or question in paid:
                 continue
             paid.add(question)
-            answer = ask(open_once, one, analyst="zoe", key=None)
+            answer = ask(custodian, one, analyst="zoe", key=None)
             again = {"entry": one["told"]["entry"], "stored": True, "cost": "0"}
-            assert told(answer) | again == to_approx(one["told"])
+            assert told(answer) | again == approximate(one["told"])
             assert answer.cost == answer.guarantee
-            last = open_once.history("zoe", limit=1)[0]
+            last = custodian.history("zoe", limit=1)[0]
             assert (last.kind, last.model) == ("reuse", one["charge"]["model"])
             assert last.spend is not None
             amounts = {part: Fraction(text) for part, text in one["charge"]["spend"].items()}
             spend = {"epsilon": last.spend.epsilon, "rho": last.spend.rho, "other": last.spend.gaussian_rho}
             assert spend | {"delta": last.spend.delta} == amounts
         assert len(paid) > 5
-        assert read_epsilons(open_once) == before
-        open_once.verify()
+        assert read_epsilons(custodian) == before
+        custodian.verify()
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_new_question_is_drawn_and_charged(own_folder: Path, name: str) -> None:
     column = {"registry": "stay", "visits": "age", "staff": "years"}[name]
-    with Custodian.open(own_folder / f"{name}.yaml") as open_once:
-        before = read_epsilons(open_once, "ann")["dp"], read_epsilons(open_once)["dp"]
-        answer = open_once.answer(f"SELECT COUNT(*) FROM {name} WHERE {column} > 7", epsilon=0.25, analyst="ann")
+    with Custodian.open(own_folder / f"{name}.yaml") as custodian:
+        before = read_epsilons(custodian, "ann")["dp"], read_epsilons(custodian)["dp"]
+        answer = custodian.answer(f"SELECT COUNT(*) FROM {name} WHERE {column} > 7", epsilon=0.25, analyst="ann")
         assert not answer.stored
-        assert (read_epsilons(open_once, "ann")["dp"], read_epsilons(open_once)["dp"]) == tuple(
+        assert (read_epsilons(custodian, "ann")["dp"], read_epsilons(custodian)["dp"]) == tuple(
             (one or 0) + Fraction(1, 4) for one in before
         )
-        assert open_once.verify().entries == DATASETS[name]["verified"]["entries"] + 2
+        assert custodian.verify().entries == DATASETS[name]["verified"]["entries"] + 2
 
 
 def test_a_dearer_answer_of_another_is_degraded(own_folder: Path) -> None:
-    with Custodian.open(own_folder / "registry.yaml") as open_once:
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
         count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
-        before = read_epsilons(open_once)
-        answer = ask(open_once, count, analyst="zoe", epsilon=Fraction(1, 2))
-        assert (answer.cost.epsilon, open_once.history("zoe", limit=1)[0].kind) == (Fraction(1, 2), "degrade")
-        assert read_epsilons(open_once) == before
+        before = read_epsilons(custodian)
+        answer = ask(custodian, count, analyst="zoe", epsilon=Fraction(1, 2))
+        assert (answer.cost.epsilon, custodian.history("zoe", limit=1)[0].kind) == (Fraction(1, 2), "degrade")
+        assert read_epsilons(custodian) == before
 
 
 def test_a_charge_without_an_answer_is_answered_under_its_key(own_folder: Path) -> None:
     waiting = DATASETS["registry"]["waiting"]
-    with Custodian.open(own_folder / "registry.yaml") as open_once:
-        before = read_epsilons(open_once)
-        first = ask(open_once, waiting)
-        assert ask(open_once, waiting).value == first.value
-        assert read_epsilons(open_once) == before
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        before = read_epsilons(custodian)
+        first = ask(custodian, waiting)
+        assert ask(custodian, waiting).value == first.value
+        assert read_epsilons(custodian) == before
 
 
 @pytest.mark.parametrize("name", ["visits", "staff"])
 def test_a_void_charge_is_refused_under_its_key(own_folder: Path, name: str) -> None:
-    with Custodian.open(own_folder / f"{name}.yaml") as open_once, pytest.raises(InvalidInput, match="key"):
-        ask(open_once, DATASETS[name]["void"])
+    with Custodian.open(own_folder / f"{name}.yaml") as custodian, pytest.raises(InvalidInput, match="key"):
+        ask(custodian, DATASETS[name]["void"])
 
 
 def test_a_session_that_was_paid_and_answered_is_not_opened_again(own_folder: Path) -> None:
     session = DATASETS["registry"]["session"]
-    with Custodian.open(own_folder / "registry.yaml") as open_once:
-        before = read_epsilons(open_once)
-        again = open_once.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
-        assert read_epsilons(open_once) == before
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        before = read_epsilons(custodian)
+        again = custodian.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
+        assert read_epsilons(custodian) == before
         with pytest.raises(InvalidInput, match="opened before with the same key"):
             again.answer(session["answers"][0]["question"])
 
@@ -208,12 +208,12 @@ def test_a_new_snapshot_and_raised_caps_follow(own_folder: Path) -> None:
     schema = own_folder / "registry.yaml"
     schema.write_text(schema.read_text().replace("epsilon: 450", "epsilon: 460"))
     done("check", schema, "--refresh", "--name", "later")
-    with Custodian.open(schema) as open_once:
+    with Custodian.open(schema) as custodian:
         count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
-        assert not ask(open_once, count).stored
-        kinds = [entry.kind for entry in open_once.history(limit=3)]
+        assert not ask(custodian, count).stored
+        kinds = [entry.kind for entry in custodian.history(limit=3)]
         assert set(kinds) == {"register", "cap", "charge"}
-        open_once.verify()
+        custodian.verify()
 
 
 @pytest.mark.parametrize("one", DATASETS["registry"]["releases"], ids=lambda one: one["files"][0])
@@ -232,11 +232,11 @@ def test_a_released_file_is_what_its_manifest_says(older_folder: Path, one: dict
 
 
 def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(own_folder: Path) -> None:
-    with Custodian.open(own_folder / "registry.yaml") as open_once:
-        release = open_once.publish("mdav", own_folder / "new.csv", k=5, report=own_folder / "report.json")
+    with Custodian.open(own_folder / "registry.yaml") as custodian:
+        release = custodian.publish("mdav", own_folder / "new.csv", k=5, report=own_folder / "report.json")
         assert release.name == "registry-13"
         assert "registry-1" in (own_folder / "report.json").read_text()
-        assert len(open_once.notable_entries()) > 8
+        assert len(custodian.notable_entries()) > 8
 
 
 @pytest.fixture(scope="module")
@@ -245,8 +245,8 @@ def running_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Superv
     service_folder = unpack(tmp_path_factory.mktemp("service"))
     config = service_folder / "service.yaml"
     config.write_text(config.read_text().replace("deadline: 0.5", "deadline: 0.05"))  # who asks again need not wait
-    with supervised(service_folder, "--config", config) as found:
-        yield found
+    with supervised(service_folder, "--config", config) as supervised_service:
+        yield supervised_service
 
 
 RequestSender = Callable[..., Any]
@@ -302,9 +302,9 @@ def test_history_and_sessions_of_a_service_are_kept(send_request: RequestSender)
 
 def test_jobs_of_a_service_and_their_files_are_kept(send_request: RequestSender) -> None:
     assert {job["kind"] for job in SERVICE["jobs"]} == {"ask", "publish", "sweep"}
-    found = {job["id"]: job for job in send_request("cus", "/v1/jobs").json()["jobs"]}
+    jobs = {job["id"]: job for job in send_request("cus", "/v1/jobs").json()["jobs"]}
     for job in SERVICE["jobs"]:
-        assert found[job["id"]] == to_approx(job)
+        assert jobs[job["id"]] == approximate(job)
         for name in job["files"]:
             assert send_request("cus", f"/v1/jobs/{job['id']}/files/{name}").status_code == 200
 

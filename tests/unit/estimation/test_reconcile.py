@@ -75,7 +75,7 @@ def solve_by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     return float(found.fun) if found.success else math.inf
 
 
-def draw_mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
+def draw_constrained_answers(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
     """Noisy answers, variances and a few constraints of all kinds, which may contradict each other."""
     cells = int(rng.integers(2, most + 1))
     noisy = rng.normal(size=cells) * 10.0 ** rng.integers(-1, 4)
@@ -103,7 +103,7 @@ def draw_mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, lis
 
 def check_mixture(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
     """Check one mixture; False where it was refused, which must be right."""
-    noisy, variance, constraints = draw_mixture(rng, most)
+    noisy, variance, constraints = draw_constrained_answers(rng, most)
     must = gather_constraints(noisy, constraints)
     try:
         values = reconcile(noisy, constraints, variance).values

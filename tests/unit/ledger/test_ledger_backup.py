@@ -57,7 +57,7 @@ def full_ledger_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def full_ledger(where: str, full_ledger_folder: Path) -> str:
+def copied_ledger(where: str, full_ledger_folder: Path) -> str:
     """The address of a ledger of one's own with every kind of entry."""
     if not where.startswith("postgresql:"):
         for path in full_ledger_folder.parent.glob("ledger.db*"):
@@ -122,16 +122,16 @@ def run_sql(path: str | Path, *statements: str) -> None:
 # Back-up
 
 
-def test_a_backup_is_the_ledger_in_one_file_for_its_owner(full_ledger: str, backup_path: Path) -> None:
-    head = Ledger.backup(full_ledger, backup_path)
+def test_a_backup_is_the_ledger_in_one_file_for_its_owner(copied_ledger: str, backup_path: Path) -> None:
+    head = Ledger.backup(copied_ledger, backup_path)
     assert list_file_names(backup_path.parent) == {backup_path.name}
     assert stat.S_IMODE(backup_path.stat().st_mode) == 0o600
     assert (
         backup_path.read_bytes()[18:20] == b"\1\1"
     )  # no write-ahead log, so that it can be read where nothing can be written
-    assert rows_of(str(backup_path)) == rows_of(full_ledger)
-    assert head == verify_ledger(full_ledger) == verify_ledger(backup_path)
-    assert read_ledger_id(backup_path) == read_ledger_id(full_ledger)
+    assert rows_of(str(backup_path)) == rows_of(copied_ledger)
+    assert head == verify_ledger(copied_ledger) == verify_ledger(backup_path)
+    assert read_ledger_id(backup_path) == read_ledger_id(copied_ledger)
 
 
 @pytest.mark.usefixtures("unrecorded")
@@ -163,20 +163,20 @@ def charge_continually(where: str, start: Any, stop: Any) -> None:
             ledger.store(DATASET, receipt.entry, "7")
 
 
-def test_a_backup_is_of_one_moment_while_others_charge(full_ledger: str, tmp_path: Path) -> None:
+def test_a_backup_is_of_one_moment_while_others_charge(copied_ledger: str, tmp_path: Path) -> None:
     """Each holds, and the ledger goes on from each."""
     start, stop = processes.Event(), processes.Event()
-    charging = processes.Process(target=charge_continually, args=(full_ledger, start, stop))
+    charging = processes.Process(target=charge_continually, args=(copied_ledger, start, stop))
     charging.start()
     try:
         assert start.wait(60)
-        counts = [Ledger.backup(full_ledger, tmp_path / f"{number}.db").entries for number in range(4)]
+        counts = [Ledger.backup(copied_ledger, tmp_path / f"{number}.db").entries for number in range(4)]
     finally:
         stop.set()
         charging.join()
     assert charging.exitcode == 0
     assert counts == sorted(counts)
-    final = rows_of(full_ledger)["ledger_entries"]
+    final = rows_of(copied_ledger)["ledger_entries"]
     for number, count in enumerate(counts):
         entries = rows_of(str(tmp_path / f"{number}.db"))["ledger_entries"]
         assert len(entries) == count <= len(final)
@@ -224,14 +224,14 @@ def test_what_is_no_ledger_is_not_copied(where: str, tmp_path: Path) -> None:
     assert not (tmp_path / "backup").exists()
 
 
-def test_a_ledger_that_does_not_hold_is_not_copied(full_ledger: str, backup_path: Path) -> None:
+def test_a_ledger_that_does_not_hold_is_not_copied(copied_ledger: str, backup_path: Path) -> None:
     """A back-up that held before is not replaced by one that does not."""
-    Ledger.backup(full_ledger, backup_path)
+    Ledger.backup(copied_ledger, backup_path)
     before = backup_path.read_bytes()
-    run_sql(full_ledger, "UPDATE ledger_accounts SET dp = replace(dp, '1', '0')")
+    run_sql(copied_ledger, "UPDATE ledger_accounts SET dp = replace(dp, '1', '0')")
     for target, force in ((backup_path, True), (backup_path.with_name("other"), False)):
         with pytest.raises(ClaimFailed, match="does not follow from the entries"):
-            Ledger.backup(full_ledger, target, force=force)
+            Ledger.backup(copied_ledger, target, force=force)
     assert (list_file_names(backup_path.parent), backup_path.read_bytes()) == ({backup_path.name}, before)
 
 
@@ -247,14 +247,14 @@ def test_damaged_text_is_told_plainly(tmp_path: Path, backup_path: Path) -> None
 # Replacing a back-up
 
 
-def test_force_replaces_an_earlier_backup_of_the_same_ledger(full_ledger: str, backup_path: Path) -> None:
-    first = Ledger.backup(full_ledger, backup_path)
-    with Ledger.open(full_ledger) as ledger:
+def test_force_replaces_an_earlier_backup_of_the_same_ledger(copied_ledger: str, backup_path: Path) -> None:
+    first = Ledger.backup(copied_ledger, backup_path)
+    with Ledger.open(copied_ledger) as ledger:
         ledger.charge(ask("later", snapshot="s2"), LIMITS)
-    second = Ledger.backup(full_ledger, backup_path, force=True)
+    second = Ledger.backup(copied_ledger, backup_path, force=True)
     assert second.entries == first.entries + 1
     assert verify_ledger(backup_path) == second
-    assert Ledger.backup(full_ledger, backup_path.with_name("new"), force=True) == second
+    assert Ledger.backup(copied_ledger, backup_path.with_name("new"), force=True) == second
 
 
 def test_force_replaces_nothing_else(tmp_path: Path) -> None:
@@ -280,14 +280,14 @@ def test_force_replaces_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_backup_with_entries_that_the_ledger_lacks_is_kept(
-    full_ledger: str, backup_path: Path, tmp_path: Path
+    copied_ledger: str, backup_path: Path, tmp_path: Path
 ) -> None:
     """Whoever puts an older copy in the ledger's place is found out by the next back-up."""
     older = tmp_path / "older.db"
-    Ledger.backup(full_ledger, older)
-    with Ledger.open(full_ledger) as ledger:
+    Ledger.backup(copied_ledger, older)
+    with Ledger.open(copied_ledger) as ledger:
         ledger.charge(ask("later", snapshot="s2"), LIMITS)
-    Ledger.backup(full_ledger, backup_path)
+    Ledger.backup(copied_ledger, backup_path)
     with Ledger.open(older) as ledger:
         ledger.charge(ask("another", snapshot="s2"), LIMITS)
         ledger.charge(ask("and more", snapshot="s2"), LIMITS)
@@ -300,12 +300,12 @@ def test_a_backup_with_entries_that_the_ledger_lacks_is_kept(
 # Restoring
 
 
-def test_a_restored_ledger_goes_on(full_ledger: str, backup_path: Path, empty_address: str) -> None:
+def test_a_restored_ledger_goes_on(copied_ledger: str, backup_path: Path, empty_address: str) -> None:
     """From either engine to either: this is also how a ledger moves."""
-    head = Ledger.backup(full_ledger, backup_path)
+    head = Ledger.backup(copied_ledger, backup_path)
     assert Ledger.restore(backup_path, empty_address, forgotten=0) == LedgerRestore(head, head)
-    assert rows_of(empty_address) == rows_of(full_ledger)
-    assert read_ledger_id(empty_address) == read_ledger_id(full_ledger)
+    assert rows_of(empty_address) == rows_of(copied_ledger)
+    assert read_ledger_id(empty_address) == read_ledger_id(copied_ledger)
     with Ledger.existing(empty_address) as ledger:
         assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
         assert ledger.verify().entries == head.entries + 1
@@ -416,16 +416,16 @@ def test_a_backup_that_is_open_is_not_restored(lost_backup: Path, tmp_path: Path
     assert Ledger.restore(lost_backup, tmp_path / "ledger.db", forgotten=0).ledger == verify_ledger(lost_backup)
 
 
-def test_a_disk_without_links_has_a_backup_too(full_ledger: str, backup_path: Path) -> None:
+def test_a_disk_without_links_has_a_backup_too(copied_ledger: str, backup_path: Path) -> None:
     with patch.object(os, "link", side_effect=PermissionError):
-        head = Ledger.backup(full_ledger, backup_path)
+        head = Ledger.backup(copied_ledger, backup_path)
         backup_path.with_name("there").write_text("notes")
         with pytest.raises(InvalidInput, match="is there already"):
-            Ledger.backup(full_ledger, backup_path.with_name("there"))
+            Ledger.backup(copied_ledger, backup_path.with_name("there"))
     assert verify_ledger(backup_path) == head
 
 
-def test_a_file_put_there_meanwhile_is_not_replaced(full_ledger: str, backup_path: Path) -> None:
+def test_a_file_put_there_meanwhile_is_not_replaced(copied_ledger: str, backup_path: Path) -> None:
     def write_meanwhile(stage: str) -> None:
         if stage.startswith("verifying"):
             backup_path.write_text("notes")
@@ -433,7 +433,7 @@ def test_a_file_put_there_meanwhile_is_not_replaced(full_ledger: str, backup_pat
     for force in (False, True):
         backup_path.unlink(missing_ok=True)
         with pytest.raises(InvalidInput, match="is there already"):
-            Ledger.backup(full_ledger, backup_path, force=force, progress=write_meanwhile)
+            Ledger.backup(copied_ledger, backup_path, force=force, progress=write_meanwhile)
     assert (list_file_names(backup_path.parent), backup_path.read_text()) == ({backup_path.name}, "notes")
 
 
@@ -464,13 +464,13 @@ def count_stages(work: Callable[[Any], object]) -> int:
     return len(stages)
 
 
-def test_a_backup_that_is_stopped_leaves_nothing(full_ledger: str, backup_path: Path) -> None:
+def test_a_backup_that_is_stopped_leaves_nothing(copied_ledger: str, backup_path: Path) -> None:
     stages = count_stages(
-        lambda progress: Ledger.backup(full_ledger, backup_path.with_name("whole"), progress=progress)
+        lambda progress: Ledger.backup(copied_ledger, backup_path.with_name("whole"), progress=progress)
     )
     for at in range(1, stages + 1):
         with pytest.raises(KeyboardInterrupt):
-            Ledger.backup(full_ledger, backup_path, progress=StopAtStage(at, interrupt))
+            Ledger.backup(copied_ledger, backup_path, progress=StopAtStage(at, interrupt))
     assert list_file_names(backup_path.parent) == {"whole"}
     assert stages > 6
 
@@ -497,17 +497,17 @@ def run_killed_restore(backup_path: Path, where: str, at: int) -> None:
     Ledger.restore(backup_path, where, forgotten=1, progress=StopAtStage(at, kill_itself))
 
 
-def test_a_backup_that_is_killed_leaves_the_one_before(full_ledger: str, backup_path: Path) -> None:
-    before = Ledger.backup(full_ledger, backup_path)
-    with Ledger.open(full_ledger) as ledger:
+def test_a_backup_that_is_killed_leaves_the_one_before(copied_ledger: str, backup_path: Path) -> None:
+    before = Ledger.backup(copied_ledger, backup_path)
+    with Ledger.open(copied_ledger) as ledger:
         ledger.charge(ask("later", snapshot="s2"), LIMITS)
     for at in (1, 4, 8):
-        process = processes.Process(target=run_killed_backup, args=(full_ledger, backup_path, at))
+        process = processes.Process(target=run_killed_backup, args=(copied_ledger, backup_path, at))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert verify_ledger(backup_path) == before
-    assert Ledger.backup(full_ledger, backup_path, force=True).entries == before.entries + 1
+    assert Ledger.backup(copied_ledger, backup_path, force=True).entries == before.entries + 1
 
 
 def test_a_restore_that_is_killed_leaves_nothing(lost_backup: Path, empty_address: str) -> None:
@@ -532,10 +532,10 @@ def run_limited_backup(where: str, backup_path: Path, most_bytes: int, queue: An
         queue.put("done")
 
 
-def test_a_full_disk_is_told_plainly(full_ledger: str, backup_path: Path) -> None:
+def test_a_full_disk_is_told_plainly(copied_ledger: str, backup_path: Path) -> None:
     queue = processes.Queue()
     for most in (0, 5000, 50_000, 10**8):
-        process = processes.Process(target=run_limited_backup, args=(full_ledger, backup_path, most, queue))
+        process = processes.Process(target=run_limited_backup, args=(copied_ledger, backup_path, most, queue))
         process.start()
         outcome = queue.get(timeout=60)
         process.join()
@@ -547,14 +547,14 @@ def test_a_full_disk_is_told_plainly(full_ledger: str, backup_path: Path) -> Non
 
 
 def test_what_was_forgotten_is_spent_by_the_data_set_and_by_every_analyst(
-    full_ledger: str, backup_path: Path, empty_address: str
+    copied_ledger: str, backup_path: Path, empty_address: str
 ) -> None:
-    head = Ledger.backup(full_ledger, backup_path)
+    head = Ledger.backup(copied_ledger, backup_path)
     restored = Ledger.restore(backup_path, empty_address, forgotten=Fraction(1, 2))
     assert restored.backup == head
     assert restored.ledger == verify_ledger(empty_address) != head
     half = compute_debit("dp", pure("0.5"))
-    with Ledger.existing(full_ledger) as before, Ledger.existing(empty_address) as after:
+    with Ledger.existing(copied_ledger) as before, Ledger.existing(empty_address) as after:
         for owner in ("", "ann", "bob", "custodian"):
             assert read_account(after, owner) == read_account(before, owner).plus(half)
         assert read_account(after, "eve") == EMPTY_ACCOUNT
@@ -622,7 +622,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
 
 
 @pytest.fixture
-def schema_path(tmp_path: Path) -> Path:
+def registry_path(tmp_path: Path) -> Path:
     """The sample registry, asked once."""
     path = write_registry(tmp_path)
     done("ask", path, COUNT.format(age=50), "--epsilon", "0.25")
@@ -634,33 +634,33 @@ def remove_ledger(ledger: Path) -> None:
         path.unlink()
 
 
-def test_a_data_set_goes_on_with_its_restored_ledger(schema_path: Path, tmp_path: Path) -> None:
-    ledger, copy = schema_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
-    first = done("ask", schema_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
+def test_a_data_set_goes_on_with_its_restored_ledger(registry_path: Path, tmp_path: Path) -> None:
+    ledger, copy = registry_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
+    first = done("ask", registry_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
     document = done("ledger", "backup", ledger, copy, "--json").document
     assert document | {"at": ""} == done("ledger", "verify", copy, "--json").document | {"at": ""}
     output = done("ledger", "backup", ledger, copy, "--force").out
     assert f"head of registry          {document['heads']['registry']}" in output
     assert f"head of the whole ledger  {document['head']}" in output
-    done("ask", schema_path, COUNT.format(age=60), "--epsilon", "0.5")
-    done("check", schema_path, "--refresh")
+    done("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.5")
+    done("check", registry_path, "--refresh")
     remove_ledger(ledger)
-    assert discreet("ask", schema_path, COUNT.format(age=60), "--epsilon", "0.5").code == 2
+    assert discreet("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.5").code == 2
     output = done("ledger", "restore", copy, ledger, "--forgotten", "0.5").out
     assert all(head in output for head in (document["head"], document["heads"]["registry"]))
     assert "what was charged after this back-up is not in it" in output
     assert "Epsilon 0.5 was entered as spent since" in output
-    spent = [line["spent"]["epsilon"] for line in done("budget", schema_path, "--json").document]
+    spent = [line["spent"]["epsilon"] for line in done("budget", registry_path, "--json").document]
     assert spent[0] == "3/4"
-    again = done("ask", schema_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
+    again = done("ask", registry_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
     assert again["entry"] > first["entry"]  # of another snapshot, which the ledger was told of again
     assert done("ledger", "verify", ledger, "--json").document["entries"] == 3 + 3 + 1 + 2
 
 
-def test_all_that_was_forgotten_is_confirmed(schema_path: Path, tmp_path: Path) -> None:
+def test_all_that_was_forgotten_is_confirmed(registry_path: Path, tmp_path: Path) -> None:
     """Epsilon and delta, and which head is of what."""
     ledger, copy, new = (
-        schema_path.parent / "registry.discreet" / "ledger.db",
+        registry_path.parent / "registry.discreet" / "ledger.db",
         tmp_path / "copy.db",
         tmp_path / "new.db",
     )
@@ -674,8 +674,8 @@ def test_all_that_was_forgotten_is_confirmed(schema_path: Path, tmp_path: Path) 
         assert f"head of the whole ledger {when} {heads['head']}" in lines
 
 
-def test_the_commands_refuse_in_plain_words(schema_path: Path, tmp_path: Path) -> None:
-    ledger, copy = schema_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
+def test_the_commands_refuse_in_plain_words(registry_path: Path, tmp_path: Path) -> None:
+    ledger, copy = registry_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
     done("ledger", "backup", ledger, copy)
     new = tmp_path / "new.db"
     refusals = [
@@ -687,7 +687,7 @@ def test_the_commands_refuse_in_plain_words(schema_path: Path, tmp_path: Path) -
         (("restore", copy, new, "--forgotten", "1", "--forgotten-delta", "1"), 2, "delta must be below 1"),
         (("restore", copy, ledger, "--forgotten", "0"), 2, "restored only to where there is none"),
         (("restore", tmp_path / "none.db", new, "--forgotten", "0"), 2, "there is no back-up of that name"),
-        (("restore", schema_path, new, "--forgotten", "0"), 5, "is not a ledger"),
+        (("restore", registry_path, new, "--forgotten", "0"), 5, "is not a ledger"),
     ]
     for words, code, says in refusals:
         refused = discreet("ledger", *words)
@@ -699,13 +699,13 @@ def test_the_commands_refuse_in_plain_words(schema_path: Path, tmp_path: Path) -
     assert not new.exists()
 
 
-def test_a_ledger_moves_to_postgresql_and_back(schema_path: Path, tmp_path: Path, postgres: str) -> None:
-    ledger, there = schema_path.parent / "registry.discreet" / "ledger.db", schema_of(postgres)
+def test_a_ledger_moves_to_postgresql_and_back(registry_path: Path, tmp_path: Path, postgres: str) -> None:
+    ledger, there = registry_path.parent / "registry.discreet" / "ledger.db", schema_of(postgres)
     document = done("ledger", "backup", ledger, tmp_path / "copy.db", "--json").document
     moved = done("ledger", "restore", tmp_path / "copy.db", there, "--forgotten", "0", "--json").document
     del document["at"]
     assert moved == {"backup": document, "ledger": document}
     remove_ledger(ledger)
-    done("ask", schema_path, COUNT.format(age=70), "--epsilon", "0.25", "--ledger", there)
+    done("ask", registry_path, COUNT.format(age=70), "--epsilon", "0.25", "--ledger", there)
     done("ledger", "backup", there, ledger)
-    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/2"
+    assert done("budget", registry_path, "--json").document[0]["spent"]["epsilon"] == "1/2"

@@ -221,14 +221,14 @@ def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgr
 
 
 @pytest.fixture
-def schema_path(tmp_path: Path) -> Path:
+def registry_path(tmp_path: Path) -> Path:
     """The sample registry, asked once."""
     path = write_registry(tmp_path)
     done("ask", path, COUNT.format(age=50), "--epsilon", "0.25")
     return path
 
 
-def remove_ledger_files(ledger: Path) -> None:
+def remove_ledger(ledger: Path) -> None:
     for path in ledger.parent.glob("ledger.db*"):
         path.unlink()
 
@@ -241,62 +241,62 @@ def assert_head_refused(*words: object) -> None:
 
 
 def test_an_older_copy_is_refused_by_every_command_until_it_is_restored_with_what_was_spent(
-    schema_path: Path, tmp_path: Path
+    registry_path: Path, tmp_path: Path
 ) -> None:
-    ledger, copy = schema_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
+    ledger, copy = registry_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
     done("ledger", "backup", ledger, copy)
-    done("ask", schema_path, COUNT.format(age=60), "--epsilon", "0.5")
-    remove_ledger_files(ledger)
+    done("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.5")
+    remove_ledger(ledger)
     done("ledger", "restore", copy, ledger, "--forgotten", "0")  # which is not true, and the folder knows
     before = done("ledger", "verify", ledger, "--json").document["heads"]
-    assert_head_refused("ask", schema_path, COUNT.format(age=70), "--epsilon", "0.125")
-    assert_head_refused("budget", schema_path)
-    assert_head_refused("history", schema_path)
-    assert_head_refused("preview", schema_path, COUNT.format(age=70), "--epsilon", "0.125")
+    assert_head_refused("ask", registry_path, COUNT.format(age=70), "--epsilon", "0.125")
+    assert_head_refused("budget", registry_path)
+    assert_head_refused("history", registry_path)
+    assert_head_refused("preview", registry_path, COUNT.format(age=70), "--epsilon", "0.125")
     assert done("ledger", "verify", ledger, "--json").document["heads"] == before
-    remove_ledger_files(ledger)
+    remove_ledger(ledger)
     done("ledger", "restore", copy, ledger, "--forgotten", "0.5")
-    assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "3/4"
+    assert done("budget", registry_path, "--json").document[0]["spent"]["epsilon"] == "3/4"
     done("ledger", "backup", ledger, tmp_path / "restored.db")
-    done("ask", schema_path, COUNT.format(age=70), "--epsilon", "0.125")
-    remove_ledger_files(ledger)
+    done("ask", registry_path, COUNT.format(age=70), "--epsilon", "0.125")
+    remove_ledger(ledger)
     shutil.copy(tmp_path / "restored.db", ledger)  # its restore was seen before: it is an older copy by now
-    assert_head_refused("ask", schema_path, COUNT.format(age=80), "--epsilon", "0.125")
+    assert_head_refused("ask", registry_path, COUNT.format(age=80), "--epsilon", "0.125")
 
 
-def test_a_restore_that_was_never_needed_is_remembered_too(schema_path: Path, tmp_path: Path) -> None:
+def test_a_restore_that_was_never_needed_is_remembered_too(registry_path: Path, tmp_path: Path) -> None:
     """The back-up had every entry: a later copy with the same entry about forgotten spend is no second way out."""
-    ledger, copy = schema_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
+    ledger, copy = registry_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
     done("ledger", "backup", ledger, copy)
-    remove_ledger_files(ledger)
+    remove_ledger(ledger)
     done("ledger", "restore", copy, ledger, "--forgotten", "0.5")
     shutil.copy(ledger, tmp_path / "restored.db")
-    done("ask", schema_path, COUNT.format(age=70), "--epsilon", "0.125")
-    remove_ledger_files(ledger)
+    done("ask", registry_path, COUNT.format(age=70), "--epsilon", "0.125")
+    remove_ledger(ledger)
     shutil.copy(tmp_path / "restored.db", ledger)
-    assert_head_refused("ask", schema_path, COUNT.format(age=80), "--epsilon", "0.125")
+    assert_head_refused("ask", registry_path, COUNT.format(age=80), "--epsilon", "0.125")
 
 
-def test_a_record_that_is_lost_under_an_open_data_set_remembers_restores(schema_path: Path, tmp_path: Path) -> None:
+def test_a_record_that_is_lost_under_an_open_data_set_remembers_restores(registry_path: Path, tmp_path: Path) -> None:
     """Or a copy from just after an earlier restore would be taken for a new one."""
     ledger, record = (
-        schema_path.parent / "registry.discreet/ledger.db",
-        schema_path.parent / "registry.discreet/ledger-head.json",
+        registry_path.parent / "registry.discreet/ledger.db",
+        registry_path.parent / "registry.discreet/ledger-head.json",
     )
-    done("ask", schema_path, COUNT.format(age=60), "--epsilon", "0.1")
+    done("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.1")
     done("ledger", "backup", ledger, tmp_path / "backup.db")
-    remove_ledger_files(ledger)
+    remove_ledger(ledger)
     done("ledger", "restore", tmp_path / "backup.db", ledger, "--forgotten", "0.1")
-    done("ask", schema_path, COUNT.format(age=60), "--epsilon", "0.1")
+    done("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.1")
     done("ledger", "backup", ledger, tmp_path / "older.db")
-    with Custodian.open(schema_path) as custodian:
+    with Custodian.open(registry_path) as custodian:
         record.unlink()
         custodian.answer(COUNT.format(age=60), epsilon=0.1, fresh=True)
         custodian.answer(COUNT.format(age=60), epsilon=0.1, fresh=True)
     assert len(json.loads(record.read_text())["restores"]) == 1
-    remove_ledger_files(ledger)
+    remove_ledger(ledger)
     shutil.copy(tmp_path / "older.db", ledger)
-    assert_head_refused("ask", schema_path, COUNT.format(age=80), "--epsilon", "0.1", "--fresh")
+    assert_head_refused("ask", registry_path, COUNT.format(age=80), "--epsilon", "0.1", "--fresh")
 
 
 def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path)
     with Ledger.open(place) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
     Ledger.backup(place, tmp_path / "backup.db")
-    remove_ledger_files(place)
+    remove_ledger(place)
     Ledger.restore(tmp_path / "backup.db", place, forgotten=1)
     Ledger.backup(place, older)
     with Store.open(tmp_path / "store.db") as store:
@@ -321,7 +321,7 @@ def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path)
             known = record.read(DATASET)
         assert known is not None
         assert len(known.restores) == 1
-        remove_ledger_files(place)
+        remove_ledger(place)
         shutil.copy(older, place)
         with Ledger.existing(place) as set_back, pytest.raises(Unavailable, match="an older copy"):
             set_back.record_heads(DATASET, record)
@@ -354,23 +354,23 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
     done("ledger", "verify", ledger)
 
 
-def test_a_record_that_cannot_be_read_or_written_is_only_behind(schema_path: Path) -> None:
-    folder = schema_path.parent / "registry.discreet"
+def test_a_record_that_cannot_be_read_or_written_is_only_behind(registry_path: Path) -> None:
+    folder = registry_path.parent / "registry.discreet"
     record = folder / HEAD_FILE
     known = json.loads(record.read_text())
     assert (known["dataset"], known["entry"]) == ("registry", 3)
     record.write_text("{")
-    done("ask", schema_path, COUNT.format(age=60), "--epsilon", "0.125")
+    done("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.125")
     assert json.loads(record.read_text())["entry"] == 5
     record.unlink()
     record.mkdir()  # nothing can be put in its place
-    done("ask", schema_path, COUNT.format(age=70), "--epsilon", "0.125")
+    done("ask", registry_path, COUNT.format(age=70), "--epsilon", "0.125")
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(f".{HEAD_FILE}")) == []
 
 
-def test_a_head_is_recorded_after_it_is_in_the_ledger(schema_path: Path) -> None:
+def test_a_head_is_recorded_after_it_is_in_the_ledger(registry_path: Path) -> None:
     """As long as the record is written before the commit is durable, a crash between them would be an alarm."""
-    folder = schema_path.parent / "registry.discreet"
+    folder = registry_path.parent / "registry.discreet"
     seen: list[tuple[int, int]] = []
 
     def advance(_: object, __: str, head: RecordedHead) -> None:
@@ -378,7 +378,7 @@ def test_a_head_is_recorded_after_it_is_in_the_ledger(schema_path: Path) -> None
             [[last]] = other.execute("SELECT max(seq) FROM ledger_entries")
         seen.append((head.entry, last))
 
-    with patch("discreet.datasets.dataset_dir.FolderHeads.advance", advance), Custodian.open(schema_path) as custodian:
+    with patch("discreet.datasets.dataset_dir.FolderHeads.advance", advance), Custodian.open(registry_path) as custodian:
         custodian.answer(COUNT.format(age=60), epsilon=Fraction(1, 8))
     assert seen == [(4, 4), (5, 5)]
 
@@ -386,10 +386,10 @@ def test_a_head_is_recorded_after_it_is_in_the_ledger(schema_path: Path) -> None
 # --- processes that are killed
 
 
-def ask_continually(schema_path: str, first: int) -> None:
+def ask_continually(registry_path: str, first: int) -> None:
     """Ask one question after another, opening the data set for every third."""
     for number in range(first, first + 10_000):
-        with Custodian.open(schema_path) as custodian:
+        with Custodian.open(registry_path) as custodian:
             for part in range(3):
                 custodian.answer(
                     "SELECT COUNT(*) FROM t", epsilon=Fraction(1, 10**6), key=f"{number} {part}", fresh=True
@@ -398,14 +398,14 @@ def ask_continually(schema_path: str, first: int) -> None:
 
 def kill_clients(tmp_path: Path, times: int) -> None:
     (tmp_path / "t.csv").write_text("age\n" + "30\n" * 50)
-    schema_path = tmp_path / "t.yaml"
-    schema_path.write_text(
+    registry_path = tmp_path / "t.yaml"
+    registry_path.write_text(
         "name: t\nsource: t.csv\nneighbours: add-remove\nbudget: {epsilon: 100}\n"
         "columns:\n  age: {kind: integer, lower: 18, upper: 90}\n"
     )
-    Custodian.open(schema_path).close()
+    Custodian.open(registry_path).close()
     moment = random.Random(times)
-    clients = [_start_client(schema_path, number) for number in range(2)]
+    clients = [_start_client(registry_path, number) for number in range(2)]
     record = tmp_path / "t.discreet" / HEAD_FILE
     for number in range(times):
         before = json.loads(record.read_text())["entry"]
@@ -415,12 +415,12 @@ def kill_clients(tmp_path: Path, times: int) -> None:
         os.kill(clients[which].pid, signal.SIGKILL)
         clients[which].join()
         assert clients[which].exitcode == -signal.SIGKILL  # it was refused nothing, and ended for no other reason
-        clients[which] = _start_client(schema_path, (number + 2) * 10_000)
+        clients[which] = _start_client(registry_path, (number + 2) * 10_000)
     for client in clients:
         client.kill()
         client.join()
         assert client.exitcode == -signal.SIGKILL
-    with Custodian.open(schema_path) as custodian:
+    with Custodian.open(registry_path) as custodian:
         custodian.answer("SELECT COUNT(*) FROM t", epsilon=1)
         assert custodian.verify().entries > 2 * times
     last = json.loads(record.read_text())
@@ -429,8 +429,8 @@ def kill_clients(tmp_path: Path, times: int) -> None:
         assert connection.execute(at).scalar_one() == last["hash"]
 
 
-def _start_client(schema_path: Path, first: int) -> Any:
-    process = processes.Process(target=ask_continually, args=(str(schema_path), first))
+def _start_client(registry_path: Path, first: int) -> Any:
+    process = processes.Process(target=ask_continually, args=(str(registry_path), first))
     process.start()
     return process
 

@@ -31,7 +31,7 @@ def place_prior_on_column(column: Column, prior: str | Prior, width: int = 1, ta
     return place_prior(column, width, -(-column.size // width), prior, tail).used_prior
 
 
-def compute_shares(prior: Prior, size: int) -> np.ndarray:
+def compute_probabilities(prior: Prior, size: int) -> np.ndarray:
     law = np.zeros(size)
     law[prior.index] = prior.mass / prior.total
     return law
@@ -52,13 +52,13 @@ def test_a_text_prior_is_on_every_position_with_a_tail() -> None:
     assert prior.grid == POSITIONS
     assert prior.index.tolist() == list(range(74))
     cells = np.diff([math.erf((x - 38) / 6 / math.sqrt(2)) for x in np.arange(17, 92) - 0.5])
-    assert compute_shares(prior, 74) == pytest.approx(add_heavy_tail(cells / cells.sum(), np.ones(74, bool)), rel=1e-9)
+    assert compute_probabilities(prior, 74) == pytest.approx(add_heavy_tail(cells / cells.sum(), np.ones(74, bool)), rel=1e-9)
 
 
 def test_a_text_that_has_a_heavy_tail_is_taken_as_it_is() -> None:
     grid_prior = place_prior_on_column(AGE, "cauchy(38, 6)")
     cells = np.diff(np.arctan((np.arange(17, 92) - 0.5 - 38) / 6))
-    assert compute_shares(grid_prior, 74) == pytest.approx(cells / cells.sum(), rel=1e-9)
+    assert compute_probabilities(grid_prior, 74) == pytest.approx(cells / cells.sum(), rel=1e-9)
     assert place_prior_on_column(AGE, "0.9 normal(38, 6) + 0.1 cauchy(38, 6)") != place_prior_on_column(
         AGE, "normal(38, 6)"
     )
@@ -70,7 +70,7 @@ def test_a_point_with_a_tail_keeps_nine_tenths_and_a_little(text: str) -> None:
     prior = place_prior_on_column(AGE, text, tail=True)
     law = np.zeros(74)
     law[23] = 1
-    assert compute_shares(prior, 74) == pytest.approx(add_heavy_tail(law, np.ones(74, bool)), rel=1e-6)
+    assert compute_probabilities(prior, 74) == pytest.approx(add_heavy_tail(law, np.ones(74, bool)), rel=1e-6)
 
 
 def test_a_text_with_ends_stays_between_them() -> None:
@@ -86,8 +86,8 @@ def test_a_text_with_a_step_is_on_the_values_of_the_column() -> None:
         AGE, "normal(40, 9) on [20, 60]"
     )
     fine = place_prior_on_column(AGE, "normal(40, 9) on [17, 90] step 0.01")
-    assert compute_shares(fine, 74)[1:-1] == pytest.approx(
-        compute_shares(place_prior_on_column(AGE, "normal(40, 9)"), 74)[1:-1], rel=2e-2
+    assert compute_probabilities(fine, 74)[1:-1] == pytest.approx(
+        compute_probabilities(place_prior_on_column(AGE, "normal(40, 9)"), 74)[1:-1], rel=2e-2
     )
     assert place_prior_on_column(AGE, "point(41) on [20, 60] step 10", tail=True).index.tolist() == list(range(3, 44))
     assert place_prior_on_column(AGE, "uniform(30, 45) on [20, 60] step 10").index.tolist() == list(range(13, 29))
@@ -103,10 +103,10 @@ def test_a_prior_object_keeps_to_its_own_points() -> None:
     law = np.zeros(74)
     law[[3, 13, 73]] = 0.25, 0.5, 0.25
     assert prior.index.tolist() == [3, 13, 73]
-    assert compute_shares(prior, 74) == pytest.approx(law, rel=1e-12)
+    assert compute_probabilities(prior, 74) == pytest.approx(law, rel=1e-12)
     assert place_prior_on_column(AGE, '{"20": 1, "30": 2, "90": 1}') == prior
     with_one = place_prior_on_column(AGE, Prior.weights({20: 1, 30: 2, 90: 1}), tail=True)
-    assert compute_shares(with_one, 74) == pytest.approx(add_heavy_tail(law, law > 0), rel=1e-12)
+    assert compute_probabilities(with_one, 74) == pytest.approx(add_heavy_tail(law, law > 0), rel=1e-12)
 
 
 def test_a_number_that_is_no_value_of_the_column_is_impossible() -> None:
@@ -124,7 +124,7 @@ def test_a_number_that_is_no_value_of_the_column_is_impossible() -> None:
 def test_points_of_a_fine_grid_are_rounded_between_the_ends_of_their_run() -> None:
     """They stand for all between them; a run without a value of the column is left out."""
     assert place_prior_on_column(AGE, Prior.uniform(20.5, 23.4, 0.1)).index.tolist() == [4, 5, 6]
-    assert compute_shares(place_prior_on_column(AGE, Prior.uniform(20.5, 23.4, 0.1)), 74)[[4, 5, 6]] == pytest.approx(
+    assert compute_probabilities(place_prior_on_column(AGE, Prior.uniform(20.5, 23.4, 0.1)), 74)[[4, 5, 6]] == pytest.approx(
         [1 / 3] * 3
     )
     two = place_prior_on_column(AGE, "0.5 uniform(20, 21.7) + 0.5 uniform(30.3, 33) on [17, 90] step 0.1")
@@ -157,12 +157,12 @@ def test_placing_is_rounding_to_codes(width: int, weights: dict[Fraction, int], 
         return
     law = np.array([float(expected.get(at, 0)) for at in range(-(-34 // width))])
     grid_prior = place_prior(column, width, len(law), prior)
-    assert compute_shares(grid_prior.used_prior, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
+    assert compute_probabilities(grid_prior.used_prior, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
     assert all(
         int(code) in codes[int(at)] for at, code in zip(grid_prior.used_prior.index, grid_prior.codes, strict=True)
     )
     with_one = place_prior(column, width, len(law), prior, tail=True).used_prior
-    assert compute_shares(with_one, len(law)) == pytest.approx(add_heavy_tail(law / law.sum(), law > 0), rel=1e-9)
+    assert compute_probabilities(with_one, len(law)) == pytest.approx(add_heavy_tail(law / law.sum(), law > 0), rel=1e-9)
 
 
 def find_run(value: Fraction, values: list[Fraction], apart: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
@@ -181,17 +181,17 @@ def test_bins_hold_the_probability_of_their_codes() -> None:
     """A bin's is the sum of those of its codes, whatever the shape."""
     for text in ("0.3 uniform(21, 67) + 0.7 cauchy(38, 2)", "cauchy(90, 4)", "0.9 point(33) + 0.1 cauchy(20, 1)"):
         fine, coarse = (
-            compute_shares(place_prior_on_column(AGE, text), 77),
-            compute_shares(place_prior_on_column(AGE, text, 7), 11),
+            compute_probabilities(place_prior_on_column(AGE, text), 77),
+            compute_probabilities(place_prior_on_column(AGE, text, 7), 11),
         )
         assert coarse == pytest.approx(fine.reshape(11, 7).sum(axis=1), rel=1e-9)
 
 
 def test_every_shape_counts_by_its_weight_and_one_far_away_not_at_all() -> None:
     prior = place_prior_on_column(AGE, "0.5 uniform(20, 29) + 0.5 cauchy(38, 1)")
-    assert compute_shares(prior, 74)[3] == pytest.approx(0.05, rel=0.05)
+    assert compute_probabilities(prior, 74)[3] == pytest.approx(0.05, rel=0.05)
     far = place_prior_on_column(AGE, "0.5 normal(38, 6) + 0.5 normal(1e300, 1)")
-    assert compute_shares(far, 74) == pytest.approx(compute_shares(place_prior_on_column(AGE, "normal(38, 6)"), 74))
+    assert compute_probabilities(far, 74) == pytest.approx(compute_probabilities(place_prior_on_column(AGE, "normal(38, 6)"), 74))
 
 
 def test_dates_by_text_by_date_and_by_day() -> None:
@@ -346,7 +346,7 @@ def test_a_million_points_of_a_prior_are_placed_quickly() -> None:
 def test_the_tail_is_on_the_support_and_at_least_a_step_wide() -> None:
     prior = mix_cauchy_tail(Prior.weights({0: 1, 5: 1, 10: 2}))
     assert prior.support == (0, 5, 10)
-    assert compute_shares(prior, 3) == pytest.approx(add_heavy_tail(np.array([0.25, 0.25, 0.5]), np.ones(3, bool)))
+    assert compute_probabilities(prior, 3) == pytest.approx(add_heavy_tail(np.array([0.25, 0.25, 0.5]), np.ones(3, bool)))
     with pytest.raises(InvalidInput, match="of numbers"):
         mix_cauchy_tail(Prior.weights({"a": 1}))
 
@@ -354,7 +354,7 @@ def test_the_tail_is_on_the_support_and_at_least_a_step_wide() -> None:
 def test_half_way_between_two_codes_is_the_upper_one() -> None:
     """Also where floats fall just short of it."""
     for parts in (2, 6, 10, 14, 22, 26, 34, 1000):
-        law = compute_shares(place_prior_on_column(AGE, Prior.uniform(20, 21, Fraction(1, parts))), 74)
+        law = compute_probabilities(place_prior_on_column(AGE, Prior.uniform(20, 21, Fraction(1, parts))), 74)
         assert law[[3, 4]] == pytest.approx([parts / 2 / (parts + 1), (parts / 2 + 1) / (parts + 1)], rel=1e-12)
 
 

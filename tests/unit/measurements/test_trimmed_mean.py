@@ -66,7 +66,7 @@ def declare_ranked_columns(number: int, **changes: object) -> Schema:
     return replace(schema("replace-one", 1, number, columns=columns), **changes)  # type: ignore[arg-type]
 
 
-def count_codes(table: Sequence[int], points: int) -> NDArray[np.int64]:
+def count_ages(table: Sequence[int], points: int) -> NDArray[np.int64]:
     return np.bincount(np.array(table, dtype=np.int64), minlength=points)
 
 
@@ -104,11 +104,11 @@ def test_every_neighbour_of_every_small_table_is_within_epsilon(points: int, row
             mechanism_ranks, worst = build_ranks(points, first, last), Fraction(0)
             noise = RankMean.of(mechanism_ranks, first, rows, ONE).noise
             for table in all_tables(range(points), rows):
-                here = mechanism_ranks.sum_positions(count_codes(table, points))
+                here = mechanism_ranks.sum_positions(count_ages(table, points))
                 assert here == sum(sorted(table)[first - 1 : last])
                 for other in all_neighbors(table, range(points), "replace-one"):
                     worst = max(
-                        worst, noise.rate * abs(here - mechanism_ranks.sum_positions(count_codes(other, points)))
+                        worst, noise.rate * abs(here - mechanism_ranks.sum_positions(count_ages(other, points)))
                     )
             assert worst == noise.epsilon == ONE
 
@@ -121,10 +121,10 @@ def test_random_replacements_stay_within_the_width(present: int) -> None:
         first = chance.randint(1, 400)
         mechanism_ranks = build_ranks(points, first, chance.randint(first, 400))
         table = [chance.choice((0, points - 1, chance.randrange(points))) for _ in range(present)]
-        before = mechanism_ranks.sum_positions(count_codes(table, points))
+        before = mechanism_ranks.sum_positions(count_ages(table, points))
         for _ in range(100):
             at, value = chance.randrange(present), chance.choice((0, points - 1, chance.randrange(points)))
-            after = mechanism_ranks.sum_positions(count_codes([*table[:at], value, *table[at + 1 :]], points))
+            after = mechanism_ranks.sum_positions(count_ages([*table[:at], value, *table[at + 1 :]], points))
             assert abs(after - before) <= abs(value - table[at]) <= mechanism_ranks.sensitivity
 
 
@@ -132,19 +132,19 @@ def test_random_replacements_stay_within_the_width(present: int) -> None:
 def test_a_pair_of_tables_reaches_the_bound(first: int, last: int) -> None:
     """So that no noise is wasted: the row at the first rank goes from one end to the other."""
     mechanism_ranks, distance_above = build_ranks(50, first, last), 20 - first
-    low = count_codes([0] * first + [49] * distance_above, 50)
-    high = count_codes([0] * (first - 1) + [49] * (distance_above + 1), 50)
+    low = count_ages([0] * first + [49] * distance_above, 50)
+    high = count_ages([0] * (first - 1) + [49] * (distance_above + 1), 50)
     assert mechanism_ranks.sum_positions(high) - mechanism_ranks.sum_positions(low) == mechanism_ranks.sensitivity == 49
 
 
 def test_rows_that_are_not_there_are_at_the_end() -> None:
     """Nothing raises or shows, whatever the number of rows."""
     mechanism_ranks = build_ranks(10, 2, 4)
-    assert mechanism_ranks.sum_positions(count_codes([], 10)) == 27
-    assert mechanism_ranks.sum_positions(count_codes([5, 3], 10)) == 5 + 9 + 9
-    assert mechanism_ranks.sum_positions(count_codes([1, 2, 3, 4, 5, 6], 10)) == 2 + 3 + 4
+    assert mechanism_ranks.sum_positions(count_ages([], 10)) == 27
+    assert mechanism_ranks.sum_positions(count_ages([5, 3], 10)) == 5 + 9 + 9
+    assert mechanism_ranks.sum_positions(count_ages([1, 2, 3, 4, 5, 6], 10)) == 2 + 3 + 4
     alone = build_ranks(1, 1, 3)
-    assert (alone.sum_positions(count_codes([0, 0, 0], 1)), alone.sensitivity) == (0, 1)
+    assert (alone.sum_positions(count_ages([0, 0, 0], 1)), alone.sensitivity) == (0, 1)
 
 
 # --- why counts, modes and variances are not asked of microaggregated values
@@ -271,7 +271,7 @@ def test_a_trimmed_mean_is_as_far_off_as_expected() -> None:
 def test_what_is_drawn_for_one_rank_has_the_noise_it_should() -> None:
     """Both jaws, on what `release` of a measurement gives; the noise of 9/10 or 11/10 of the width does not fit."""
     mechanism = RankMean.of(build_ranks(12, 2, 5), 3, 8, ONE)
-    counts = count_codes([0, 1, 4, 4, 7, 9, 11, 11], 12)
+    counts = count_ages([0, 1, 4, 4, 7, 9, 11, 11], 12)
     draws = [mechanism.answer_counts(counts) - mechanism.ranks.sum_positions(counts) for _ in range(30_000)]
     laws = [DiscreteLaplace(Fraction(10, width), 11).probability for width in (10, 9, 11)]
     assert_fits(draws, *laws)
@@ -357,7 +357,7 @@ def test_where_it_is_chosen_it_is_nearer_whatever_the_rows(shape: str) -> None:
     chance, off = np.random.Generator(np.random.PCG64(1)), []
     for _ in range(400):
         codes = np.sort((np.clip(SHAPES[shape](chance), 0, 1) * (FINE.size - 1)).astype(np.int64))
-        counts = count_codes(list(codes // mean.candidates.width), mean.candidates.count)
+        counts = count_ages(list(codes // mean.candidates.width), mean.candidates.count)
         estimates = [float(measurement.values(measurement.measure(counts))[0]) for measurement in (mean, mean.rival)]  # type: ignore[arg-type]
         off.append([value - float((codes[5] + FINE.lower) * FINE.step) for value in estimates])
     by_mean, by_rank = np.sqrt((np.array(off) ** 2).mean(axis=0))

@@ -63,19 +63,19 @@ def test_the_worst_ratio_within_the_box_is_exactly_the_step(epsilon, widths, cor
 def test_the_closed_forms_are_the_sums(epsilon, widths, core):
     """Total, variances, mean errors, tails and usefulness agree with sums over a wide window."""
     noise = BoxStaircase(epsilon, widths, core)
-    code_probability = {x: float(p) for x, p in compute_grid(noise, [20 * w for w in widths]).items()}
-    assert sum(code_probability.values()) == pytest.approx(1, abs=1e-12)
+    probabilities = {x: float(p) for x, p in compute_grid(noise, [20 * w for w in widths]).items()}
+    assert sum(probabilities.values()) == pytest.approx(1, abs=1e-12)
     for a in range(2):
-        assert sum(x[a] ** 2 * p for x, p in code_probability.items()) == pytest.approx(noise.variance()[a], rel=1e-10)
-        assert sum(abs(x[a]) * p for x, p in code_probability.items()) == pytest.approx(
+        assert sum(x[a] ** 2 * p for x, p in probabilities.items()) == pytest.approx(noise.variance()[a], rel=1e-10)
+        assert sum(abs(x[a]) * p for x, p in probabilities.items()) == pytest.approx(
             noise.expected_error()[a], rel=1e-10
         )
         for k in (0, 1, 3, 7, 12):
-            assert sum(p for x, p in code_probability.items() if abs(x[a]) > k) == pytest.approx(
+            assert sum(p for x, p in probabilities.items() if abs(x[a]) > k) == pytest.approx(
                 noise.tail_units(a, k), rel=1e-6
             )
     for k in (1, 2, 6, 11):
-        missed = sum(p for x, p in code_probability.items() if max(map(abs, x)) > k)
+        missed = sum(p for x, p in probabilities.items() if max(map(abs, x)) > k)
         assert noise.useful(k) == pytest.approx(missed, rel=1e-6)
         assert noise.useful(k, answers=3) == pytest.approx(1 - (1 - missed) ** 3, rel=1e-6)
 
@@ -174,10 +174,10 @@ def test_three_components_and_the_wide_path_have_the_right_variances():
     """Python's integers where 64 bits may not do; the sample variance within eight standard errors."""
     noise = BoxStaircase(1, (2, 3, 1))
     wide = BoxStaircase(1, (2**60, 1))
-    for code_probability, size in ((noise, 40_000), (wide, 4_000)):
-        draws = code_probability.sample_many(size)
-        assert draws.shape == (size, len(code_probability.widths))
-        for column, variance in zip(np.asarray(draws, dtype=float).T, code_probability.variance(), strict=True):
+    for box_noise, size in ((noise, 40_000), (wide, 4_000)):
+        draws = box_noise.sample_many(size)
+        assert draws.shape == (size, len(box_noise.widths))
+        for column, variance in zip(np.asarray(draws, dtype=float).T, box_noise.variance(), strict=True):
             squares = column**2
             assert abs(squares.mean() - variance) < 8 * squares.std() / size**0.5
     assert wide.sample_many(2).dtype == object

@@ -188,7 +188,7 @@ def test_public_bounds_on_the_score() -> None:
     assert sum(p for p, score in zip(flips, scores, strict=True) if score > -bound) >= Fraction(95, 100)
 
 
-def compute_exact_loss(one: list, two: list, *facts: object, **public: object) -> float:
+def compute_choice_loss(one: list, two: list, *facts: object, **public: object) -> float:
     """The exact loss between two lists of scores, the larger of both mechanisms."""
     laws = [exponential(scores, *facts, **public).law() for scores in (one, two)]
     flips = PermuteAndFlip.of(facts[1], facts[0], **public)
@@ -201,15 +201,15 @@ def compute_exact_loss(one: list, two: list, *facts: object, **public: object) -
 def test_floored_scores_lose_no_more() -> None:
     """Changes that are no whole number of steps, and ranges that are not symmetric: both widen by the floor."""
     near, far = [Fraction(-30, 100)] + [Fraction(25, 100)] * 50, [Fraction(-45, 100)] + [Fraction(40, 100)] * 50
-    assert compute_exact_loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
+    assert compute_choice_loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
     one, two = [Fraction(-1)] + [Fraction(3, 4)] * 100, [Fraction(-5, 4)] + [Fraction(1)] * 100
-    assert compute_exact_loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
+    assert compute_choice_loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
     low, high = [-0.9] + [0.0] * 50, [0.1] + [2.0] * 50
-    assert compute_exact_loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
+    assert compute_choice_loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
     half, other = [0.5, 0.0, 0.0], [1.0, -0.5, -0.5]
-    assert compute_exact_loss(half, other, 0.5, 1) <= 1
+    assert compute_choice_loss(half, other, 0.5, 1) <= 1
     with pytest.raises(InvalidInput, match="public step"):
-        compute_exact_loss(half, other, 1, 1, bounded_range=1)
+        compute_choice_loss(half, other, 1, 1, bounded_range=1)
 
 
 def test_the_law_follows_numbers_and_not_their_types() -> None:
@@ -234,8 +234,8 @@ def test_floats_are_the_numbers_they_are() -> None:
 def test_any_scores_floored_to_any_step_lose_no_more(one: list, moves: list, step: Fraction) -> None:
     """All moves in [0, 1]: sensitivity 1, bounded range 1, exactly within epsilon whatever the step."""
     two = [score + move for score, move in zip(one, moves, strict=False)]
-    assert compute_exact_loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
-    assert compute_exact_loss(one, two, 1, 1, step=step) <= 1 + 1e-12
+    assert compute_choice_loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
+    assert compute_choice_loss(one, two, 1, 1, step=step) <= 1 + 1e-12
 
 
 def test_arrays_lists_and_mappings_come_to_the_same() -> None:

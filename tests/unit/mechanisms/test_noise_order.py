@@ -121,7 +121,7 @@ def draw_private_law(draw, units, fall, periods):
     ]
 
 
-def draw_mixture(draw, units, fall, periods):
+def draw_mixed_law(draw, units, fall, periods):
     """Mixtures of private laws with a geometric tail are private too, and less extreme."""
     one, two = draw_private_law(draw, units, fall, periods), draw_private_law(draw, units, fall, periods)
     share = F(draw(st.integers(0, 4)), 4)
@@ -145,7 +145,7 @@ def test_theorem_1_finds_a_smaller_staircase(data, units, epsilon, periods):
     Beyond the window both tails fall by the same factor every `units` points.
     """
     fall = Staircase(epsilon, units, HALF).fall
-    half = draw_mixture(data.draw, units, fall, periods)
+    half = draw_mixed_law(data.draw, units, fall, periods)
     noise = staircase_from(half, epsilon, units)
     law = compute_law_window(half, units, fall, len(half) + 2 * units)
     mine = {k: noise.probability(k) for k in law}

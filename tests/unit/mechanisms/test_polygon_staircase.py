@@ -38,8 +38,8 @@ def list_differences(polygon):
 def test_the_worst_ratio_within_the_polygon_is_exactly_the_step(ring, core):
     """Privacy for every whole difference in the polygon, exactly, and attained."""
     noise = PolygonStaircase(1, ring, core)
-    code_probability = {point: noise.probability(point) for point in list_plane_points(9)}
-    seen = check_density(code_probability, list_differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
+    probabilities = {point: noise.probability(point) for point in list_plane_points(9)}
+    seen = check_density(probabilities, list_differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
     assert seen.worst_ratio == 1 / noise.fall
 
 
@@ -49,18 +49,18 @@ def test_the_sums_are_right(ring, core):
     """Total, variances, errors, tails, usefulness and intervals agree with a plain sum over a wide window."""
     noise = PolygonStaircase(3, ring, core)
     height, fall = float(noise.probability((0, 0))), float(noise.fall)
-    code_probability = {point: height * fall ** noise.level(point) for point in list_plane_points(36)}
-    assert sum(code_probability.values()) == pytest.approx(1, abs=1e-8)
+    probabilities = {point: height * fall ** noise.level(point) for point in list_plane_points(36)}
+    assert sum(probabilities.values()) == pytest.approx(1, abs=1e-8)
     for a in range(2):
-        assert sum(x[a] ** 2 * p for x, p in code_probability.items()) == pytest.approx(noise.variance()[a], rel=1e-6)
-        assert sum(abs(x[a]) * p for x, p in code_probability.items()) == pytest.approx(
+        assert sum(x[a] ** 2 * p for x, p in probabilities.items()) == pytest.approx(noise.variance()[a], rel=1e-6)
+        assert sum(abs(x[a]) * p for x, p in probabilities.items()) == pytest.approx(
             noise.expected_error()[a], rel=1e-6
         )
-        tails = [sum(p for x, p in code_probability.items() if abs(x[a]) > k) for k in range(12)]
+        tails = [sum(p for x, p in probabilities.items() if abs(x[a]) > k) for k in range(12)]
         assert [noise.tail_units(a, k) for k in range(12)] == pytest.approx(tails, abs=1e-8)
         assert noise.interval(0.9)[a][1] == next(k for k, tail in enumerate(tails) if tail <= 0.1)
     for k in (1, 3, 6):
-        missed = sum(p for x, p in code_probability.items() if max(map(abs, x)) > k)
+        missed = sum(p for x, p in probabilities.items() if max(map(abs, x)) > k)
         assert noise.useful(k) == pytest.approx(missed, abs=1e-8)
 
 

@@ -116,15 +116,15 @@ def compute_joint_law(mechanism: Quantiles, counts: np.ndarray) -> dict:
 def test_several_quantiles_of_all_small_tables(orders: tuple, neighbors: str, prior: Prior | None) -> None:
     """Their joint law, every split enumerated, loses epsilon at most; and never falls out of order."""
     quartiles = Quantiles.of(orders, 0, 1, 1, neighbors=neighbors, prior=prior)
-    list_laws = {}
+    laws = {}
     for zeros, ones in product(range(4), repeat=2):
-        list_laws[zeros, ones] = compute_joint_law(quartiles, np.array([zeros, ones]))
-        assert sum(list_laws[zeros, ones].values()) == 1
-        assert all(list(values) == sorted(values) for values in list_laws[zeros, ones])
-    for (zeros, ones), law in list_laws.items():
+        laws[zeros, ones] = compute_joint_law(quartiles, np.array([zeros, ones]))
+        assert sum(laws[zeros, ones].values()) == 1
+        assert all(list(values) == sorted(values) for values in laws[zeros, ones])
+    for (zeros, ones), law in laws.items():
         others = [(zeros + 1, ones), (zeros, ones + 1)] if neighbors == "add-remove" else [(zeros - 1, ones + 1)]
-        for other in filter(list_laws.__contains__, others):
-            worst = worst_ratio(law, list_laws[other])
+        for other in filter(laws.__contains__, others):
+            worst = worst_ratio(law, laws[other])
             assert worst is not None
             assert worst <= exp_below(Fraction(1), 80)
 
@@ -191,13 +191,13 @@ def test_four_quantiles_with_splits_that_are_not_told(neighbors: str, monkeypatc
     monkeypatch.setattr("discreet.mechanisms.quantile.MIN_ORDER_GAP", Fraction(0))
     monkeypatch.setattr("discreet.mechanisms.quantile.SLOTS", 1)
     several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbors=neighbors)
-    list_laws = {
+    laws = {
         table: compute_joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))
     }
-    assert all(sum(law.values()) == 1 for law in list_laws.values())
+    assert all(sum(law.values()) == 1 for law in laws.values())
     pairs = {"add-remove": [((0, 0), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 1)), ((1, 0), (2, 0))]}
     for one, two in pairs.get(neighbors, [((1, 0), (0, 1)), ((2, 0), (1, 1))]):
-        worst = worst_ratio(list_laws[one], list_laws[two])
+        worst = worst_ratio(laws[one], laws[two])
         assert worst is not None
         assert worst <= exp_below(Fraction(1), 80)
 
@@ -228,11 +228,11 @@ def test_a_question_loses_its_share_and_nearly_all_of_it(units: int) -> None:
     counts[20] = 40
     larger = counts.copy()
     larger[40] += units
-    list_laws = [
+    laws = [
         several.split_distribution(counts_, (0, 40), Fraction(1, 2)).build_exponential().law()
         for counts_ in (counts, larger)
     ]
-    worst = worst_ratio(*list_laws)
+    worst = worst_ratio(*laws)
     assert worst is not None
     assert exp_below(Fraction(85, 100)) < worst <= exp_below(Fraction(1), 80)
 

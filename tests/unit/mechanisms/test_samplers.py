@@ -100,24 +100,24 @@ def test_vector_coins_break_ties_too() -> None:
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(7, 2), Fraction(50)])
 def test_a_geometric_number_has_independent_digits(rate: Fraction) -> None:
     """The identity the sampler rests on, over all values of its digits: their product is (1 - q) q^k / (1 - q^m)."""
-    build_law = Geometric.of(rate)
+    geometric = Geometric.of(rate)
     with mpmath.workdps(60):
         q = mpmath.exp(-to_mpmath(rate))
-        ones = [mpmath.mpf(chance.digits(160)) / mpmath.mpf(2) ** 160 for chance in build_law.digits]
+        ones = [mpmath.mpf(chance.digits(160)) / mpmath.mpf(2) ** 160 for chance in geometric.digits]
         for value in range(min(2 ** len(ones), 512)):
             digits = [(one if value >> place & 1 else 1 - one) for place, one in enumerate(ones)]
             within = (1 - q) * q**value / (1 - q ** (2 ** len(ones)))
             assert abs(mpmath.fprod(digits) / within - 1) < mpmath.mpf(10) ** -30
-        tail = mpmath.mpf(build_law.tail.digits(160)) / mpmath.mpf(2) ** 160
+        tail = mpmath.mpf(geometric.tail.digits(160)) / mpmath.mpf(2) ** 160
         assert abs(tail - q ** (2 ** len(ones))) < mpmath.mpf(2) ** -150
 
 
 def test_the_tail_of_a_geometric_number_is_geometric() -> None:
     """Reached once in e^48 draws, so only a script gets there."""
-    build_law = Geometric.of(Fraction(50))
-    assert build_law.digits == ()
-    assert build_law.sample(ScriptedEntropy(bytes(32) + b"\xff" * 8)) == 2
-    assert build_law.sample_many(1, ScriptedEntropy(bytes(10) + b"\xff" * 8))[0] == 1
+    geometric = Geometric.of(Fraction(50))
+    assert geometric.digits == ()
+    assert geometric.sample(ScriptedEntropy(bytes(32) + b"\xff" * 8)) == 2
+    assert geometric.sample_many(1, ScriptedEntropy(bytes(10) + b"\xff" * 8))[0] == 1
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(2)])
@@ -143,10 +143,10 @@ def test_every_geometric_draw_takes_the_same_entropy() -> None:
             self.taken += count
             return os.urandom(count)
 
-    build_law, sizes = Geometric.of(Fraction(1, 100)), set()
+    geometric, sizes = Geometric.of(Fraction(1, 100)), set()
     for _ in range(500):
         entropy = Counting()
-        build_law.sample(entropy)
+        geometric.sample(entropy)
         sizes.add(entropy.taken)
     assert len(sizes) == 1
 

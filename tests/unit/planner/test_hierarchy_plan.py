@@ -173,7 +173,7 @@ def test_the_reconciled_counts_are_whole_and_add_up() -> None:
 
 
 @pytest.fixture
-def registry_custodian(tmp_path: Path) -> Iterator[Custodian]:
+def wards_custodian(tmp_path: Path) -> Iterator[Custodian]:
     """1,200 rows, 40 with no age, under replace-one with a public number of units."""
     chance = random.Random(5)
     lines = ["id,age,sex,ward,seen"]
@@ -196,9 +196,9 @@ def registry_custodian(tmp_path: Path) -> Iterator[Custodian]:
 ROLLUP = "SELECT ward, sex, COUNT(*) FROM t GROUP BY ROLLUP (ward, sex)"
 
 
-def test_a_rollup_tells_every_total_before_its_parts(registry_custodian: Custodian) -> None:
+def test_a_rollup_tells_every_total_before_its_parts(wards_custodian: Custodian) -> None:
     """Consistent: parts add up to their total, all of them to the public number of units, in both columns."""
-    answer = registry_custodian.answer(ROLLUP, epsilon=1)
+    answer = wards_custodian.answer(ROLLUP, epsilon=1)
     keys = [(row["ward"], row["sex"]) for row in answer.rows]
     assert keys[:4] == [("(all)", "(all)"), ("a", "(all)"), ("a", "F"), ("a", "M")]
     assert answer.reconciled is not None
@@ -212,10 +212,10 @@ def test_a_rollup_tells_every_total_before_its_parts(registry_custodian: Custodi
     assert "the public number of units, 1,200" in " ".join(answer.reconciled.because)
 
 
-def test_the_stored_answer_says_the_same(registry_custodian: Custodian) -> None:
+def test_the_stored_answer_says_the_same(wards_custodian: Custodian) -> None:
     """Rows, intervals, ranges and what is reconciled; it is found again and costs nothing."""
     for text in (ROLLUP, "SELECT HISTOGRAM(age, 64) FROM t"):
-        one, two = (registry_custodian.answer(text, epsilon=1) for _ in range(2))
+        one, two = (wards_custodian.answer(text, epsilon=1) for _ in range(2))
         assert two.stored
         assert one.to_json() | {"stored": 0, "cost": 0, "spent_so_far": 0} == two.to_json() | {
             "stored": 0,
@@ -223,7 +223,7 @@ def test_the_stored_answer_says_the_same(registry_custodian: Custodian) -> None:
             "spent_so_far": 0,
         }
     assert one.range(3, 40) == two.range(3, 40)
-    cheaper = registry_custodian.answer("SELECT HISTOGRAM(age, 64) FROM t", epsilon=Fraction(1, 3))
+    cheaper = wards_custodian.answer("SELECT HISTOGRAM(age, 64) FROM t", epsilon=Fraction(1, 3))
     assert cheaper.stored
     assert cheaper.rows == one.rows
 
@@ -238,37 +238,37 @@ def test_draws_survive_being_stored() -> None:
     assert parse_result(serialize_result(query_plan, released))[2] == NoisyResult(released.cells, released.numbers)
 
 
-def test_ranges_are_of_whole_bins_and_values_of_the_column(registry_custodian: Custodian) -> None:
+def test_ranges_are_of_whole_bins_and_values_of_the_column(wards_custodian: Custodian) -> None:
     """The range told is the one counted; ends beyond the bounds are the bounds; dates are dates."""
-    answer = registry_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=100)
+    answer = wards_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=100)
     found = answer.range(5, 17.5)
     assert (found.low, found.high) == (4, 19)
     assert answer.range(-100, 10**6).value == pytest.approx(1160, abs=5)
     assert found.interval[0] <= found.value <= found.interval[1]
-    days = registry_custodian.answer("SELECT HISTOGRAM(seen, 28) FROM t", epsilon=100)
+    days = wards_custodian.answer("SELECT HISTOGRAM(seen, 28) FROM t", epsilon=100)
     assert days.range(date(2024, 1, 1), "2024-01-07").value == pytest.approx(303, abs=8)
     assert days.range("2024-01-03", "2024-01-03").low == date(2024, 1, 3)
-    assert registry_custodian.answer(
+    assert wards_custodian.answer(
         "SELECT HISTOGRAM(age, 16) FROM t", prior="normal(80, 20) on [0, 1200]", epsilon=50
     ).range(0, 63)
 
 
 @pytest.mark.parametrize("ends", [(10, 5), ("x", 5), (None, 5), (math.nan, 5), ("2024-01-01", 5), (2, 1), (900, 800)])
-def test_ranges_that_are_none_are_refused(registry_custodian: Custodian, ends: tuple[object, object]) -> None:
-    answer = registry_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1)
+def test_ranges_that_are_none_are_refused(wards_custodian: Custodian, ends: tuple[object, object]) -> None:
+    answer = wards_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1)
     with pytest.raises(InvalidInput):
         answer.range(*ends)
 
 
 @pytest.mark.parametrize("ends", [(70, 90), (-9, -1)])
-def test_ranges_beyond_all_values_are_refused(registry_custodian: Custodian, ends: tuple[int, int]) -> None:
+def test_ranges_beyond_all_values_are_refused(wards_custodian: Custodian, ends: tuple[int, int]) -> None:
     with pytest.raises(InvalidInput, match="go from 0 to 63; this range lies beyond them"):
-        registry_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1).range(*ends)
+        wards_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1).range(*ends)
 
 
-def test_bins_that_cannot_have_a_row_are_0(registry_custodian: Custodian) -> None:
+def test_bins_that_cannot_have_a_row_are_0(wards_custodian: Custodian) -> None:
     """Of a histogram with a condition on its own column; so is the cell of missing values."""
-    answer = registry_custodian.answer(
+    answer = wards_custodian.answer(
         "SELECT HISTOGRAM(age, 8) FROM t WHERE age < 16", epsilon=Fraction(1, 100)
     ).reconciled
     assert answer is not None
@@ -276,20 +276,20 @@ def test_bins_that_cannot_have_a_row_are_0(registry_custodian: Custodian) -> Non
     assert "7 of the 9 cells cannot have a row, so they are 0" in answer.because
 
 
-def test_a_histogram_asked_in_several_ways_is_found_again(registry_custodian: Custodian) -> None:
+def test_a_histogram_asked_in_several_ways_is_found_again(wards_custodian: Custodian) -> None:
     """By epsilon, accuracy, noise scale or with a prior, in any order: stored answers of one kind serve that kind."""
     text, kinds = "SELECT HISTOGRAM(age, 4) FROM t", [{"epsilon": 1}, {"accuracy": "±50 at 95%"}, {"noise_scale": 20}]
     kinds += [{"epsilon": 2, "prior": "normal(300, 50)"}, {"accuracy": "±80 at 95%"}, {"noise_scale": 30}]
     for first in kinds:
         for second in kinds:
             for options in (first, second):
-                assert len(registry_custodian.answer(text, **options).rows) == 5  # type: ignore[arg-type]
+                assert len(wards_custodian.answer(text, **options).rows) == 5  # type: ignore[arg-type]
 
 
-def test_other_answers_have_no_ranges(registry_custodian: Custodian) -> None:
+def test_other_answers_have_no_ranges(wards_custodian: Custodian) -> None:
     for text in (ROLLUP, "SELECT COUNT(*) FROM t WHERE sex = 'F'"):
         with pytest.raises(InvalidInput, match="HISTOGRAM"):
-            registry_custodian.answer(text, epsilon=1).range(1, 2)
+            wards_custodian.answer(text, epsilon=1).range(1, 2)
 
 
 REFUSED_OPTIONS: dict[str, dict[str, object]] = {
@@ -301,11 +301,11 @@ REFUSED_OPTIONS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("options", REFUSED_OPTIONS.values(), ids=REFUSED_OPTIONS)
-def test_a_rollup_is_asked_by_epsilon_alone(registry_custodian: Custodian, options: dict[str, object]) -> None:
-    before = registry_custodian.budget()
+def test_a_rollup_is_asked_by_epsilon_alone(wards_custodian: Custodian, options: dict[str, object]) -> None:
+    before = wards_custodian.budget()
     with pytest.raises(Unsupported, match="asked with an epsilon"):
-        registry_custodian.answer(ROLLUP, **options)  # type: ignore[arg-type]
-    assert registry_custodian.budget() == before
+        wards_custodian.answer(ROLLUP, **options)  # type: ignore[arg-type]
+    assert wards_custodian.budget() == before
 
 
 def test_private_keys_cannot_be_rolled_up() -> None:
@@ -314,29 +314,29 @@ def test_private_keys_cannot_be_rolled_up() -> None:
         plan_hierarchy(declared, "SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", Fraction(1, 10**6))
 
 
-def test_the_layout_is_applied_to_what_is_told(registry_custodian: Custodian) -> None:
+def test_the_layout_is_applied_to_what_is_told(wards_custodian: Custodian) -> None:
     """HAVING, ORDER BY and LIMIT on refined counts, for the reconciled rows in the same order."""
-    answer = registry_custodian.answer(ROLLUP + " HAVING COUNT(*) > 150 ORDER BY 3 DESC LIMIT 5", epsilon=100)
+    answer = wards_custodian.answer(ROLLUP + " HAVING COUNT(*) > 150 ORDER BY 3 DESC LIMIT 5", epsilon=100)
     assert len(answer.rows) == 5
     assert answer.rows[0]["ward"] == "(all)"
     assert answer.reconciled is not None
     assert [row["ward"] for row in answer.reconciled.rows] == [row["ward"] for row in answer.rows]
 
 
-def test_a_histogram_is_drawn(registry_custodian: Custodian, tmp_path: Path) -> None:
+def test_a_histogram_is_drawn(wards_custodian: Custodian, tmp_path: Path) -> None:
     """A bar for each block of bins, at most a hundred, with its interval; dates as dates; also from stored draws."""
     for text, bars in (("SELECT HISTOGRAM(age, 64) FROM t", 64), ("SELECT HISTOGRAM(seen, 7) FROM t", 7)):
-        assert registry_custodian.preview(text, epsilon=2).pictured
-        picture = registry_custodian.answer(text, epsilon=2).plot(tmp_path / "h.svg").read_text()
+        assert wards_custodian.preview(text, epsilon=2).pictured
+        picture = wards_custodian.answer(text, epsilon=2).plot(tmp_path / "h.svg").read_text()
         assert picture.count('aria-roledescription="rect mark"') == bars
         assert picture.count('aria-roledescription="rule mark"') == bars
         assert "Differential privacy with epsilon 2" in picture
     assert "2024-01" in picture
-    with_prior = registry_custodian.answer("SELECT HISTOGRAM(age, 8) FROM t", epsilon=2, prior="normal(150, 50)")
+    with_prior = wards_custodian.answer("SELECT HISTOGRAM(age, 8) FROM t", epsilon=2, prior="normal(150, 50)")
     assert with_prior.plot(tmp_path / "p.html").exists()
-    assert not registry_custodian.preview(ROLLUP, epsilon=2).pictured
+    assert not wards_custodian.preview(ROLLUP, epsilon=2).pictured
     with pytest.raises(InvalidInput, match="HISTOGRAM"):
-        registry_custodian.answer(ROLLUP, epsilon=2).plot(tmp_path / "r.svg")
+        wards_custodian.answer(ROLLUP, epsilon=2).plot(tmp_path / "r.svg")
 
 
 def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
@@ -355,9 +355,9 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
     assert sum(bars.counts) == pytest.approx(sum(counts), abs=200)
 
 
-def test_the_command_counts_ranges(registry_custodian: Custodian, tmp_path: Path) -> None:
+def test_the_command_counts_ranges(wards_custodian: Custodian, tmp_path: Path) -> None:
     """Beside the histogram, on the screen and in JSON; a bad range is refused before anything is charged."""
-    registry_custodian.close()
+    wards_custodian.close()
     words = ["ask", tmp_path / "t.yaml", "SELECT HISTOGRAM(age, 16) FROM t", "--epsilon", "2"]
     outcome = discreet(*words, "--range", "9..3")
     assert outcome.code == 2

@@ -92,7 +92,7 @@ def st_conditions(column: Column) -> st.SearchStrategy[Predicate]:
     return st.builds(InRanges, st.just(column.name), st_ranges(column), st.booleans())
 
 
-def st_predicates(*names: str) -> st.SearchStrategy[Predicate]:
+def st_tiny_predicates(*names: str) -> st.SearchStrategy[Predicate]:
     single = st.one_of(*(st_conditions(TINY.column(name)) for name in names))
 
     def join_parts(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
@@ -114,7 +114,7 @@ def shuffle_predicate(predicate: Predicate, chance: random.Random) -> Predicate:
     return kind((*parts[:cut], kind(tuple(parts[cut:]))))
 
 
-@given(st_predicates(*FEW))
+@given(st_tiny_predicates(*FEW))
 @settings(max_examples=200)
 def test_simplifying_keeps_the_rows(predicate: Predicate) -> None:
     """Every row, and no other."""
@@ -122,7 +122,7 @@ def test_simplifying_keeps_the_rows(predicate: Predicate) -> None:
     assert [is_satisfied(simple, row) for row in ROWS] == [is_satisfied(predicate, row) for row in ROWS]
 
 
-@given(st_predicates(*FEW), st.integers())
+@given(st_tiny_predicates(*FEW), st.integers())
 @settings(max_examples=200)
 def test_order_and_repetition_do_not_matter(predicate: Predicate, seed: int) -> None:
     """Simplifying twice changes nothing either."""
@@ -139,7 +139,7 @@ def test_on_one_column_equal_rows_give_equal_forms(name: str) -> None:
         {name: value} for value in (*list_values(TINY.column(name)), *([] if name != "t" else ["another"]))
     ]
 
-    @given(st_predicates(name))
+    @given(st_tiny_predicates(name))
     def assert_same_rows(predicate: Predicate) -> None:
         simple = simplify_predicate(predicate, TINY)
         true_of = tuple(is_satisfied(predicate, row) for row in rows)
@@ -171,7 +171,7 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
     assert column.is_nullable or not (either.null or other.null)
 
 
-@tried(100, 300, st_predicates(*FEW), st_predicates(*FEW))
+@tried(100, 300, st_tiny_predicates(*FEW), st_tiny_predicates(*FEW))
 def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
     """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
     outer = simplify_predicate(where, TINY)

@@ -29,25 +29,25 @@ FEW = ("age", "bmi", "smoker")
 
 
 @pytest.fixture(scope="module")
-def registered_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def synthetic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a data set that is registered; approx-dp is allowed, and some rows are impossible."""
     return register_patients(tmp_path_factory.mktemp("registered"), PATIENTS)
 
 
 def register_patients(folder: Path, patients: int) -> Path:
-    schema = write_registry(folder, patients)
-    text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
+    synthetic_schema_path = write_registry(folder, patients)
+    text = synthetic_schema_path.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
     text = text.replace("epsilon: 3,", "epsilon: 30,").replace("epsilon: 1,", "epsilon: 30,")
     never = """impossible: ["age < 40 AND smoker = true", "age > 80 AND bmi < 30 AND sex = 'M'"]"""
-    schema.write_text(re.sub("impossible: .*", never, text))
-    with Custodian.open(schema):
+    synthetic_schema_path.write_text(re.sub("impossible: .*", never, text))
+    with Custodian.open(synthetic_schema_path):
         return folder
 
 
 @pytest.fixture
-def schema(registered_folder: Path, tmp_path: Path) -> Path:
+def synthetic_schema_path(synthetic_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own."""
-    return shutil.copytree(registered_folder, tmp_path / "own") / "registry.yaml"
+    return shutil.copytree(synthetic_folder, tmp_path / "own") / "registry.yaml"
 
 
 @cache
@@ -67,11 +67,11 @@ def read_columns_of(path: Path) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_private_file_is_charged_and_says_what_it_is(schema: Path, tmp_path: Path, method: str, suffix: str) -> None:
+def test_a_private_file_is_charged_and_says_what_it_is(synthetic_schema_path: Path, tmp_path: Path, method: str, suffix: str) -> None:
     """As many rows as are public, the promise in the manifest, and exactly epsilon in the ledger."""
     out = tmp_path / f"out{suffix}"
     asked = None if suffix == ".csv" else FEW  # all columns once: to link them takes long
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         release = custodian.publish(method, out, epsilon=Fraction(1, 2), columns=asked)
         [entry, *_] = custodian.history()
         [balance, *_] = custodian.budget()
@@ -93,10 +93,10 @@ def test_a_private_file_is_charged_and_says_what_it_is(schema: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_values_stay_in_their_domains(schema: Path, tmp_path: Path, method: str) -> None:
+def test_values_stay_in_their_domains(synthetic_schema_path: Path, tmp_path: Path, method: str) -> None:
     """Whatever the noise: numbers inside the declared bounds, names among the declared ones, also at a tiny epsilon."""
     out = tmp_path / "out.parquet"
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish(method, out, epsilon=Fraction(1, 10_000), columns=["age", "sex", "bmi", "education"])
     found = read_columns_of(out)
     assert all(value is None or 17 <= value <= 90 for value in found["age"])
@@ -106,26 +106,26 @@ def test_values_stay_in_their_domains(schema: Path, tmp_path: Path, method: str)
 
 
 @pytest.mark.parametrize("method", ["private-records", "private-linked"])
-def test_declared_impossible_combinations_never_leave(schema: Path, tmp_path: Path, method: str) -> None:
+def test_declared_impossible_combinations_never_leave(synthetic_schema_path: Path, tmp_path: Path, method: str) -> None:
     """Of two columns and of three, though the original has such rows: what is declared counts, not the rows."""
     out = tmp_path / "out.parquet"
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish(method, out, epsilon=2, columns=["age", "sex", "smoker", "bmi"])
     rows = "(age < 40 AND smoker) OR (age > 80 AND bmi < 30 AND sex = 'M')"
     [[left]] = synthetic_engine().execute(f"SELECT count(*) FROM '{out}' WHERE {rows}").fetchall()
     [[before]] = (
-        synthetic_engine().execute(f"SELECT count(*) FROM '{schema.parent}/registry.csv' WHERE {rows}").fetchall()
+        synthetic_engine().execute(f"SELECT count(*) FROM '{synthetic_schema_path.parent}/registry.csv' WHERE {rows}").fetchall()
     )
     assert (left, before > 0) == (0, True)
 
 
 def test_columns_are_not_linked_and_linked_records_are(tmp_path: Path) -> None:
     """Columns leave in orders of their own; linked records keep what columns have to do with each other."""
-    schema = register_patients(tmp_path, 2000) / "registry.yaml"  # of fewer, orders drawn apart may look linked
-    with Custodian.open(schema) as custodian:
+    synthetic_schema_path = register_patients(tmp_path, 2000) / "registry.yaml"  # of fewer, orders drawn apart may look linked
+    with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish("private-columns", tmp_path / "apart.parquet", epsilon=10, columns=["age", "stay"])
         custodian.publish("private-linked", tmp_path / "linked.parquet", epsilon=10, columns=["age", "education"])
-    raw = f"(SELECT age, stay FROM '{schema.parent}/registry.csv')"
+    raw = f"(SELECT age, stay FROM '{synthetic_schema_path.parent}/registry.csv')"
     query = "SELECT corr(age, stay) FROM {}"
     [[apart]] = synthetic_engine().execute(query.format(f"'{tmp_path}/apart.parquet'")).fetchall()
     [[exact]] = synthetic_engine().execute(query.format(raw)).fetchall()
@@ -135,9 +135,9 @@ def test_columns_are_not_linked_and_linked_records_are(tmp_path: Path) -> None:
     assert "not linked" in manifest["rows_are"]
 
 
-def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> None:
+def test_columns_may_be_kept_apart_in_a_folder(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """One file for each column, the manifest with them; the folder is there whole, or not at all."""
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         release = custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=FEW, apart=True)
         assert sorted(file.name for file in (tmp_path / "apart").iterdir()) == sorted(
             ["manifest.json", *(f"{name}.parquet" for name in FEW)]
@@ -145,7 +145,7 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
         assert [list(read_columns_of(file)) for file in release.files] == [[name] for name in FEW]
         with pytest.raises(Unsupported, match="no file shows"):
             verify_release(tmp_path / "apart" / "bmi.parquet")
-        assert assess_release(schema, tmp_path / "apart" / "bmi.parquet").marginals.keys() == {"bmi"}
+        assert assess_release(synthetic_schema_path, tmp_path / "apart" / "bmi.parquet").marginals.keys() == {"bmi"}
         with pytest.raises(InvalidInput, match="is there already"):
             custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=FEW, apart=True)
         custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=["age"], apart=True, force=True)
@@ -157,9 +157,9 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
             custodian.publish("private-columns", tmp_path / "mine.csv", epsilon=1, apart=True)
 
 
-def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
+def test_a_delta_buys_less_noise(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """Gaussian noise where it is less, charged as zCDP in the accounts of approx-dp."""
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         options: dict[str, Any] = {
             "epsilon": 1,
             "delta": Fraction(1, 10**9),
@@ -176,11 +176,11 @@ def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
     assert entry.spend.gaussian_rho > 0
 
 
-def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
+def test_the_report_is_for_the_custodian(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """It looks at the records, and says that it is itself not private."""
     report = tmp_path / "report.json"
     document = done(
-        *("publish", schema, "--method", "private-columns", "--epsilon", 1, "--column", "age", "--column", "bmi"),
+        *("publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--column", "age", "--column", "bmi"),
         *("--out", tmp_path / "out.csv", "--report", report, "--json"),
     ).document
     assert json.loads(report.read_text())["facts"]["this report"] == "for the custodian: itself not private"
@@ -189,20 +189,20 @@ def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
     assert "at most 2.72 times as likely" in document["risk"]
 
 
-def test_what_a_file_shows_of_differential_privacy(schema: Path, tmp_path: Path) -> None:
+def test_what_a_file_shows_of_differential_privacy(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """Nothing; but whether it is as it was written it shows, and it can be compared with the records."""
     out = tmp_path / "out.parquet"
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish("private-linked", out, epsilon=1, columns=FEW)
     with pytest.raises(Unsupported, match="no file shows"):
         verify_release(out)
-    found = assess_release(schema, out)
+    found = assess_release(synthetic_schema_path, out)
     assert found.sse is None
     assert "distribution" in found.utility
     assert "times as likely" in found.risk
     out.write_bytes(out.read_bytes() + b" ")
     with pytest.raises(ClaimFailed):
-        assess_release(schema, out)
+        assess_release(synthetic_schema_path, out)
 
 
 # --- what is refused, and what is charged
@@ -243,17 +243,17 @@ REFUSED_WORDS: dict[str, tuple[list[object], int, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_WORDS)
-def test_bad_recipes_are_refused_in_one_sentence(schema: Path, tmp_path: Path, case: str) -> None:
+def test_bad_recipes_are_refused_in_one_sentence(synthetic_schema_path: Path, tmp_path: Path, case: str) -> None:
     """Nothing is charged, nothing written."""
     words, code, says = REFUSED_WORDS[case]
-    before = files(schema.parent)
-    outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
+    before = files(synthetic_schema_path.parent)
+    outcome = discreet("publish", synthetic_schema_path, *words, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert not list(tmp_path.glob("out*"))
     if code != BudgetExceeded.exit_code:
-        assert files(schema.parent) == before
+        assert files(synthetic_schema_path.parent) == before
 
 
 def write_dataset(folder: Path, **changed: str) -> Path:
@@ -340,8 +340,8 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
-    schema = write_dataset(tmp_path, neighbors="add-remove", units="")
-    refused = discreet("publish", schema, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    synthetic_schema_path = write_dataset(tmp_path, neighbors="add-remove", units="")
+    refused = discreet("publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
     assert refused.code == Unsupported.exit_code
     done(
         "publish", write_dataset(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
@@ -365,9 +365,9 @@ def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path
 
 def test_linked_records_have_no_exact_counts(tmp_path: Path) -> None:
     """At a small epsilon the counts of single columns differ from file to file, and from the exact ones."""
-    schema = write_dataset(tmp_path)
+    synthetic_schema_path = write_dataset(tmp_path)
     counts = []
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         for name in ("one.csv", "two.csv"):
             custodian.publish("private-linked", tmp_path / name, epsilon=Fraction(1, 5))
             found = read_columns_of(tmp_path / name)
@@ -385,11 +385,11 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
     lines = "".join(f"{int(w)},{i}\n" for w, i in zip(works, income, strict=True))
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
     columns_text = "{works: {kind: boolean}, income: {kind: integer, lower: 0, upper: 199999}}"
-    schema = write_dataset(
+    synthetic_schema_path = write_dataset(
         tmp_path, units=str(rows), columns=columns_text, impossible="""["works = false AND income > 0"]"""
     )
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1)
     found = read_columns_of(tmp_path / "out.csv")
     idle = [i for w, i in zip(found["works"], found["income"], strict=True) if w is False]
@@ -429,15 +429,15 @@ def test_more_columns_than_epsilon_carries_are_told(tmp_path: Path) -> None:
     """The warning says how many it could carry."""
     many = ", ".join(f"c{i}: {{kind: integer, lower: 0, upper: 9}}" for i in range(40))
     (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
-    schema = write_dataset(tmp_path, columns=f"{{{many}}}")
+    synthetic_schema_path = write_dataset(tmp_path, columns=f"{{{many}}}")
     (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         [warning] = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=2).warnings
     assert "of the 40 columns could be carried" in warning
 
 
 def test_what_fails_after_the_charge_stays_charged(
-    schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    synthetic_schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No refund: the rows were counted. Nothing is half-written, and the sentence says so."""
 
@@ -445,7 +445,7 @@ def test_what_fails_after_the_charge_stays_charged(
         raise Unavailable("the released table cannot be written; check that the disk has room")
 
     monkeypatch.setattr("discreet.release.publish_synthetic.write_released_table", fail_to_write)
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         with pytest.raises(Unavailable, match="what was charged stays charged"):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)
         [balance, *_] = custodian.budget()
@@ -453,9 +453,9 @@ def test_what_fails_after_the_charge_stays_charged(
     assert not list(tmp_path.glob("out*"))
 
 
-def test_an_unwritable_place_is_refused_before_the_charge(schema: Path) -> None:
+def test_an_unwritable_place_is_refused_before_the_charge(synthetic_schema_path: Path) -> None:
     """Nothing is charged where nothing could be written."""
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         with pytest.raises(Unavailable):
             custodian.publish("private-columns", "/proc/out.csv", epsilon=1)
         [balance, *_] = custodian.budget()
@@ -466,17 +466,17 @@ def test_an_unwritable_place_is_refused_before_the_charge(schema: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_table_with_other_rows_than_declared_still_gives_as_many(tmp_path: Path, method: str, rows: int) -> None:
     """The number of rows in the file is the public one, whatever the table has."""
-    schema = write_dataset(tmp_path)
+    synthetic_schema_path = write_dataset(tmp_path)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i % 10},{i % 2}\n" for i in range(rows)))
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         release = custodian.publish(method, tmp_path / "out.csv", epsilon=1)
     assert release.rows == 40
     assert f"{rows} units were found and 40 are declared" in release.warnings[0]
 
 
-def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> None:
+def test_two_draws_differ_and_both_are_charged(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """A file is drawn anew each time: nothing is stored that could be had again for free."""
-    with Custodian.open(schema) as custodian:
+    with Custodian.open(synthetic_schema_path) as custodian:
         for name in ("one.csv", "two.csv"):
             custodian.publish("private-columns", tmp_path / name, epsilon=1, columns=["stay"])
         [balance, *_] = custodian.budget()
@@ -485,9 +485,9 @@ def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> 
     assert one != two
 
 
-def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) -> None:
+def test_the_error_is_told_beforehand_for_nothing(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """The same figures that the manifest has afterwards; of every method where none is named, with one to choose."""
-    words = ["publish", schema, "--epsilon", 4, *[word for name in FEW for word in ("--column", name)]]
+    words = ["publish", synthetic_schema_path, "--epsilon", 4, *[word for name in FEW for word in ("--column", name)]]
     document = done(*words, "--preview", "--json").document
     assert [plan["method"] for plan in document["plans"]] == list(METHODS)
     assert document["recommended"].startswith("Choose private-linked")
@@ -496,7 +496,7 @@ def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) 
         release = done(*words, "--method", plan["method"], "--out", out, "--json").document
         rounded = {name: float(round_up(error, 3)) for name, error in plan["expected_error"].items()}
         assert release["manifest"]["expected_error"] == rounded
-    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "12"
+    assert done("budget", synthetic_schema_path, "--json").document[0]["spent"]["epsilon"] == "12"
     output = done(*words, "--preview").out
     assert "Nothing was charged" in output
     assert "private-records" in output
@@ -520,9 +520,9 @@ def test_nothing_of_the_layout_comes_from_the_rows(tmp_path: Path, method: str) 
     for name, values in (("low", [0] * 40), ("high", [*range(10)] * 4)):
         folder = tmp_path / name
         folder.mkdir()
-        schema = write_dataset(folder)
+        synthetic_schema_path = write_dataset(folder)
         (folder / "t.csv").write_text("x,y\n" + "".join(f"{value},{value % 2}\n" for value in values))
-        with Custodian.open(schema) as custodian:
+        with Custodian.open(synthetic_schema_path) as custodian:
             release = custodian.publish(method, folder / "out.csv", epsilon=1)
         parts = ("recipe", "guarantee", "made", "expected_error", "columns")
         manifests.append([release.manifest[part] for part in parts] + [release.warnings])

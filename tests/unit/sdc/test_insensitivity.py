@@ -34,9 +34,9 @@ def build_labelling(method: str, dimensions: int = 1):
 def label_along_curve(records: Sequence[object], k: int) -> list[int]:
     """Blocks of k along a Hilbert curve of 8 by 8 cells."""
     order = np.argsort(compute_curve_places(np.array(records, dtype=np.int64), 3), kind="stable")
-    label_records = np.empty(len(order), dtype=np.int64)
-    label_records[order] = RankRuns.low_end(len(order), k).compute_labels(np.arange(len(order)))
-    return label_records.tolist()
+    labels = np.empty(len(order), dtype=np.int64)
+    labels[order] = RankRuns.low_end(len(order), k).compute_labels(np.arange(len(order)))
+    return labels.tolist()
 
 
 def test_mdav_chooses_an_end() -> None:

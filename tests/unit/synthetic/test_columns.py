@@ -88,12 +88,12 @@ def compute_loss_between(noises, one, two):
     """The same of two tables whose levels are known."""
     cost = Fraction(0)
     for noise, first, second in zip(noises, one, two, strict=True):
-        measure_move = first - second
+        difference = first - second
         pure = isinstance(noise, DiscreteLaplace)
         cost += (
-            noise.rate * int(np.abs(measure_move).sum())
+            noise.rate * int(np.abs(difference).sum())
             if pure
-            else int(measure_move @ measure_move) / (2 * noise.square)
+            else int(difference @ difference) / (2 * noise.square)
         )
     return cost
 
@@ -174,9 +174,9 @@ def test_thousands_of_replacements_move_sums_by_no_more_than_the_calibration(mis
         assert all(compute_loss_between(*each) <= 1 for each in zip(noises, before, after, strict=True))
         before = after
     low = np.append(count_cells([0] * rows, grid.cell_count), [0] * missing)
-    measure_move = low.copy()
-    measure_move[[0, cells - 1]] += [-1, 1]
-    assert all(compute_exact_loss(plan, low, measure_move) == 1 for plan in plans)
+    moved_counts = low.copy()
+    moved_counts[[0, cells - 1]] += [-1, 1]
+    assert all(compute_exact_loss(plan, low, moved_counts) == 1 for plan in plans)
 
 
 def test_the_drawn_noise_is_that_of_the_calibration():
@@ -353,8 +353,8 @@ def test_epsilon_for_each_block_would_lose_it_as_often_as_there_are_blocks():
     parallel = DiscreteLaplace(1, Fraction(100, 6))
     low = count_cells(np.repeat(np.arange(6) * 20, 6), 101)
     high = low + _count_replacement(101, 0, 100)
-    measure_move = int(np.abs(plan.compute_totals(low) - plan.compute_totals(high)).sum())
-    assert parallel.rate * measure_move > 5
+    shift = int(np.abs(plan.compute_totals(low) - plan.compute_totals(high)).sum())
+    assert parallel.rate * shift > 5
     assert compute_exact_loss(plan, low, high) == 1
 
 
@@ -377,9 +377,9 @@ def test_the_golden_sensitivities_are_attained():
     for table in all_tables(range(4), 7):
         totals = plan.compute_totals(count_cells(table, 4))
         for other in all_neighbors(table, range(4), "replace-one"):
-            measure_move = np.abs(plan.compute_totals(count_cells(other, 4)) - totals)
-            sums.append(Fraction(int(measure_move.sum()), 3))
-            means.append(sum(Fraction(int(m), int(s)) for m, s in zip(measure_move, sizes, strict=True)) / 3)
+            shifts = np.abs(plan.compute_totals(count_cells(other, 4)) - totals)
+            sums.append(Fraction(int(shifts.sum()), 3))
+            means.append(sum(Fraction(int(m), int(s)) for m, s in zip(shifts, sizes, strict=True)) / 3)
     assert max(sums) == 1
     assert max(means) == Fraction(1, 3)
 

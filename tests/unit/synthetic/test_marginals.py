@@ -287,13 +287,13 @@ def test_every_cell_of_a_table_has_the_noise_it_should(loss: PrivacyBudget) -> N
 
 def rank_rows(rows: Sequence[tuple[float, float]], k: int, random: Random) -> set[tuple[float, float]]:
     """Individual ranking with rows kept: every value becomes its block's noisy mean, one draw for each block."""
-    sample_rows = []
+    releases = []
     for values in zip(*rows, strict=True):
         order = sorted(range(len(values)), key=lambda row: (values[row], row))
         blocks = [order[start : start + k] for start in range(0, len(order), k)]
         means = [sum(values[row] for row in block) / k + random.gauss(0, 1) for block in blocks]
-        sample_rows.append({row: mean for block, mean in zip(blocks, means, strict=True) for row in block})
-    return {(sample_rows[0][row], sample_rows[1][row]) for row in range(len(rows))}
+        releases.append({row: mean for block, mean in zip(blocks, means, strict=True) for row in block})
+    return {(releases[0][row], releases[1][row]) for row in range(len(rows))}
 
 
 TWINS = ([(0, 0), (3, 3), (6, 6), (10, 10)], [(0, 10), (3, 3), (6, 6), (10, 10)])
@@ -368,10 +368,10 @@ def draw_five(rows: int, seed: int) -> dict[str, Counts]:
 def test_rows_have_exactly_the_counts_of_every_column(rows: int, epsilon: Fraction, tree: bool) -> None:
     """Whatever the noise: n rows, codes of the schema, and every cell's private count to the unit."""
     codes = draw_five(rows, rows)
-    sample_rows = sample_marginal_rows(draw_marginals(FIVE, codes, PrivacyBudget(epsilon=epsilon), tree), SYSTEM)
+    sampled = sample_marginal_rows(draw_marginals(FIVE, codes, PrivacyBudget(epsilon=epsilon), tree), SYSTEM)
     for column in FIVE:
         grid = ColumnGrid.of(column)
-        assert count_codes(sample_rows[column.name], grid).tolist() == count_codes(codes[column.name], grid).tolist()
+        assert count_codes(sampled[column.name], grid).tolist() == count_codes(codes[column.name], grid).tolist()
 
 
 @pytest.mark.parametrize("tree", [False, True])
@@ -433,12 +433,12 @@ def test_impossible_combinations_never_appear(epsilon: Fraction, tree: bool) -> 
         return ~((rows["d"] == 0) & (rows["b"] < 20) & (rows["c"] == 1))
 
     spare = np.array([column.bin_of_cell.argmax() for column in linked.columns])
-    sample_rows = sample_marginal_rows(linked, SYSTEM, RowRules({("e", "a"): mask}, is_possible, spare))
-    assert not ((sample_rows["a"] == 0) & (sample_rows["e"] == 1)).any()
-    assert is_possible(sample_rows).all()
+    sampled = sample_marginal_rows(linked, SYSTEM, RowRules({("e", "a"): mask}, is_possible, spare))
+    assert not ((sampled["a"] == 0) & (sampled["e"] == 1)).any()
+    assert is_possible(sampled).all()
     for column in FIVE:
         grid = ColumnGrid.of(column)
-        assert count_codes(sample_rows[column.name], grid).tolist() == count_codes(codes[column.name], grid).tolist()
+        assert count_codes(sampled[column.name], grid).tolist() == count_codes(codes[column.name], grid).tolist()
 
 
 def test_without_being_told_impossible_combinations_do_appear() -> None:
@@ -452,7 +452,7 @@ def test_without_being_told_impossible_combinations_do_appear() -> None:
     files = (
         sample_marginal_rows(draw_marginals(FIVE, fitting, loss)) for _ in range(5)
     )  # one file in a hundred has none by chance
-    assert any(((sample_rows["a"] == 0) & (sample_rows["e"] == 1)).any() for sample_rows in files)
+    assert any(((sampled["a"] == 0) & (sampled["e"] == 1)).any() for sampled in files)
 
 
 def test_a_row_that_no_swap_helps_takes_the_values_of_one_that_can_be() -> None:

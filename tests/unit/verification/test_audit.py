@@ -98,17 +98,17 @@ def test_what_only_test_draws_show_chooses_nothing() -> None:
 
 
 def test_draws_in_order_are_in_both_halves_alike() -> None:
-    sample_output = build_geometric(1)
-    assert not audit_mechanism(lambda data, n: np.sort(sample_output(data, n)), 0, 1, 1, draws=20_000).violated  # type: ignore[call-overload]
+    mechanism = build_geometric(1)
+    assert not audit_mechanism(lambda data, n: np.sort(mechanism(data, n)), 0, 1, 1, draws=20_000).violated  # type: ignore[call-overload]
 
 
 def test_the_event_is_tested_on_draws_that_did_not_choose_it() -> None:
     """Half of the draws, the odd ones; its counts can be counted again."""
     drawn: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    sample_output = build_geometric(2)
+    mechanism = build_geometric(2)
 
     def replay_output(data: int, n: int) -> object:
-        drawn.append(sample_output(data, n))  # type: ignore[arg-type]
+        drawn.append(mechanism(data, n))  # type: ignore[arg-type]
         return drawn[-1]
 
     event = audit_mechanism(replay_output, 0, 1, 1, draws=10_001).event
@@ -329,7 +329,7 @@ def test_the_event_is_shaded_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "sample_output",
+    "mechanism",
     [
         lambda data, n: [("a", "b")[(at + data) % 3 == 0] for at in range(n)],
         lambda _, n: np.full(n, math.nan),
@@ -337,7 +337,7 @@ def test_the_event_is_shaded_where_it_is() -> None:
         lambda data, n: np.full(n, 1e300 * (data + 1)),
     ],
 )
-def test_whatever_comes_out_has_a_picture(sample_output: Mechanism, tmp_path: Path) -> None:
+def test_whatever_comes_out_has_a_picture(mechanism: Mechanism, tmp_path: Path) -> None:
     """Labels as bars; one value, none that is finite, and huge ones along a line all the same."""
-    found: Audit = audit_mechanism(sample_output, 0, 1, 1, draws=1000)
+    found: Audit = audit_mechanism(mechanism, 0, 1, 1, draws=1000)
     assert found.picture(tmp_path / "audit.svg").stat().st_size > 500
