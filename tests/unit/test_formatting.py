@@ -99,8 +99,8 @@ def parse_number(text: str) -> Fraction | float:
 def parse_percentage(text: str) -> Fraction | float:
     """A printed percentage as a share."""
     assert text.endswith(" %")
-    found = parse_number(text.removesuffix(" %"))
-    return found / 100
+    number = parse_number(text.removesuffix(" %"))
+    return number / 100
 
 
 def is_near(printed: Fraction | float, value: Fraction, digits: int) -> bool:
@@ -195,14 +195,14 @@ def test_an_interval_without_an_end_says_so(end: float, beyond: float) -> None:
 def test_what_is_no_number_is_printed_as_it_is() -> None:
     assert format_ends(date(2024, 2, 29), date(2024, 3, 1)) == ("2024-02-29", "2024-03-01")
     assert format_interval("low", "high") == "low to high"
-    assert [format_value(one) for one in (None, True, False, "F", date(2024, 2, 29))] == [
+    assert [format_value(value) for value in (None, True, False, "F", date(2024, 2, 29))] == [
         "missing",
         "true",
         "false",
         "F",
         "2024-02-29",
     ]
-    assert [format_value(one) for one in (1_234_567, 1_234.5678, Fraction(1, 3), -0.5, Decimal("0.1"))] == [
+    assert [format_value(value) for value in (1_234_567, 1_234.5678, Fraction(1, 3), -0.5, Decimal("0.1"))] == [
         "1,234,567",
         "1,234.57",
         "0.333333",
@@ -288,10 +288,10 @@ def test_at_most_so_many_times_as_likely_is_never_too_little(epsilon: Fraction) 
 def test_the_sentence_of_a_guarantee_promises_no_more_than_it(epsilon: Fraction, delta: Fraction) -> None:
     """The factor, the delta and the epsilon that are printed are at least those that hold."""
     promise = Guarantee.approx_dp(epsilon, delta, "replace-one")
-    found = re.search(r"at most (\S+) times .* but for a chance of (\S+)\.$", format_privacy_bound(promise))
-    assert found is not None
-    assert parse_number(found[2]) >= delta
-    factor = found[1]
+    match = re.search(r"at most (\S+) times .* but for a chance of (\S+)\.$", format_privacy_bound(promise))
+    assert match is not None
+    assert parse_number(match[2]) >= delta
+    factor = match[1]
     assert parse_number(factor[2:]) >= epsilon if factor.startswith("e^") else parse_number(factor) >= math.exp(epsilon)
     numbers_match = re.search(r"epsilon (\S+) and delta (\S+) when", promise.words())
     assert numbers_match is not None
@@ -317,17 +317,17 @@ def test_a_posterior_is_shown_with_an_interval_that_holds_its_own() -> None:
     import numpy as np
 
     law = Posterior(np.full(4, 0.25), np.array([49_961.1, 49_961.2, 49_961.3, 49_961.4, 49_961.5]))
-    found = re.fullmatch(r"Posterior\(mean (\S+), 95 % between (\S+) and (\S+)\)", repr(law))
-    assert found is not None
+    match = re.fullmatch(r"Posterior\(mean (\S+), 95 % between (\S+) and (\S+)\)", repr(law))
+    assert match is not None
     low, high = law.interval(0.95)
     assert (
-        parse_number(found[2])
+        parse_number(match[2])
         <= to_fraction(low)
-        <= parse_number(found[1])
+        <= parse_number(match[1])
         <= to_fraction(high)
-        <= parse_number(found[3])
+        <= parse_number(match[3])
     )
-    assert parse_number(found[3]) - parse_number(found[2]) <= WIDER * (to_fraction(high) - to_fraction(low))
+    assert parse_number(match[3]) - parse_number(match[2]) <= WIDER * (to_fraction(high) - to_fraction(low))
 
 
 @pytest.mark.parametrize("dates", [False, True])
@@ -337,18 +337,18 @@ def test_a_mark_in_a_picture_has_an_interval_that_holds_its_own(dates: bool) -> 
     words = (
         _Mark("raw answer", at, (low, high), {}, dates).format_label((-60_000.0, 0.0)).replace("\N{MINUS SIGN}", "-")
     )
-    found = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
-    assert found is not None
+    match = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
+    assert match is not None
     if dates:
-        assert found[2] <= found[1] <= found[3]
-        assert format_day_ends(low, high) == (found[2], found[3])
+        assert match[2] <= match[1] <= match[3]
+        assert format_day_ends(low, high) == (match[2], match[3])
     else:
         assert (
-            parse_number(found[2])
+            parse_number(match[2])
             <= to_fraction(low)
-            <= parse_number(found[1])
+            <= parse_number(match[1])
             <= to_fraction(high)
-            <= parse_number(found[3])
+            <= parse_number(match[3])
         )
 
 
@@ -366,10 +366,10 @@ def test_the_console_prints_amounts_as_the_service_does() -> None:
 
 def answer_mean(total: int, entropy: KeyedEntropy, planned: Plan) -> Answer:
     """The reply to a mean of 10,000 incomes whose sum is so many hundredths."""
-    one = planned.measurements[0]
-    assert isinstance(one, AdditiveNoise)
-    assert one.single_noise is not None
-    drawn = (total + int(one.single_noise.sample(entropy)),)
+    measurement = planned.measurements[0]
+    assert isinstance(measurement, AdditiveNoise)
+    assert measurement.single_noise is not None
+    drawn = (total + int(measurement.single_noise.sample(entropy)),)
     question = to_sql(planned.query, planned.schema)
     return build_answer(planned, NoisyResult(((),), ((drawn,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
 
@@ -384,14 +384,14 @@ def test_the_sentence_of_a_narrow_answer_is_true_whenever_its_interval_is(epsilo
     for _ in range(2000):
         answer = answer_mean(4_996_186 * 10_000, entropy, planned)
         low, high = answer.interval()  # type: ignore[misc]
-        found = BETWEEN.search(answer.meaning)
-        assert found is not None
-        least, most = parse_number(found[1]), parse_number(found[2])
+        match = BETWEEN.search(answer.meaning)
+        assert match is not None
+        least, most = parse_number(match[1]), parse_number(match[2])
         assert least <= to_fraction(low) <= to_fraction(high) <= most
         assert most - least <= WIDER * (to_fraction(high) - to_fraction(low))
         computed += to_fraction(low) <= truth <= to_fraction(high)
         printed += least <= truth <= most
-    assert f"{found[1]} to {found[2]}" in str(answer)
+    assert f"{match[1]} to {match[2]}" in str(answer)
     assert printed >= computed >= 1870
 
 
@@ -426,7 +426,7 @@ def test_numbers_are_rounded_for_people_in_one_module() -> None:
         name = path.relative_to(PACKAGE).as_posix()
         place = name if name in EXCEPTIONS else name.split("/")[0]
         if path != Path(formatting.__file__) and (rounded := [*list_roundings(path.read_text(encoding="utf-8"))]):
-            found.setdefault(place, []).extend(f"{name}, {one}" for one in rounded)
+            found.setdefault(place, []).extend(f"{name}, {rounding}" for rounding in rounded)
     assert {place: rounded for place, rounded in found.items() if place not in EXCEPTIONS} == {}
     assert set(EXCEPTIONS) == set(found), "an exception that nothing needs"
 

@@ -52,8 +52,8 @@ def registry_rows(registry_folder: Path) -> list[Row]:
 
 
 def compute_share(registry_rows: Iterable[Row], column: str, *values: str) -> float:
-    found = Counter(row[column] in values for row in registry_rows)
-    return found[True] / found.total()
+    counter = Counter(row[column] in values for row in registry_rows)
+    return counter[True] / counter.total()
 
 
 def read_column_numbers(registry_rows: Iterable[Row], column: str) -> list[float]:

@@ -108,7 +108,7 @@ def hostile_kit(monkeypatch: pytest.MonkeyPatch) -> Hostile:
 
 def is_untold(log: Log) -> bool:
     """Whether rows were read, no call was made since, and no call was ever given a secret."""
-    return log.armed and not log.late and not any(type(one) is str and one == SECRET for one in log.seen)
+    return log.armed and not log.late and not any(type(value) is str and value == SECRET for value in log.seen)
 
 
 ILL_OF_ONE = "SELECT ill FROM ward FOR UNIT 'p1'"
@@ -354,7 +354,7 @@ def list_our_values(prior: Prior, tree: Taxonomy) -> dict[type, Any]:
         Distinct(2),
     ]
     values += [DiscreteLaplace(1, 1), parse_sql(COUNT, parse_ward_schema())]
-    return {type(one): one for one in values}
+    return {type(value): value for value in values}
 
 
 class FalseClass:
@@ -441,15 +441,15 @@ def test_copies_are_of_builtin_types() -> None:
     class Place(IntEnum):
         FIRST = 1
 
-    expected: list[tuple[object, object]] = [(h.of(one), one) for one in ("a", 7, 0.5, Fraction(1, 3), b"x")]
+    expected: list[tuple[object, object]] = [(h.of(value), value) for value in ("a", 7, 0.5, Fraction(1, 3), b"x")]
     expected += [(h.of(Decimal("1.50")), Decimal("1.50")), (h.of(date(2020, 1, 2)), date(2020, 1, 2))]
     expected += [(Town.OSLO, "Oslo"), (Place.FIRST, 1), (np.str_("b"), "b"), (np.float32(0.5), 0.5)]
     expected += [(np.int8(3), 3), (np.bool_(True), True), (np.longdouble(0.25), 0.25), (None, None), (True, True)]
     expected += [(h.of(("a", (1, 2))), ("a", (1, 2))), (datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5))]
     for value, wanted in expected:
-        found = copy_value(value, "it")
-        assert found == wanted
-        assert type(found) is type(wanted)
+        copy = copy_value(value, "it")
+        assert copy == wanted
+        assert type(copy) is type(wanted)
     tree = copy_tree(h.of({"a": [1, {"b": ("c", 2)}]}), "it")
     assert tree == {"a": [1, {"b": ["c", 2]}]}
     assert type(tree) is dict
@@ -470,8 +470,8 @@ def test_what_is_no_plain_value_is_refused(value: object) -> None:
 
 def test_values_that_cannot_be_built_wrong() -> None:
     """Of every class that noise, a price or a promise is computed from."""
-    whole, one, text = Column("x", "integer", upper=9), Fraction(1), Hostile().of("x")
-    budget, grid = Budget(one), Grid(one, one)
+    whole, fraction, text = Column("x", "integer", upper=9), Fraction(1), Hostile().of("x")
+    budget, grid = Budget(fraction), Grid(fraction, fraction)
     declared = parse_ward_schema()
     tree = Taxonomy.of(PARENTS)
     wrong: list[Callable[[], object]] = [
@@ -502,12 +502,12 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: SubAccount("table", "x", 1),  # type: ignore[arg-type]
         lambda: SubAccount("partition", "x", True),
         lambda: Guarantee("dp", "add-remove", epsilon=0.5),  # type: ignore[arg-type]
-        lambda: Guarantee(text, "add-remove", epsilon=one),
-        lambda: Guarantee("dp", "none", epsilon=one),  # type: ignore[arg-type]
-        lambda: Guarantee("dp", "add-remove", epsilon=one, assumptions=["x"]),  # type: ignore[arg-type]
+        lambda: Guarantee(text, "add-remove", epsilon=fraction),
+        lambda: Guarantee("dp", "none", epsilon=fraction),  # type: ignore[arg-type]
+        lambda: Guarantee("dp", "add-remove", epsilon=fraction, assumptions=["x"]),  # type: ignore[arg-type]
         lambda: Accuracy(0.5, Fraction(9, 10)),  # type: ignore[arg-type]
-        lambda: Grid(one, Fraction(0)),
-        lambda: Grid(0.5, one),  # type: ignore[arg-type]
+        lambda: Grid(fraction, Fraction(0)),
+        lambda: Grid(0.5, fraction),  # type: ignore[arg-type]
         lambda: Prior(np.ones(2, dtype=np.int64), np.arange(2), None, ("a",)),
         lambda: Prior(np.ones(2), np.arange(2), grid, None),  # type: ignore[arg-type]
         lambda: Prior([1, 2], np.arange(2), grid, None),  # type: ignore[arg-type]
@@ -518,15 +518,15 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: OrdinalDistance(("a", "a")),
         lambda: ProductDistance((NominalDistance(),), ()),
         lambda: ProductDistance((), ()),
-        lambda: ProductDistance((tree,), (one,)),  # type: ignore[arg-type]
+        lambda: ProductDistance((tree,), (fraction,)),  # type: ignore[arg-type]
         lambda: Constraint("x", lambda noisy: noisy, ()),  # type: ignore[arg-type]
         lambda: Constraint("x", "total", ()),
         lambda: Constraint("x", "total", (None, print)),
-        lambda: ShapeTerm(one, "normal", (one, Fraction(0))),
-        lambda: ShapeTerm(0.5, "normal", (one, one)),  # type: ignore[arg-type]
-        lambda: ShapeTerm(one, text, (one, one)),
-        lambda: ShapeMixture((remake(subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
-        lambda: ShapeMixture((ShapeTerm(one, "point", (one,)),), step=Fraction(-1)),
+        lambda: ShapeTerm(fraction, "normal", (fraction, Fraction(0))),
+        lambda: ShapeTerm(0.5, "normal", (fraction, fraction)),  # type: ignore[arg-type]
+        lambda: ShapeTerm(fraction, text, (fraction, fraction)),
+        lambda: ShapeMixture((remake(subclass(ShapeTerm, Log()), ShapeTerm(fraction, "point", (fraction,))),)),
+        lambda: ShapeMixture((ShapeTerm(fraction, "point", (fraction,)),), step=Fraction(-1)),
         lambda: copy_exact_number(True, "x"),
         lambda: copy_distance(tree),
         lambda: copy_prior(tree),
@@ -547,5 +547,5 @@ def test_all_classes_of_noise_are_known() -> None:
 
 
 def test_same_total_and_nested_are_data() -> None:
-    for one in (same_total(), nested({0: [1, 2]})):
-        assert type(copy_constraint(one).rule) is str
+    for value in (same_total(), nested({0: [1, 2]})):
+        assert type(copy_constraint(value).rule) is str

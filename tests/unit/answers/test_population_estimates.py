@@ -54,11 +54,13 @@ def plan_estimate(question: str, units: int | None, epsilon: object) -> Plan:
 def sample_results(query_plan: Plan, samples: Samples, seed: int) -> list[NoisyResult]:
     """What the noise makes of each sample of codes; a count is of the true ones."""
     entropy, parts = Stream(seed), []
-    for one in query_plan.measurements:
-        assert isinstance(one, AdditiveNoise)
-        noises = one.noise.sample_units(len(samples), entropy)
+    for measurement in query_plan.measurements:
+        assert isinstance(measurement, AdditiveNoise)
+        noises = measurement.noise.sample_units(len(samples), entropy)
         inputs = [
-            one.compute_inputs(tuple(_sum_measure(measure.what, sample) for measure in one.linear_query.measures))
+            measurement.compute_inputs(
+                tuple(_sum_measure(measure.what, sample) for measure in measurement.linear_query.measures)
+            )
             for sample in samples
         ]
         parts.append(
@@ -174,8 +176,8 @@ def test_both_parts_are_needed() -> None:
     """The trap itself: noise alone, or sampling alone, does not hold the expected count."""
     query_plan = plan_estimate(COUNT, 400, 0.05)
     sample, hits = SampleEstimator(Decoder(query_plan), 0.95, None), [0, 0]
-    for one in sample_results(query_plan, draw_truth_values(400, 0.3, 400, 8), 9):
-        estimate = sample.estimate_number("COUNT(*)", 0, one.numbers[0])
+    for result in sample_results(query_plan, draw_truth_values(400, 0.3, 400, 8), 9):
+        estimate = sample.estimate_number("COUNT(*)", 0, result.numbers[0])
         for at, reach in enumerate((estimate.noise, estimate.sampling)):
             hits[at] += abs(estimate.value - 120) <= reach
     assert hits[0] / 400 < 0.94

@@ -54,9 +54,9 @@ def plan_counts(schema: Schema, question: str, epsilon: object = Fraction(1, 2),
 
 def answer_from_counts(query_plan: Plan, exact: Sequence[int], seed: int, stated: Sequence[Any] = ()) -> Answer:
     """The reply to a plan of one count that is exactly this in each cell, with noise from a seed."""
-    (one,) = query_plan.measurements
-    assert isinstance(one, AdditiveNoise)
-    noise = one.noise.sample_units(len(exact), Stream(seed))[:, 0]
+    (measurement,) = query_plan.measurements
+    assert isinstance(measurement, AdditiveNoise)
+    noise = measurement.noise.sample_units(len(exact), Stream(seed))[:, 0]
     released_numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
     return build.build_answer(
         query_plan,
@@ -121,12 +121,12 @@ def test_counts_add_up_to_the_public_number_of_units() -> None:
     query_plan = plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD)
     exact = draw_sparse_counts(40, 1000, 1)
     for seed in range(20):
-        found = require_reconciled(answer_from_counts(query_plan, exact, seed))
-        counts = read_column(found.rows)
+        reconciled = require_reconciled(answer_from_counts(query_plan, exact, seed))
+        counts = read_column(reconciled.rows)
         assert counts.sum() == 1000
         assert (counts >= 0).all()
-        assert all(isinstance(row["COUNT(*)"], int) for row in found.rows)
-        assert "all counts add up to the public number of units, 1,000" in found.because
+        assert all(isinstance(row["COUNT(*)"], int) for row in reconciled.rows)
+        assert "all counts add up to the public number of units, 1,000" in reconciled.because
 
 
 def test_counts_of_several_rows_of_a_unit_add_up_to_no_more_than_there_can_be() -> None:
@@ -143,9 +143,9 @@ def test_cells_that_cannot_occur_are_empty() -> None:
     query_plan = plan_counts(
         declare_wards("add-remove", 1, 0), "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex"
     )
-    found = require_reconciled(answer_from_counts(query_plan, [50, 0, 0], 4))
-    assert [row["COUNT(*)"] for row in found.rows[1:]] == [0, 0]
-    assert [row["COUNT(*)"] for row in found.intervals(0.95)[1:]] == [(0.0, 0.0), (0.0, 0.0)]
+    reconciled = require_reconciled(answer_from_counts(query_plan, [50, 0, 0], 4))
+    assert [row["COUNT(*)"] for row in reconciled.rows[1:]] == [0, 0]
+    assert [row["COUNT(*)"] for row in reconciled.intervals(0.95)[1:]] == [(0.0, 0.0), (0.0, 0.0)]
 
 
 def test_a_declared_order_is_kept() -> None:
@@ -167,13 +167,13 @@ def test_a_count_of_fewer_rows_is_no_more_in_any_row() -> None:
     for relation, rows in (("add-remove", 3), ("replace-one", 1), ("replace-one", 3)):
         query_plan = plan_counts(declare_wards(relation, rows, 30), question, Fraction(1, 5))
         for seed in range(5):
-            found = require_reconciled(answer_from_units(query_plan, draw_units(rows, 30, seed), seed)).rows
-            every, aged, units, old, older = (read_column(found, name) for name in names)
+            reconciled_rows = require_reconciled(answer_from_units(query_plan, draw_units(rows, 30, seed), seed)).rows
+            every, aged, units, old, older = (read_column(reconciled_rows, name) for name in names)
             assert (older <= old).all()
             assert (old <= aged).all()
             assert (aged <= every).all()
             assert (units <= every).all()
-            assert all(isinstance(row[name], int) for row in found for name in names)
+            assert all(isinstance(row[name], int) for row in reconciled_rows for name in names)
             assert relation == "add-remove" or 30 <= every.sum() <= 30 * rows
 
 
@@ -199,19 +199,19 @@ def test_counts_of_one_question_fit_together(key: str, relation: str, epsilon: F
     plans = [plan_counts(schema, group_by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART)]
     asked = [(query_plan, read_unit_inputs(query_plan, units)) for query_plan in plans]
     for seed in range(4):
-        found, every, shown_apart = (
+        reconciled, all_rows, shown_apart = (
             require_reconciled(answer_from_inputs(query_plan, secret, seed)) for query_plan, secret in asked
         )
-        young, old, aged = (read_column(found.rows, name) for name in ("young", "old", "aged"))
+        young, old, aged = (read_column(reconciled.rows, name) for name in ("young", "old", "aged"))
         assert (young + old == aged).all()
-        assert OF_PARTS in found.because
-        assert not any("in every row" in why for why in found.because)
+        assert OF_PARTS in reconciled.because
+        assert not any("in every row" in why for why in reconciled.because)
         some = shown_apart.rows
-        shown = np.array([read_column(every.rows, name) for name in ("young", "old", "nobody")])
+        shown = np.array([read_column(all_rows.rows, name) for name in ("young", "old", "nobody")])
         assert (shown >= 0).all()
         if relation == "replace-one":
             assert shown.sum() == 300
-            assert "the parts add up to the public number of units, 300" in every.because
+            assert "the parts add up to the public number of units, 300" in all_rows.because
             assert read_column(some, "young").sum() + read_column(some, "older").sum() <= 300
 
 
@@ -224,8 +224,10 @@ def test_counts_that_cross_keep_what_follows_from_their_parts(relation: str) -> 
             declare_wards(relation, rows, 60), group_by("grade", f"{CROSSED}, {both}", where), Fraction(1, 10)
         )
         for seed in range(5):
-            found = require_reconciled(answer_from_units(query_plan, draw_units(rows, 60, seed), seed)).rows
-            young, women, common, some = (read_column(found, name) for name in ("young", "women", "both", "some"))
+            reconciled_rows = require_reconciled(answer_from_units(query_plan, draw_units(rows, 60, seed), seed)).rows
+            young, women, common, some = (
+                read_column(reconciled_rows, name) for name in ("young", "women", "both", "some")
+            )
             assert (young + women == common + some).all()
             assert (common <= np.minimum(young, women)).all()
             assert relation == "add-remove" or some.sum() <= 60 * rows
@@ -294,9 +296,9 @@ def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
     units = {f"p{at}": [small_tables.random_row(chance) | {"x": chance.randrange(1000)}] for at in range(5_000)}
     answer = answer_from_units(query_plan, units, 1)
     start = time.monotonic()
-    found = require_reconciled(answer).rows
+    reconciled_rows = require_reconciled(answer).rows
     took = time.monotonic() - start
-    assert (read_column(found, "young") + read_column(found, "old")).sum() <= 5_000
+    assert (read_column(reconciled_rows, "young") + read_column(reconciled_rows, "old")).sum() <= 5_000
     assert took < 10, took
 
 
@@ -409,10 +411,10 @@ def test_too_many_different_counts_leave_out_the_prior() -> None:
     schema = replace(schema, columns={**schema.columns, "x": wide})
     asked = "SELECT x, COUNT(*) FROM t GROUP BY x"
     query_plan = plan_counts(schema, asked, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
-    found = require_reconciled(answer_from_counts(query_plan, [500] * 2000, 3))
-    assert found.because[0] == "there are too many different counts to weigh each with your prior"
+    reconciled = require_reconciled(answer_from_counts(query_plan, [500] * 2000, 3))
+    assert reconciled.because[0] == "there are too many different counts to weigh each with your prior"
     assert (
-        found.rows
+        reconciled.rows
         == require_reconciled(answer_from_counts(plan_counts(schema, asked, Fraction(1, 1000)), [500] * 2000, 3)).rows
     )
 
@@ -443,15 +445,15 @@ def test_a_prior_and_what_must_be_true_go_together() -> None:
     raw, fit, both = [], [], []
     for seed in range(20):
         answer = answer_from_counts(query_plan, exact, seed)
-        found = require_reconciled(answer)
-        assert read_column(found.rows).sum() == 1000
-        assert "each count was first weighed with your prior by itself" in found.because
+        reconciled = require_reconciled(answer)
+        assert read_column(reconciled.rows).sum() == 1000
+        assert "each count was first weighed with your prior by itself" in reconciled.because
         raw.append(((read_column(answer.rows) - exact) ** 2).mean())
         plain = answer_from_counts(
             plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD, Fraction(1, 10)), exact, seed
         )
         fit.append(((read_column(require_reconciled(plain).rows) - exact) ** 2).mean())
-        both.append(((read_column(found.rows) - exact) ** 2).mean())
+        both.append(((read_column(reconciled.rows) - exact) ** 2).mean())
     assert np.mean(both) < np.mean(fit) < np.mean(raw)
 
 
@@ -471,10 +473,11 @@ def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
     query_plan = plan_counts(declare_wards("add-remove", 1, 0), BY_WARD, Fraction(1, 5))
     check_plan_constraints(query_plan, texts)
     for seed in range(5):
-        found = require_reconciled(answer_from_counts(query_plan, draw_sparse_counts(40, 1000, 7), seed, texts))
-        assert holds(np.round(read_column(found.rows), 6))
+        reconciled = require_reconciled(answer_from_counts(query_plan, draw_sparse_counts(40, 1000, 7), seed, texts))
+        assert holds(np.round(read_column(reconciled.rows), 6))
         assert any(
-            words.startswith("you stated, and it is taken to be true of every data set: ") for words in found.because
+            words.startswith("you stated, and it is taken to be true of every data set: ")
+            for words in reconciled.because
         )
 
 
@@ -520,14 +523,17 @@ def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     schema = declare_wards("replace-one", 1, units)
     schema = replace(schema, columns={**schema.columns, "x": wide})
     query_plan = plan_counts(schema, f"SELECT x, COUNT(*){more_columns} FROM t GROUP BY x")
-    noisy = [one for one in query_plan.measurements if isinstance(one, AdditiveNoise)]
+    noisy = [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
     amounts = [int(at < units) for at in range(cells)]  # a unit in each cell, then none
-    exact = [[one.compute_inputs((amount,) * len(one.linear_query.measures)) for amount in amounts] for one in noisy]
+    exact = [
+        [measurement.compute_inputs((amount,) * len(measurement.linear_query.measures)) for amount in amounts]
+        for measurement in noisy
+    ]
     answer = answer_from_inputs(query_plan, ExactInputs(query_plan.list_cells(), exact), 8)
     start = time.monotonic()
-    found = require_reconciled(answer)
+    reconciled = require_reconciled(answer)
     took = time.monotonic() - start
-    assert read_column(found.rows).sum() == units
+    assert read_column(reconciled.rows).sum() == units
     assert took < 30 * cells / 2**16, took
 
 

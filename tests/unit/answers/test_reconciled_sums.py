@@ -41,7 +41,7 @@ def build_pay_source(declared_schema: Schema, sparse: bool, rows: int = 900) -> 
     """All in one bin and one ward, or spread evenly."""
     places = [0] * rows if sparse else range(rows)
     people = [{"pay": at * 7 % 480, "ward": at % 6, "sex": 0} for at in places]
-    return MemorySource(declared_schema, [{UNIT: f"p{at}"} | one for at, one in enumerate(people)])
+    return MemorySource(declared_schema, [{UNIT: f"p{at}"} | person for at, person in enumerate(people)])
 
 
 def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
@@ -50,7 +50,7 @@ def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, row
     cells = planned.list_cells()
     secret = read_exact_inputs(planned, build_pay_source(declared_schema, sparse, rows), cells, planned.query.where)
     drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
-    return [build.build_answer(planned, one, question, build.FREE, None, {}) for one in drawn]
+    return [build.build_answer(planned, outputs, question, build.FREE, None, {}) for outputs in drawn]
 
 
 def sum_counts(answer: Answer) -> tuple[float, float]:

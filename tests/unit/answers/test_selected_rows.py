@@ -100,18 +100,18 @@ def _compute_truth(asked: RankedQuestion, row: Mapping[str, object]) -> float:
     """The exact number of a row, by arithmetic of its own."""
     rows = ROWS
     if "WHERE g < 9" in asked.sql:
-        rows = [one for one in rows if one["g"] < 9]
+        rows = [exact_row for exact_row in rows if exact_row["g"] < 9]
     if "WHERE sex" in asked.sql:
-        rows = [one for one in rows if one["sex"] == "F"]
+        rows = [exact_row for exact_row in rows if exact_row["sex"] == "F"]
     for name, key in row.items():
         if name in ("sex", "g") and key != ALL_KEYS:
-            rows = [one for one in rows if one[name] == key]
+            rows = [exact_row for exact_row in rows if exact_row[name] == key]
         elif name.startswith("BIN") and key is not None:
             low, high = map(int, str(key).split(" to "))
-            rows = [one for one in rows if low <= one["g"] <= high]
+            rows = [exact_row for exact_row in rows if low <= exact_row["g"] <= high]
         elif key is None:
             rows = []
-    values = [float(one["x"]) for one in rows]
+    values = [float(exact_row["x"]) for exact_row in rows]
     if asked.number == "COUNT":
         return float(len(values))
     return sum(values) if asked.number == "SUM" else fmean(values or [50.0])
@@ -152,11 +152,11 @@ def test_what_is_printed_of_rows_chosen_by_their_numbers_holds(rows_custodian: C
 def test_every_place_says_that_the_intervals_hold_at_once(rows_custodian: Custodian, name: str) -> None:
     """Sentence, sheet, notebook, JSON, terminal and preview."""
     asked = QUESTIONS[name]
-    drawn = next(one for one in _draw_answers(rows_custodian, asked.sql, 100) if one.rows)
+    drawn = next(answer for answer in _draw_answers(rows_custodian, asked.sql, 100) if answer.rows)
     sentence = ONE_ROW if asked.groups == 1 else AT_ONCE.format(asked.groups)
     document = drawn.to_json()
     places = [drawn.meaning, str(drawn), drawn._repr_html_(), str(document["meaning"])]
-    places += ["\n".join(str(one) for one in render_answer(drawn, ()) if isinstance(one, str))]
+    places += ["\n".join(str(part) for part in render_answer(drawn, ()) if isinstance(part, str))]
     assert all(sentence in place for place in places), places
     assert not any(ALONE in place for place in places)
     assert document["intervals_95"] == [{n: list(s) for n, s in row.items() if s} for row in drawn.intervals(0.95)]
@@ -218,12 +218,14 @@ def test_a_requested_accuracy_is_that_of_all_groups_at_once(rows_custodian: Cust
 
 def test_estimates_for_the_population_hold_at_once(rows_custodian: Custodian) -> None:
     groups = "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex"
-    plain = {row["sex"]: one["n"] for row, one in _pair_population(rows_custodian.answer(groups, epsilon=1))}
-    for row, one in _pair_population(rows_custodian.answer(f"{groups} ORDER BY n DESC LIMIT 2", epsilon=1)):
-        assert one["n"].interval[0] < plain[row["sex"]].interval[0]
-        assert one["n"].interval[1] > plain[row["sex"]].interval[1]
-        assert one["n"].confidence == 0.95
-        assert AT_ONCE.format(3) in one["n"].words
+    plain = {
+        row["sex"]: estimates["n"] for row, estimates in _pair_population(rows_custodian.answer(groups, epsilon=1))
+    }
+    for row, estimates in _pair_population(rows_custodian.answer(f"{groups} ORDER BY n DESC LIMIT 2", epsilon=1)):
+        assert estimates["n"].interval[0] < plain[row["sex"]].interval[0]
+        assert estimates["n"].interval[1] > plain[row["sex"]].interval[1]
+        assert estimates["n"].confidence == 0.95
+        assert AT_ONCE.format(3) in estimates["n"].words
 
 
 def _pair_population(drawn: Answer) -> Iterator[tuple[Mapping[str, object], Mapping[str, PopulationEstimate]]]:

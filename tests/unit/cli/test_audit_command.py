@@ -200,8 +200,8 @@ def test_a_question_is_audited_without_its_data(registry_path: Path) -> None:
 def test_a_halved_scale_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the path that draws an answer is a fault in what is audited."""
 
-    def halve_noise(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = one.noise.sample_units(len(inputs), measure.SYSTEM) // 2
+    def halve_noise(measurement: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+        noise = measurement.noise.sample_units(len(inputs), measure.SYSTEM) // 2
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
     monkeypatch.setattr(measure, "_sample_measurement", halve_noise)
@@ -212,8 +212,8 @@ def test_a_halved_scale_is_caught(registry_path: Path, monkeypatch: pytest.Monke
 def test_one_draw_for_all_groups_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise so wide that no single count tells anything: the difference of two counts is exact."""
 
-    def reuse_draws(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = np.repeat(one.noise.sample_units(len(inputs) // GROUPS, measure.SYSTEM), GROUPS, axis=0)
+    def reuse_draws(measurement: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+        noise = np.repeat(measurement.noise.sample_units(len(inputs) // GROUPS, measure.SYSTEM), GROUPS, axis=0)
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
     monkeypatch.setattr(measure, "_sample_measurement", reuse_draws)
@@ -253,8 +253,8 @@ def test_every_form_of_question_is_drawn_as_it_is_answered(
     drawn = [np.asarray(mechanism(rows, 20)) for pair in asked.pairs for rows in pair]
     assert {each.shape for each in drawn} == {(20, drawn[0].shape[1])}
     claim = asked.plan.guarantee
-    found = audit_worst(mechanism, asked.pairs[:2], claim.epsilon, claim.delta or 0, draws=1000)
-    assert not found.violated
+    audit = audit_worst(mechanism, asked.pairs[:2], claim.epsilon, claim.delta or 0, draws=1000)
+    assert not audit.violated
 
 
 def test_numbers_are_those_of_an_answer() -> None:
@@ -286,7 +286,9 @@ def test_pairs_that_give_the_same_inputs_are_left_out() -> None:
     declared = made_schema("replace-one", 1, units=6)
     audited_question = AuditedQuestion.of(declared, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
     assert 0 < len(audited_question.pairs) < 32
-    assert len({repr(_collect_inputs(audited_question.plan, pair)) for pair in audited_question.pairs}) == len(audited_question.pairs)
+    assert len({repr(_collect_inputs(audited_question.plan, pair)) for pair in audited_question.pairs}) == len(
+        audited_question.pairs
+    )
     assert all(_collect_inputs(audited_question.plan, pair) for pair in audited_question.pairs)
     public = AuditedQuestion.of(declared, "SELECT COUNT(DISTINCT pid) FROM t", 1)
     assert len(public.pairs) == 1

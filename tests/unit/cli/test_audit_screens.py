@@ -156,7 +156,7 @@ def test_an_answer_that_is_public_is_not_audited(screened_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "one", "two"),
+    ("name", "input_of_d", "input_of_d2"),
     [
         ("geometric", "0", "1"),
         ("exponential", "[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "[0, 1, 1, 1, 1, 1, 1, 1, 1, 1]"),
@@ -164,9 +164,9 @@ def test_an_answer_that_is_public_is_not_audited(screened_folder: Path) -> None:
         ("polygon-staircase", "[0, 0]", "[2, 1]"),
     ],
 )
-def test_the_inputs_of_a_mechanism_are_told(name: str, one: str, two: str) -> None:
+def test_the_inputs_of_a_mechanism_are_told(name: str, input_of_d: str, input_of_d2: str) -> None:
     document = done("audit", name, "--epsilon", "1", "--draws", "1000", "--json").document
-    assert (document["planned"], document["pair"]) == (None, {"D": one, "D2": two})
+    assert (document["planned"], document["pair"]) == (None, {"D": input_of_d, "D2": input_of_d2})
 
 
 def test_both_inputs_are_drawn_from() -> None:
@@ -198,9 +198,9 @@ def test_the_tables_of_a_question_are_told(screened_folder: Path) -> None:
     assert document["planned"].startswith("discrete Laplace; Differential privacy with epsilon 1 ")
     counted = []
     for side in ("D", "D2"):
-        found = re.match(r"24 rows, 1 of them not in the other: age (\d+|missing)", document["pair"][side])
-        assert found
-        counted.append(found[1] != "missing" and int(found[1]) >= 40)
+        match = re.match(r"24 rows, 1 of them not in the other: age (\d+|missing)", document["pair"][side])
+        assert match
+        counted.append(match[1] != "missing" and int(match[1]) >= 40)
     assert sorted(counted) == [False, True]
 
 
@@ -212,8 +212,8 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
 
     words = (("a", "b"), ("c", "d"), ("e", "f"))
     target = Target("it", lambda data, n: [data] * n, ((0, 0), (0, 1), (1, 1)), Fraction(1), pair_descriptions=words)
-    found, described = target.audit(1000, Fraction(99, 100), lambda _: None)
-    assert (found.violated, described) == (True, ("c", "d"))
+    audit, described = target.audit(1000, Fraction(99, 100), lambda _: None)
+    assert (audit.violated, described) == (True, ("c", "d"))
 
 
 def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def _audit_shift(columns: Any, epsilon: float = 1) -> Audit:
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_whole_numbers_are_shaded_from_half_below(kind: type) -> None:
     """As their bins are, whether they come as whole numbers or as floats."""
-    found = _audit_shift(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
-    shade, lines = build_audit_picture(found)["layer"]
+    audit = _audit_shift(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
+    shade, lines = build_audit_picture(audit)["layer"]
     spans = [(each["from"], each["to"]) for each in shade["data"]["values"]]
     bins = {row["x"] for row in lines["data"]["values"]}
     assert spans
@@ -277,9 +277,9 @@ def test_one_whole_number_is_shaded_with_all_of_its_bin(kind: type) -> None:
         """Three with D, else anything."""
         return np.where(data + generator.random(n) < 0.8, 3, generator.integers(0, 7, n)).astype(kind)
 
-    found = audit_mechanism(sample_mostly_three, 0, 1, 1, draws=4000)
-    assert found.violated
-    assert build_audit_picture(found)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
+    audit = audit_mechanism(sample_mostly_three, 0, 1, 1, draws=4000)
+    assert audit.violated
+    assert build_audit_picture(audit)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
 
 
 def test_a_caption_says_what_is_shaded() -> None:
@@ -297,13 +297,13 @@ def test_no_axis_ends_in_a_comma() -> None:
 
     from discreet.verification.audit.combined_features import learn_likelihood_ratio
 
-    found = _audit_shift(lambda generator, n: generator.normal(size=n), epsilon=50)
+    audit = _audit_shift(lambda generator, n: generator.normal(size=n), epsilon=50)
     rows = np.arange(40).reshape(20, 2)
     name = learn_likelihood_ratio(rows, rows + 1).name
-    seen = found.evidence
+    seen = audit.evidence
     feature = replace(seen.candidate.feature, name=name, axis=lambda keys: keys.astype(np.float64))
     spec = build_audit_picture(
-        replace(found, evidence=replace(seen, candidate=replace(seen.candidate, feature=feature)))
+        replace(audit, evidence=replace(seen, candidate=replace(seen.candidate, feature=feature)))
     )
     titles = [layer["encoding"]["x"]["title"] for layer in spec["layer"]]
     assert titles == [name.rstrip(", ")] * 2

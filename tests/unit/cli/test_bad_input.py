@@ -92,7 +92,7 @@ def is_one_sentence(message: str) -> bool:
 def compute_head(folder: Path) -> object:
     """What stands for every entry of the data set's own ledger, if it can be read."""
     file = folder / "registry.discreet" / "ledger.db"
-    held = tuple(sorted((one.name, one.read_bytes()) for one in file.parent.glob("ledger.db*") if one.is_file()))
+    held = tuple(sorted((path.name, path.read_bytes()) for path in file.parent.glob("ledger.db*") if path.is_file()))
     if held not in KNOWN_HEADS:  # a ledger of the same bytes has the same entries
         verified = discreet("ledger", "verify", file, "--json")
         KNOWN_HEADS[held] = {name: value for name, value in verified.document.items() if name != "at"}
@@ -131,7 +131,7 @@ def replace_text(file: Path, old: str, new_schema_path: str) -> None:
         (["serve", "--port"], "Option '--port' requires an argument; see --help"),
         (["serve", "--json=3"], "Option '--json' does not take a value; see --help"),
     ],
-    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str], says: str) -> None:
     outcome = discreet(*words)
@@ -153,13 +153,13 @@ def test_arguments_that_do_not_fit_are_refused_in_one_sentence(words: list[str],
         ({"question": COUNT, "epsilon": []}, "'epsilon' {}: it is none of the kinds that are allowed there"),
         ([], "the body {}: it must be an object"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_body_that_does_not_fit_is_told_in_our_words(body: object, says: str) -> None:
     with pytest.raises(ValidationError) as raised:
         Ask.model_validate(body)
-    found = [{**one, "loc": ("body", *one["loc"])} for one in raised.value.errors()]
-    assert _describe_invalid_request(RequestValidationError(found)) == says.format(
+    errors = [{**error, "loc": ("body", *error["loc"])} for error in raised.value.errors()]
+    assert _describe_invalid_request(RequestValidationError(errors)) == says.format(
         "does not fit what GET /openapi.json says"
     )
 
@@ -215,7 +215,9 @@ def test_a_question_that_cannot_be_read(answered_schema_path: Path, command: str
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "-0", "nan", "inf", "1e400", "0.1.2", "much", "", "1e-999999999"])
 def test_an_epsilon_that_is_no_number_above_0(answered_schema_path: Path, epsilon: str) -> None:
-    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
+    assert_refused(
+        answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", epsilon), 2, "epsilon must be"
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,9 @@ def test_an_epsilon_that_is_no_number_above_0(answered_schema_path: Path, epsilo
 )
 def test_options_that_do_not_fit(answered_schema_path: Path, options: list[str], says: str) -> None:
     question = "SELECT MEDIAN(age) FROM registry"
-    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, question, "--epsilon", "0.1", *options), 2, says)
+    assert_refused(
+        answered_schema_path.parent, ("ask", answered_schema_path, question, "--epsilon", "0.1", *options), 2, says
+    )
 
 
 MEDIAN = "SELECT MEDIAN(age) FROM registry"
@@ -270,9 +274,16 @@ GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17
         ("SELECT COUNT(*), AVG(age) FROM registry WHERE stay > 3", "normal(9, 1)", "a prior belongs to one aggregate"),
     ],
 )
-def test_a_prior_that_says_nothing_about_the_answer(answered_schema_path: Path, question: str, prior: str, says: str) -> None:
+def test_a_prior_that_says_nothing_about_the_answer(
+    answered_schema_path: Path, question: str, prior: str, says: str
+) -> None:
     """Outside the bounds, unreadable (the grammar is shown), or of another kind than the column."""
-    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior), 2, says)
+    assert_refused(
+        answered_schema_path.parent,
+        ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior),
+        2,
+        says,
+    )
 
 
 @pytest.mark.parametrize(
@@ -303,7 +314,9 @@ def test_an_accuracy_of_a_mean_without_the_number_of_rows(answered_schema_path: 
     """Nobody can promise it: that is refused before anything is charged, with the way out."""
     says = "give rows, the fewest such rows you expect (the lower end of a noisy COUNT(income) with the same condition"
     for command in ("preview", "ask"):
-        assert_refused(answered_schema_path.parent, (command, answered_schema_path, MEAN, "--accuracy", "±5000"), 2, says)
+        assert_refused(
+            answered_schema_path.parent, (command, answered_schema_path, MEAN, "--accuracy", "±5000"), 2, says
+        )
 
 
 @pytest.mark.parametrize(
@@ -342,7 +355,9 @@ def test_how_to_answer_that_does_not_fit(
         ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "ordinal", "the distance of sex is 'nominal'"),
     ],
 )
-def test_a_distance_that_does_not_fit(answered_schema_path: Path, question: str, prior: str, distance: str, says: str) -> None:
+def test_a_distance_that_does_not_fit(
+    answered_schema_path: Path, question: str, prior: str, distance: str, says: str
+) -> None:
     words = ("ask", answered_schema_path, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
     assert_refused(answered_schema_path.parent, words, 2, says)
 
@@ -361,7 +376,16 @@ def test_a_distance_that_does_not_fit(answered_schema_path: Path, question: str,
 )
 def test_a_picture_that_cannot_be_drawn(answered_schema_path: Path, question: str, name: str, says: str) -> None:
     """Before anything is charged: who pays gets what she asked for."""
-    words = ("ask", answered_schema_path, question, "--epsilon", "0.1", "--fresh", "--plot", answered_schema_path.parent / name)
+    words = (
+        "ask",
+        answered_schema_path,
+        question,
+        "--epsilon",
+        "0.1",
+        "--fresh",
+        "--plot",
+        answered_schema_path.parent / name,
+    )
     assert_refused(answered_schema_path.parent, words, 2, says)
 
 
@@ -426,7 +450,9 @@ def test_a_schema_file_that_cannot_be_read(answered_schema_path: Path, way: str)
         answered_schema_path.mkdir()
     elif way == "bytes":
         answered_schema_path.write_bytes(bytes(range(128, 256)))
-    assert_refused(answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
+    assert_refused(
+        answered_schema_path.parent, ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"), 2, "registry.yaml"
+    )
 
 
 def rewrite_rows(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
@@ -476,7 +502,9 @@ def test_a_ledger_that_stays_locked(answered_schema_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        locked = discreet("ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
+        locked = discreet(
+            "ask", answered_schema_path, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2"
+        )
         holder.communicate()
     assert (locked.code, locked.out) == (5, "")
     assert is_one_sentence(locked.err)
@@ -499,12 +527,16 @@ def test_a_ledger_that_is_damaged(answered_schema_path: Path, command: str) -> N
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history"])
-def test_the_ledger_of_another_data_set(answered_schema_path: Path, other_folder: Path, tmp_path: Path, command: str) -> None:
+def test_the_ledger_of_another_data_set(
+    answered_schema_path: Path, other_folder: Path, tmp_path: Path, command: str
+) -> None:
     other = shutil.copytree(other_folder, tmp_path / "other") / "registry.yaml"
     theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
     options = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
     before = compute_head(other.parent)
-    assert_refused(answered_schema_path.parent, (command, answered_schema_path, *options, "--ledger", theirs), 2, "another ledger")
+    assert_refused(
+        answered_schema_path.parent, (command, answered_schema_path, *options, "--ledger", theirs), 2, "another ledger"
+    )
     assert compute_head(other.parent) == before
 
 
@@ -538,9 +570,7 @@ def test_a_folder_that_cannot_be_written(new_schema_path: Path) -> None:
     """A file stands where the data set's own folder would be; so that root cannot write there either."""
     new_schema_path.with_name("registry.discreet").write_text("")
     assert_refused(new_schema_path.parent, ("check", new_schema_path), 5, "cannot be written")
-    assert_refused(
-        new_schema_path.parent, ("ask", new_schema_path, COUNT, "--epsilon", "0.1"), 5, "cannot be written"
-    )
+    assert_refused(new_schema_path.parent, ("ask", new_schema_path, COUNT, "--epsilon", "0.1"), 5, "cannot be written")
 
 
 def test_a_place_for_a_ledger_that_cannot_be_written(new_schema_path: Path) -> None:
@@ -612,7 +642,13 @@ def list_good_commands(answered_schema_path: Path) -> list[tuple[object, ...]]:
         ("check", answered_schema_path),
         ("check", answered_schema_path, "--refresh"),
         ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"),
-        ("ask", answered_schema_path, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
+        (
+            "ask",
+            answered_schema_path,
+            "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis",
+            "--epsilon",
+            "0.1",
+        ),
         ("ask", answered_schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
         ("ask", answered_schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
         ("preview", answered_schema_path, COUNT, "--epsilon", "0.1"),

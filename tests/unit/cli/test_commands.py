@@ -440,11 +440,13 @@ def test_a_preview_weighs_the_mechanisms(schema_path: Path) -> None:
     """All candidates with cost and expected error, why the chosen one, and how many more such questions fit."""
     words = ("preview", schema_path, "SELECT AVG(income) FROM registry WHERE sex = 'F'", "--epsilon", "0.3")
     document = done(*words, "--prior", "normal(30000, 4000)", "--json").document
-    errors = {one["mechanism"]: one["expected_error"] for one in document["candidates"]}
+    errors = {candidate["mechanism"]: candidate["expected_error"] for candidate in document["candidates"]}
     assert len(errors) >= 2
-    assert [one["mechanism"] for one in document["candidates"] if one["chosen"]] == [document["mechanism"]]
+    assert [candidate["mechanism"] for candidate in document["candidates"] if candidate["chosen"]] == [
+        document["mechanism"]
+    ]
     assert document["expected_error"] == errors[document["mechanism"]] == min(errors.values())
-    assert {one["cost"]["epsilon"] for one in document["candidates"]} == {"3/10"}
+    assert {candidate["cost"]["epsilon"] for candidate in document["candidates"]} == {"3/10"}
     assert document["times"] == 3
     output = done(*words, "--prior", "normal(30000, 4000)").out
     assert re.search(r"aggregate +mechanism +cost +expected error", output)
@@ -484,7 +486,7 @@ def test_another_analyst_pays_for_the_stored_answer_herself(schema_path: Path) -
     second = done("ask", schema_path, COUNT, "--epsilon", "0.5", "--analyst", "bob", "--json").document
     assert second["value"] == first["value"]
     balances = done("budget", schema_path, "--analyst", "bob", "--json").document
-    assert [(one["analyst"], one["left"]) for one in balances] == [(None, "5/2"), ("bob", "1/2")]
+    assert [(balance["analyst"], balance["left"]) for balance in balances] == [(None, "5/2"), ("bob", "1/2")]
     output = done("budget", schema_path, "--analyst", "bob").out
     assert re.search(r"the data set +dp +0\.5 +3 +2\.5 +━+", output)
     assert re.search(r"bob +dp +0\.5 +1 +0\.5 +━+", output)
@@ -511,8 +513,10 @@ def test_a_weaker_model_shows_in_the_budget(schema_path: Path) -> None:
     assert "the data set, approx-dp: all answers of this account together satisfy approximate" in plain
     assert "tighter" not in plain
     documents = done("budget", schema_path, "--analyst", "analyst", "--tight", "--json").document
-    assert ["tighter_epsilon" in one for one in documents] == [False, True, False, True]
-    assert all(one["tighter_epsilon"] < float(Fraction(one["spent"]["epsilon"])) for one in documents[1::2])
+    assert ["tighter_epsilon" in document for document in documents] == [False, True, False, True]
+    assert all(
+        document["tighter_epsilon"] < float(Fraction(document["spent"]["epsilon"])) for document in documents[1::2]
+    )
     assert "A tighter total in approx-dp, for display alone: " in done("budget", schema_path, "--tight").out
 
 
@@ -724,7 +728,7 @@ def test_a_picture_that_cannot_be_written_is_not_paid_for(schema_path: Path) -> 
         refused = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--plot", place)
         assert (refused.code, refused.out) == (5, "")
         assert refused.err == "discreet: the picture 'taken.svg' cannot be written there; choose another place\n"
-    assert not [one for one in done("history", schema_path, "--json").document if one["kind"] == "charge"]
+    assert not [entry for entry in done("history", schema_path, "--json").document if entry["kind"] == "charge"]
 
 
 def test_means_by_group_have_no_bars(schema_path: Path) -> None:

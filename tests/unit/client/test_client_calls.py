@@ -213,14 +213,14 @@ def test_ranges_and_population_ask_the_same_question_again(service: Scripted) ->
         (1.0, 9.0),
     )
     body = {"question": QUESTION, "epsilon": "1/10", "constraints": ["total = 9"], "stored_only": True}
-    assert [one.document for one in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
+    assert [request.document for request in service.seen[1:]] == [body | {"ranges": ["20..30"]}]
     service.steps[:] = [reply(ANSWER | {"population": [{"count": POPULATION_DOCUMENT}]}, 201)]
     people = answer.population(size=9000)
     assert (people[0]["count"].name, people[0]["count"].sampling) == ("count", 0.1)
     assert service.seen[-1].document["population_size"] == 9000
     assert service.seen[-1].document["population"] is True
     assert service.seen[-1].document["stored_only"] is True
-    assert len({one.key for one in service.seen}) == 3
+    assert len({request.key for request in service.seen}) == 3
 
 
 def test_a_range_that_would_be_paid_for_is_refused(service: Scripted) -> None:
@@ -308,7 +308,7 @@ def test_a_question_that_runs_as_a_job_is_waited_for(service: Scripted) -> None:
         reply(ANSWER),
     )
     assert client(service).answer(QUESTION, epsilon=0.1).value == 1234
-    paths = [one.path for one in service.seen]
+    paths = [request.path for request in service.seen]
     assert paths == [
         "/v1/datasets/registry/answers",
         "/v1/datasets/registry",
@@ -393,7 +393,7 @@ def test_a_session_is_opened_once_and_ended(service: Scripted) -> None:
         answer = session.answer(QUESTION)
         assert (answer.value, session.left) == (1234, Fraction(1, 20))
         assert session.answer(QUESTION, noise_scale=50).value == 1234
-        assert [one.document for one in service.asked("/answers")] == [
+        assert [request.document for request in service.asked("/answers")] == [
             {"question": QUESTION},
             *[{"question": QUESTION, "noise_scale": "50"}] * 2,
         ]
@@ -401,8 +401,8 @@ def test_a_session_is_opened_once_and_ended(service: Scripted) -> None:
             answer.range(1, 2)
         service.steps[:] = [raw(b"", 204)]
     session.close()
-    ends = [one for one in service.seen if one.method == "DELETE"]
-    assert [one.path for one in ends] == ["/v1/datasets/registry/sessions/s%2F1"]
+    ends = [request for request in service.seen if request.method == "DELETE"]
+    assert [request.path for request in ends] == ["/v1/datasets/registry/sessions/s%2F1"]
     with pytest.raises(InvalidInput, match="the session is closed"):
         session.answer(QUESTION)
     with pytest.raises(InvalidInput, match="noise_scale must be above 0"):
@@ -473,7 +473,7 @@ def test_a_release_is_brought_here(service: Scripted, tmp_path: Path) -> None:
     assert service.seen[0].key
     assert stages == ["writing", "bringing the files"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.csv.manifest.json", "page.html"]
-    names = [one.path.rpartition("/files/")[2] for one in service.seen[3:]]
+    names = [request.path.rpartition("/files/")[2] for request in service.seen[3:]]
     assert names == ["registry.csv", "registry.csv.manifest.json", "report.html"]
 
 
@@ -612,7 +612,7 @@ def test_a_lost_release_tells_the_key_to_go_on_with(service: Scripted, tmp_path:
     service.then(drop)
     with pytest.raises(Unavailable, match="key='april' is not charged twice"):
         client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
-    assert {one.key for one in service.seen} == {"april"}
+    assert {request.key for request in service.seen} == {"april"}
 
 
 def test_what_is_said_of_a_file_is_sent(service: Scripted, tmp_path: Path) -> None:

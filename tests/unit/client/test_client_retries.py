@@ -50,7 +50,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 def list_requests(service: Scripted) -> list[tuple[str, str, str | None, bytes]]:
-    return [(one.method, one.path, one.key, one.body) for one in service.seen]
+    return [(request.method, request.path, request.key, request.body) for request in service.seen]
 
 
 # The same request again, and never a second price.
@@ -89,7 +89,7 @@ def test_each_call_has_a_key_of_its_own_or_the_caller_s(service: Scripted) -> No
     ours = client(service)
     for key in (None, None, "monday's question"):
         ours.answer(QUESTION, epsilon=0.1, key=key)
-    keys = [one.key for one in service.seen]
+    keys = [request.key for request in service.seen]
     assert len(set(keys)) == 3
     assert keys[2] == "monday's question"
 
@@ -124,7 +124,7 @@ def list_waits(outcomes: list[HttpReply | LostReply]) -> list[float]:
 def test_waits_double_and_follow_the_service() -> None:
     assert list_waits([LostReply("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
     retry_after = ["7", "0", "never", "-3", "9" * 6, "9" * 60]
-    assert list_waits([HttpReply(429, b"", one) for one in retry_after]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
+    assert list_waits([HttpReply(429, b"", text) for text in retry_after]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
 
 
 def test_the_wire_sleeps_between_two_requests(service: Scripted) -> None:
@@ -221,7 +221,7 @@ def test_a_question_without_a_word_of_noise_is_refused_here(service: Scripted, c
 def test_the_data_sets_of_a_token_are_listed(service: Scripted) -> None:
     service.then(reply({"name": "ann", "datasets": ["registry", "survey"]}))
     assert client(service).datasets == ("registry", "survey")
-    assert [one.path for one in service.seen] == ["/v1/me"]
+    assert [request.path for request in service.seen] == ["/v1/me"]
 
 
 def test_where_nobody_listens_it_is_unavailable_and_nothing_was_sent() -> None:

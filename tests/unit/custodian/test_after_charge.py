@@ -70,7 +70,7 @@ def test_a_histogram_of_one_bin(grades_custodian: Custodian) -> None:
         return
     with pytest.raises(InvalidInput, match="which is public"):
         grades_custodian.answer(text, epsilon=1)
-    assert all(one.epsilon == 0 for one in grades_custodian.budget())
+    assert all(balance.epsilon == 0 for balance in grades_custodian.budget())
 
 
 @pytest.mark.parametrize("times", [12, pytest.param(40, marks=pytest.mark.soak)])
@@ -90,7 +90,7 @@ def test_totals_at_their_ends_do_not_contradict_each_other(grades_custodian: Cus
 
 def test_a_stated_most_of_each_cell_bounds_the_total_too(grades_custodian: Custodian) -> None:
     text = "SELECT BIN(age, 5) AS b, COUNT(*) FROM t WHERE sex = 'F' GROUP BY b"
-    reconciled = grades_custodian.answer(text, epsilon=1, constraints=(one for one in ["each <= 3"])).reconciled  # type: ignore[arg-type]
+    reconciled = grades_custodian.answer(text, epsilon=1, constraints=(value for value in ["each <= 3"])).reconciled  # type: ignore[arg-type]
     assert reconciled is not None
     assert "you stated, and it is taken to be true of every data set: each <= 3" in reconciled.because
     assert max(int(row["COUNT(*)"]) for row in reconciled.rows) <= 3  # type: ignore[arg-type]

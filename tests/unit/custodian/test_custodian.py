@@ -67,7 +67,9 @@ def people_custodian(tmp_path: Path) -> Iterator[Custodian]:
 
 
 def get_spent_epsilon(custodian: Custodian, analyst: str | None = None) -> Fraction | None:
-    return next(one.epsilon for one in custodian.budget(analyst) if one.model == "dp" and one.analyst == analyst)
+    return next(
+        balance.epsilon for balance in custodian.budget(analyst) if balance.model == "dp" and balance.analyst == analyst
+    )
 
 
 COUNT = "SELECT COUNT(*) FROM people WHERE sex = 'F'"
@@ -197,7 +199,7 @@ def test_keys_that_are_not_public_are_shown_over_a_threshold(people_custodian: C
         "SELECT town, COUNT(*), AVG(age) FROM people GROUP BY town", epsilon=1, delta=1e-6
     )
     assert {row["town"] for row in with_age.rows} == {"Oslo", "Rome"}
-    flags = [one.flags for one in people_custodian.budget() if one.model == "dp"]
+    flags = [balance.flags for balance in people_custodian.budget() if balance.model == "dp"]
     assert flags == [("the DP total no longer describes all disclosure",)]
 
 
@@ -239,12 +241,12 @@ def test_individual_dp_has_its_own_label_and_account(tmp_path: Path) -> None:
     with Custodian.open(write_people(tmp_path, head)) as custodian:
         a = custodian.answer("SELECT MEDIAN(age) FROM people", epsilon=1, model="individual-dp")
         assert "weaker" in a.guarantee.words()
-        found = {one.model: one for one in custodian.budget()}
-        assert found["dp"].epsilon == 0
-        assert found["dp"].flags
-        assert found["individual-dp"].epsilon == 1
+        balances = {balance.model: balance for balance in custodian.budget()}
+        assert balances["dp"].epsilon == 0
+        assert balances["dp"].flags
+        assert balances["individual-dp"].epsilon == 1
         custodian.answer("SELECT SUM(age) FROM people", epsilon=1)
-        assert next(one for one in custodian.budget() if one.model == "individual-dp").epsilon == 2
+        assert next(balance for balance in custodian.budget() if balance.model == "individual-dp").epsilon == 2
         with pytest.raises(Unsupported, match="public number"):
             custodian.answer("SELECT MEDIAN(age) FROM people WHERE sex = 'F'", epsilon=1, model="individual-dp")
 
@@ -372,7 +374,7 @@ def test_every_cell_is_drawn_apart(people_custodian: Custodian) -> None:
     for _ in range(20):
         rows = people_custodian.answer("SELECT sex, SUM(age) FROM people GROUP BY sex", epsilon=0.01, fresh=True).rows
         drawn.append({row["sex"]: row["SUM(age)"] for row in rows})
-    assert len({one["F"] - one["M"] for one in drawn}) > 10
+    assert len({numbers["F"] - numbers["M"] for numbers in drawn}) > 10
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
@@ -575,4 +577,4 @@ def test_a_preview_costs_nothing(people_custodian: Custodian) -> None:
     assert shown.guarantee.epsilon == 1
     assert "within 3" in shown.accuracy
     assert get_spent_epsilon(people_custodian) == 0
-    assert [one.kind for one in people_custodian.history()] == ["register"]
+    assert [entry.kind for entry in people_custodian.history()] == ["register"]

@@ -64,7 +64,7 @@ def test_a_preview_opens_no_data_and_charges_nothing(previewed_custodian: Custod
     source, previewed_custodian._source = previewed_custodian._source, cast(Source, SealedSource())
     preview = previewed_custodian.preview(question, 0.5, prior)
     assert preview.candidates
-    assert sum(one.chosen for one in preview.candidates) == 1
+    assert sum(candidate.chosen for candidate in preview.candidates) == 1
     assert preview.cost.epsilon == Fraction(1, 2)
     assert preview.times == 4
     assert [balance.epsilon for balance in preview.balances if balance.model == "dp"] == [0, 0]
@@ -76,9 +76,9 @@ def test_the_preview_names_what_the_answer_then_does(previewed_custodian: Custod
     preview = previewed_custodian.preview(MEAN, 0.5, "normal(50, 5)")
     answer = previewed_custodian.answer(MEAN, 0.5, "normal(50, 5)")
     assert (answer.mechanism, answer.guarantee) == (preview.mechanism, preview.guarantee)
-    chosen = next(one for one in preview.candidates if one.chosen)
+    chosen = next(candidate for candidate in preview.candidates if candidate.chosen)
     assert (chosen.mechanism, chosen.expected_error) == (preview.mechanism, preview.expected_error)
-    assert preview.expected_error == min(one.expected_error or 9e9 for one in preview.candidates)
+    assert preview.expected_error == min(candidate.expected_error or 9e9 for candidate in preview.candidates)
     assert previewed_custodian.preview(MEAN, 0.5).times == 3
 
 
@@ -224,9 +224,9 @@ def test_asked_by_accuracy_again_it_is_the_stored_answer(tmp_path: Path) -> None
     with Custodian.open(write_registry(tmp_path, patients=1000)) as custodian:
         for near in range(76, 60, -2):
             answers = [custodian.answer(smokers, accuracy=f"±{near}") for _ in range(3)]
-            assert len({one.entry for one in answers}) == 1
+            assert len({answer.entry for answer in answers}) == 1
             assert custodian.preview(smokers, accuracy=f"±{near}").cost.epsilon == 0
-        assert sum(one.kind == "charge" for one in custodian.history()) == 8
+        assert sum(entry.kind == "charge" for entry in custodian.history()) == 8
 
 
 def test_an_accuracy_beyond_the_budget_tells_the_reachable_one(previewed_custodian: Custodian) -> None:
@@ -377,8 +377,12 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
     query_plan = plan(
         declared_schema, parse_sql(f"SELECT {text}", declared_schema), 1, prior=prior, distance="continuous"
     )
-    one = query_plan.measurements[0]
-    refinement = one.refinement if isinstance(one, RefinedTotal) else one.mechanism.position_refinement.refinement  # type: ignore[union-attr]
+    measurement = query_plan.measurements[0]
+    refinement = (
+        measurement.refinement
+        if isinstance(measurement, RefinedTotal)
+        else measurement.mechanism.position_refinement.refinement
+    )  # type: ignore[union-attr]
     laws = [refinement.distribution(truth) for truth in refinement.prior.support]
     worst = max(worst_ratio(first, second) or 10**9 for first in laws for second in laws)
     assert 2 < worst <= exp_above(Fraction(1))

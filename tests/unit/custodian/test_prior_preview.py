@@ -99,8 +99,8 @@ def test_a_preview_says_where_the_prior_alone_is_as_good(wards_schema: Schema) -
         epsilon: preview_from_schema(wards_schema, WOMEN, epsilon, "normal(25000, 900)")
         for epsilon in (0.0001, 0.0006, 0.1)
     }
-    assert [one.expected_error > one.prior_error for one in previews.values()] == [True, False, False]
-    worse, hardly, better = (" ".join(one.warnings) for one in previews.values())
+    assert [preview.expected_error > preview.prior_error for preview in previews.values()] == [True, False, False]
+    worse, hardly, better = (" ".join(preview.warnings) for preview in previews.values())
     assert "it is nearer than the answer, which allows for its being wrong" in worse
     assert "hardly more" in hardly
     assert not better

@@ -133,7 +133,7 @@ def test_a_file_says_that_it_is_a_rehearsal(
     columns = {"columns": ["age", "stay"]} if method.startswith("private") else {}
     release = rehearsal.publish(method, tmp_path / "file.csv", **options, **columns)
     assert release.warnings[0] == REHEARSAL_NOTE
-    assert not any("mend the schema" in one for one in release.warnings)
+    assert not any("mend the schema" in warning for warning in release.warnings)
     assert json.loads(release.manifest_file.read_text())["note"] == REHEARSAL_NOTE
 
 
@@ -143,8 +143,8 @@ def test_numbers_are_those_of_as_many_people_as_are_declared(rehearsal: Custodia
     assert count == pytest.approx(50_000 * 0.98 / 2, rel=0.05)
     income = rehearsal.answer(f"SELECT AVG(income) {FROM_REGISTRY} WHERE sex = 'F'", epsilon=100).value
     assert income == pytest.approx(250_000, rel=0.05)
-    one = rehearsal.answer("SELECT VAR(age) FROM registry WHERE age IS NOT NULL", epsilon=100).value
-    assert one == pytest.approx(74**2 / 12, rel=0.1)
+    variance = rehearsal.answer("SELECT VAR(age) FROM registry WHERE age IS NOT NULL", epsilon=100).value
+    assert variance == pytest.approx(74**2 / 12, rel=0.1)
 
 
 def test_what_would_be_refused_is_refused(rehearsal: Custodian) -> None:
@@ -280,10 +280,10 @@ def test_ranks_of_a_public_number_of_rows_are_rehearsed(tmp_path: Path) -> None:
     with Custodian.rehearse(schema) as custodian:
         trimmed = custodian.answer("SELECT TRIMMED_MEAN(age, 0.1) FROM visits", epsilon=1)
         assert trimmed.value == pytest.approx(47, abs=5)
-        found = custodian.answer("SELECT MEDIAN(age) FROM visits", epsilon=1, model="individual-dp")
-        assert found.guarantee.model == "individual-dp"
-        assert isinstance(found.value, int)
-        assert 0 < found.value < 99
+        answer = custodian.answer("SELECT MEDIAN(age) FROM visits", epsilon=1, model="individual-dp")
+        assert answer.guarantee.model == "individual-dp"
+        assert isinstance(answer.value, int)
+        assert 0 < answer.value < 99
 
 
 @pytest.mark.parametrize("rows", [1, 2, 9])
@@ -313,12 +313,16 @@ def test_a_schema_that_leaves_nothing_possible_is_made_up_all_the_same(tmp_path:
 def test_the_table_is_the_same_everywhere_and_follows_from_the_schema_alone(tmp_path: Path) -> None:
     """The rows of a real table change nothing of it; the budgets neither."""
     schema = write_registry(tmp_path, patients=300)
-    one = generate_fake_columns(load_schema(schema))
-    assert len(one["age"]) == 300  # the declared number of people is public
+    fake_columns = generate_fake_columns(load_schema(schema))
+    assert len(fake_columns["age"]) == 300  # the declared number of people is public
     (tmp_path / "registry.csv").write_text("nothing")
     schema.write_text(schema.read_text().replace("epsilon: 3,", "epsilon: 7,"))
-    assert generate_fake_columns(load_schema(schema)) == one
-    assert [one["person_id"][0], one["age"][:3], one["admitted"][0]] == ["1", ["27", "83", "43"], "2018-03-24"]
+    assert generate_fake_columns(load_schema(schema)) == fake_columns
+    assert [fake_columns["person_id"][0], fake_columns["age"][:3], fake_columns["admitted"][0]] == [
+        "1",
+        ["27", "83", "43"],
+        "2018-03-24",
+    ]
 
 
 REHEARSE_SCRIPT = """

@@ -356,8 +356,8 @@ class ForgetfulLog:
     def read_since(self, place: int) -> list[AdmittedQuestion]:
         return self._all[place:]
 
-    def admit(self, place: int, one: AdmittedQuestion) -> bool:
-        self._all.insert(place, one)
+    def admit(self, place: int, admitted: AdmittedQuestion) -> bool:
+        self._all.insert(place, admitted)
         return True
 
     def store_outputs(self, _: int, released: str) -> str:

@@ -290,7 +290,7 @@ def partitioned_snapshot(tmp_path: Path) -> Path:
 
 def test_a_folder_is_all_its_files_of_rows(partitioned_snapshot: Path) -> None:
     before, glance = hash_contents(partitioned_snapshot), stat_files(partitioned_snapshot)
-    assert [one.name for one in glance] == ["part-0.parquet", "part-1.parquet", "sex=F/part-2.parquet"]
+    assert [entry.name for entry in glance] == ["part-0.parquet", "part-1.parquet", "sex=F/part-2.parquet"]
     (partitioned_snapshot / "_SUCCESS").unlink()
     assert (hash_contents(partitioned_snapshot), stat_files(partitioned_snapshot)) == (before, glance)
     os.utime(partitioned_snapshot / "part-1.parquet", ns=(0, 0))

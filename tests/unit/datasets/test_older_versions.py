@@ -43,8 +43,8 @@ def open_custodian(older_folder: Path) -> Iterator[Callable[[str], Custodian]]:
         return custodians[name]
 
     yield open_once
-    for one in custodians.values():
-        one.close()
+    for custodian in custodians.values():
+        custodian.close()
 
 
 @pytest.fixture
@@ -60,20 +60,20 @@ def read_budget(schema: Path, analyst: str = "") -> Any:
 
 
 def drop_words(balances: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in one.items() if name != "promise"} for one in balances]
+    return [{name: value for name, value in balance.items() if name != "promise"} for balance in balances]
 
 
 def read_epsilons(custodian: Custodian, analyst: str | None = None) -> dict[str, Fraction | None]:
     """What is spent in each model."""
-    return {one.model: one.epsilon for one in custodian.budget(analyst) if one.analyst == analyst}
+    return {balance.model: balance.epsilon for balance in custodian.budget(analyst) if balance.analyst == analyst}
 
 
 def approximate(document: Any) -> Any:
     """The same, but for the last digits of floats, which may be another machine's."""
     if isinstance(document, dict):
-        return {name: approximate(one) for name, one in document.items()}
+        return {name: approximate(item) for name, item in document.items()}
     if isinstance(document, list):
-        return [approximate(one) for one in document]
+        return [approximate(item) for item in document]
     return pytest.approx(document, rel=1e-9, abs=1e-12) if isinstance(document, float) else document
 
 
@@ -106,30 +106,38 @@ def test_ledger_budgets_and_history_are_as_they_were(older_folder: Path, name: s
         assert read_budget(schema, analyst) == drop_words(balances)
 
 
-@pytest.mark.parametrize(("name", "one"), ASKED_QUESTIONS, ids=NAMES)
+@pytest.mark.parametrize(("name", "question"), ASKED_QUESTIONS, ids=NAMES)
 def test_a_question_asked_again_is_told_its_stored_answer_for_nothing(
-    open_custodian: Callable[[str], Custodian], name: str, one: dict[str, Any]
+    open_custodian: Callable[[str], Custodian], name: str, question: dict[str, Any]
 ) -> None:
     custodian = open_custodian(name)
-    before = read_epsilons(custodian), read_epsilons(custodian, one["analyst"]), custodian.history(limit=1)[0].entry
-    answer = ask(custodian, one)
-    found = told(answer)
-    assert found == approximate(one["told"])
-    assert (answer.cost.epsilon, found["stored"]) == (0, one["told"]["entry"] is not None)
+    before = (
+        read_epsilons(custodian),
+        read_epsilons(custodian, question["analyst"]),
+        custodian.history(limit=1)[0].entry,
+    )
+    answer = ask(custodian, question)
+    described = told(answer)
+    assert described == approximate(question["told"])
+    assert (answer.cost.epsilon, described["stored"]) == (0, question["told"]["entry"] is not None)
     assert (
         read_epsilons(custodian),
-        read_epsilons(custodian, one["analyst"]),
+        read_epsilons(custodian, question["analyst"]),
         custodian.history(limit=1)[0].entry,
     ) == before
 
 
 def test_what_follows_from_a_stored_answer_is_as_it_was(open_custodian: Callable[[str], Custodian]) -> None:
     custodian, dataset = open_custodian("registry"), DATASETS["registry"]
-    named = {one["name"]: one for one in dataset["asked"]}
+    named = {question["name"]: question for question in dataset["asked"]}
     assert ask(custodian, named["histogram"]).range(20, 50).to_json() == approximate(dataset["range"])
-    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == approximate(dataset["reconciled"])
+    assert ask(custodian, named["groups with constraints"]).to_json()["reconciled"] == approximate(
+        dataset["reconciled"]
+    )
     rows = ask(custodian, named["count"]).population()
-    assert [{name: one.to_json() for name, one in row.items()} for row in rows] == approximate(dataset["population"])
+    assert [{name: estimate.to_json() for name, estimate in row.items()} for row in rows] == approximate(
+        dataset["population"]
+    )
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -137,19 +145,19 @@ def test_another_analyst_is_told_the_same_and_charged_what_it_cost(own_folder: P
     """Every answer that was drawn for somebody: the data set pays nothing more, she pays what the first one did."""
     with Custodian.open(own_folder / f"{name}.yaml") as custodian:
         before, paid = read_epsilons(custodian), set[str]()
-        for one in DATASETS[name]["asked"]:
-            question = one["charge"]["question"]
-            if one["charge"]["kind"] != "charge" or question in paid:
+        for record in DATASETS[name]["asked"]:
+            question = record["charge"]["question"]
+            if record["charge"]["kind"] != "charge" or question in paid:
                 continue
             paid.add(question)
-            answer = ask(custodian, one, analyst="zoe", key=None)
-            again = {"entry": one["told"]["entry"], "stored": True, "cost": "0"}
-            assert told(answer) | again == approximate(one["told"])
+            answer = ask(custodian, record, analyst="zoe", key=None)
+            again = {"entry": record["told"]["entry"], "stored": True, "cost": "0"}
+            assert told(answer) | again == approximate(record["told"])
             assert answer.cost == answer.guarantee
             last = custodian.history("zoe", limit=1)[0]
-            assert (last.kind, last.model) == ("reuse", one["charge"]["model"])
+            assert (last.kind, last.model) == ("reuse", record["charge"]["model"])
             assert last.spend is not None
-            amounts = {part: Fraction(text) for part, text in one["charge"]["spend"].items()}
+            amounts = {part: Fraction(text) for part, text in record["charge"]["spend"].items()}
             spend = {"epsilon": last.spend.epsilon, "rho": last.spend.rho, "other": last.spend.gaussian_rho}
             assert spend | {"delta": last.spend.delta} == amounts
         assert len(paid) > 5
@@ -165,14 +173,14 @@ def test_a_new_question_is_drawn_and_charged(own_folder: Path, name: str) -> Non
         answer = custodian.answer(f"SELECT COUNT(*) FROM {name} WHERE {column} > 7", epsilon=0.25, analyst="ann")
         assert not answer.stored
         assert (read_epsilons(custodian, "ann")["dp"], read_epsilons(custodian)["dp"]) == tuple(
-            (one or 0) + Fraction(1, 4) for one in before
+            (epsilon_before or 0) + Fraction(1, 4) for epsilon_before in before
         )
         assert custodian.verify().entries == DATASETS[name]["verified"]["entries"] + 2
 
 
 def test_a_dearer_answer_of_another_is_degraded(own_folder: Path) -> None:
     with Custodian.open(own_folder / "registry.yaml") as custodian:
-        count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
+        count = next(question for question in DATASETS["registry"]["asked"] if question["name"] == "count")
         before = read_epsilons(custodian)
         answer = ask(custodian, count, analyst="zoe", epsilon=Fraction(1, 2))
         assert (answer.cost.epsilon, custodian.history("zoe", limit=1)[0].kind) == (Fraction(1, 2), "degrade")
@@ -209,26 +217,26 @@ def test_a_new_snapshot_and_raised_caps_follow(own_folder: Path) -> None:
     schema.write_text(schema.read_text().replace("epsilon: 450", "epsilon: 460"))
     done("check", schema, "--refresh", "--name", "later")
     with Custodian.open(schema) as custodian:
-        count = next(one for one in DATASETS["registry"]["asked"] if one["name"] == "count")
+        count = next(question for question in DATASETS["registry"]["asked"] if question["name"] == "count")
         assert not ask(custodian, count).stored
         kinds = [entry.kind for entry in custodian.history(limit=3)]
         assert set(kinds) == {"register", "cap", "charge"}
         custodian.verify()
 
 
-@pytest.mark.parametrize("one", DATASETS["registry"]["releases"], ids=lambda one: one["files"][0])
-def test_a_released_file_is_what_its_manifest_says(older_folder: Path, one: dict[str, Any]) -> None:
-    table, manifest = older_folder / one["files"][0], json.loads((older_folder / one["files"][-1]).read_text())
-    assert manifest["release"] == one["name"]
+@pytest.mark.parametrize("release", DATASETS["registry"]["releases"], ids=lambda release: release["files"][0])
+def test_a_released_file_is_what_its_manifest_says(older_folder: Path, release: dict[str, Any]) -> None:
+    table, manifest = older_folder / release["files"][0], json.loads((older_folder / release["files"][-1]).read_text())
+    assert manifest["release"] == release["name"]
     for file in manifest["files"]:
         digest = hashlib.sha256((table.parent / file["name"]).read_bytes()).hexdigest()
         assert digest == file["sha256"]
-    private = one["method"].startswith("private-")
+    private = release["method"].startswith("private-")
     original = () if private else ("--original", older_folder / "registry.yaml")
     verified = discreet("verify", table, *original, "--json")
     assert verified.code == (4 if private else 0), verified
     entries = {entry["entry"]: entry for entry in DATASETS["registry"]["history"]}
-    assert entries[one["entry"]]["kind"] == ("charge" if private else "release")
+    assert entries[release["entry"]]["kind"] == ("charge" if private else "release")
 
 
 def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(own_folder: Path) -> None:
@@ -273,16 +281,16 @@ def test_tokens_grants_and_priors_of_a_service_are_kept(send_request: RequestSen
     assert send_request("fay", "/v1/priors/survey").json() == SERVICE["prior"]
 
 
-@pytest.mark.parametrize("one", SERVICE["answers"], ids=lambda one: one["key"])
+@pytest.mark.parametrize("stored_answer", SERVICE["answers"], ids=lambda stored_answer: stored_answer["key"])
 def test_an_answer_of_a_service_is_found_by_its_id_and_by_its_key(
-    send_request: RequestSender, one: dict[str, Any]
+    send_request: RequestSender, stored_answer: dict[str, Any]
 ) -> None:
-    document = one["document"]
+    document = stored_answer["document"]
     assert send_request("fay", f"{HOME}/answers/{document['id']}").json() == document
-    assert send_request("fay", f"{HOME}/answers", one["body"], one["key"]).json() == document
+    assert send_request("fay", f"{HOME}/answers", stored_answer["body"], stored_answer["key"]).json() == document
     assert send_request("gus", f"{HOME}/answers/{document['id']}").status_code == 404
     assert send_request("fay", f"{HOME}/answers/{document['id']}/picture").status_code == 200
-    again = send_request("fay", f"{HOME}/answers", one["body"], f"{one['key']} again").json()
+    again = send_request("fay", f"{HOME}/answers", stored_answer["body"], f"{stored_answer['key']} again").json()
     assert (again["rows"], again["stored"], again["cost"]["epsilon"]) == (document["rows"], True, "0")
 
 
@@ -314,8 +322,8 @@ def test_a_question_by_a_job_is_told_again_under_its_key(running_service: Superv
         asked = SERVICE["by_job"]
         again = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=asked["key"])
         assert again.value == asked["value"]
-        before = {(one.model, one.analyst): one.epsilon for one in client.budget()}
+        before = {(balance.model, balance.analyst): balance.epsilon for balance in client.budget()}
         new = client.answer("SELECT COUNT(*) FROM visits WHERE age < 31", epsilon=0.5)
         assert not new.stored
-        after = {(one.model, one.analyst): one.epsilon for one in client.budget()}
+        after = {(balance.model, balance.analyst): balance.epsilon for balance in client.budget()}
         assert after["dp", "fay"] == (before["dp", "fay"] or 0) + Fraction(1, 2)

@@ -108,9 +108,9 @@ def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: s
     used = 0.9 * stated + 0.1 * tail_law / tail_law.sum()
     weight = used * np.array([noise_probability(noise, int(raw - v)) for v in values])
     exact = weight / weight.sum()
-    found = noise_distributions.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
-    assert found.mean() == pytest.approx(float(exact @ values), rel=1e-3)
-    assert found.variance() == pytest.approx(float(exact @ (values - float(exact @ values)) ** 2), rel=1e-2)
+    posterior = noise_distributions.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
+    assert posterior.mean() == pytest.approx(float(exact @ values), rel=1e-3)
+    assert posterior.variance() == pytest.approx(float(exact @ (values - float(exact @ values)) ** 2), rel=1e-2)
 
 
 def test_a_prior_with_a_heavy_tail_of_its_own_is_taken_as_it_is() -> None:
@@ -130,15 +130,15 @@ def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tup
     """Against the plain double sum over means on a fine grid and every number of rows."""
     ratio = NoisyRatio(noise, 0.0, 20.0, center_of(20.0))  # type: ignore[arg-type]
     belief = parse_grid_prior("normal(11, 2)", Fraction(0), Fraction(20), Fraction(1, 50), "AVG")
-    found = ratio.posterior(belief, released, math.inf)
+    posterior = ratio.posterior(belief, released, math.inf)
     cells = belief.build_cells()
     rows = np.arange(1.0, 900.0)[:, None]
     shift = released[0] - rows * (2 * cells.values[None, :] / 20 - 1) * 20
     logs = compute_joint_log_probability(noise, (shift, released[1] - rows + 0 * shift))  # type: ignore[arg-type]
     weight = cells.used * np.exp(logs - logs.max()).sum(axis=0)
     exact = weight / weight.sum()
-    assert found.mean() == pytest.approx(float(exact @ cells.values), abs=0.05)
-    assert math.sqrt(found.variance()) == pytest.approx(
+    assert posterior.mean() == pytest.approx(float(exact @ cells.values), abs=0.05)
+    assert math.sqrt(posterior.variance()) == pytest.approx(
         math.sqrt(float(exact @ (cells.values - float(exact @ cells.values)) ** 2)), rel=0.05
     )
 
@@ -168,7 +168,7 @@ def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | Non
     belief = parse_grid_prior("normal(30, 10)", Fraction(0), Fraction(200), Fraction(1, 4), "VAR")
     noisy_totals = (60, 200, -2000)
     released = noisy_totals if known is None else noisy_totals[1:]
-    found = squares.posterior(belief, released, 40.0, math.inf)
+    posterior = squares.posterior(belief, released, 40.0, math.inf)
     cells = belief.build_cells((), 160)
     weight = np.zeros(len(cells.values))
     for n in [60] if known is not None else range(20, 101):
@@ -180,7 +180,7 @@ def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | Non
         )
         weight += np.where(spread + middles**2 <= 400, np.exp(logs), 0).sum(axis=0)
     exact = cells.used * weight / (cells.used * weight).sum()
-    assert found.mean() == pytest.approx(float(exact @ cells.values), rel=0.03)
+    assert posterior.mean() == pytest.approx(float(exact @ cells.values), rel=0.03)
 
 
 def test_how_good_a_correct_prior_is_and_a_wrong_one() -> None:
@@ -306,8 +306,8 @@ def test_hostile_priors_give_numbers(prior: str | Prior) -> None:
     spread = ScaledNoise(DiscreteLaplace(Fraction(1, 3), 1), 1.0)
     belief = parse_grid_prior(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     for raw in (-(10**6), 0, 40, 10**6):
-        found = noise_distributions.update_grid_prior(belief, spread, float(raw))
-        assert 0 <= found.mean() <= 100
-        assert np.isfinite(found.mass).all()
+        posterior = noise_distributions.update_grid_prior(belief, spread, float(raw))
+        assert 0 <= posterior.mean() <= 100
+        assert np.isfinite(posterior.mass).all()
         assert 0 <= noise_distributions.compute_surprise(belief, spread, float(raw)) <= 1
     assert 0 <= noise_distributions.estimate_posterior_error(belief, spread) <= 1.01 * spread.sd

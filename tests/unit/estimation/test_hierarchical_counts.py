@@ -86,15 +86,15 @@ def test_the_estimate_is_dense_least_squares(nest: BlockHierarchy, seed: int) ->
     draw = random.Random(seed)
     measured = [np.array([draw.uniform(-9, 9) for _ in level]) for level in nest.starts]
     leaves = build_dense_system(nest)[0] @ np.concatenate(measured)
-    for found, node in zip(nest.estimate(measured), list_members(nest), strict=True):
-        assert found == pytest.approx(node @ leaves, abs=1e-9)
+    for estimated, node in zip(nest.estimate(measured), list_members(nest), strict=True):
+        assert estimated == pytest.approx(node @ leaves, abs=1e-9)
 
 
 @given(st_hierarchies())
 def test_variances_are_those_of_the_dense_covariance(nest: BlockHierarchy) -> None:
     covariance = build_dense_system(nest)[1]
-    for found, node in zip(nest.compute_node_variances(), list_members(nest), strict=True):
-        assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
+    for estimated, node in zip(nest.compute_node_variances(), list_members(nest), strict=True):
+        assert estimated == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first in range(nest.count):
         for last in range(first, nest.count):
             part = covariance[first : last + 1, first : last + 1]
@@ -108,8 +108,8 @@ def test_variances_under_another_noise_are_those_of_the_same_weights(nest: Block
     each = np.concatenate([np.full(len(level), weights) for level, weights in zip(nest.starts, noise, strict=True)])
     solve = build_dense_system(nest)[0]
     covariance = solve @ (each[:, None] * solve.T)
-    for found, node in zip(nest.propagate_node_variances(noise), list_members(nest), strict=True):
-        assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
+    for estimated, node in zip(nest.propagate_node_variances(noise), list_members(nest), strict=True):
+        assert estimated == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first, last in itertools.combinations_with_replacement(range(nest.count), 2):
         part = covariance[first : last + 1, first : last + 1]
         squares = [(weights**2).sum() for weights in nest.compute_range_weights(first, last)]
@@ -173,14 +173,14 @@ def test_without_noise_the_truth_comes_back(nest: BlockHierarchy, seed: int) -> 
     draw = random.Random(seed)
     truth = np.array([draw.randrange(100) for _ in range(nest.count)], dtype=float)
     sums = [node @ truth for node in list_members(nest)]
-    for found, exact in zip(nest.estimate(sums), sums, strict=True):
-        assert found == pytest.approx(exact, abs=1e-9)
+    for estimated, exact in zip(nest.estimate(sums), sums, strict=True):
+        assert estimated == pytest.approx(exact, abs=1e-9)
 
 
 @given(st_hierarchies())
 def test_no_node_is_known_worse_than_by_its_own_measurement(nest: BlockHierarchy) -> None:
-    for found, variance in zip(nest.compute_node_variances(), nest.variances, strict=True):
-        assert (found <= variance + 1e-9).all()
+    for estimated, variance in zip(nest.compute_node_variances(), nest.variances, strict=True):
+        assert (estimated <= variance + 1e-9).all()
 
 
 def test_a_level_that_is_not_measured_is_not_read() -> None:
@@ -294,10 +294,10 @@ def test_one_who_is_added_or_moves_costs_what_the_weights_say(count: int, law: s
 
 def test_the_strategies_of_two_sizes_are_as_worked_out() -> None:
     """In units of the variance of noise; the best with blocks that are powers of two have 77.3 and 306.8."""
-    found = {one.kind: one.error for one in list_histogram_strategies(1024, "laplace", False)}
-    assert found == pytest.approx({"flat": 342, "tree": 76.469, "wavelet": 196.007}, rel=1e-4)
-    found = {one.kind: one.error for one in list_histogram_strategies(65536, "laplace", False)}
-    assert found == pytest.approx({"flat": 21846, "tree": 305.668, "wavelet": 755.896}, rel=1e-4)
+    errors_by_kind = {strategy.kind: strategy.error for strategy in list_histogram_strategies(1024, "laplace", False)}
+    assert errors_by_kind == pytest.approx({"flat": 342, "tree": 76.469, "wavelet": 196.007}, rel=1e-4)
+    errors_by_kind = {strategy.kind: strategy.error for strategy in list_histogram_strategies(65536, "laplace", False)}
+    assert errors_by_kind == pytest.approx({"flat": 21846, "tree": 305.668, "wavelet": 755.896}, rel=1e-4)
     assert [find_best_strategy(count, "laplace", False).kind for count in (1, 16, 32, 64)] == ["flat"] * 3 + ["tree"]
 
 
@@ -306,7 +306,7 @@ def test_a_wavelet_is_never_better(law: str, known_total: bool) -> None:
     """Than the best of the others, but for two cells of a known total."""
     for count in (*range(3, 50), 64, 100, 189, 1000, 1024):
         *others, wavelet = list_histogram_strategies(count, law, known_total)
-        assert min(one.error for one in others) <= (1 + 1e-9) * wavelet.error
+        assert min(strategy.error for strategy in others) <= (1 + 1e-9) * wavelet.error
 
 
 @pytest.mark.parametrize("count", [2, 16, 1024])
@@ -384,18 +384,21 @@ def test_a_rollup_is_no_worse_than_as_asked_or_by_its_finest(
     """By the mean square error of all its groups; its weights spend what there is, some on the finest level."""
 
     def mean_variance_of(weights: tuple[float, ...]) -> float:
-        sizes, variances = [blocks[-1] // many for many in blocks], [one**-2 if one else math.inf for one in weights]
+        sizes, variances = (
+            [blocks[-1] // many for many in blocks],
+            [weight**-2 if weight else math.inf for weight in weights],
+        )
         top = ([blocks[-1]], [0.0]) if known_total else ([], [])
         nest = BlockHierarchy.regular(blocks[-1], top[0] + sizes, top[1] + variances)
         return float(np.concatenate(nest.compute_node_variances()[-len(blocks) :]).mean())
 
-    found, power = compute_rollup_weights(blocks, law, known_total), 1 if law == "laplace" else 2
-    assert sum(weight**power for weight in found) == pytest.approx(1)
-    assert found[-1] > 0
+    rollup_weights, power = compute_rollup_weights(blocks, law, known_total), 1 if law == "laplace" else 2
+    assert sum(weight**power for weight in rollup_weights) == pytest.approx(1)
+    assert rollup_weights[-1] > 0
     if known_total and blocks[0] == 1:
-        assert found[0] == 0
+        assert rollup_weights[0] == 0
     even, finest = (len(blocks) ** (-1 / power),) * len(blocks), (*[0.0] * (len(blocks) - 1), 1.0)
-    assert mean_variance_of(found) <= min(mean_variance_of(even), mean_variance_of(finest)) * (1 + 1e-6)
+    assert mean_variance_of(rollup_weights) <= min(mean_variance_of(even), mean_variance_of(finest)) * (1 + 1e-6)
 
 
 def test_a_rollup_measures_what_pays() -> None:

@@ -290,10 +290,10 @@ def compute_tail_probability(weights: Array, gaussian: float, at: float) -> floa
 def list_mixtures() -> list[tuple[Array, float]]:
     """Equal weights, one large and many small ones, drawn ones; each alone and beside Gaussian noise."""
     rng = np.random.default_rng(3)
-    found = [np.ones(count) for count in (1, 2, 3, 5, 10, 30)]
-    found += [np.append(1, np.full(count, small)) for count in (1, 5) for small in (0.2, 0.5, 0.8)]
-    found += [rng.exponential(size=rng.integers(2, 7)) for _ in range(5)]
-    return [(weights, gaussian) for weights in found for gaussian in (0, 0.2, 0.6)]
+    mixtures = [np.ones(count) for count in (1, 2, 3, 5, 10, 30)]
+    mixtures += [np.append(1, np.full(count, small)) for count in (1, 5) for small in (0.2, 0.5, 0.8)]
+    mixtures += [rng.exponential(size=rng.integers(2, 7)) for _ in range(5)]
+    return [(weights, gaussian) for weights in mixtures for gaussian in (0, 0.2, 0.6)]
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.7, 0.8, 0.88, 0.9, 0.905, 0.91, 0.92, 0.95, 0.99, 0.999])

@@ -64,7 +64,7 @@ def solve_by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     equal, right, most, ceiling = build_dense_constraints(must)
     rows = [{"type": "eq", "fun": lambda x: equal @ x - right, "jac": lambda _: equal}] if len(equal) else []
     rows += [{"type": "ineq", "fun": lambda x: ceiling - most @ x, "jac": lambda _: -most}] if len(most) else []
-    found = minimize(
+    solution = minimize(
         lambda x: measure_distance(x, noisy, variance),
         np.clip(noisy, must.low, must.high),
         jac=lambda x: (x - noisy) / variance,
@@ -72,7 +72,7 @@ def solve_by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )
-    return float(found.fun) if found.success else math.inf
+    return float(solution.fun) if solution.success else math.inf
 
 
 def draw_constrained_answers(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Constraint]]:
@@ -108,12 +108,12 @@ def check_mixture(rng: np.random.Generator, most: int, reference: Callable[..., 
     try:
         values = reconcile(noisy, constraints, variance).values
     except InvalidInput:
-        assert not is_feasible(must), [one.name for one in constraints]
+        assert not is_feasible(must), [constraint.name for constraint in constraints]
         return False
     assert measure_violation(values, must) <= 1e-9
     least = reference(noisy, variance, must)
     assert measure_distance(values, noisy, variance) <= least + 1e-9 * max(1.0, least), [
-        one.name for one in constraints
+        constraint.name for constraint in constraints
     ]
     return True
 
@@ -198,7 +198,7 @@ def test_refined_answers_are_never_further_from_the_truth(seed: int) -> None:
     exact, variance = np.append(parts, parts.sum()), rng.uniform(0.1, 5, 6)
     noisy = exact + rng.laplace(size=6) * np.sqrt(variance / 2)
     true = [nested(5, range(5)), at_least(0), increasing(range(5)), total(float(parts[:3].sum()), range(3))]
-    refined = reconcile(noisy, [one for one in true if rng.random() < 0.6], variance).values
+    refined = reconcile(noisy, [constraint for constraint in true if rng.random() < 0.6], variance).values
     assert measure_distance(refined, exact, variance) <= measure_distance(noisy, exact, variance) * (1 + 1e-9) + 1e-12
 
 
@@ -276,10 +276,10 @@ def test_whole_numbers_keep_totals_nesting_and_bounds(seed: int) -> None:
     noisy, family = draw_tree(rng, int(rng.integers(4, 20)))
     root = len(noisy) - 1
     offered = [at_least(0), fixed(100, root), at_most(80, range(3)), at_least([0.5, 0.5], [0, 1]), same_total([root])]
-    also = [one for one in offered[: 4 if rng.random() < 0.5 else 3] if rng.random() < 0.6]
+    also = [constraint for constraint in offered[: 4 if rng.random() < 0.5 else 3] if rng.random() < 0.6]
     constraints = [nested(family), *also] if rng.random() < 0.9 else [at_least(0)]
     refined = reconcile(noisy, constraints, whole=True).values
-    tight = [at_least(1, [0, 1]) if one is offered[3] else one for one in constraints]
+    tight = [at_least(1, [0, 1]) if constraint is offered[3] else constraint for constraint in constraints]
     assert (refined == np.round(refined)).all()
     assert measure_violation(refined, gather_constraints(noisy, tight)) == 0
     assert np.abs(refined - reconcile(noisy, tight).values).max() < 1

@@ -128,9 +128,9 @@ def test_the_dual_meets_it(seed: int) -> None:
     constants, moved = chance.normal(size=(rows, 2)), chance.normal(size=2)
     change = chance.normal(size=width)
     least = bound_cost_below(matrix, scales, matrix @ change + constants @ moved)
-    found = rho(matrix, constants, scales, moved, change)
-    assert least <= found * (1 + 1e-12)
-    assert found <= least * (1 + 1e-9)
+    cost = rho(matrix, constants, scales, moved, change)
+    assert least <= cost * (1 + 1e-12)
+    assert cost <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("weights", "scales"), [((1, 0.5), (1, 1)), ((0.5, -0.5), (1, 3)), ((2, 1), (0.2, 1))])

@@ -28,12 +28,12 @@ def compute_bayes_posteriors(refinement: Refinement) -> list[list[float]]:
     """For every draw the posterior from the exact law of every truth, in fractions."""
     prior = refinement.prior
     laws = [refinement.distribution(truth).probabilities for truth in prior.support]
-    found = []
+    posteriors = []
     for chances in zip(*laws, strict=True):
         joint = [weight * chance for weight, chance in zip(prior.probabilities, chances, strict=True)]
         total = sum(joint, Fraction(0))
-        found.append([float(weight / total) for weight in joint])
-    return found
+        posteriors.append([float(weight / total) for weight in joint])
+    return posteriors
 
 
 def agrees_with_bayes(refinement: Refinement) -> bool:
@@ -94,7 +94,7 @@ def test_the_error_of_numbers_is_that_of_the_posterior_mean(prior: Prior, epsilo
 def test_the_error_over_categories_is_that_of_the_best_guess(name: str) -> None:
     refinement = Refinement.of(LETTERS, 1, distance=DISTANCES[name])
     values = LETTERS.support
-    square = np.array([[DISTANCES[name].between(one, two) ** 2 for two in values] for one in values])
+    square = np.array([[DISTANCES[name].between(value, two) ** 2 for two in values] for value in values])
     mass = np.array([float(p) for p in LETTERS.probabilities])
     joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in values])
     exact = sum(min(joint[:, at] @ square[:, guess] for guess in range(5)) for at in range(5))

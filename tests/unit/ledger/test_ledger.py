@@ -250,11 +250,11 @@ def test_nobody_is_told_two_degraded_answers_of_one_draw(ledger: Ledger) -> None
     limits = caps(10)
     answered(ledger, ask(epsilon="0.5"), limits, "first")
     answered(ledger, ask(epsilon="0.6", fresh=True), limits, "second")
-    found = []
+    outcomes = []
     for epsilon in ("0.01", "0.02", "0.03"):
         receipt = answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
-        found.append(receipt.answer_to_degrade)
-    assert found == ["first", "second", None]
+        outcomes.append(receipt.answer_to_degrade)
+    assert outcomes == ["first", "second", None]
     assert spent_of(ledger, limits) == {"dp": Fraction(113, 100)}
 
 
@@ -496,8 +496,8 @@ def test_a_key_of_an_earlier_snapshot_is_told_as_that(ledger: Ledger) -> None:
 
 
 def test_keys_belong_to_their_analyst(ledger: Ledger) -> None:
-    one, two = (ledger.charge(ask(key="k", analyst=analyst), caps(1)) for analyst in ("ann", "bob"))
-    assert one.entry != two.entry
+    first, second = (ledger.charge(ask(key="k", analyst=analyst), caps(1)) for analyst in ("ann", "bob"))
+    assert first.entry != second.entry
 
 
 # Registration

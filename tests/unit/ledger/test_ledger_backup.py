@@ -595,7 +595,7 @@ def test_what_was_forgotten_again_is_spent_again(lost_backup: Path, tmp_path: Pa
         before = [_read_spent(lost_backup, analyst) for analyst in (None, "ann", "bob", "custodian")]
         Ledger.restore(lost_backup, ledger_path, forgotten=1)
         assert [_read_spent(ledger_path, analyst) for analyst in (None, "ann", "bob", "custodian")] == [
-            1 + one for one in before
+            1 + spent_before for spent_before in before
         ]
         lost_backup = ledger_path
 

@@ -55,17 +55,25 @@ class SimpleLedger:
 
     def charge(self, charge: Charge, limits: Caps) -> str:
         """What should become of a request: free, reuse, degrade, draw or refused."""
-        stored = [] if charge.fresh else [one for one in self._list_answers(charge) if one.epsilon >= charge.epsilon]
-        if any(one.who == charge.analyst for one in stored):
+        stored = (
+            []
+            if charge.fresh
+            else [answer for answer in self._list_answers(charge) if answer.epsilon >= charge.epsilon]
+        )
+        if any(answer.who == charge.analyst for answer in stored):
             return "free"
-        drawn = sorted((one for one in stored if not one.degraded), key=lambda one: one.epsilon)
+        drawn = sorted((answer for answer in stored if not answer.degraded), key=lambda candidate: candidate.epsilon)
         if drawn and (charge.any_price or _is_within(drawn[0].price, charge.spend)):
             if not self._is_within_budgets(charge, drawn[0].price, {charge.analyst: limits.analyst}, limits):
                 return "refused"
             self._pay(charge, drawn[0].price, [charge.analyst])
             self._list_answers(charge).append(replace(drawn[0], who=charge.analyst))
             return "reuse"
-        nearer = [one for one in drawn if one.epsilon > charge.epsilon and (charge.analyst, one.draw) not in self.used]
+        nearer = [
+            answer
+            for answer in drawn
+            if answer.epsilon > charge.epsilon and (charge.analyst, answer.draw) not in self.used
+        ]
         if charge.degradable and nearer:
             if not self._is_within_budgets(charge, charge.spend, {charge.analyst: limits.analyst}, limits):
                 return "refused"

@@ -37,7 +37,10 @@ def touching_charge(model: str = "individual-dp", analyst: str = "ann", reach: i
 def list_promised_models(ledger: Ledger, analyst: str | None = None) -> dict[str, bool]:
     """The models in which an epsilon is promised in advance."""
     balances = ledger.balance(DATASET, LIMITS, analyst)
-    return {one.model: one.promise.startswith("all answers of this account together satisfy ") for one in balances}
+    return {
+        balance.model: balance.promise.startswith("all answers of this account together satisfy ")
+        for balance in balances
+    }
 
 
 def test_a_reach_is_raised_only_if_every_model_stays_under_its_cap(ledger: Ledger) -> None:
@@ -131,8 +134,8 @@ def test_every_account_says_where_answers_were_given_that_it_does_not_count(
 ) -> None:
     def has_word_of_answers() -> dict[str, bool]:
         balances = ledger.balance(DATASET, LIMITS)
-        assert all((WEAKER_FLAG in one.flags) == (WEAKER_ANSWERS in one.promise) for one in balances)
-        return {one.model: WEAKER_FLAG in one.flags for one in balances}
+        assert all((WEAKER_FLAG in balance.flags) == (WEAKER_ANSWERS in balance.promise) for balance in balances)
+        return {balance.model: WEAKER_FLAG in balance.flags for balance in balances}
 
     ledger.charge(ask("pure", "0.5", part=SubAccount("individual", "p2", 1)), LIMITS)
     assert not any(has_word_of_answers().values())

@@ -348,7 +348,10 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
     done("ledger", "restore", copy, tmp_path / "without.db", "--forgotten", "0.25")
     assert_head_refused("budget", schemas[1], "--ledger", tmp_path / "without.db")
     done("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[1])
-    spent = [done("budget", one, "--ledger", ledger, "--json").document[0]["spent"]["epsilon"] for one in schemas]
+    spent = [
+        done("budget", schema_path, "--ledger", ledger, "--json").document[0]["spent"]["epsilon"]
+        for schema_path in schemas
+    ]
     assert spent == ["1/2", "1/4"]
     done("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
     done("ledger", "verify", ledger)
@@ -378,7 +381,10 @@ def test_a_head_is_recorded_after_it_is_in_the_ledger(registry_path: Path) -> No
             [[last]] = other.execute("SELECT max(seq) FROM ledger_entries")
         seen.append((head.entry, last))
 
-    with patch("discreet.datasets.dataset_dir.FolderHeads.advance", advance), Custodian.open(registry_path) as custodian:
+    with (
+        patch("discreet.datasets.dataset_dir.FolderHeads.advance", advance),
+        Custodian.open(registry_path) as custodian,
+    ):
         custodian.answer(COUNT.format(age=60), epsilon=Fraction(1, 8))
     assert seen == [(4, 4), (5, 5)]
 

@@ -190,7 +190,7 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
             engine = connection.engine
         event.listen(engine, "before_cursor_execute", lambda *event_arguments: statements.append(event_arguments[2:4]))
         assert len(ledger.history(DATASET)) == 9
-    sql, values = next(one for one in statements if "body" in one[0])
+    sql, values = next(statement for statement in statements if "body" in statement[0])
     assert "kind != 'answer'" in sql
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
         assert "USING INDEX ledger_log" in str(looked.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())

@@ -163,15 +163,15 @@ def test_simulated_transcripts_that_stop_at_a_large_loss_stay_within_delta(tmp_p
 
 def read_terms(ledger: Ledger, owner: str = "") -> Terms:
     with ledger._database.begin_read() as connection:
-        found = storage.find_terms(connection, DATASET, owner)
-    assert found is not None
-    return found
+        terms = storage.find_terms(connection, DATASET, owner)
+    assert terms is not None
+    return terms
 
 
 def read_entry_bodies(ledger: Ledger) -> list[dict[str, Any]]:
     with ledger._database.begin_read() as connection:
-        found = connection.execute(select(entries.c.body).order_by(entries.c.seq)).scalars()
-        return [chain.parse_body(body) for body in found]
+        bodies = connection.execute(select(entries.c.body).order_by(entries.c.seq)).scalars()
+        return [chain.parse_body(body) for body in bodies]
 
 
 def ask_gaussian(question: object, rho: object = "0.001") -> Charge:
@@ -273,8 +273,10 @@ def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, wh
             act(ask_gaussian(2), build_caps(1, "1e-5"))
     assert rows_of(where) == before
     shown = ledger.balance(DATASET, build_caps(1, "1e-5"))
-    assert all("cannot be raised" in one.flags[-1] for one in shown)
-    assert [one.epsilon for one in shown] == [one.epsilon for one in ledger.balance(DATASET, build_caps(1))]
+    assert all("cannot be raised" in balance.flags[-1] for balance in shown)
+    assert [balance.epsilon for balance in shown] == [
+        balance.epsilon for balance in ledger.balance(DATASET, build_caps(1))
+    ]
     assert ledger.charge(ask_gaussian(3), build_caps(1, "1e-7")).charged
     assert ledger.charge(ask_gaussian(4), build_caps(1)).charged  # no more than at first
 
@@ -388,7 +390,7 @@ def test_an_older_ledger_gets_its_terms_with_the_first_charge_after_the_upgrade(
 
 
 def read_promises(ledger: Ledger, limited: Caps) -> dict[str, str]:
-    return {one.model: one.promise for one in ledger.balance(DATASET, limited)}
+    return {balance.model: balance.promise for balance in ledger.balance(DATASET, limited)}
 
 
 def declare_caps(epsilon: object, most: object) -> Caps:
@@ -758,7 +760,9 @@ def test_forgotten_spend_that_the_first_ledgers_of_format_3_did_not_mark_is_no_r
     """And none to promise an epsilon in advance: it is pure, and shows no model that was held."""
     without_models.setattr(chain, "UNRECORDED_MARK", {})
     unrecorded = "has_unrecorded_caps"
-    without_models.setattr(backup, "replace", lambda one, **new: one if unrecorded in new else replace(one, **new))
+    without_models.setattr(
+        backup, "replace", lambda balance, **new: balance if unrecorded in new else replace(balance, **new)
+    )
     with Ledger.existing(restore_with_forgotten(where, tmp_path)) as ledger:
         without_models.undo()
         ledger.verify()
@@ -781,6 +785,6 @@ def test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown(ledger: Ledger)
 
 def test_the_promise_of_one_analyst_says_what_it_presumes_of_others(ledger: Ledger) -> None:
     ledger.charge(ask(1), build_caps(1))
-    for one in ledger.balance(DATASET, build_caps(1), "ann"):
-        assert one.promise.endswith(f"; {PRESUMES_NO_SHARING}")
+    for balance in ledger.balance(DATASET, build_caps(1), "ann"):
+        assert balance.promise.endswith(f"; {PRESUMES_NO_SHARING}")
     assert not any(PRESUMES_NO_SHARING in promise for promise in read_promises(ledger, build_caps(1)).values())

@@ -52,7 +52,9 @@ def test_a_text_prior_is_on_every_position_with_a_tail() -> None:
     assert prior.grid == POSITIONS
     assert prior.index.tolist() == list(range(74))
     cells = np.diff([math.erf((x - 38) / 6 / math.sqrt(2)) for x in np.arange(17, 92) - 0.5])
-    assert compute_probabilities(prior, 74) == pytest.approx(add_heavy_tail(cells / cells.sum(), np.ones(74, bool)), rel=1e-9)
+    assert compute_probabilities(prior, 74) == pytest.approx(
+        add_heavy_tail(cells / cells.sum(), np.ones(74, bool)), rel=1e-9
+    )
 
 
 def test_a_text_that_has_a_heavy_tail_is_taken_as_it_is() -> None:
@@ -124,9 +126,9 @@ def test_a_number_that_is_no_value_of_the_column_is_impossible() -> None:
 def test_points_of_a_fine_grid_are_rounded_between_the_ends_of_their_run() -> None:
     """They stand for all between them; a run without a value of the column is left out."""
     assert place_prior_on_column(AGE, Prior.uniform(20.5, 23.4, 0.1)).index.tolist() == [4, 5, 6]
-    assert compute_probabilities(place_prior_on_column(AGE, Prior.uniform(20.5, 23.4, 0.1)), 74)[[4, 5, 6]] == pytest.approx(
-        [1 / 3] * 3
-    )
+    assert compute_probabilities(place_prior_on_column(AGE, Prior.uniform(20.5, 23.4, 0.1)), 74)[
+        [4, 5, 6]
+    ] == pytest.approx([1 / 3] * 3)
     two = place_prior_on_column(AGE, "0.5 uniform(20, 21.7) + 0.5 uniform(30.3, 33) on [17, 90] step 0.1")
     assert two.index.tolist() == [3, 4, 14, 15, 16]
     assert place_prior_on_column(AGE, "cauchy(30, 2) on [20.6, 40.6] step 1").index.tolist() == list(range(4, 24))
@@ -162,7 +164,9 @@ def test_placing_is_rounding_to_codes(width: int, weights: dict[Fraction, int], 
         int(code) in codes[int(at)] for at, code in zip(grid_prior.used_prior.index, grid_prior.codes, strict=True)
     )
     with_one = place_prior(column, width, len(law), prior, tail=True).used_prior
-    assert compute_probabilities(with_one, len(law)) == pytest.approx(add_heavy_tail(law / law.sum(), law > 0), rel=1e-9)
+    assert compute_probabilities(with_one, len(law)) == pytest.approx(
+        add_heavy_tail(law / law.sum(), law > 0), rel=1e-9
+    )
 
 
 def find_run(value: Fraction, values: list[Fraction], apart: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
@@ -191,7 +195,9 @@ def test_every_shape_counts_by_its_weight_and_one_far_away_not_at_all() -> None:
     prior = place_prior_on_column(AGE, "0.5 uniform(20, 29) + 0.5 cauchy(38, 1)")
     assert compute_probabilities(prior, 74)[3] == pytest.approx(0.05, rel=0.05)
     far = place_prior_on_column(AGE, "0.5 normal(38, 6) + 0.5 normal(1e300, 1)")
-    assert compute_probabilities(far, 74) == pytest.approx(compute_probabilities(place_prior_on_column(AGE, "normal(38, 6)"), 74))
+    assert compute_probabilities(far, 74) == pytest.approx(
+        compute_probabilities(place_prior_on_column(AGE, "normal(38, 6)"), 74)
+    )
 
 
 def test_dates_by_text_by_date_and_by_day() -> None:
@@ -346,7 +352,9 @@ def test_a_million_points_of_a_prior_are_placed_quickly() -> None:
 def test_the_tail_is_on_the_support_and_at_least_a_step_wide() -> None:
     prior = mix_cauchy_tail(Prior.weights({0: 1, 5: 1, 10: 2}))
     assert prior.support == (0, 5, 10)
-    assert compute_probabilities(prior, 3) == pytest.approx(add_heavy_tail(np.array([0.25, 0.25, 0.5]), np.ones(3, bool)))
+    assert compute_probabilities(prior, 3) == pytest.approx(
+        add_heavy_tail(np.array([0.25, 0.25, 0.5]), np.ones(3, bool))
+    )
     with pytest.raises(InvalidInput, match="of numbers"):
         mix_cauchy_tail(Prior.weights({"a": 1}))
 

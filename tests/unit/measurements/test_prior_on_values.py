@@ -153,7 +153,7 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
         Prior.normal(38, 3, 17, 90),
     )
     planned = plan(declared_schema, parse_sql("SELECT AVG(age) FROM t", declared_schema), 1, None, prior)
-    reader, found, widths = Decoder(planned), 0, []
+    reader, hits, widths = Decoder(planned), 0, []
     for _ in range(count):
         whole = round(chance.gauss(38, 3) * many)
         ages = [whole // many + (at < whole % many) for at in range(many)]
@@ -162,19 +162,19 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
-        found += low <= whole / many <= high
+        hits += low <= whole / many <= high
         widths.append(high - low)
-    assert found / count >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / count)
+    assert hits / count >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / count)
     assert 0.1 < float(np.median(widths)) < 3
 
 
-def compute_hit_rate(one: RefinedTotal, chances: dict[Fraction, float]) -> float:
+def compute_hit_rate(refined_total: RefinedTotal, chances: dict[Fraction, float]) -> float:
     """How often the 95 % interval holds a truth of this law: over all draws there can be, exactly."""
-    prior, share = one.refinement.prior, 0.0
-    intervals = [one.posterior((int(place),)).interval(0.95) for place in prior.index]
+    prior, share = refined_total.refinement.prior, 0.0
+    intervals = [refined_total.posterior((int(place),)).interval(0.95) for place in prior.index]
     lows, highs = np.array(intervals).T
     for truth, chance in chances.items():
-        law, number = one.refinement.distribution(truth), float(truth)
+        law, number = refined_total.refinement.distribution(truth), float(truth)
         factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
         share += chance * float(prior.mass / prior.total * factors @ ((lows <= number) & (number <= highs)))
     return share
@@ -204,13 +204,13 @@ def test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactl
         prior,
         distance="continuous",
     )
-    one = planned.measurements[0]
-    assert isinstance(one, RefinedTotal)
+    measurement = planned.measurements[0]
+    assert isinstance(measurement, RefinedTotal)
     means = [Fraction(tenth, 10) for tenth in range(10 * ends[0], 10 * ends[1] + 1)]
     edges = np.array([float(mean) for mean in (*means, means[-1] + Fraction(1, 10))]) - 0.05
     chances = parse_shapes(prior.shape).terms[0].compute_cell_masses(edges)
-    assert compute_hit_rate(one, dict(zip(means, (chances / chances.sum()).tolist(), strict=True))) >= 0.95
-    assert set(one.refinement.prior.support) == set(means)  # none beyond the ends, and none left out
+    assert compute_hit_rate(measurement, dict(zip(means, (chances / chances.sum()).tolist(), strict=True))) >= 0.95
+    assert set(measurement.refinement.prior.support) == set(means)  # none beyond the ends, and none left out
     assert f"values outside {ends[0]} to {ends[1]} are impossible" in planned.prior_description
 
 
@@ -316,9 +316,9 @@ def test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column() -> None:
         Prior.uniform(Fraction("159.9"), Fraction("170.1"), Fraction(1, 5)),
         "uniform(160, 170) on [160, 170] step 1",
     ):
-        one = plan(declared_schema, query, 1, None, prior, distance="continuous").measurements[0]
-        assert isinstance(one, CandidateSelection)
-        before = one.get_stated_distribution()
+        measurement = plan(declared_schema, query, 1, None, prior, distance="continuous").measurements[0]
+        assert isinstance(measurement, CandidateSelection)
+        before = measurement.get_stated_distribution()
         assert before is not None
         assert before.centers == pytest.approx(160 + np.arange(41) / 4)
         assert before.mass == pytest.approx(np.full(41, 1 / 41))

@@ -349,9 +349,9 @@ def test_what_a_choice_by_score_shows() -> None:
 
 def test_stored_questions_name_the_distance() -> None:
     """By what it is, so that another order or taxonomy is another question."""
-    one = build_measurement("mode", "grade", distance=Distance.ordinal(["low", "high", "middle"])).distance_name
+    distance = build_measurement("mode", "grade", distance=Distance.ordinal(["low", "high", "middle"])).distance_name
     two = build_measurement("mode", "grade", distance="ordinal").distance_name
-    assert one != two
+    assert distance != two
     assert build_measurement("mode", "age", distance="nominal").distance_name == "nominal"
     assert build_measurement("mode", "age").distance_name is None
     assert build_unit_measurement(AGE).distance_name == "continuous"

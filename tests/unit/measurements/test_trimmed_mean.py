@@ -82,11 +82,11 @@ def plan_statistic(text: str, rows: int = 1000, epsilon: object = 1, **options: 
 
 def build_rank_mean(text: str, rows: int, epsilon: object = 1) -> RankMean:
     """The mean of ranks that stands for one rank, chosen or not."""
-    one = plan_statistic(text, rows, epsilon).measurements[0]
-    assert isinstance(one, CandidateSelection)
+    selection = plan_statistic(text, rows, epsilon).measurements[0]
+    assert isinstance(selection, CandidateSelection)
     rank_means = [
         measurement.mechanism
-        for measurement in (one, one.rival)
+        for measurement in (selection, selection.rival)
         if measurement is not None and isinstance(measurement.mechanism, RankMean)
     ]
     assert len(rank_means) == 1
@@ -209,7 +209,7 @@ def test_a_variance_of_microaggregated_values_moves_no_less_than_that_of_the_row
 
 @pytest.mark.parametrize("text", ["MODE(age)", "VAR(age)", "COUNT(*) FILTER (WHERE age > 40)"])
 def test_other_questions_are_never_answered_by_ranks(text: str) -> None:
-    assert not any("ranks " in one.mechanism for one in plan_statistic(text, 20).candidates)
+    assert not any("ranks " in candidate.mechanism for candidate in plan_statistic(text, 20).candidates)
 
 
 # --- how far off
@@ -257,14 +257,14 @@ def test_even_rows_are_as_far_off_as_expected(text: str) -> None:
 def test_a_trimmed_mean_is_as_far_off_as_expected() -> None:
     """By the noise it is drawn with, and the interval holds the exact number as often as it says."""
     query_plan = plan_statistic("TRIMMED_MEAN(age, 0.1)", 40)
-    (one,) = query_plan.measurements
-    assert isinstance(one, AdditiveNoise)
+    (measurement,) = query_plan.measurements
+    assert isinstance(measurement, AdditiveNoise)
     drawn = sample_noisy_outputs(query_plan, ExactInputs([()] * 20_000, [[(1234,)] * 20_000]), [0] * 20_000)
-    truth = float(one.value((1234,)))
-    slope, offset = float(one.linear_query.estimate.slope), float(one.linear_query.estimate.offset)  # type: ignore[attr-defined]
+    truth = float(measurement.value((1234,)))
+    slope, offset = float(measurement.linear_query.estimate.slope), float(measurement.linear_query.estimate.offset)  # type: ignore[attr-defined]
     values = slope * np.array([numbers[0][0] for numbers in drawn.numbers]) + offset
     assert math.sqrt(float(((values - truth) ** 2).mean())) == pytest.approx(query_plan.expected_error or 0, rel=0.03)
-    reach = query_plan.build_estimator(one).half_width(0.95)
+    reach = query_plan.build_estimator(measurement).half_width(0.95)
     assert 0.945 < float((np.abs(values - truth) <= reach).mean()) < 0.96
 
 
@@ -331,7 +331,7 @@ def test_a_choice_by_rank_is_judged_as_it_is_on_even_rows() -> None:
 def test_a_median_of_few_rows_is_told_by_a_mean_of_ranks(rows: int, epsilon: object, taken: bool) -> None:
     """Where it is clearly nearer on even rows and its ranks are those a choice by rank might hit; always listed."""
     query_plan = plan_statistic("MEDIAN(fine)", rows, epsilon)
-    listed = {one.mechanism.split(" of ranks ")[0]: one for one in query_plan.candidates}
+    listed = {candidate.mechanism.split(" of ranks ")[0]: candidate for candidate in query_plan.candidates}
     assert set(listed) == {"mean", "permute-and-flip on ranks"}
     assert listed["mean"].chosen is taken
     assert (listed["mean"].expected_error is None) is not taken
@@ -366,7 +366,7 @@ def test_where_it_is_chosen_it_is_nearer_whatever_the_rows(shape: str) -> None:
 
 @pytest.mark.parametrize("text", ["MIN(age)", "MAX(age)", "QUANTILE(age, 0.25)", "MAX(day)"])
 def test_extremes_and_quantiles_have_it_beside_them(text: str) -> None:
-    named = [one.mechanism for one in plan_statistic(text).candidates if not one.chosen]
+    named = [candidate.mechanism for candidate in plan_statistic(text).candidates if not candidate.chosen]
     assert len(named) == 1
     assert named[0].startswith("mean of ranks ")
 
@@ -389,26 +389,35 @@ def test_it_does_not_stand_for_what_it_cannot(text: str, options: dict[str, obje
     """A prior, an interval or a distance ask for other ways; elsewhere the number of values is not public."""
     declared_schema = declare_ranked_columns(12)
     query = parse_sql(f"SELECT {text}" if text.endswith("--") else f"SELECT {text} FROM t", declared_schema)
-    assert not any("mean of ranks" in one.mechanism for one in plan(declared_schema, query, 1, **options).candidates)
+    assert not any(
+        "mean of ranks" in candidate.mechanism for candidate in plan(declared_schema, query, 1, **options).candidates
+    )
 
 
 def test_a_mean_that_stands_for_a_rank_says_so_and_has_no_interval() -> None:
     """What is known is how far it is from the mean of the ranks, not from the rank."""
-    (one,) = plan_statistic("MEDIAN(fine)", 12).measurements
-    assert isinstance(one, CandidateSelection)
-    assert isinstance(one.mechanism, RankMean)
-    assert one.describe_accuracy(0.95).endswith("how far that mean is from the value of rank 6 depends on the rows")
-    assert " of the mean of ranks 1..12 with a probability of at least 95 %" in one.describe_accuracy(0.95)
-    assert (one.bracket_values((5,)), one.posterior((5,)), one.get_stated_distribution(), one.uses_prior) == (
+    (measurement,) = plan_statistic("MEDIAN(fine)", 12).measurements
+    assert isinstance(measurement, CandidateSelection)
+    assert isinstance(measurement.mechanism, RankMean)
+    assert measurement.describe_accuracy(0.95).endswith(
+        "how far that mean is from the value of rank 6 depends on the rows"
+    )
+    assert " of the mean of ranks 1..12 with a probability of at least 95 %" in measurement.describe_accuracy(0.95)
+    assert (
+        measurement.bracket_values((5,)),
+        measurement.posterior((5,)),
+        measurement.get_stated_distribution(),
+        measurement.uses_prior,
+    ) == (
         None,
         None,
         None,
         False,
     )
-    assert one.values((12 * 100,)) == (
-        Fraction(-5 + 100 * one.candidates.width, 2) + Fraction(one.candidates.width - 1, 4),
+    assert measurement.values((12 * 100,)) == (
+        Fraction(-5 + 100 * measurement.candidates.width, 2) + Fraction(measurement.candidates.width - 1, 4),
     )
-    assert one.values((-(10**9),)) == (Fraction(-5, 2),)
+    assert measurement.values((-(10**9),)) == (Fraction(-5, 2),)
 
 
 def test_a_mean_of_dates_is_a_day() -> None:
@@ -442,14 +451,14 @@ def test_a_trimmed_mean_is_a_total_like_others() -> None:
     """It takes a prior, an accuracy, a delta and a noise scale, and has an interval."""
     with_prior = plan_statistic("TRIMMED_MEAN(age, 0.1)", 100, prior="normal(50, 0.5)")
     assert (with_prior.expected_error or 9) < 0.5
-    (one,) = with_prior.measurements
-    assert isinstance(one, AdditiveNoise)
+    (measurement,) = with_prior.measurements
+    assert isinstance(measurement, AdditiveNoise)
     assert with_prior.grid_prior is not None
-    assert with_prior.build_estimator(one).posterior(with_prior.grid_prior, (30 * 80,)).mean() < 50
+    assert with_prior.build_estimator(measurement).posterior(with_prior.grid_prior, (30 * 80,)).mean() < 50
     near = plan_statistic("TRIMMED_MEAN(age, 0.1)", 100, None, accuracy="±1 at 95%")
     assert near.build_estimator(near.measurements[0]).half_width(0.95) <= 1  # type: ignore[arg-type]
     several = ", ".join(f"TRIMMED_MEAN(age, 0.{at})" for at in range(10, 40))
-    names = [one.name for one in plan_statistic(several, 1000, delta=TENTH**3).measurements]
+    names = [measurement.name for measurement in plan_statistic(several, 1000, delta=TENTH**3).measurements]
     assert len(names) == 30
     assert all(name.endswith(" by discrete Gaussian") for name in names)
     scaled = plan_statistic("TRIMMED_MEAN(age, 0.1)", 100, None, noise_scale=HALF)
@@ -459,11 +468,11 @@ def test_a_trimmed_mean_is_a_total_like_others() -> None:
 def test_a_trimmed_mean_of_wide_bins_tells_how_wide() -> None:
     """200,000 codes in bins of 4, half of them each: the interval reaches two more codes to either side."""
     query_plan = plan_statistic("TRIMMED_MEAN(fine, 0.1)", 10**9)
-    (one,) = query_plan.measurements
-    assert isinstance(one, AdditiveNoise)
-    assert one.linear_query.ranks is not None
-    assert one.linear_query.ranks.candidates.width == 4
-    low, high = query_plan.build_estimator(one).interval((8 * 10**12,), 0.95)
+    (measurement,) = query_plan.measurements
+    assert isinstance(measurement, AdditiveNoise)
+    assert measurement.linear_query.ranks is not None
+    assert measurement.linear_query.ranks.candidates.width == 4
+    low, high = query_plan.build_estimator(measurement).interval((8 * 10**12,), 0.95)
     assert high - low == pytest.approx(2, abs=1e-3)
     assert query_plan.expected_error == pytest.approx(1 / math.sqrt(3), abs=1e-3)
 
@@ -525,7 +534,7 @@ def test_more_rows_than_can_be_summed_are_refused_before_anything_is_paid() -> N
     """A median is then chosen by rank; up to there sums of positions are exact."""
     with pytest.raises(Unsupported, match="at most"):
         plan_statistic("TRIMMED_MEAN(age, 0.1)", 2**40 + 1)
-    assert [one.mechanism for one in plan_statistic("MEDIAN(age)", 2**40 + 1).candidates] == [
+    assert [candidate.mechanism for candidate in plan_statistic("MEDIAN(age)", 2**40 + 1).candidates] == [
         "permute-and-flip on ranks"
     ]
     most = build_ranks(2**16, 1, 2**40)
@@ -571,12 +580,12 @@ def test_a_trimmed_mean_reads_back_from_its_text() -> None:
     query = parse_sql(text, declared_schema)
     assert parse_sql(to_sql(query, declared_schema), declared_schema) == query
     assert to_sql(query, declared_schema) == text
-    shares = [one.orders for one in query.aggregates if one.function == "trimmed_mean"]
+    shares = [aggregate.orders for aggregate in query.aggregates if aggregate.function == "trimmed_mean"]
     assert shares == [(TENTH,), (Fraction(1, 4),)]
     turned = parse_sql("SELECT AVG(age), TRIMMED_MEAN(age, 0.1), TRIMMED_MEAN(age, 0.250) FROM t", declared_schema)
     assert format_canonical_query(turned) == format_canonical_query(query)
     query_plan = plan(declared_schema, query, 3)
-    assert [one.name.split(" by ")[0] for one in query_plan.measurements][1:] == [
+    assert [measurement.name.split(" by ")[0] for measurement in query_plan.measurements][1:] == [
         "mean of ranks 3..18",
         "mean of ranks 6..15",
     ]
@@ -603,10 +612,14 @@ def test_duckdb_reads_what_the_plain_loop_reads(tmp_path: Path) -> None:
             "SELECT TRIMMED_MEAN(age, 0.1), TRIMMED_MEAN(fine, 0.2), MEDIAN(fine) FROM t", declared_schema
         )
         query_plan = plan(declared_schema, query, 1)
-        found = [read_exact_inputs(query_plan, source, [()], query.where).inputs for source in sources]
-        assert [np.asarray(one[0]).tolist() for one in found[0]] == [np.asarray(one[0]).tolist() for one in found[1]]
+        inputs_by_source = [read_exact_inputs(query_plan, source, [()], query.where).inputs for source in sources]
+        assert [np.asarray(inputs[0]).tolist() for inputs in inputs_by_source[0]] == [
+            np.asarray(inputs[0]).tolist() for inputs in inputs_by_source[1]
+        ]
         ages = sorted(int(row["age"]) - 17 for row in rows) + [73] * 60
-        assert found[0][[one.orders for one in query.aggregates].index((TENTH,))][0] == (sum(ages[6:54]),)
+        assert inputs_by_source[0][[aggregate.orders for aggregate in query.aggregates].index((TENTH,))][0] == (
+            sum(ages[6:54]),
+        )
 
 
 # --- as it is asked
@@ -664,7 +677,7 @@ def test_a_preview_gives_its_reasons() -> None:
     assert many.reason.endswith(
         f", and that of the {mean.name} is not clearly less: about {format_number(mean.expected_error())}"
     )
-    assert [one.expected_error for one in many.candidates] == [None, None]
+    assert [candidate.expected_error for candidate in many.candidates] == [None, None]
     sure = preview_from_schema(declare_ranked_columns(50_000), "SELECT MEDIAN(age) FROM t", epsilon=TENTH)
     assert sure.reason.startswith("if the rows are spread evenly its expected error is nearly 0, and that of the mean ")
     far = preview_from_schema(declare_ranked_columns(50), "SELECT MEDIAN(fine) FROM t", epsilon=1)

@@ -170,7 +170,7 @@ def draw_medians(table, epsilon, count, seed, together):
     if together == 1:
         assert IndividualOrderStatistic("median", 0, 100, epsilon).vector == mechanism
     entropy = Stream(seed)
-    draws = [int(one) for _ in range(count // together) for one in mechanism.answer(table, entropy)]
+    draws = [int(value) for _ in range(count // together) for value in mechanism.answer(table, entropy)]
     assert len(draws) == count
     return draws, build_local_noise(mechanism, np.array(table)).rate
 

@@ -191,9 +191,7 @@ def test_four_quantiles_with_splits_that_are_not_told(neighbors: str, monkeypatc
     monkeypatch.setattr("discreet.mechanisms.quantile.MIN_ORDER_GAP", Fraction(0))
     monkeypatch.setattr("discreet.mechanisms.quantile.SLOTS", 1)
     several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbors=neighbors)
-    laws = {
-        table: compute_joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))
-    }
+    laws = {table: compute_joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))}
     assert all(sum(law.values()) == 1 for law in laws.values())
     pairs = {"add-remove": [((0, 0), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 1)), ((1, 0), (2, 0))]}
     for one, two in pairs.get(neighbors, [((1, 0), (0, 1)), ((2, 0), (1, 1))]):

@@ -104,11 +104,11 @@ def test_the_claim_is_not_loose() -> None:
     bracket = Bracket(Fraction(1, 2), 12, 6, Fraction(1), "add-remove", 1, Fraction(95, 100))
     worst = Fraction(1)
     for at in (0, 11):
-        one = np.zeros(12, dtype=np.int64)
-        one[5] = 20
-        two = one.copy()
+        counts = np.zeros(12, dtype=np.int64)
+        counts[5] = 20
+        two = counts.copy()
         two[at] += 1
-        worst = max(worst, compute_joint_end_ratio(bracket, one, two))
+        worst = max(worst, compute_joint_end_ratio(bracket, counts, two))
     assert worst > exp_above(Fraction(1, 2))
 
 

@@ -213,9 +213,16 @@ def compute_worst_smooth_loss(
         for table in all_tables(domain, size)
         for other in all_neighbors(table, domain, "replace-one")
     }
-    laws = {one: compute_clamped_law(*one, low, high) for pair in pairs for one in pair}
+    laws = {
+        center_and_scale: compute_clamped_law(*center_and_scale, low, high)
+        for pair in pairs
+        for center_and_scale in pair
+    }
     # Floats find where the largest ratio is, up to their error; among what is as large all digits decide.
-    floats = {one: np.array([float(law[k]) for k in range(low, high + 1)]) for one, law in laws.items()}
+    floats = {
+        center_and_scale: np.array([float(law[k]) for k in range(low, high + 1)])
+        for center_and_scale, law in laws.items()
+    }
     ratios = {(one, two): floats[one] / floats[two] for one, two in pairs}
     near = max(ratio.max() for ratio in ratios.values()) * (1 - 1e-9)
     places = (

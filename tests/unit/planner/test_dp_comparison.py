@@ -43,11 +43,11 @@ def declare_incomes(rows: int) -> Schema:
 
 def compare_models(text: str, rows: int, epsilon: object) -> DpComparison:
     declared_schema = declare_incomes(rows)
-    found = compare_with_dp(
+    comparison = compare_with_dp(
         plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), epsilon, model="individual-dp")
     )
-    assert found is not None
-    return found
+    assert comparison is not None
+    return comparison
 
 
 def test_a_median_hundreds_of_times_worse_is_said_to_be_so() -> None:
@@ -84,7 +84,7 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
         [float(cast(int, one.values(one.measure(held))[0])) - truth for _ in range(150)]
         for one, held in ((weaker, counts), (plain, bins))
     ]
-    own_error, error = (math.sqrt(float(np.mean(np.square(one)))) for one in away)
+    own_error, error = (math.sqrt(float(np.mean(np.square(errors)))) for errors in away)
     # The square of a Laplace draw has a standard deviation of sqrt 5 of its mean: 0.18 for 150 of them.
     assert 0.35 * comparison.own_error < own_error < 1.7 * comparison.own_error
     assert error < 1.7 * comparison.expected_error + 2 * INCOME.size / rows
@@ -95,7 +95,7 @@ def list_even_rows(rows: int, upper: int) -> list[np.ndarray]:
     """Rows that are spread evenly over 0..upper, moved by parts of the distance of two rows, or of two values."""
     exact = (np.arange(rows) + 0.5) / rows * (upper + 1)
     moved = [exact + shift * max(1.0, (upper + 1) / rows) for shift in SHIFTS]
-    return [np.clip(np.floor(one), 0, upper).astype(np.int64) for one in moved]
+    return [np.clip(np.floor(positions), 0, upper).astype(np.int64) for positions in moved]
 
 
 def compute_noise_mean_square(mechanism: OrderStatistic, codes: np.ndarray, truth: int) -> float:
@@ -130,7 +130,7 @@ def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, 
         truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
         noises.append(compute_noise_mean_square(weaker_measurement, codes, truth))
         drawn = [float(cast(int, plain_measurement.values(plain_measurement.measure(counts))[0])) for _ in range(DRAWS)]
-        squares += [(one - truth) ** 2 for one in drawn]
+        squares += [(value - truth) ** 2 for value in drawn]
     away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws
     least, most = (math.sqrt(max(float(np.mean(squares)) + side, 0.0)) for side in (-away, away))
     noise = math.sqrt(float(np.mean(noises)))

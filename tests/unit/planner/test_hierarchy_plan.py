@@ -42,9 +42,9 @@ def plan_hierarchy(declared: Schema, text: str, delta: object = None) -> Plan:
 
 
 def get_measurement(query_plan: Plan) -> HierarchicalHistogram:
-    (one,) = query_plan.measurements
-    assert isinstance(one, HierarchicalHistogram)
-    return one
+    (measurement,) = query_plan.measurements
+    assert isinstance(measurement, HierarchicalHistogram)
+    return measurement
 
 
 def read_level_inputs(query_plan: Plan, declared: Schema, people: Units) -> list[np.ndarray]:
@@ -101,9 +101,9 @@ def test_what_is_asked_is_chosen_by_expected_error() -> None:
     declared = schema("add-remove", 1, units=5, columns=build_wide_column(1024))
     many = plan_hierarchy(declared, "SELECT HISTOGRAM(wide, 1024) FROM t")
     assert len(get_measurement(many).levels) > 1
-    names = [one.mechanism for one in many.candidates]
+    names = [candidate.mechanism for candidate in many.candidates]
     assert len(names) == 3
-    errors = {one.mechanism: one.expected_error for one in many.candidates}
+    errors = {candidate.mechanism: candidate.expected_error for candidate in many.candidates}
     assert many.expected_error == min(error for error in errors.values() if error is not None)
     assert many.expected_error is not None
     assert max(error or 0 for error in errors.values()) > 2 * many.expected_error
@@ -117,8 +117,8 @@ def build_wide_column(size: int) -> dict[str, object]:
 
 def answer_counts(query_plan: Plan, counts: list[int]) -> Answer:
     """The answer to a plan of one key, for these exact counts."""
-    one = get_measurement(query_plan)
-    secret = measure.ExactInputs(query_plan.list_cells(), [one.compute_inputs(counts)])
+    measurement = get_measurement(query_plan)
+    secret = measure.ExactInputs(query_plan.list_cells(), [measurement.compute_inputs(counts)])
     released = measure.sample_noisy_outputs(query_plan, secret, [0] * len(counts))
     return build_answer(query_plan, released, "", Fraction(1), 1, {})
 
@@ -231,9 +231,11 @@ def test_the_stored_answer_says_the_same(wards_custodian: Custodian) -> None:
 def test_draws_survive_being_stored() -> None:
     declared = schema("add-remove", 1, units=5, columns=build_wide_column(100))
     query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared), 1)
-    one = get_measurement(query_plan)
+    measurement = get_measurement(query_plan)
     released = measure.sample_noisy_outputs(
-        query_plan, measure.ExactInputs(query_plan.list_cells(), [one.compute_inputs(list(range(100)))]), [0] * 100
+        query_plan,
+        measure.ExactInputs(query_plan.list_cells(), [measurement.compute_inputs(list(range(100)))]),
+        [0] * 100,
     )
     assert parse_result(serialize_result(query_plan, released))[2] == NoisyResult(released.cells, released.numbers)
 
@@ -241,10 +243,10 @@ def test_draws_survive_being_stored() -> None:
 def test_ranges_are_of_whole_bins_and_values_of_the_column(wards_custodian: Custodian) -> None:
     """The range told is the one counted; ends beyond the bounds are the bounds; dates are dates."""
     answer = wards_custodian.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=100)
-    found = answer.range(5, 17.5)
-    assert (found.low, found.high) == (4, 19)
+    range_answer = answer.range(5, 17.5)
+    assert (range_answer.low, range_answer.high) == (4, 19)
     assert answer.range(-100, 10**6).value == pytest.approx(1160, abs=5)
-    assert found.interval[0] <= found.value <= found.interval[1]
+    assert range_answer.interval[0] <= range_answer.value <= range_answer.interval[1]
     days = wards_custodian.answer("SELECT HISTOGRAM(seen, 28) FROM t", epsilon=100)
     assert days.range(date(2024, 1, 1), "2024-01-07").value == pytest.approx(303, abs=8)
     assert days.range("2024-01-03", "2024-01-03").low == date(2024, 1, 3)
@@ -365,6 +367,9 @@ def test_the_command_counts_ranges(wards_custodian: Custodian, tmp_path: Path) -
     assert discreet(*words, "--range", "9").code == 2
     assert discreet("ask", tmp_path / "t.yaml", ROLLUP, "--epsilon", "2", "--range", "1..2").code == 2
     assert "registered" not in done("budget", tmp_path / "t.yaml").out
-    found = done(*words, "--range", "0..31", "--range", "32..63", "--json").document
-    assert [(one["low"], one["high"]) for one in found["ranges"]] == [(0, 31), (32, 63)]
+    document = done(*words, "--range", "0..31", "--range", "32..63", "--json").document
+    assert [(counted_range["low"], counted_range["high"]) for counted_range in document["ranges"]] == [
+        (0, 31),
+        (32, 63),
+    ]
     assert done(*words, "--range", "0..31").out.count("0 to 31:") == 1

@@ -113,9 +113,9 @@ def list_vectors(counts: Sequence[CountQuery], rows: Sequence[Row] = EVERY_ROW) 
     cells = [sorted({tuple(find_cell(key, row) for key in count.keys) for row in rows}, key=str) for count in counts]
     return dict.fromkeys(
         tuple(
-            int(is_satisfied(count.predicate, row) and tuple(find_cell(key, row) for key in count.keys) == one)
+            int(is_satisfied(count.predicate, row) and tuple(find_cell(key, row) for key in count.keys) == cell)
             for count, cells_of_count in zip(counts, cells, strict=True)
-            for one in cells_of_count
+            for cell in cells_of_count
         )
         for row in rows
     )
@@ -143,7 +143,7 @@ def compute_by_definition(counts: Sequence[CountQuery], neighbors: NeighborRelat
     before = [(0,) * size] if neighbors == "add-remove" else list(units)
     common = lcm(*(w.denominator for w in list_weights(counts)))
     scaled, after = np.array([int(w * common) for w in list_weights(counts)]), np.array(list(units))
-    return Fraction(max(int((abs(after - np.array(one)) @ scaled).max()) for one in before), common)
+    return Fraction(max(int((abs(after - np.array(change_before)) @ scaled).max()) for change_before in before), common)
 
 
 @pytest.mark.parametrize(("neighbors", "rows"), RELATIONS)
@@ -162,8 +162,10 @@ def test_it_is_the_largest_change_of_any_unit(neighbors: NeighborRelation, rows:
 def test_the_changes_told_are_those_of_the_worst_unit(
     neighbors: NeighborRelation, rows: int, counts: list[CountQuery]
 ) -> None:
-    found = find_worst_case(SMALL, counts, neighbors, rows)
-    assert found.value == sum(change / count.scale for change, count in zip(found.changes, counts, strict=True))
+    worst_case = find_worst_case(SMALL, counts, neighbors, rows)
+    assert worst_case.value == sum(
+        change / count.scale for change, count in zip(worst_case.changes, counts, strict=True)
+    )
 
 
 @settings(max_examples=60)
@@ -185,10 +187,10 @@ def draw_boxes(chance: random.Random, declared_schema: Schema, count: int) -> li
     """Random rectangles in the plane of two columns."""
     ends = [[sorted(chance.choices(range(10), k=2)) for _ in declared_schema.columns] for _ in range(count)]
     sides = [
-        [InRanges(x, ((low, high),)) for x, (low, high) in zip(declared_schema.columns, one, strict=True)]
-        for one in ends
+        [InRanges(x, ((low, high),)) for x, (low, high) in zip(declared_schema.columns, corner, strict=True)]
+        for corner in ends
     ]
-    return [CountQuery(AllOf(tuple(one)), Fraction(chance.randint(1, 3))) for one in sides]
+    return [CountQuery(AllOf(tuple(ranges)), Fraction(chance.randint(1, 3))) for ranges in sides]
 
 
 def test_a_far_pair_is_not_taken_for_the_farthest() -> None:
@@ -201,13 +203,13 @@ def test_a_far_pair_is_not_taken_for_the_farthest() -> None:
             [int(6 / count.scale) for count in counts],
         )
         most = max(int(compute_atom_distances(atoms, atoms.get_row(at), whole).max()) for at in range(len(atoms)))
-        found = [
+        totals = [
             sum(w * change for w, change in zip(whole, find_farthest_changes(atoms, whole, work), strict=True))
             for work in (10**9, 0, LABEL_COST * len(atoms) * len(counts))
         ]
-        assert found[0] == most
-        assert min(found) == most
-        early += max(found) > most
+        assert totals[0] == most
+        assert min(totals) == most
+        early += max(totals) > most
     assert early > 10
 
 
@@ -228,8 +230,8 @@ def test_known_cases(text: list[str], add: int, replace_one: int) -> None:
     for relation, expected in (("add-remove", add), ("replace-one", replace_one)):
         declared_schema = of_all_kinds(relation, 1, units=9)
         counts = [
-            CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", declared_schema).where, Fraction(1))
-            for one in text
+            CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {condition}", declared_schema).where, Fraction(1))
+            for condition in text
         ]
         assert compute_joint_sensitivity(declared_schema, counts, declared_schema.neighbors, 1) == expected
 
@@ -266,7 +268,7 @@ def test_beyond_a_million_cells_parts_are_added_up(neighbors: NeighborRelation) 
     assert DomainGrid(declared_schema, counts[:40]).cells == 10**4
     each = 8 if neighbors == "add-remove" else 16
     assert compute_joint_sensitivity(declared_schema, counts, neighbors, 1) == each
-    both = [CountQuery(AllOf((counts[0].predicate, one.predicate)), Fraction(1)) for one in counts[::10]]
+    both = [CountQuery(AllOf((counts[0].predicate, count.predicate)), Fraction(1)) for count in counts[::10]]
     assert each <= compute_joint_sensitivity(declared_schema, [*counts, *both], neighbors, 1) <= each + 2 * len(both)
 
 
@@ -298,8 +300,8 @@ def test_a_session_of_fifty_questions_stays_interactive() -> None:
         f"age <= {i % 7 - 3} AND score > {i % 5}" if i % 2 else f"sex = 'F' OR age > {i % 6 - 3}" for i in range(50)
     ]
     counts = [
-        CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", declared_schema).where, Fraction(20))
-        for one in texts
+        CountQuery(parse_sql(f"SELECT COUNT(*) FROM t WHERE {text}", declared_schema).where, Fraction(20))
+        for text in texts
     ]
     taken = []
     for number in range(41, 51):

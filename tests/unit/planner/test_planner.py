@@ -94,7 +94,7 @@ def test_a_count_of_what_may_be_missing_is_not_public() -> None:
 
 def test_epsilon_is_shared_among_the_aggregates_that_cost() -> None:
     query_plan = plan_text("SELECT COUNT(*), SUM(score), AVG(score) FROM t", REPLACE)
-    assert [type(one) for one in query_plan.measurements].count(PublicConstant) == 1
+    assert [type(measurement) for measurement in query_plan.measurements].count(PublicConstant) == 1
     assert query_plan.cost == PrivacyCost(Fraction(1), Fraction(1, 4))
     assert get_scale(plan_text("SELECT COUNT(*), SUM(score) FROM t")) == 2
 

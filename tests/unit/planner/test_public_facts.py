@@ -206,12 +206,12 @@ def test_no_fewer_rows_could_make_up_for_it(seed: int) -> None:
     overlap, places = PublishedOverlap(tuple(counts), regions, known), list(range(len(regions)))
     numbers = [labels == cell for labels in counts for cell in set(labels.tolist()) - {0}]
     least = max((find_fewest(overlap, places, number) for number in numbers), default=1)
-    found = overlap.count_exchanged_rows(places)
-    if found is None:
+    exchanged_rows = overlap.count_exchanged_rows(places)
+    if exchanged_rows is None:
         assert least > 2
     else:
-        assert least <= found
-        assert found == least or least > 2
+        assert least <= exchanged_rows
+        assert exchanged_rows == least or least > 2
 
 
 def test_too_many_to_look_at_are_not_called_bounded() -> None:

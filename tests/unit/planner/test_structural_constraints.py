@@ -54,13 +54,13 @@ def find_constraints(question: str, schema: Schema) -> StructuralConstraints:
 def count_exactly(question: str, schema: Schema, units: small_tables.Units) -> NDArray[np.int64]:
     """The exact counts of a table, by count and cell."""
     planned, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, small_tables.rows_of(units))
-    found = []
-    for one in select_counts(planned.query):
-        what = ScanMeasure("units") if one.function == "count_distinct" else ScanMeasure("rows")
-        what = ScanMeasure("present", one.column) if one.column else what
-        totals = source.totals(TotalsScan((what,), planned.keys, AllOf((planned.query.where, one.where))))
-        found.append([totals.get(cell, (0,))[0] for cell in planned.list_cells()])
-    return np.array(found, dtype=np.int64)
+    counts = []
+    for count_query in select_counts(planned.query):
+        what = ScanMeasure("units") if count_query.function == "count_distinct" else ScanMeasure("rows")
+        what = ScanMeasure("present", count_query.column) if count_query.column else what
+        totals = source.totals(TotalsScan((what,), planned.keys, AllOf((planned.query.where, count_query.where))))
+        counts.append([totals.get(cell, (0,))[0] for cell in planned.list_cells()])
+    return np.array(counts, dtype=np.int64)
 
 
 def assert_holds(structure: StructuralConstraints, counts: NDArray[np.int64]) -> None:

@@ -39,10 +39,10 @@ def build_schema(*conditions: str) -> Schema:
 def test_declared_combinations_are_read_and_public() -> None:
     """They are conditions of SQL, and part of what analysts may see."""
     declared_schema = build_schema("age < 15 AND married = true", "age < 30 AND job = 'judge'")
-    found = read_structural_zeros(declared_schema)
+    zeros = read_structural_zeros(declared_schema)
     codes = {"age": np.array([14, 14, 15, 29]), "married": np.array([1, 0, 1, 0]), "job": np.array([0, 0, 0, 2])}
-    assert found.find_impossible_rows(codes).tolist() == [True, False, False, True]
-    assert found.restrict_to(("age", "married")).find_impossible_rows(codes).tolist() == [True, False, False, False]
+    assert zeros.find_impossible_rows(codes).tolist() == [True, False, False, True]
+    assert zeros.restrict_to(("age", "married")).find_impossible_rows(codes).tolist() == [True, False, False, False]
     assert schema_to_public_json(declared_schema)["impossible"] == list(declared_schema.impossible)
     assert read_structural_zeros(build_schema()).find_impossible_rows(codes).tolist() == [False] * 4
 
@@ -74,8 +74,8 @@ def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate
     pairs = list(product(codes, codes))
     plain = {
         (a, b): any(
-            is_satisfied(one, {"a": None if a == MISSING_CODE else a, "b": None if b == MISSING_CODE else b})
-            for one in conditions
+            is_satisfied(condition, {"a": None if a == MISSING_CODE else a, "b": None if b == MISSING_CODE else b})
+            for condition in conditions
         )
         for a, b in pairs
     }
@@ -90,9 +90,9 @@ def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate
 def test_a_row_that_can_be_is_found_or_refused() -> None:
     """Exactly: where some combination of values is left one is named, and where none is the schema is wrong."""
     domains = {"age": np.arange(100), "married": np.arange(2), "job": np.arange(3)}
-    found = read_structural_zeros(build_schema("age <> 57", "married = false", "job <> 'judge'")).find_possible_row(
+    zeros = read_structural_zeros(build_schema("age <> 57", "married = false", "job <> 'judge'")).find_possible_row(
         domains
     )
-    assert found == {"age": 57, "married": 1, "job": 2}
+    assert zeros == {"age": 57, "married": 1, "job": 2}
     with pytest.raises(InvalidInput, match="leaves no row that can be"):
         read_structural_zeros(build_schema("age < 50", "age >= 50")).find_possible_row(domains)

@@ -63,7 +63,7 @@ TAILS = [
 
 
 def list_filters(*conditions: str) -> str:
-    return ", ".join(f"COUNT(*) FILTER (WHERE {one}) AS c{at}" for at, one in enumerate(conditions))
+    return ", ".join(f"COUNT(*) FILTER (WHERE {condition}) AS c{at}" for at, condition in enumerate(conditions))
 
 
 WORKLOADS = {
@@ -83,8 +83,8 @@ def plan_workload(declared: Schema, select: str, tail: str = "", epsilon: object
 def force_strategy(query_plan: Plan, strategy: str) -> Plan:
     """The same question by another strategy, as a stored answer by it is read."""
     like = tuple(
-        f"discrete Laplace ({strategy})" if isinstance(one, AdditiveNoise) else one.name
-        for one in query_plan.measurements
+        f"discrete Laplace ({strategy})" if isinstance(measurement, AdditiveNoise) else measurement.name
+        for measurement in query_plan.measurements
     )
     return plan_query(query_plan.schema, query_plan.query, QueryOptions(query_plan.epsilon, stored_mechanisms=like))
 
@@ -97,21 +97,23 @@ def plan_every_strategy(relation: str, rows: int, tail: str, workload: str) -> t
         name: query_plan if get_strategy(query_plan) == name else force_strategy(query_plan, name) for name in NAMES
     }
     return query_plan, {
-        name: one for name, one in by_name.items() if any(part.joint_group for part in list_additive(one))
+        name: named_plan
+        for name, named_plan in by_name.items()
+        if any(part.joint_group for part in list_additive(named_plan))
     }
 
 
 def get_strategy(query_plan: Plan) -> str | None:
     """The strategy that the plan takes by itself."""
-    return next((one.strategy for one in list_additive(query_plan) if one.joint_group), None)
+    return next((measurement.strategy for measurement in list_additive(query_plan) if measurement.joint_group), None)
 
 
 def list_additive(query_plan: Plan) -> list[AdditiveNoise]:
-    return [one for one in query_plan.measurements if isinstance(one, AdditiveNoise)]
+    return [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
 
 
-def list_scales(one: AdditiveNoise) -> list[int | Fraction]:
-    return [component.l1_sensitivity for component in one.linear_query.components]
+def list_scales(measurement: AdditiveNoise) -> list[int | Fraction]:
+    return [component.l1_sensitivity for component in measurement.linear_query.components]
 
 
 def read_people_inputs(query_plan: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> measure.ExactInputs:
@@ -121,7 +123,9 @@ def read_people_inputs(query_plan: Plan, people: dict[str, list[dict[str, int | 
 
 
 def compute_mean_variance(query_plan: Plan, mechanism: str) -> float:
-    errors = [one.expected_error or 0.0 for one in query_plan.candidates if one.mechanism == mechanism]
+    errors = [
+        candidate.expected_error or 0.0 for candidate in query_plan.candidates if candidate.mechanism == mechanism
+    ]
     return sum(error**2 for error in errors) / len(errors)
 
 
@@ -138,15 +142,19 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
     ]
     assert len(plans) > 15
     for query_plan in plans:
-        for one in list_additive(query_plan)[:1]:
-            assert [float(law.rate) for law in one.noise.noises] == [float(1 / Fraction(s)) for s in list_scales(one)]  # type: ignore[union-attr]
+        for measurement in list_additive(query_plan)[:1]:
+            assert [float(law.rate) for law in measurement.noise.noises] == [
+                float(1 / Fraction(s)) for s in list_scales(measurement)
+            ]  # type: ignore[union-attr]
     worst = dict.fromkeys(NAMES, Fraction(0))
     for _ in range(tables):
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
         other = neighbours_of(people, relation, rows, chance)
         for query_plan in plans:
-            at, one = next(
-                (at, one) for at, one in enumerate(query_plan.measurements) if isinstance(one, AdditiveNoise)
+            at, additive = next(
+                (at, measurement)
+                for at, measurement in enumerate(query_plan.measurements)
+                if isinstance(measurement, AdditiveNoise)
             )
             pairs = zip(
                 read_people_inputs(query_plan, people).inputs[at],
@@ -154,11 +162,11 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
                 strict=True,
             )
             moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
-            both = (part for cell in moved for part in zip(cell, list_scales(one), strict=True))
+            both = (part for cell in moved for part in zip(cell, list_scales(additive), strict=True))
             shares = [Fraction(change) / scale for change, scale in both if change]
             assert sum(shares) <= 1, (query_plan.mechanism, tail)
             assert sum(share**2 for share in shares) / 2 <= query_plan.cost.rho, (query_plan.mechanism, tail)
-            worst[one.strategy] = max(worst[one.strategy], sum(shares, Fraction(0)))
+            worst[additive.strategy] = max(worst[additive.strategy], sum(shares, Fraction(0)))
     assert min(worst.values()) > Fraction(1, 2), worst
 
 
@@ -195,11 +203,12 @@ def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail
     for workload, select in WORKLOADS.items():
         query_plan, by_name = plan_every_strategy(relation, 3, tail, workload)
         alone = [plan_workload(declared, part, tail) for part in _split_select(select)]
-        exact = [read_people_inputs(one, people).inputs[0] for one in alone]
+        exact = [read_people_inputs(single_plan, people).inputs[0] for single_plan in alone]
         for together in by_name.values():
             seen = read_people_inputs(together, people)
             exact_values = [
-                [one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(list_additive(together))
+                [measurement.value(cell) for cell in seen.inputs[at]]
+                for at, measurement in enumerate(list_additive(together))
             ]  # type: ignore[arg-type]
             labels = [output.aggregate for output in query_plan.query.presentation.outputs]
             assert [exact_values[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
@@ -230,8 +239,8 @@ def test_the_best_strategy_is_chosen_and_better_than_as_asked(
         schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10)
     )
     assert query_plan.mechanism == f"discrete Laplace ({strategy})"
-    assert {one.mechanism for one in query_plan.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
-    assert {one.mechanism for one in query_plan.candidates if one.chosen} == {strategy}
+    assert {candidate.mechanism for candidate in query_plan.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
+    assert {candidate.mechanism for candidate in query_plan.candidates if candidate.chosen} == {strategy}
     assert compute_mean_variance(query_plan, AS_ASKED) > better * compute_mean_variance(query_plan, strategy)
     assert all(
         compute_mean_variance(query_plan, strategy) <= 1.001 * compute_mean_variance(query_plan, name)
@@ -247,14 +256,16 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     query_plan = plan_workload(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = read_people_inputs(query_plan, people)
-    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
+    exact = [measurement.value(secret.inputs[at][0]) for at, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
     drawn = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
-    promised = {one.aggregate: one.expected_error for one in query_plan.candidates if one.chosen}
+    promised = {
+        candidate.aggregate: candidate.expected_error for candidate in query_plan.candidates if candidate.chosen
+    }
     covered = errors = expected = 0.0
-    for at, one in enumerate(list_additive(query_plan)):
-        meaning = query_plan.build_estimator(one)
+    for at, measurement in enumerate(list_additive(query_plan)):
+        meaning = query_plan.build_estimator(measurement)
         reach = meaning.half_width(0.95)
-        off = [float(one.value(numbers[at]) - exact[at]) for numbers in drawn]
+        off = [float(measurement.value(numbers[at]) - exact[at]) for numbers in drawn]
         errors += sum(error**2 for error in off) / len(off)
         expected += (promised[query_plan.query.presentation.outputs[at].label] or 0.0) ** 2
         covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_additive(query_plan))
@@ -279,7 +290,11 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
     released = measure.sample_noisy_outputs(
         query_plan, read_people_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
     )
-    group = [at for at, one in enumerate(query_plan.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
+    group = [
+        at
+        for at, measurement in enumerate(query_plan.measurements)
+        if isinstance(measurement, AdditiveNoise) and measurement.joint_group
+    ]
     assert len(group) == 7
     assert len(drawings) == 2
     assert all(len({cell[at] for at in group}) == 1 for cell in released.numbers)
@@ -289,7 +304,7 @@ def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
     declared = schema("add-remove", 1, units=5)
     query_plan = plan_workload(declared, "SUM(age), AVG(score), " + list_filters("sex = 'F'", "smoker"), epsilon=2)
-    counts = [one for one in list_additive(query_plan) if one.joint_group]
+    counts = [measurement for measurement in list_additive(query_plan) if measurement.joint_group]
     assert len(counts) == 2
     rates = [
         law.rate * Fraction(part.l1_sensitivity)
@@ -321,10 +336,12 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
         assert len({query_plan.build_question_key() for query_plan in plans}) == 1
         again = replan_query(plans[0], QueryOptions(Fraction(1)))
         assert again.build_question_key() == plans[0].build_question_key()
-        assert [one.linear_query for one in list_additive(again)] == [
-            one.linear_query for one in list_additive(plans[2])
+        assert [measurement.linear_query for measurement in list_additive(again)] == [
+            measurement.linear_query for measurement in list_additive(plans[2])
         ]
-        assert [one.noise for one in list_additive(again)] == [one.noise for one in list_additive(plans[2])]
+        assert [measurement.noise for measurement in list_additive(again)] == [
+            measurement.noise for measurement in list_additive(plans[2])
+        ]
     assert len({force_strategy(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
 
 
@@ -343,7 +360,7 @@ def test_keys_that_are_not_public_have_counts_together_too() -> None:
     select = "COUNT(*), " + list_filters("sex = 'F'", "smoker", "age > 0")
     query_plan = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
     assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
-    assert all(one.joint_group for one in list_additive(query_plan))
+    assert all(measurement.joint_group for measurement in list_additive(query_plan))
     assert query_plan.cost.epsilon <= 1
 
 
@@ -352,7 +369,7 @@ def test_under_delta_nothing_is_together() -> None:
     declared = schema("add-remove", 1, units=5)
     query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
     query_plan = plan(declared, query, 1, 1e-6)
-    assert not any(one.joint_group for one in list_additive(query_plan))
+    assert not any(measurement.joint_group for measurement in list_additive(query_plan))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
@@ -363,7 +380,7 @@ def test_too_many_atoms_are_asked_as_they_are() -> None:
     )
     query_plan = plan_workload(declared, halves)
     assert query_plan.mechanism == "discrete Laplace"
-    assert {one.mechanism for one in query_plan.candidates} == {AS_ASKED}
+    assert {candidate.mechanism for candidate in query_plan.candidates} == {AS_ASKED}
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.001, 30, 10_000])
@@ -372,8 +389,10 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     declared = schema("add-remove", 3, units=5)
     for select in WORKLOADS.values():
         query_plan = plan_workload(declared, select, epsilon=epsilon)
-        for one in list_additive(query_plan):
-            reaches = [query_plan.build_estimator(one).half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
+        for measurement in list_additive(query_plan):
+            reaches = [
+                query_plan.build_estimator(measurement).half_width(confidence) for confidence in (0.5, 0.95, 0.999)
+            ]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])
 
@@ -441,28 +460,28 @@ def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
 ) -> None:
     """L S = H exactly; L is the pseudo-inverse's; `most` and `square` are those of the worst pair, found one by one."""
     facts = ContributionBounds(schema(relation[0], relation[1], units=5), TRUE, 4 if grouped else None)
-    for one in list_workload_strategies(work, facts):
-        totals = np.array(one.totals) if one.measures_atoms else work.matrix
-        assert multiply_matrices(one.estimates, totals.tolist()) == tuple(
+    for strategy in list_workload_strategies(work, facts):
+        totals = np.array(strategy.totals) if strategy.measures_atoms else work.matrix
+        assert multiply_matrices(strategy.estimates, totals.tolist()) == tuple(
             tuple(map(Fraction, row)) for row in work.matrix.tolist()
         )
-        expected = solve_by_pseudo_inverse(work.matrix, totals.tolist(), one.weights)
-        assert np.allclose(np.array(one.estimates, float), expected, atol=1e-9)
-        most, square = compute_worst_pair(one, totals, work, facts)
-        assert (one.l1_sensitivity, one.l2_sensitivity_sq) == (max(most, 1), max(square, 1))
-        assert one.compute_rho(Fraction(1)) <= Fraction(1, 2)
+        expected = solve_by_pseudo_inverse(work.matrix, totals.tolist(), strategy.weights)
+        assert np.allclose(np.array(strategy.estimates, float), expected, atol=1e-9)
+        most, square = compute_worst_pair(strategy, totals, work, facts)
+        assert (strategy.l1_sensitivity, strategy.l2_sensitivity_sq) == (max(most, 1), max(square, 1))
+        assert strategy.compute_rho(Fraction(1)) <= Fraction(1, 2)
 
 
 def compute_worst_pair(
-    one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds
+    strategy: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds
 ) -> tuple[int, int]:
     columns = [tuple(column) for column in totals.T.tolist()]
-    weigh = [tuple(w * x for w, x in zip(one.weights, column, strict=True)) for column in columns]
+    weigh = [tuple(w * x for w, x in zip(strategy.weights, column, strict=True)) for column in columns]
     if not facts.is_replace_one:
         return max(map(sum, weigh)), max(sum(x * x for x in column) for column in weigh)
     if facts.is_grouped:  # two cells side by side
         return 2 * max(map(sum, weigh)), 2 * max(sum(x * x for x in column) for column in weigh)
-    weigh += [(0,) * len(one.weights)] * (work.has_uncounted or facts.rows_per_unit > 1)
+    weigh += [(0,) * len(strategy.weights)] * (work.has_uncounted or facts.rows_per_unit > 1)
     changes = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in combinations(weigh, 2)]
     return max(map(sum, changes), default=0), max((sum(x * x for x in change) for change in changes), default=0)
 

@@ -234,7 +234,7 @@ def test_a_hundred_counts_of_sd_20_fit_into_three() -> None:
 
 def test_words_never_call_anything_weaker_differential_privacy() -> None:
     """Only dp, approx-dp and zcdp; individual DP names the E of the DP it also gives."""
-    promises = [one for pair in IMPLIED + NOT_IMPLIED for one in pair]
+    promises = [promise for pair in IMPLIED + NOT_IMPLIED for promise in pair]
     for promise in promises:
         words = promise.words().lower()
         if promise.model in DP_MODELS:

@@ -175,10 +175,10 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
 def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
     """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
     outer = simplify_predicate(where, TINY)
-    found = simplify_within(predicate, outer, TINY)
+    simplified = simplify_within(predicate, outer, TINY)
     rows = [row for row in list_rows(*FEW) if is_satisfied(outer, row)]
-    assert [is_satisfied(found, row) for row in rows] == [is_satisfied(predicate, row) for row in rows]
-    assert simplify_within(found, outer, TINY) == found
+    assert [is_satisfied(simplified, row) for row in rows] == [is_satisfied(predicate, row) for row in rows]
+    assert simplify_within(simplified, outer, TINY) == simplified
     assert simplify_within(outer, outer, TINY) == TRUE
 
 

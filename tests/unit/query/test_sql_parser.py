@@ -151,7 +151,7 @@ def test_a_filter_says_what_the_condition_does_not() -> None:
         "WHERE age >= 30 AND (sex = 'F' OR smoker) "
         "HAVING COUNT(*) FILTER (WHERE age < 65 AND sex = 'F') > 5 ORDER BY a"
     )
-    wheres = [one.where for one in query.aggregates]
+    wheres = [aggregate.where for aggregate in query.aggregates]
     assert wheres == [
         TRUE,
         AllOf((InRanges("age", ((30, 64),)), InRanges("sex", ((0, 0),)))),

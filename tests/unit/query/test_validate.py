@@ -302,10 +302,10 @@ def count_passing_changes(tries: int, seed: int) -> int:
     for _ in range(tries):
         query = _change_field(chance, chance.choice(read_from), chance.choice(read_from))
         try:
-            found = parse_question(query, SCHEMA)
+            parsed = parse_question(query, SCHEMA)
         except InvalidInput:
             continue
-        assert parse_sql(to_sql(found, SCHEMA), SCHEMA) == found
+        assert parse_sql(to_sql(parsed, SCHEMA), SCHEMA) == parsed
         passed += 1
     return passed
 
@@ -348,4 +348,4 @@ def _compute_loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any])
 
 
 def _list_levels(nested: HierarchicalHistogram, inputs: list[Any]) -> list[Any]:
-    return [one for one in nested.split_levels(inputs) if one is not None]
+    return [level for level in nested.split_levels(inputs) if level is not None]

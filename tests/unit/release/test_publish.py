@@ -126,10 +126,10 @@ def test_swapping_leaves_each_column_as_it_was(schema_path: Path, tmp_path: Path
     outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
     for method, out in outs.items():
         done("publish", schema_path, "--method", method, "-k", 10, "--out", out)
-    one, two = (read_rows(out) for out in outs.values())
+    first, second = (read_rows(out) for out in outs.values())
     for place in range(len(QUASI) + len(CONFIDENTIAL)):
-        assert sorted(str(row[place]) for row in one) == sorted(str(row[place]) for row in two)
-    quasi = [sorted(map(str, (row[: len(QUASI)] for row in rows))) for rows in (one, two)]
+        assert sorted(str(row[place]) for row in first) == sorted(str(row[place]) for row in second)
+    quasi = [sorted(map(str, (row[: len(QUASI)] for row in rows))) for rows in (first, second)]
     assert quasi[0] == quasi[1]
 
 
@@ -203,7 +203,18 @@ def test_a_release_flags_every_total_for_good(schema_path: Path, tmp_path: Path)
 
 def test_the_report_and_the_record_are_for_the_custodian_alone(schema_path: Path, tmp_path: Path) -> None:
     """Nobody else can read the files that tell whose row is whose."""
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", tmp_path / "r.html")
+    done(
+        "publish",
+        schema_path,
+        "--method",
+        "mdav",
+        "-k",
+        10,
+        "--out",
+        tmp_path / "o.csv",
+        "--report",
+        tmp_path / "r.html",
+    )
     private_files = [*(schema_path.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
     assert len(private_files) == 3
     assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in private_files)
@@ -241,8 +252,10 @@ def test_a_changed_file_is_found_out(out: Path) -> None:
     header, *lines = out.read_text().splitlines()
     at = [header.split(",").index(name) for name in QUASI]
     classes = [tuple(line.split(",")[place] for place in at) for line in lines]
-    dropped_line = next(number for number, found in enumerate(classes) if classes.count(found) == 10)
-    out.write_text("\n".join([header, *lines[:dropped_line], *lines[class_of_ten + 1 :]]) + "\n")
+    dropped_line = next(
+        number for number, equivalence_class in enumerate(classes) if classes.count(equivalence_class) == 10
+    )
+    out.write_text("\n".join([header, *lines[:dropped_line], *lines[dropped_line + 1 :]]) + "\n")
     outcome = discreet("verify", out)
     assert outcome.code == 6
     assert "manifest" in outcome.err
@@ -440,7 +453,9 @@ def test_columns_that_say_nothing_are_refused(schema_path: Path, tmp_path: Path,
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_a_claim_that_does_not_hold_never_leaves(schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_that_does_not_hold_never_leaves(
+    schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The verifier stands between a method and the file: groups that are too small stop the release."""
 
     def group_alone(*_: Any, **__: Any) -> Any:
@@ -496,7 +511,9 @@ def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
 
 def test_a_manifest_tells_what_the_file_holds(schema_path: Path, tmp_path: Path) -> None:
     """Means of whole numbers are no whole numbers."""
-    document = done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json").document
+    document = done(
+        "publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json"
+    ).document
     assert {column["name"]: column["holds"] for column in document["manifest"]["columns"]}["age"] == "number"
 
 
@@ -520,7 +537,16 @@ def test_a_release_of_an_earlier_schema_says_so(out: Path) -> None:
 def test_what_follows_from_a_protected_column_is_not_kept(schema_path: Path, tmp_path: Path) -> None:
     """A diagnosis moves and its chapter does not: kept, it would tell the diagnosis."""
     outcome = discreet(
-        "publish", schema_path, "--method", "mdav-swap", "-k", 5, "--out", tmp_path / "o.csv", "--keep", "chapters.chapter"
+        "publish",
+        schema_path,
+        "--method",
+        "mdav-swap",
+        "-k",
+        5,
+        "--out",
+        tmp_path / "o.csv",
+        "--keep",
+        "chapters.chapter",
     )
     assert outcome.code == 2
     assert "would undo that" in outcome.err
@@ -553,13 +579,13 @@ NUMERALS = ["1.50", "2.0", "3e2", "007", ""]
 def numerals_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders with registered data sets of such texts, by the kind of their column."""
     rows = [f"p{i},{20 + i % 40},x,{NUMERALS[i % 4]}" for i in range(80)]
-    found = {}
+    folders = {}
     for kind in ("nominal", "ordinal"):
         categories = f"{{kind: {kind}, categories: ['1.50', '2.0', 3e2, '007'], role: confidential}}"
         schema_path = write_small_dataset(tmp_path_factory.mktemp(kind) / "own", rows, categories)
         Custodian.open(schema_path).close()
-        found[kind] = schema_path.parent
-    return found
+        folders[kind] = schema_path.parent
+    return folders
 
 
 @pytest.mark.parametrize("kind", ["nominal", "ordinal"])
@@ -593,11 +619,24 @@ def test_a_column_named_group(tmp_path: Path) -> None:
 def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
     """Where all of every group have the same value, 1/k says nothing."""
     rows = [f"p{i},{20 + i % 40},{'x' if i < 40 else 'y'},{i // 40}" for i in range(80)]
-    schema_path = write_small_dataset(tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}")
+    schema_path = write_small_dataset(
+        tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}"
+    )
     outcome = discreet("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
     assert outcome.code == 2
     assert "would hide nothing" in outcome.err
-    done("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv", "--diversity", "distinct 2")
+    done(
+        "publish",
+        schema_path,
+        "--method",
+        "ir-swap",
+        "-k",
+        10,
+        "--out",
+        tmp_path / "o.csv",
+        "--diversity",
+        "distinct 2",
+    )
 
 
 def test_a_name_with_a_pattern_is_read_as_it_stands(schema_path: Path, tmp_path: Path) -> None:
@@ -692,7 +731,9 @@ def test_releases_of_an_earlier_snapshot_are_named(out: Path, tmp_path: Path) ->
     """They cannot be laid over the new one, and that is said."""
     schema_path = out.parent / "own" / "registry.yaml"
     done("check", schema_path, "--refresh")
-    document = done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    document = done(
+        "publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json"
+    ).document
     assert any("registry-1" in warning for warning in document["warnings"])
 
 
@@ -700,7 +741,9 @@ def test_a_lost_record_is_not_written_over(out: Path, tmp_path: Path) -> None:
     schema_path = out.parent / "own" / "registry.yaml"
     records = schema_path.parent / "registry.discreet" / "releases"
     (records / "1.json").unlink()
-    document = done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    document = done(
+        "publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json"
+    ).document
     assert document["name"] == "registry-2"
 
 
@@ -800,9 +843,9 @@ def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytes
         ManifestColumn(a.name, a.kind, a.output_type, tuple(orders.get(a.name, ()))) for a in table.attributes.values()
     ]
     for spool in (None, Spool(tmp_path)):
-        found = read_released_table(file, rows, spool=spool)
-        assert list(found) == list(table)
-        for name, each in found.attributes.items():
+        released_table = read_released_table(file, rows, spool=spool)
+        assert list(released_table) == list(table)
+        for name, each in released_table.attributes.items():
             assert (each.kind, each.categories) == (table[name].kind, table[name].categories)
             np.testing.assert_array_equal(each.to_array(), table[name].to_array())
 

@@ -57,9 +57,9 @@ def synthetic_engine() -> duckdb.DuckDBPyConnection:
 
 
 def read_columns_of(path: Path) -> dict[str, list[Any]]:
-    found = synthetic_engine().execute(f"SELECT * FROM '{path}'")
-    names = [str(each[0]) for each in found.description or []]
-    return dict(zip(names, map(list, zip(*found.fetchall(), strict=True)), strict=True))
+    cursor = synthetic_engine().execute(f"SELECT * FROM '{path}'")
+    names = [str(each[0]) for each in cursor.description or []]
+    return dict(zip(names, map(list, zip(*cursor.fetchall(), strict=True)), strict=True))
 
 
 # --- what leaves
@@ -67,7 +67,9 @@ def read_columns_of(path: Path) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_private_file_is_charged_and_says_what_it_is(synthetic_schema_path: Path, tmp_path: Path, method: str, suffix: str) -> None:
+def test_a_private_file_is_charged_and_says_what_it_is(
+    synthetic_schema_path: Path, tmp_path: Path, method: str, suffix: str
+) -> None:
     """As many rows as are public, the promise in the manifest, and exactly epsilon in the ledger."""
     out = tmp_path / f"out{suffix}"
     asked = None if suffix == ".csv" else FEW  # all columns once: to link them takes long
@@ -86,10 +88,10 @@ def test_a_private_file_is_charged_and_says_what_it_is(synthetic_schema_path: Pa
     assert manifest["guarantee"] == release.guarantee.to_json()
     assert manifest["guarantee"]["neighbours"] == "replace-one"
     assert set(manifest["expected_error"]) >= set(manifest["recipe"]["columns"])
-    found = read_columns_of(out)
-    assert list(found) == manifest["recipe"]["columns"]
-    assert {len(values) for values in found.values()} == {PATIENTS} == {release.rows}
-    assert "person_id" not in found
+    released_columns = read_columns_of(out)
+    assert list(released_columns) == manifest["recipe"]["columns"]
+    assert {len(values) for values in released_columns.values()} == {PATIENTS} == {release.rows}
+    assert "person_id" not in released_columns
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -98,11 +100,11 @@ def test_values_stay_in_their_domains(synthetic_schema_path: Path, tmp_path: Pat
     out = tmp_path / "out.parquet"
     with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish(method, out, epsilon=Fraction(1, 10_000), columns=["age", "sex", "bmi", "education"])
-    found = read_columns_of(out)
-    assert all(value is None or 17 <= value <= 90 for value in found["age"])
-    assert set(found["sex"]) <= {"F", "M", None}
-    assert all(value is None or 10 <= value <= 70 for value in found["bmi"])
-    assert set(found["education"]) <= {*EDUCATION, None}
+    released_columns = read_columns_of(out)
+    assert all(value is None or 17 <= value <= 90 for value in released_columns["age"])
+    assert set(released_columns["sex"]) <= {"F", "M", None}
+    assert all(value is None or 10 <= value <= 70 for value in released_columns["bmi"])
+    assert set(released_columns["education"]) <= {*EDUCATION, None}
 
 
 @pytest.mark.parametrize("method", ["private-records", "private-linked"])
@@ -114,14 +116,18 @@ def test_declared_impossible_combinations_never_leave(synthetic_schema_path: Pat
     rows = "(age < 40 AND smoker) OR (age > 80 AND bmi < 30 AND sex = 'M')"
     [[left]] = synthetic_engine().execute(f"SELECT count(*) FROM '{out}' WHERE {rows}").fetchall()
     [[before]] = (
-        synthetic_engine().execute(f"SELECT count(*) FROM '{synthetic_schema_path.parent}/registry.csv' WHERE {rows}").fetchall()
+        synthetic_engine()
+        .execute(f"SELECT count(*) FROM '{synthetic_schema_path.parent}/registry.csv' WHERE {rows}")
+        .fetchall()
     )
     assert (left, before > 0) == (0, True)
 
 
 def test_columns_are_not_linked_and_linked_records_are(tmp_path: Path) -> None:
     """Columns leave in orders of their own; linked records keep what columns have to do with each other."""
-    synthetic_schema_path = register_patients(tmp_path, 2000) / "registry.yaml"  # of fewer, orders drawn apart may look linked
+    synthetic_schema_path = (
+        register_patients(tmp_path, 2000) / "registry.yaml"
+    )  # of fewer, orders drawn apart may look linked
     with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish("private-columns", tmp_path / "apart.parquet", epsilon=10, columns=["age", "stay"])
         custodian.publish("private-linked", tmp_path / "linked.parquet", epsilon=10, columns=["age", "education"])
@@ -180,7 +186,18 @@ def test_the_report_is_for_the_custodian(synthetic_schema_path: Path, tmp_path: 
     """It looks at the records, and says that it is itself not private."""
     report = tmp_path / "report.json"
     document = done(
-        *("publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--column", "age", "--column", "bmi"),
+        *(
+            "publish",
+            synthetic_schema_path,
+            "--method",
+            "private-columns",
+            "--epsilon",
+            1,
+            "--column",
+            "age",
+            "--column",
+            "bmi",
+        ),
         *("--out", tmp_path / "out.csv", "--report", report, "--json"),
     ).document
     assert json.loads(report.read_text())["facts"]["this report"] == "for the custodian: itself not private"
@@ -196,10 +213,10 @@ def test_what_a_file_shows_of_differential_privacy(synthetic_schema_path: Path, 
         custodian.publish("private-linked", out, epsilon=1, columns=FEW)
     with pytest.raises(Unsupported, match="no file shows"):
         verify_release(out)
-    found = assess_release(synthetic_schema_path, out)
-    assert found.sse is None
-    assert "distribution" in found.utility
-    assert "times as likely" in found.risk
+    assessment = assess_release(synthetic_schema_path, out)
+    assert assessment.sse is None
+    assert "distribution" in assessment.utility
+    assert "times as likely" in assessment.risk
     out.write_bytes(out.read_bytes() + b" ")
     with pytest.raises(ClaimFailed):
         assess_release(synthetic_schema_path, out)
@@ -341,7 +358,9 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
     synthetic_schema_path = write_dataset(tmp_path, neighbors="add-remove", units="")
-    refused = discreet("publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    refused = discreet(
+        "publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
+    )
     assert refused.code == Unsupported.exit_code
     done(
         "publish", write_dataset(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
@@ -356,10 +375,10 @@ def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path
         for method in ("private-columns", "private-linked"):
             out = tmp_path / f"{method}.csv"
             release = custodian.publish(method, out, epsilon=1)
-            found = read_columns_of(out)
-            assert sum(found["y"]) == 13
-            assert min(found["x"]) >= 4
-            assert any("not linked" in one for one in release.warnings) == (method == "private-columns")
+            released_columns = read_columns_of(out)
+            assert sum(released_columns["y"]) == 13
+            assert min(released_columns["x"]) >= 4
+            assert any("not linked" in warning for warning in release.warnings) == (method == "private-columns")
             assert "published exactly before" in release.guarantee.assumptions[0]
 
 
@@ -370,8 +389,8 @@ def test_linked_records_have_no_exact_counts(tmp_path: Path) -> None:
     with Custodian.open(synthetic_schema_path) as custodian:
         for name in ("one.csv", "two.csv"):
             custodian.publish("private-linked", tmp_path / name, epsilon=Fraction(1, 5))
-            found = read_columns_of(tmp_path / name)
-            counts.append([sorted(map(str, found["x"])), sorted(map(str, found["y"]))])
+            released_columns = read_columns_of(tmp_path / name)
+            counts.append([sorted(map(str, released_columns["x"])), sorted(map(str, released_columns["y"]))])
     assert counts[0] != counts[1]
     assert [sorted(str(i % 10) for i in range(40))] * 2 != [counts[0][0], counts[1][0]]
 
@@ -391,11 +410,11 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
     with Custodian.open(synthetic_schema_path) as custodian:
         custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1)
-    found = read_columns_of(tmp_path / "out.csv")
-    idle = [i for w, i in zip(found["works"], found["income"], strict=True) if w is False]
+    released_columns = read_columns_of(tmp_path / "out.csv")
+    idle = [i for w, i in zip(released_columns["works"], released_columns["income"], strict=True) if w is False]
     assert abs(len(idle) / rows - 0.4) < 0.02
     assert {i for i in idle if i is not None} == {0}
-    assert abs(found["income"].count(0) / rows - 0.4) < 0.02
+    assert abs(released_columns["income"].count(0) / rows - 0.4) < 0.02
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -510,7 +529,7 @@ def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
     with Custodian.open(write_dataset(tmp_path, columns=columns_text)) as custodian:
         [plan] = custodian.estimate_error("private-columns", 5, 2)
     assert plan.column_methods["x"] == "rank blocks of 5"
-    assert any("k is not used for y" in one for one in plan.warnings)
+    assert any("k is not used for y" in warning for warning in plan.warnings)
 
 
 @pytest.mark.parametrize("method", METHODS)

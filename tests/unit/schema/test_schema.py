@@ -86,7 +86,9 @@ def test_a_schema_says_what_its_file_says(schema_folder: Path) -> None:
     assert schema.analyst_budget == Budget(Fraction(1), Fraction(1, 10**7))
     assert (schema.models, schema.individual_queries, schema.partition) == (("dp", "approx-dp"), True, "sex")
     assert schema.lookups == {"icd": "diagnosis"}
-    assert [(one.statistic[-3:], one.value) for one in schema.published] == [("'F'", "25013")]
+    assert [(published_count.statistic[-3:], published_count.value) for published_count in schema.published] == [
+        ("'F'", "25013")
+    ]
     assert schema.unit_name == "unit (person_id)"
 
 

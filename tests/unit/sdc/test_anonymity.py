@@ -90,11 +90,11 @@ def measure_plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool
     )
 
 
-def assert_same_measures(found: ClassDiversity, plain: ClassDiversity) -> None:
+def assert_same_measures(measured: ClassDiversity, expected: ClassDiversity) -> None:
     """All measures equal, exactly but for the entropy."""
-    assert found.entropy == pytest.approx(plain.entropy, rel=1e-12)
+    assert measured.entropy == pytest.approx(expected.entropy, rel=1e-12)
     exact = ("distinct", "recursive", "t_ratio", "t_emd", "between")
-    assert [getattr(found, name) for name in exact] == [getattr(plain, name) for name in exact]
+    assert [getattr(measured, name) for name in exact] == [getattr(expected, name) for name in exact]
 
 
 def number_densely(values: Sequence[int | None]) -> list[int]:
@@ -117,13 +117,15 @@ def test_measures_equal_those_of_plain_loops(
     quasi, secret = [q for q, _ in rows], [s for _, s in rows]
     column = np.array([None if s is None else str(s) for s in secret], dtype=object)
     numbers = np.array([np.nan if s is None else s for s in secret], dtype=np.float64)
-    found = measure_anonymity({"q": np.array(quasi), "s": column if nominal else numbers}, ["q"], ["s"], recursive_l=l)
-    assert_same_measures(found.columns["s"], measure_plainly(quasi, number_densely(secret), nominal, l))
-    assert found.to_json()["recursive_l"] == l
+    anonymity = measure_anonymity(
+        {"q": np.array(quasi), "s": column if nominal else numbers}, ["q"], ["s"], recursive_l=l
+    )
+    assert_same_measures(anonymity.columns["s"], measure_plainly(quasi, number_densely(secret), nominal, l))
+    assert anonymity.to_json()["recursive_l"] == l
     sizes = Counter(quasi).values()
-    assert (found.k, found.greatest, found.classes) == (min(sizes), max(sizes), len(sizes))
-    assert found.alone == sum(size == 1 for size in sizes)
-    assert found.linkage == Fraction(len(sizes), len(rows))
+    assert (anonymity.k, anonymity.greatest, anonymity.classes) == (min(sizes), max(sizes), len(sizes))
+    assert anonymity.alone == sum(size == 1 for size in sizes)
+    assert anonymity.linkage == Fraction(len(sizes), len(rows))
 
 
 def test_measures_equal_those_of_plain_loops_where_every_class_has_every_value() -> None:
@@ -135,9 +137,9 @@ def test_measures_equal_those_of_plain_loops_where_every_class_has_every_value()
         for label in range(4):
             start = classes.index(label)
             values[start : start + 3] = [0, 1, 2]
-        found = measure_groups(classes, {"s": np.array(values)}, ["s"])
-        assert_same_measures(found.columns["s"], measure_plainly(classes, values, nominal=False))
-        assert found.t_ratio != math.inf
+        anonymity = measure_groups(classes, {"s": np.array(values)}, ["s"])
+        assert_same_measures(anonymity.columns["s"], measure_plainly(classes, values, nominal=False))
+        assert anonymity.t_ratio != math.inf
 
 
 def test_the_ratio_is_exact_where_floats_tie() -> None:
@@ -151,12 +153,12 @@ def test_the_ratio_is_exact_where_floats_tie() -> None:
 
 def test_figure_7_5_is_1_5_close_with_4_rows_to_a_group() -> None:
     """Golden tclose.fig75: every group at 1.5 under the ratio, 1/8 and 1/12 under the earth mover's, 2 between two."""
-    found = measure_groups(THIRDS, {"bucket": FIGURE_7_5}, ["bucket"])
+    anonymity = measure_groups(THIRDS, {"bucket": FIGURE_7_5}, ["bucket"])
     names = measure_groups(THIRDS, {"bucket": FIGURE_7_5.astype(str)}, ["bucket"])
-    assert (found.k, found.t_ratio, found.t_emd) == (4, Fraction(3, 2), Fraction(1, 8))
-    assert found.columns["bucket"].between == GOLDEN["tclose.fig75.pairwise"]
-    assert float(found.t_ratio) == max(GOLDEN["tclose.fig75"])
-    assert float(found.t_emd) == max(GOLDEN["tclose.fig75.emd"])
+    assert (anonymity.k, anonymity.t_ratio, anonymity.t_emd) == (4, Fraction(3, 2), Fraction(1, 8))
+    assert anonymity.columns["bucket"].between == GOLDEN["tclose.fig75.pairwise"]
+    assert float(anonymity.t_ratio) == max(GOLDEN["tclose.fig75"])
+    assert float(anonymity.t_emd) == max(GOLDEN["tclose.fig75.emd"])
     assert names.t_emd is not None
     assert float(names.t_emd) == pytest.approx(max(GOLDEN["tclose.fig75.tv"]), abs=1e-15)
 
@@ -174,10 +176,10 @@ def test_an_ordinal_column_is_ordered_by_its_categories_and_a_nominal_one_is_not
 def test_table_7_3_is_3_anonymous_and_3_diverse() -> None:
     """Generalised birth dates leave three classes of three with three problems each; a class lacks one of the four."""
     generalised = {**MEDICAL, "born": np.repeat(["[61,64]"], 9)}
-    found = measure_anonymity(generalised, ["ethnicity", "born"], ["problem"])
-    assert (found.k, found.classes, found.l, found.t_ratio) == (3, 3, 3, math.inf)
-    assert found.recursive == Fraction(1, 2)
-    assert found.l_entropy == pytest.approx(3)
+    anonymity = measure_anonymity(generalised, ["ethnicity", "born"], ["problem"])
+    assert (anonymity.k, anonymity.classes, anonymity.l, anonymity.t_ratio) == (3, 3, 3, math.inf)
+    assert anonymity.recursive == Fraction(1, 2)
+    assert anonymity.l_entropy == pytest.approx(3)
     assert measure_anonymity(MEDICAL, ["ethnicity", "born"]).k == 1
 
 
@@ -185,8 +187,8 @@ def test_table_7_4_hides_rows_in_groups_of_3() -> None:
     """Anatomy's two tables show groups of three, whatever the quasi-identifiers; counts are counted out."""
     first = {"born": MEDICAL["born"], "group": np.repeat([7, 4, 9], 3)}
     second = {"group": np.repeat([7, 4, 9], 3), "problem": MEDICAL["problem"], "count": np.ones(9, dtype=np.int64)}
-    found = measure_anatomy(first, second)
-    assert (found.k, found.classes, found.l) == (3, 3, 3)
+    anonymity = measure_anatomy(first, second)
+    assert (anonymity.k, anonymity.classes, anonymity.l) == (3, 3, 3)
     folded = {"group": np.array([1, 2, 2]), "problem": np.array(["a", "a", "b"]), "count": np.array([3, 1, 2])}
     tables = {"group": np.array([1, 1, 1, 2, 2, 2])}, folded
     assert measure_anatomy(*tables, ["problem"]).columns["problem"].t_ratio == math.inf
@@ -225,17 +227,17 @@ def test_a_missing_value_comes_after_the_greatest() -> None:
 def test_several_columns_are_measured_each_and_together() -> None:
     """Two columns that are even in every class on their own, while their pairs tell the classes apart."""
     table = {"a": np.array([0, 0, 1, 1] * 2), "b": np.array([0, 1, 0, 1, 1, 1, 0, 0])}
-    found = measure_groups([0, 0, 0, 0, 1, 1, 1, 1], table, ["a", "b"])
-    assert found.t_ratio == 1
-    assert found.together is not None
-    assert found.together.t_ratio == math.inf
-    assert found.to_json()["together"] == found.together.to_json()
+    anonymity = measure_groups([0, 0, 0, 0, 1, 1, 1, 1], table, ["a", "b"])
+    assert anonymity.t_ratio == 1
+    assert anonymity.together is not None
+    assert anonymity.together.t_ratio == math.inf
+    assert anonymity.to_json()["together"] == anonymity.together.to_json()
 
 
 def test_the_measures_are_json_with_exact_text() -> None:
     """A figure is told as the fraction it is, and an infinite one as a word that JSON can hold."""
-    found = measure_groups(THIRDS, {"bucket": FIGURE_7_5}, ["bucket"])
-    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    anonymity = measure_groups(THIRDS, {"bucket": FIGURE_7_5}, ["bucket"])
+    document = json.loads(json.dumps(anonymity.to_json(), allow_nan=False))
     assert (document["t_ratio"], document["t_emd"], document["k"]) == ("3/2", "1/8", 4)
     lone = measure_anonymity(MEDICAL, ["ethnicity"], ["problem"]).to_json()
     assert json.loads(json.dumps(lone, allow_nan=False))["t_ratio"] == "infinite"

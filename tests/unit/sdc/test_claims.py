@@ -102,30 +102,30 @@ def test_a_greater_k_than_there_is_does_not_hold() -> None:
 def test_values_swapped_in_their_groups_are_shown_with_groups_and_original() -> None:
     """Groups of k, what they held, and hits within chance; linkage and rank groups are told beside."""
     original = build_people()
-    found = check_claim(
+    checked = check_claim(
         PROBABLY_ANONYMOUS, swap_columns(original, "income", "job"), ["age"], ["income", "job"], original=original,
         groups={"records": GROUPS},
     )  # fmt: skip
-    assert found.shown
-    columns: Any = found.measured["columns"]
+    assert checked.shown
+    columns: Any = checked.measured["columns"]
     assert columns["income"]["least_group"] == K
     assert columns["income"]["hits"]["expected"] == pytest.approx(ROWS / K)
     assert columns["job"]["hits"]["expected"] > ROWS / 3
     assert columns["job"]["rank_group_width"] is None
-    assert found.measured["linkage_by_distance"] == "1"
-    assert "alone_by_rank_groups" not in found.measured
-    json.dumps(found.to_json(), allow_nan=False)
+    assert checked.measured["linkage_by_distance"] == "1"
+    assert "alone_by_rank_groups" not in checked.measured
+    json.dumps(checked.to_json(), allow_nan=False)
 
 
 def test_swapped_quasi_identifiers_are_shown_too() -> None:
     """The other way round: the quasi-identifiers of a record move as one and the confidential values stay."""
     original = {**build_people(), "place": np.arange(ROWS)}
-    found = check_claim(
+    checked = check_claim(
         PROBABLY_ANONYMOUS, swap_columns(original, "age", "place"), ["age", "place"], ["income"], original=original,
         groups={"records": GROUPS},
     )  # fmt: skip
-    assert found.shown
-    assert list(found.measured["columns"]) == ["records"]  # type: ignore[call-overload]
+    assert checked.shown
+    assert list(checked.measured["columns"]) == ["records"]  # type: ignore[call-overload]
     apart = swap_columns(swap_columns(original, "age"), "place", seed=2)
     with pytest.raises(ClaimFailed, match="30 groups of 'records' do not hold"):
         check_claim(
@@ -139,9 +139,9 @@ def test_files_read_apart_are_compared_by_their_names() -> None:
     original = {"age": build_people()["age"], "word": words}
     before = read_table(original, categories={"word": ["a", "b", "c"]})
     after = read_table(swap_columns(original, "word"), categories={"word": ["c", "b", "a", "z"]})
-    found = check_claim(PROBABLY_ANONYMOUS, after, ["age"], ["word"], original=before, groups={"records": GROUPS})
+    checked = check_claim(PROBABLY_ANONYMOUS, after, ["age"], ["word"], original=before, groups={"records": GROUPS})
     expected = 15 * (9 + 9 + 4 + 4) / 10 + 15 * (4 + 4 + 9 + 9) / 10
-    assert found.measured["columns"]["word"]["hits"]["expected"] == pytest.approx(expected)  # type: ignore[index]
+    assert checked.measured["columns"]["word"]["hits"]["expected"] == pytest.approx(expected)  # type: ignore[index]
     lost = swap_columns(original, "word")
     lost["word"] = np.where(lost["word"] == None, "a", lost["word"])  # noqa: E711  element by element
     with pytest.raises(ClaimFailed, match="30 groups of 'word' do not hold"):
@@ -153,10 +153,10 @@ def test_each_column_may_have_its_own_groups() -> None:
     original = {name: build_people()[name] for name in ("age", "income")}
     groups = {name: np.argsort(np.argsort(values)) // K for name, values in original.items()}
     released = {name: swap_columns(original, name, groups=groups[name])[name] for name in original}
-    found = check_claim(PROBABLY_ANONYMOUS, released, [], ["age", "income"], original=original, groups=groups)
-    columns: Any = found.measured["columns"]
+    checked = check_claim(PROBABLY_ANONYMOUS, released, [], ["age", "income"], original=original, groups=groups)
+    columns: Any = checked.measured["columns"]
     assert 0 < columns["income"]["rank_group_width"] < 0.5
-    assert 0.5 < found.measured["alone_by_rank_groups"] <= 1  # type: ignore[operator]
+    assert 0.5 < checked.measured["alone_by_rank_groups"] <= 1  # type: ignore[operator]
     with pytest.raises(InvalidInput, match="no groups for 'income'"):
         check_claim(
             PROBABLY_ANONYMOUS, released, [], ["age", "income"], original=original, groups={"age": groups["age"]}
@@ -239,9 +239,9 @@ def test_groups_left_as_they_were_are_found_among_duplicates() -> None:
     rows = 20_000
     income, order = np.arange(rows) % 2, permute_in_groups(np.arange(rows) // K, 8)
     order[:1600] = np.arange(1600)
-    found = bound_irregularity(income, income[order], 2, np.arange(rows) // K)
+    bound = bound_irregularity(income, income[order], 2, np.arange(rows) // K)
     assert (
-        found
+        bound
         < MIN_DOUBT
         < bound_irregularity(income, income[permute_in_groups(np.arange(rows) // K, 8)], 2, np.arange(rows) // K)
     )
@@ -251,15 +251,15 @@ def test_groups_left_as_they_were_are_found_among_duplicates() -> None:
 def test_the_chance_of_hits_is_that_of_all_permutations(size: int, alone: int) -> None:
     """h or more of some values on their own rows, by enumeration."""
     ways = [sum(way[i] == i for i in range(alone)) for way in permutations(range(size))]
-    found = compute_hit_tails(np.array([size]), np.array([alone]))[0]
+    tails = compute_hit_tails(np.array([size]), np.array([alone]))[0]
     for h in range(1, 10):
-        assert found[h - 1] == pytest.approx(sum(hits >= h for hits in ways) / len(ways), abs=1e-15)
+        assert tails[h - 1] == pytest.approx(sum(hits >= h for hits in ways) / len(ways), abs=1e-15)
 
 
 def test_what_was_drawn_is_shown_with_a_proviso() -> None:
     """No single file proves that a permutation was drawn uniformly, and the words say so."""
     original = build_people()
-    found = check_claim(
+    checked = check_claim(
         PROBABLY_ANONYMOUS,
         swap_columns(original, "income"),
         ["age"],
@@ -267,8 +267,8 @@ def test_what_was_drawn_is_shown_with_a_proviso() -> None:
         original=original,
         groups={"records": GROUPS},
     )
-    assert found.shown
-    assert any("uniformly, which no single file can prove" in words for words in found.words)
+    assert checked.shown
+    assert any("uniformly, which no single file can prove" in words for words in checked.words)
 
 
 def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
@@ -277,9 +277,9 @@ def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
 
     table = {"age": np.arange(ROWS), "job": np.repeat(["a", "b", "c"], ROWS // 3)}
     release = ir_swap(table, K, ["job"], entropy=KeyedEntropy(b"claims", "nothing"))
-    found = check_claim(release.guarantee, release, ["age"], ["job"], original=table, groups=release.groups)
-    assert found.measured["certain"] == found.measured["hits"] == 1
-    assert any("of 300 rows 300 are in groups with one value" in words for words in found.words)
+    checked = check_claim(release.guarantee, release, ["age"], ["job"], original=table, groups=release.groups)
+    assert checked.measured["certain"] == checked.measured["hits"] == 1
+    assert any("of 300 rows 300 are in groups with one value" in words for words in checked.words)
 
 
 def test_moving_quasi_identifiers_that_are_alike_changes_nothing_and_holds() -> None:
@@ -288,9 +288,9 @@ def test_moving_quasi_identifiers_that_are_alike_changes_nothing_and_holds() -> 
 
     table = {"sex": np.array(["F", "M"] * 100), "income": np.arange(200)}
     release = mdav_swap(table, 5, ["sex"], ["income"], swap="quasi", entropy=KeyedEntropy(b"claims", "alike"))
-    found = check_claim(release.guarantee, release, ["sex"], ["income"], original=table, groups=release.groups)
-    assert found.shown
-    assert "among whom no swap would change anything" in found.words[0]
+    checked = check_claim(release.guarantee, release, ["sex"], ["income"], original=table, groups=release.groups)
+    assert checked.shown
+    assert "among whom no swap would change anything" in checked.words[0]
     original = build_people()
     assert check_claim(PROBABLY_ANONYMOUS, average_ages(original), ["age"], ["income"], original=original).shown
 
@@ -309,10 +309,10 @@ def test_quasi_identifiers_that_hardly_moved_break_the_claim() -> None:
 def test_without_groups_a_swap_is_not_refuted_and_not_shown() -> None:
     """Only values that are one person's alone count; duplicates are told."""
     original = build_people()
-    found = check_claim(PROBABLY_ANONYMOUS, swap_columns(original, "income"), ["age"], ["income"], original=original)
-    assert not found.shown
-    assert "not refuted" in found.words[0]
-    assert found.measured["columns"]["income"]["hits_of_unique"]["expected"] == 30  # type: ignore[index]
+    checked = check_claim(PROBABLY_ANONYMOUS, swap_columns(original, "income"), ["age"], ["income"], original=original)
+    assert not checked.shown
+    assert "not refuted" in checked.words[0]
+    assert checked.measured["columns"]["income"]["hits_of_unique"]["expected"] == 30  # type: ignore[index]
 
 
 def test_what_files_cannot_show_is_said_with_what_to_add() -> None:
@@ -368,16 +368,16 @@ def test_anatomy_tells_what_is_certain_all_the_same() -> None:
     draw = random.Random(5)
     table = {"age": np.arange(1000.0), "ill": np.array([draw.choice(["flu", "hiv", "none"]) for _ in range(1000)])}
     release = anatomy(table, K, ["age"], ["ill"], entropy=KeyedEntropy(b"claims", "certain"))
-    found = check_claim(release.guarantee, release, ["age"], ["ill"], second=release.second, original=table)
-    certain, hits = found.measured["certain"], found.measured["hits"]
+    checked = check_claim(release.guarantee, release, ["age"], ["ill"], second=release.second, original=table)
+    certain, hits = checked.measured["certain"], checked.measured["hits"]
     assert isinstance(certain, float)
     assert isinstance(hits, float)
     assert 0.9 < certain <= hits < 1
     assert (
         f"of 1000 rows {round(1000 * certain)} are in groups with one value: for them the value is certain"
-        in (found.words[-1])
+        in (checked.words[-1])
     )
-    assert not any("whose is whose" in words for words in found.words)
+    assert not any("whose is whose" in words for words in checked.words)
 
 
 def test_the_second_table_lists_no_people() -> None:
@@ -424,9 +424,9 @@ def test_columns_that_no_claim_is_about_are_named() -> None:
     """In words and figures, but for those that are known to be kept; a copy of what was swapped is no release."""
     original = build_people()
     released = {**average_ages(original), "ssn": np.arange(ROWS)}
-    found = check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job"])
-    assert found.measured["other_columns"] == ["ssn"]
-    assert found.words[-1].endswith("the file holds: 'ssn'.")
+    checked = check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job"])
+    assert checked.measured["other_columns"] == ["ssn"]
+    assert checked.words[-1].endswith("the file holds: 'ssn'.")
     assert check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job", "ssn"]).measured["other_columns"] == []
     first, second = anatomise_jobs(original)
     assert check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second).measured["other_columns"] == []
@@ -442,10 +442,10 @@ QUARTETS = {"records": np.arange(12) // 4}
 
 def test_t_closeness_holds_at_1_5_and_not_below() -> None:
     """Figure 7.5 attains 1.5 exactly: at most t, compared as fractions."""
-    found = check_claim(Guarantee.t_closeness(1.5, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
-    assert found.measured["t"] == "3/2"
-    assert not found.shown
-    assert "Without the original" in found.words[1]
+    checked = check_claim(Guarantee.t_closeness(1.5, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+    assert checked.measured["t"] == "3/2"
+    assert not checked.shown
+    assert "Without the original" in checked.words[1]
     with pytest.raises(ClaimFailed, match=r"t 1.49 under the ratio distance, and 1.5 was measured over every group"):
         check_claim(Guarantee.t_closeness(1.49, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
     check_claim(Guarantee.t_closeness(0.125, "emd"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
@@ -573,11 +573,11 @@ def test_what_the_methods_make_is_what_they_say(method: str) -> None:
     release, known = make_protected(method), ["age", "place"]
     original = read_table({**build_people(), "place": np.arange(ROWS) % 17}).take(release.source_rows)
     confidential = ["income"] if "anatomy" in method or method == "t-closeness" else ["income", "job"]
-    found = check_claim(
+    checked = check_claim(
         release.guarantee, release.table, known, confidential, original=original,
         groups=release.groups, second=release.second,
     )  # fmt: skip
-    assert found.shown
+    assert checked.shown
 
 
 def test_rows_and_names_are_checked() -> None:
@@ -605,10 +605,10 @@ def test_hits_have_the_mean_and_deviation_of_all_permutations(held: list[list[tu
         means.append(Fraction(sum(counts), len(counts)))
         variances.append(Fraction(sum(c * c for c in counts), len(counts)) - means[-1] ** 2)
     before, after = np.array([row for rows in held for row in rows]).T
-    found = count_hits_in_groups(before, after, 3, groups)
-    assert found.observed == np.count_nonzero(before == after)
-    assert found.expected == pytest.approx(float(sum(means)))
-    assert found.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
+    hits = count_hits_in_groups(before, after, 3, groups)
+    assert hits.observed == np.count_nonzero(before == after)
+    assert hits.expected == pytest.approx(float(sum(means)))
+    assert hits.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
 
 
 @pytest.mark.parametrize(("size", "groups"), [(2, 1), (5, 1), (7, 1), (3, 2), (4, 2)])
@@ -685,6 +685,6 @@ def test_intervals_cannot_be_linked_by_distance() -> None:
     original = build_people()
     released = {**original, "age": np.array([f"[{int(age) // 20 * 20}, ...)" for age in original["age"]])}
     assert bound_linkage(read_table(original), read_table(released), ["age"]) is None
-    found = check_claim(Guarantee.k_anonymity(2), released, ["age"], original=original)
-    assert isinstance(found, CheckedClaim)
-    assert "linkage_by_distance" not in found.measured
+    checked = check_claim(Guarantee.k_anonymity(2), released, ["age"], original=original)
+    assert isinstance(checked, CheckedClaim)
+    assert "linkage_by_distance" not in checked.measured

@@ -112,10 +112,10 @@ def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
     tried = build_points(("a", 3, 0.2, 0.5), ("b", 9, 1.5, 0.04), ("b", 27, 3.0, 0.01), ("c", 9, 1.2, 0.08))
     best = recommend_point(tried, 0.05)
     assert best is tried[1]
-    found = SweepResult(tuple(tried), best, 0.05)
-    assert not found.useful
-    assert found.to_json()["useful"] is False
-    assert found.words == (
+    sweep = SweepResult(tuple(tried), best, 0.05)
+    assert not sweep.useful
+    assert sweep.to_json()["useful"] is False
+    assert sweep.words == (
         "No point is both safe (a risk of at most 5 % above chance) and useful (a loss of at most 1): nearest is b "
         "with k = 9 (risk 4 %, loss 1.5, most of it in correlations); findings may well differ from those on the "
         "original, so try other k, other methods or fewer columns."
@@ -137,7 +137,7 @@ def test_a_useful_point_goes_before_a_safer_one_that_is_not() -> None:
 def test_a_sweep_tries_every_method_at_every_k() -> None:
     """In order, following its progress, and with figures that JSON holds."""
     seen: list[tuple[int, int]] = []
-    found = sweep_parameters(
+    sweep = sweep_parameters(
         build_people_table(),
         QUASI,
         CONFIDENTIAL,
@@ -145,13 +145,13 @@ def test_a_sweep_tries_every_method_at_every_k() -> None:
         entropy=KeyedEntropy(b"key", "sweep"),
         progress=lambda done, of: seen.append((done, of)),
     )
-    assert [(point.method, point.k) for point in found.points] == [
+    assert [(point.method, point.k) for point in sweep.points] == [
         (method, k) for method in ("mdav", "mdav-swap", "ir-swap") for k in (3, 10)
     ]
     assert seen == [(done, 6) for done in range(1, 7)]
-    assert found.recommended in found.points
-    assert found.left_out == ()
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["recommended"]["k"] == found.recommended.k
+    assert sweep.recommended in sweep.points
+    assert sweep.left_out == ()
+    assert json.loads(json.dumps(sweep.to_json(), allow_nan=False))["recommended"]["k"] == sweep.recommended.k
 
 
 def test_a_sweep_with_the_same_entropy_comes_out_the_same() -> None:
@@ -167,10 +167,10 @@ def test_a_sweep_with_the_same_entropy_comes_out_the_same() -> None:
 
 def test_a_k_above_the_rows_is_left_out_and_said() -> None:
     """The others are tried all the same."""
-    found = sweep_parameters(build_people_table(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
-    assert {point.k for point in found.points} == {3}
-    assert len(found.left_out) == 2
-    assert all("k = 31" in why for why in found.left_out)
+    sweep = sweep_parameters(build_people_table(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
+    assert {point.k for point in sweep.points} == {3}
+    assert len(sweep.left_out) == 2
+    assert all("k = 31" in why for why in sweep.left_out)
 
 
 def test_a_sweep_that_can_try_nothing_is_refused() -> None:
@@ -181,8 +181,8 @@ def test_a_sweep_that_can_try_nothing_is_refused() -> None:
 
 def test_t_closeness_can_be_tried_too() -> None:
     """At the t that is given."""
-    found = sweep_parameters(build_people_table(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
-    assert found.recommended.method == "t-closeness"
+    sweep = sweep_parameters(build_people_table(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
+    assert sweep.recommended.method == "t-closeness"
 
 
 @pytest.mark.parametrize("methods", [(), ("mdav", "anatomy"), ("noise",)])
@@ -202,25 +202,25 @@ def test_the_loss_is_the_worst_of_what_a_verdict_goes_by() -> None:
     """Each over its upper bar, so that above 1 is where the verdict on utility is the worst; the words say what."""
     table = build_people_table()
     for point in sweep_parameters(table, QUASI, CONFIDENTIAL, (3, 20, 60), ("mdav",)).points:
-        found = compare_release(table, mdav_id(table, point.k, QUASI, scale="domain"), QUASI, CONFIDENTIAL)
+        comparison = compare_release(table, mdav_id(table, point.k, QUASI, scale="domain"), QUASI, CONFIDENTIAL)
         figures = {
-            "correlations": found.correlation_change / 0.1,
-            "associations of categories": found.association_change / 0.1,
-            "distributions of columns": max(found.marginals.values()) / 0.2,
-            "how the files are told apart": found.propensity / 0.2,
-            "columns that are gone": len(found.gone) / 0.5,
+            "correlations": comparison.correlation_change / 0.1,
+            "associations of categories": comparison.association_change / 0.1,
+            "distributions of columns": max(comparison.marginals.values()) / 0.2,
+            "how the files are told apart": comparison.propensity / 0.2,
+            "columns that are gone": len(comparison.gone) / 0.5,
         }
         assert point.loss == pytest.approx(max(figures.values()))
         assert figures[point.lost] == max(figures.values())
-        assert (point.loss > 1) == ("findings may well differ" in found.utility)
+        assert (point.loss > 1) == ("findings may well differ" in comparison.utility)
 
 
 def test_the_risk_is_of_what_chance_leaves_open() -> None:
     """A rare value that nothing hides is a risk of 1, however few people it is of."""
     age, ill = np.repeat(np.arange(50), 6), np.repeat(["yes", "no"], [6, 294])
-    found = sweep_parameters(read_table({"age": age, "ill": ill}), ("age",), ("ill",), (3, 50), ("mdav",))
-    assert found.points[0].risk == 1
-    assert 0 < found.points[1].risk < 0.2
+    sweep = sweep_parameters(read_table({"age": age, "ill": ill}), ("age",), ("ill",), (3, 50), ("mdav",))
+    assert sweep.points[0].risk == 1
+    assert 0 < sweep.points[1].risk < 0.2
 
 
 def test_what_its_own_verdict_calls_worst_is_not_recommended_where_other_points_are_safe() -> None:
@@ -231,26 +231,26 @@ def test_what_its_own_verdict_calls_worst_is_not_recommended_where_other_points_
     pay = draw.normal(50, 10, 600)
     table = read_table({"age": age, "job": job, "pay": pay, "ill": draw.choice(["yes", "no"], 600, p=[0.1, 0.9])})
     entropy = KeyedEntropy(b"key", "registry")
-    found = sweep_parameters(table, ("age", "job"), ("pay", "ill"), (10, 100), ("mdav", "mdav-swap"), entropy=entropy)
-    assert {point.method: point.loss > 1 for point in found.points if point.k == 100} == {
+    sweep = sweep_parameters(table, ("age", "job"), ("pay", "ill"), (10, 100), ("mdav", "mdav-swap"), entropy=entropy)
+    assert {point.method: point.loss > 1 for point in sweep.points if point.k == 100} == {
         "mdav": True,
         "mdav-swap": False,
     }
-    assert found.recommended.loss <= 1
+    assert sweep.recommended.loss <= 1
 
 
 def test_larger_groups_of_the_census_tell_less_and_no_k_is_both_safe_and_useful() -> None:
     """Thesis 3.4 and 7.1.3: by rank, loss grows and risk falls with k, and small k disclose attributes."""
     table = read_table(duckdb.read_csv(str(shared_data("census.csv"))))
     quasi, entropy = list(table)[:6], KeyedEntropy(b"key", "census")
-    found = sweep_parameters(table, quasi, ("TAXINC", "ERNVAL"), (3, 30, 300), ("mdav", "ir-swap"), entropy=entropy)
-    ranked = [point for point in found.points if point.method == "ir-swap"]
+    sweep = sweep_parameters(table, quasi, ("TAXINC", "ERNVAL"), (3, 30, 300), ("mdav", "ir-swap"), entropy=entropy)
+    ranked = [point for point in sweep.points if point.method == "ir-swap"]
     assert [point.loss for point in ranked] == sorted(point.loss for point in ranked)
     assert [point.risk for point in ranked] == sorted((point.risk for point in ranked), reverse=True)
     assert ranked[0].risk > 0.9
-    assert not found.useful
-    assert (found.recommended.method, found.recommended.k) == ("mdav", 30)
-    grouped = {point.k: point for point in found.points if point.method == "mdav"}
+    assert not sweep.useful
+    assert (sweep.recommended.method, sweep.recommended.k) == ("mdav", 30)
+    grouped = {point.k: point for point in sweep.points if point.method == "mdav"}
     assert grouped[3].loss < grouped[30].loss < grouped[300].loss
     assert all(grouped[k].linkage <= 100 / k + 1e-9 for k in grouped)
     assert all(point.loss < grouped[point.k].loss for point in ranked)

@@ -98,14 +98,14 @@ def test_no_class_is_below_k_and_no_levels_lose_less(
 
 
 def search_all_levels(task: GeneralizationTask, loss: str) -> tuple[float, tuple[int, ...]]:
-    found = []
+    candidates = []
     for levels in itertools.product(*(range(top + 1) for top in task.top_levels)):
         columns = [each.get_codes(level) for each, level in zip(task.hierarchies, levels, strict=True)]
         codes, counts = merge_equal_rows(np.column_stack(columns), np.ones(task.rows, dtype=np.int64))
         classes = EquivalenceClasses(codes, counts, counts >= task.k)
         if classes.suppressed_rows <= task.max_suppressed:
-            found.append((INFORMATION_LOSSES[loss](task, levels, classes), sum(levels), levels))
-    best = min(found)
+            candidates.append((INFORMATION_LOSSES[loss](task, levels, classes), sum(levels), levels))
+    best = min(candidates)
     return float(best[0]), best[2]
 
 

@@ -50,12 +50,12 @@ def test_mdav_chooses_an_end() -> None:
 
 def test_the_search_finds_a_counterexample_of_mdav() -> None:
     """What is found really is one: its clusters are those of the two tables, and no bijection fits them."""
-    found = counterexample(build_labelling("mdav"), TABLE, 3, [0.05])
-    assert found is not None
-    changed = (*TABLE[: found.row], found.record, *TABLE[found.row + 1 :])
-    assert found.clusters == collect_clusters(TABLE, build_labelling("mdav")(TABLE, 3))
-    assert found.others == collect_clusters(changed, build_labelling("mdav")(changed, 3))
-    assert find_bijection(found.clusters, found.others) is None
+    example = counterexample(build_labelling("mdav"), TABLE, 3, [0.05])
+    assert example is not None
+    changed = (*TABLE[: example.row], example.record, *TABLE[example.row + 1 :])
+    assert example.clusters == collect_clusters(TABLE, build_labelling("mdav")(TABLE, 3))
+    assert example.others == collect_clusters(changed, build_labelling("mdav")(changed, 3))
+    assert find_bijection(example.clusters, example.others) is None
 
 
 @pytest.mark.parametrize("method", ["blocks", "insensitive", "ranking"])
@@ -83,11 +83,11 @@ def test_several_dimensions() -> None:
 
 def test_a_bijection_is_a_matching() -> None:
     """A cluster that has two partners leaves the right one to another; labels and places do not matter."""
-    one = (Counter("aab"), Counter("aac"))
-    assert find_bijection(one, (Counter("aac"), Counter("aad"))) is not None
-    assert find_bijection(one, (Counter("aab"), Counter("xyz"))) is None
+    changed_counts = (Counter("aab"), Counter("aac"))
+    assert find_bijection(changed_counts, (Counter("aac"), Counter("aad"))) is not None
+    assert find_bijection(changed_counts, (Counter("aab"), Counter("xyz"))) is None
     assert find_bijection((Counter("aab"), Counter("xyz")), (Counter("xyw"), Counter("aab"))) == {0: 1, 1: 0}
-    assert find_bijection(one, one[:1]) is None
+    assert find_bijection(changed_counts, changed_counts[:1]) is None
     assert find_bijection((), ()) == {}
     assert find_bijection((Counter("a"), Counter("b")), (Counter("c"), Counter("a"))) is not None
 

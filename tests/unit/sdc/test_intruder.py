@@ -59,29 +59,29 @@ def test_example_1_shares_by_the_chances_of_the_one_released_record() -> None:
 def test_example_2_uses_that_who_is_one_record_is_not_the_other() -> None:
     """P(e_1 is x'_1) = ac / (ac + bd): e_2 is then x'_2."""
     a, b, c, d = F(1, 2), F(1, 3), F(1, 5), F(1, 7)
-    found = reidentification([[a, b], [c, d]])
-    assert found[0][0] == found[1][1] == a * d / (a * d + b * c)
-    assert found[0][1] == found[1][0] == b * c / (a * d + b * c)
+    risk = reidentification([[a, b], [c, d]])
+    assert risk[0][0] == risk[1][1] == a * d / (a * d + b * c)
+    assert risk[0][1] == risk[1][0] == b * c / (a * d + b * c)
 
 
 def test_example_3_with_its_ranges_from_1_gives_probabilities() -> None:
     """Every released record is somebody; with the denominator's ranges as printed (from 2) it would be no such sum."""
     chances = [[F(1, i + j + 2) for j in range(3)] for i in range(5)]
-    found = reidentification(chances)
-    assert all(sum(row[j] for row in found) == 1 for j in range(3))
-    assert all(0 < sum(row) < 1 for row in found)
+    risk = reidentification(chances)
+    assert all(sum(row[j] for row in risk) == 1 for j in range(3))
+    assert all(0 < sum(row) < 1 for row in risk)
     whole = sum(prod(chances[i][j] for j, i in enumerate(who)) for who in permutations(range(5), 3))
     first = sum(prod(chances[i][j] for j, i in enumerate(who)) for who in permutations(range(5), 3) if who[0] == 0)
     printed = sum(prod(chances[i][j + 1] for j, i in enumerate(who)) for who in permutations(range(5), 2))
-    assert found[0][0] == first / whole
+    assert risk[0][0] == first / whole
     assert first / printed != first / whole
 
 
 def test_swapping_in_groups_gives_1_over_the_group() -> None:
     """3.3.1: 1/m inside the group and 0 outside, so that the release is probabilistically k-anonymous."""
     groups = [0, 0, 0, 1, 1, 1, 1, 1]
-    found = reidentification(swap_chances(groups))
-    assert found == tuple(tuple(F(int(a == b), groups.count(a)) for b in groups) for a in groups)
+    risk = reidentification(swap_chances(groups))
+    assert risk == tuple(tuple(F(int(a == b), groups.count(a)) for b in groups) for a in groups)
     assert probabilistic_k(swap_chances(groups)) == 3
     assert probabilistic_k(swap_chances([0, 1, 1])) == 1
 
@@ -91,9 +91,9 @@ def test_a_sample_of_a_swapped_table_is_no_less_anonymous(groups: list[int], dra
     """3.3.1: where T' is a sample of T, the chances are still 1/m for the records that are released."""
     sample = draw.sample(range(len(groups)), draw.randint(1, len(groups)))
     chances = swap_chances(groups, sample)
-    found = reidentification(chances)
-    assert found == enumerate_matchings([list(row) for row in chances])
-    assert found == tuple(tuple(F(int(mine == groups[row]), groups.count(mine)) for row in sample) for mine in groups)
+    risk = reidentification(chances)
+    assert risk == enumerate_matchings([list(row) for row in chances])
+    assert risk == tuple(tuple(F(int(mine == groups[row]), groups.count(mine)) for row in sample) for mine in groups)
     assert probabilistic_k(chances) >= probabilistic_k(swap_chances(groups))
 
 
@@ -119,9 +119,9 @@ def test_records_with_chances_of_their_own_are_within_reach() -> None:
     """14 of 14 in one component: rows and columns sum to 1, exactly."""
     draw = random.Random(3)
     chances = [[F(draw.randint(1, 9), 9) for _ in range(14)] for _ in range(14)]
-    found = reidentification(chances)
-    assert all(sum(row[j] for row in found) == 1 for j in range(14))
-    assert all(sum(row) == 1 for row in found)
+    risk = reidentification(chances)
+    assert all(sum(row[j] for row in risk) == 1 for j in range(14))
+    assert all(sum(row) == 1 for row in risk)
 
 
 def test_many_groups_are_fast_in_closed_form() -> None:

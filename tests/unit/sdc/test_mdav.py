@@ -87,9 +87,9 @@ def partition_by_mdav(space: RecordSpace, k: int, weights: Sequence[float] | Non
     """Algorithm 2.1."""
     plain = PlainPartition(space, weights)
     while len(plain.left) >= 3 * k:
-        one = plain.farthest(plain.average(plain.left))
-        plain.take(one, k)
-        plain.take(plain.farthest(plain.place(one)), k)
+        farthest = plain.farthest(plain.average(plain.left))
+        plain.take(farthest, k)
+        plain.take(plain.farthest(plain.place(farthest)), k)
     if len(plain.left) >= 2 * k:
         plain.take(plain.farthest(plain.average(plain.left)), k)
     plain.leave(plain.left)
@@ -101,8 +101,8 @@ def partition_by_v_mdav(space: RecordSpace, k: int, gain: float) -> list[int]:
     middle = plain.average(plain.left)
     members: list[list[int]] = []
     while len(plain.left) >= k:
-        one = plain.farthest(middle)
-        group = [one, *(other for _, other in plain.nearest(one, plain.left)[: k - 1])]
+        farthest = plain.farthest(middle)
+        group = [farthest, *(other for _, other in plain.nearest(farthest, plain.left)[: k - 1])]
         while len(group) < min(2 * k - 1, len(plain.left)):
             outside = [row for row in plain.left if row not in group]
             distance, joins = min(plain.nearest(member, outside)[0] for member in group)
@@ -267,9 +267,9 @@ def test_naive_ways_agree_with_the_plain_algorithm() -> None:
 
 def test_golden_groups() -> None:
     """The worked examples: clusters by index, and two tables of which one record differs but three change cluster."""
-    one = GOLDEN["mdav.1d"]
+    golden = GOLDEN["mdav.1d"]
     values = [1, 2, 3, 10, 11, 12, 20, 21, 22, 23]
-    assert _list_clusters(microaggregate(values, one["inputs"]["k"])) == one["expected"]["clusters"]
+    assert _list_clusters(microaggregate(values, golden["inputs"]["k"])) == golden["expected"]["clusters"]
     two = GOLDEN["mdav.not_insensitive"]
     for which in ("X", "Xp"):
         assert _list_clusters(microaggregate(two["inputs"][which], 3)) == two["expected"][which]

@@ -279,12 +279,12 @@ def test_weighted_centroids_are_those_of_exact_weights(rows: list[tuple[int, int
     groups = np.unique(labels, return_inverse=True)[1]
     for kind, middle in (("ordinal", find_median), ("nominal", find_mode_value)):
         attribute = Attribute("level", kind, places, tuple("abcde"))
-        found = compute_centroids(attribute, groups, tenths / 10).values
+        centroids = compute_centroids(attribute, groups, tenths / 10).values
         for group in range(groups.max() + 1):
             inside = np.repeat(places[groups == group], tenths[groups == group])
             present = sorted(inside[inside >= 0].tolist())
             lost = 2 * len(present) < len(inside)
-            assert set(found[groups == group].tolist()) == {-1 if lost else middle(present)}
+            assert set(centroids[groups == group].tolist()) == {-1 if lost else middle(present)}
 
 
 def find_median(present: list[int]) -> int:

@@ -52,9 +52,9 @@ def test_no_group_has_fewer_than_k_rows(data: st.DataObject) -> None:
     other = data.draw(st.lists(value, min_size=len(column), max_size=len(column)))
     k = data.draw(st.integers(2, len(column)))
     for method in GROUPING_METHODS:
-        one = np.array([np.nan if v is None else v for v in column])
+        array = np.array([np.nan if v is None else v for v in column])
         two = np.array([np.nan if v is None else v for v in other])
-        table = one if method in {"ranking", "blocks"} else np.column_stack([one, two])
+        table = array if method in {"ranking", "blocks"} else np.column_stack([array, two])
         groups = microaggregate(table, k, method, "domain")
         sizes = np.bincount(groups)
         assert len(groups) == len(column)
@@ -164,9 +164,9 @@ def test_formula_6_7_divides_by_the_boundary() -> None:
 def test_semantic_distances_are_formula_6_6() -> None:
     """Between any two concepts, as the exact distance says; a list without a taxonomy is as a flat one."""
     concepts = tuple(TREE.ancestors)
-    found = compute_semantic_distances(TREE, concepts, concepts)
+    distances = compute_semantic_distances(TREE, concepts, concepts)
     expected = [[Distance.semantic(TREE).between(a, b) for b in concepts] for a in concepts]
-    assert found == pytest.approx(np.array(expected), abs=1e-15)
+    assert distances == pytest.approx(np.array(expected), abs=1e-15)
     assert Distance.semantic(Taxonomy.flat(["a", "b"])).between("a", "b") == FLAT_DISTANCE
     assert compute_semantic_distances(None, "ab", "ab").tolist() == [[0, FLAT_DISTANCE], [FLAT_DISTANCE, 0]]
 
@@ -210,13 +210,13 @@ def test_nominal_centroids_are_least_marginal(seed: int) -> None:
     values = [drawn.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
     groups = np.array([drawn.randrange(12) for _ in values])
     groups = np.unique(groups, return_inverse=True)[1]
-    found = compute_centroids(build_beings(*values), groups)
+    centroids = compute_centroids(build_beings(*values), groups)
     semantic = Distance.semantic(TREE)
     for group in range(groups.max() + 1):
         held = [value for value, g in zip(values, groups, strict=True) if g == group]
         above = set().union(*(TREE.ancestors[value] for value in held))
         sums = {concept: sum(semantic.between(concept, value) for value in held) for concept in above}
-        chosen = {found.categories[p] for p in found.values[groups == group]}
+        chosen = {centroids.categories[p] for p in centroids.values[groups == group]}
         assert len(chosen) == 1
         assert sums[chosen.pop()] == pytest.approx(min(sums.values()))
 
@@ -267,9 +267,11 @@ def test_insensitive_groups_change_by_one_record(data: st.DataObject) -> None:
     k, at, other = data.draw(st.integers(2, 4)), data.draw(st.integers(0, len(rows) - 1)), data.draw(place)
     changed = [*rows[:at], other, *rows[at + 1 :]]
     domains = [(0, 4), (0, 4)]
-    one = _list_rows_of_groups(rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains))
+    groups_before = _list_rows_of_groups(
+        rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains)
+    )
     two = _list_rows_of_groups(changed, microaggregate(np.array(changed), k, "insensitive", "domain", domains=domains))
-    for before, after in zip(one, two, strict=True):
+    for before, after in zip(groups_before, two, strict=True):
         assert sum(max(0, before.count(row) - after.count(row)) for row in set(before)) <= 1
 
 

@@ -135,8 +135,10 @@ def test_no_name_or_word_can_do_harm(tmp_path: Path) -> None:
 def test_verdicts_and_promise_stand_before_the_first_picture(tmp_path: Path) -> None:
     """Under the notice that the page is not to be released."""
     text, read = write_page(tmp_path)
-    found = compare_tables(*build_tables())
-    order = [read.text.index(words) for words in (CUSTODIAN_NOTICE, found.risk, found.utility, FACTS["guarantee"])]
+    comparison = compare_tables(*build_tables())
+    order = [
+        read.text.index(words) for words in (CUSTODIAN_NOTICE, comparison.risk, comparison.utility, FACTS["guarantee"])
+    ]
     assert order == sorted(order)
     assert text.index("1/10") < text.index("<svg")
     last = read.text.index("What is not promised")
@@ -170,8 +172,8 @@ def test_columns_that_changed_their_kind_or_are_gone_are_told(tmp_path: Path) ->
     original, released = build_tables()
     ages = read_table({"age": np.array(["[10, 50)"] * 30 + ["[50, 90)"] * 30)})["age"]
     released = released.drop(["born"]).put(ages)
-    found = compare_release(original, released, ("age",), ("income",))
-    write_report(tmp_path / "report.html", FACTS, found, original, released)
+    comparison = compare_release(original, released, ("age",), ("income",))
+    write_report(tmp_path / "report.html", FACTS, comparison, original, released)
     text = ReportPage((tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "Now values of another kind, and not compared: age." in text
     assert "Not in the released table: born." in text
@@ -181,8 +183,8 @@ def test_columns_with_one_value_left_are_told_as_gone(tmp_path: Path) -> None:
     """Under the pictures, and what could then not be compared is a dash, not 0."""
     original = build_tables()[0].select(["age", HOSTILE])
     released = original.put(read_table({"age": np.full(60, "*")})["age"])
-    found = compare_release(original, released, ("age",), (HOSTILE,))
-    write_report(tmp_path / "report.html", FACTS, found, original, released)
+    comparison = compare_release(original, released, ("age",), (HOSTILE,))
+    write_report(tmp_path / "report.html", FACTS, comparison, original, released)
     text = ReportPage((tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "Gone, with one value in every row: age." in text
     assert "not compared" not in text
@@ -201,10 +203,10 @@ def test_dates_are_told_as_dates(tmp_path: Path) -> None:
 def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
     """Every column has a row, and every table a caption."""
     _, read = write_page(tmp_path, sweep=build_sweep())
-    found = compare_tables(*build_tables())
+    comparison = compare_tables(*build_tables())
     assert len(read.all("caption")) == len(read.all("table")) >= 6
-    assert f"{found.means['age'][0]:.4g}" in read.text
-    figures = (found.disclosure, found.disclosure_by_chance, found.disclosure_excess)
+    assert f"{comparison.means['age'][0]:.4g}" in read.text
+    figures = (comparison.disclosure, comparison.disclosure_by_chance, comparison.disclosure_excess)
     assert "income" + "".join(f"{100 * each['income']:.3g} %" for each in figures) in read.text
     assert "Left out: t-closeness" in read.text
 
@@ -256,10 +258,10 @@ def test_without_the_packages_for_pictures_a_report_is_refused(tmp_path: Path, m
         return real(name, *rest)
 
     original, released = build_tables()
-    found = compare_tables(original, released)
+    comparison = compare_tables(original, released)
     monkeypatch.setattr(builtins, "__import__", fail_to_import)
     with pytest.raises(Unsupported, match="pip install"):
-        write_report(tmp_path / "r.html", FACTS, found, original, released)
+        write_report(tmp_path / "r.html", FACTS, comparison, original, released)
     assert not list(tmp_path.iterdir())
 
 
@@ -348,13 +350,13 @@ def test_a_heat_map_tells_hundredths() -> None:
 
 def test_the_recommended_point_is_ringed() -> None:
     """In every curve, also where there is one k alone."""
-    one = build_sweep()
-    for sweep in (one, replace(one, points=(one.recommended,))):
+    full_sweep = build_sweep()
+    for sweep in (full_sweep, replace(full_sweep, points=(full_sweep.recommended,))):
         for chart in build_sweep_charts(sweep):
             assert chart.spec["layer"][-1]["data"]["values"][0]["k"] == 30
             assert "mdav at k = 30, ringed, is recommended" in chart.sentence
             assert "<svg" in chart.to_svg()
-    strict = build_sweep_charts(replace(one, limit=0.01))
+    strict = build_sweep_charts(replace(full_sweep, limit=0.01))
     assert all("mdav at k = 30, ringed, is nearest to safe and useful" in chart.sentence for chart in strict)
 
 

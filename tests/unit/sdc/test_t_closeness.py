@@ -157,8 +157,8 @@ def test_cuts_of_the_notes() -> None:
 
 def read_refused_t(refusal: InvalidInput) -> Fraction | None:
     """The smallest t that is feasible as it was told: rounded up, in the twelfth digit at most."""
-    found = re.search(r"feasible, rounded up, is ([0-9.,]+);", str(refusal))
-    return None if found is None else Fraction(found[1].replace(",", ""))
+    match = re.search(r"feasible, rounded up, is ([0-9.,]+);", str(refusal))
+    return None if match is None else Fraction(match[1].replace(",", ""))
 
 
 def assert_t_close(released: ProtectedTable, column: str, t: Fraction, k: int) -> None:

@@ -58,11 +58,11 @@ def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int,
     draw = random.Random(seed)
     squares = tuple(np.array([[0.0, 1, 2], [1, 0, 2], [2, 2, 0]]) / 3 for _ in range(shape[1]))
     targets, asked = draw_space(draw, rows, shape[0], squares), draw_space(draw, queries, shape[0], squares)
-    found = find_nearest_ties(asked, targets)
+    ties = find_nearest_ties(asked, targets)
     for query in range(queries):
         all_of_them = [square_distance(asked, query, targets, row) for row in range(rows)]
-        tied = found.targets[found.starts[query] : found.starts[query + 1]]
-        assert found.squares[query] == min(all_of_them)
+        tied = ties.targets[ties.starts[query] : ties.starts[query + 1]]
+        assert ties.squares[query] == min(all_of_them)
         assert sorted(tied) == [row for row in range(rows) if all_of_them[row] == min(all_of_them)]
 
 
@@ -103,48 +103,48 @@ def test_ties_are_exact_whatever_the_scale(rows: list[tuple[int, ...]]) -> None:
 
 def test_ties_of_a_column_as_wide_as_three() -> None:
     """1.5 is as near to 1 as to 2, though thirds of them are not."""
-    found = compare_release({"x": np.arange(4.0)}, {"x": np.array([3.0, 1.5, 0, 3])}, ("x",))
-    assert found.linkage == 37.5
+    comparison = compare_release({"x": np.arange(4.0)}, {"x": np.array([3.0, 1.5, 0, 3])}, ("x",))
+    assert comparison.linkage == 37.5
 
 
 def test_linkage_by_meaning() -> None:
     """A released concept leads back to the originals nearest to it in the taxonomy, ties shared."""
     before = read_table({"kind": np.array(["cat", "dog", "cow", "cow"], dtype=object)}, taxonomies={"kind": ANIMALS})
     after = {"kind": np.array(["pet", "pet", "cow", "cat"], dtype=object)}
-    found = compare_release(before, after, ("kind",))
+    comparison = compare_release(before, after, ("kind",))
     # pet: cat or dog; cow: either cow; the last leads to the cat, which is wrong.
-    assert found.linkage == pytest.approx(100 * (1 / 2 + 1 / 2 + 1 / 2 + 0) / 4)
+    assert comparison.linkage == pytest.approx(100 * (1 / 2 + 1 / 2 + 1 / 2 + 0) / 4)
     to_pet, to_cat = math.log2(1 + 1 / 3), math.log2(1 + 4 / 5)
-    assert found.sse == pytest.approx(2 * to_pet**2 + to_cat**2)
+    assert comparison.sse == pytest.approx(2 * to_pet**2 + to_cat**2)
 
 
 def test_errors_of_values() -> None:
     """SSE is in raw units over all columns; a missing number is as far as the domain is wide beside its middle."""
     before = {"x": np.array([0.0, 10.0, 4.0]), "y": np.array(["a", "b", None], dtype=object)}
     after = {"x": np.array([1.0, 8.0, NAN]), "y": np.array(["a", "a", "a"], dtype=object)}
-    found = compare_release(before, after)
-    assert found.sse_of["x"] == pytest.approx(1 + 4 + (4 - 5) ** 2 + 10**2)
-    assert found.sse_of["y"] == pytest.approx(math.log2(5 / 3) ** 2 + 1)
-    assert found.sse == pytest.approx(sum(found.sse_of.values()))
+    comparison = compare_release(before, after)
+    assert comparison.sse_of["x"] == pytest.approx(1 + 4 + (4 - 5) ** 2 + 10**2)
+    assert comparison.sse_of["y"] == pytest.approx(math.log2(5 / 3) ** 2 + 1)
+    assert comparison.sse == pytest.approx(sum(comparison.sse_of.values()))
     deviation = np.std([0, 10, 4], ddof=1)
-    assert found.il1s == pytest.approx((1 + 2 + deviation) / (math.sqrt(2) * deviation) / 3)
+    assert comparison.il1s == pytest.approx((1 + 2 + deviation) / (math.sqrt(2) * deviation) / 3)
 
 
 def test_numbers_that_were_taken_out_count_as_moved() -> None:
     """A column wiped but for one row moved by a standard deviation; what is in neither file says nothing."""
     income = np.array([NAN, *np.arange(99.0)])
     wiped = np.where(np.arange(100) == 1, income, NAN)
-    found = compare_release({"income": income}, {"income": wiped})
-    assert found.il1s == pytest.approx(98 / 99 / math.sqrt(2))
-    assert "values moved by 0.99 standard deviations" in found.utility
+    comparison = compare_release({"income": income}, {"income": wiped})
+    assert comparison.il1s == pytest.approx(98 / 99 / math.sqrt(2))
+    assert "values moved by 0.99 standard deviations" in comparison.utility
 
 
 def test_a_column_that_does_not_vary() -> None:
     """It has no deviation, however its mean is rounded, and so no part in IL1s and in what tells the files apart."""
     before = {"x": np.full(7, 0.1), "y": np.arange(7.0)}
-    found = compare_release(before, {"x": np.full(7, 0.3), "y": np.arange(7.0) + 1})
-    assert found.variances["x"] == (0, 0)
-    assert found.il1s == pytest.approx(1 / (math.sqrt(2) * np.std(np.arange(7), ddof=1)))
+    comparison = compare_release(before, {"x": np.full(7, 0.3), "y": np.arange(7.0) + 1})
+    assert comparison.variances["x"] == (0, 0)
+    assert comparison.il1s == pytest.approx(1 / (math.sqrt(2) * np.std(np.arange(7), ddof=1)))
     still = {"x": np.full(400, 0.1)}
     assert compare_release(still, still).propensity == 0
 
@@ -153,12 +153,12 @@ def test_moments_and_distributions() -> None:
     """Means, variances and quantiles are of the values there are; distributions count missing as one more value."""
     before = {"x": np.array([1.0, 2, 3, 4, NAN]), "c": np.array(list("aabbb"), dtype=object)}
     after = {"x": np.array([1.0, 2, 3, 8, 9]), "c": np.array(list("abbbb"), dtype=object)}
-    found = compare_release(before, after)
-    assert found.means["x"] == pytest.approx((2.5, 4.6))
-    assert found.variances["x"] == pytest.approx((5 / 3, 13.3))
-    assert found.quantiles["x"][2] == (0.5, 2.5, 3.0)
+    comparison = compare_release(before, after)
+    assert comparison.means["x"] == pytest.approx((2.5, 4.6))
+    assert comparison.variances["x"] == pytest.approx((5 / 3, 13.3))
+    assert comparison.quantiles["x"][2] == (0.5, 2.5, 3.0)
     # Until before 8 there are 4 of 5 against 3 of 5.
-    assert found.marginals == pytest.approx({"x": 0.2, "c": 0.2})
+    assert comparison.marginals == pytest.approx({"x": 0.2, "c": 0.2})
 
 
 def test_correlations_where_both_have_a_value() -> None:
@@ -167,13 +167,15 @@ def test_correlations_where_both_have_a_value() -> None:
     x, y = draw.normal(1e6, 1, 50), draw.normal(size=50)
     y = y + (x - 1e6)
     holes = np.where(np.arange(50) < 7, NAN, y)
-    found = compare_release({"x": x, "y": holes, "z": y}, {"x": x, "y": holes, "z": np.ones(50)})
-    before, after = found.correlations
+    comparison = compare_release({"x": x, "y": holes, "z": y}, {"x": x, "y": holes, "z": np.ones(50)})
+    before, after = comparison.correlations
     assert before[0, 1] == pytest.approx(np.corrcoef(x[7:], y[7:])[0, 1], rel=1e-6)
     assert before[1, 2] == pytest.approx(1)
     assert list(after[2]) == [0, 0, 1]
     change = [0, abs(before[0, 2]), 1]
-    assert (found.correlation_change, found.correlation_change_sd) == pytest.approx((np.mean(change), np.std(change)))
+    assert (comparison.correlation_change, comparison.correlation_change_sd) == pytest.approx(
+        (np.mean(change), np.std(change))
+    )
 
 
 def score_propensity(before: Table, after: Table) -> float:
@@ -231,10 +233,10 @@ def test_associations_of_categories() -> None:
 def test_utility_sees_associations_of_categories() -> None:
     """A job that no longer goes with the sex is a grave loss, to the sentence and to the model."""
     before, jobs, _ = draw_related_tables(400)
-    found = compare_release(before.select(["sex", "job"]), jobs.select(["sex", "job"]))
-    assert "associations of categories moved by" in found.utility
-    assert found.utility.endswith(": findings may well differ from those on the original.")
-    assert found.propensity > 0.1
+    comparison = compare_release(before.select(["sex", "job"]), jobs.select(["sex", "job"]))
+    assert "associations of categories moved by" in comparison.utility
+    assert comparison.utility.endswith(": findings may well differ from those on the original.")
+    assert comparison.propensity > 0.1
     many = {f"c{place}": np.random.default_rng(place).choice([*"abcdefghijklmnopqrst"], 400) for place in range(9)}
     wide = [read_table({**table.to_arrays(), **many}) for table in (before, jobs)]
     assert score_propensity(*wide) > 0.1
@@ -258,10 +260,10 @@ def compute_disclosure_by_pairs(
 def test_attribute_disclosure(rows: list[tuple[int, int, int, int]]) -> None:
     """An intruder reads at random among the nearest released rows; by chance, among all of them."""
     q, r, s, t = np.array(rows, dtype=float).T
-    found = compare_release({"q": q, "s": s}, {"q": r, "s": t}, ("q",), ("s",), scale=None)
-    assert found.disclosure["s"] == pytest.approx(compute_disclosure_by_pairs(q, r, s, t))
+    comparison = compare_release({"q": q, "s": s}, {"q": r, "s": t}, ("q",), ("s",), scale=None)
+    assert comparison.disclosure["s"] == pytest.approx(compute_disclosure_by_pairs(q, r, s, t))
     near = 0.05 * np.std(s, ddof=1)
-    assert found.disclosure_by_chance["s"] == pytest.approx(np.mean(np.abs(s[:, None] - t[None, :]) <= near))
+    assert comparison.disclosure_by_chance["s"] == pytest.approx(np.mean(np.abs(s[:, None] - t[None, :]) <= near))
 
 
 def build_unchanged(column: np.ndarray) -> dict[str, np.ndarray]:
@@ -273,25 +275,25 @@ def build_unchanged(column: np.ndarray) -> dict[str, np.ndarray]:
 def test_a_rare_value_that_nothing_hides_is_a_high_risk(rows: int, ill: int) -> None:
     """Chance tells nearly everybody's value where it is rare; what it leaves open is what counts."""
     column = np.where(np.arange(rows) < min(ill, rows // 2), "yes", "no")
-    found = compare_release(build_unchanged(column), build_unchanged(column), ("id",), ("hiv",))
-    assert found.disclosure_excess["hiv"] == pytest.approx(1)
-    assert "give away their hiv (" in found.risk
-    assert "; where it is hidden worst, 100 of every 100 whom chance would miss are found out" in found.risk
-    assert found.summary["hiv given away where hidden worst"] == "100 % of those whom chance would miss"
-    assert found.risk.endswith("a high risk.")
+    comparison = compare_release(build_unchanged(column), build_unchanged(column), ("id",), ("hiv",))
+    assert comparison.disclosure_excess["hiv"] == pytest.approx(1)
+    assert "give away their hiv (" in comparison.risk
+    assert "; where it is hidden worst, 100 of every 100 whom chance would miss are found out" in comparison.risk
+    assert comparison.summary["hiv given away where hidden worst"] == "100 % of those whom chance would miss"
+    assert comparison.risk.endswith("a high risk.")
 
 
 def test_the_worst_value_is_what_counts() -> None:
     """A few are given away among many that are hidden: over everybody it is little, over those it is all."""
     column = np.array(["yes"] * 20 + ["no", "maybe"] * 490, dtype=object)
     released_column = np.concatenate([column[:20], np.random.default_rng(8).permutation(column[20:])])
-    found = compare_release(build_unchanged(column), build_unchanged(released_column), ("id",), ("hiv",))
-    assert found.disclosure["hiv"] - found.disclosure_by_chance["hiv"] < 0.1
-    assert found.disclosure_excess["hiv"] == pytest.approx(1)
+    comparison = compare_release(build_unchanged(column), build_unchanged(released_column), ("id",), ("hiv",))
+    assert comparison.disclosure["hiv"] - comparison.disclosure_by_chance["hiv"] < 0.1
+    assert comparison.disclosure_excess["hiv"] == pytest.approx(1)
     numbers = np.where(column == "yes", 2.0, np.where(column == "no", 1.0, 0.0))
     released = np.where(released_column == "yes", 2.0, np.where(released_column == "no", 1.0, 0.0))
-    found = compare_release(build_unchanged(numbers), build_unchanged(released), ("id",), ("hiv",))
-    assert found.disclosure_excess["hiv"] == pytest.approx(1)
+    comparison = compare_release(build_unchanged(numbers), build_unchanged(released), ("id",), ("hiv",))
+    assert comparison.disclosure_excess["hiv"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("values", [2, 40, 200, 1000])
@@ -310,9 +312,9 @@ def test_luck_is_no_risk(values: int) -> None:
 def test_a_constant_column_leaves_nothing_to_learn() -> None:
     """Who knows it by chance learns nothing."""
     column = np.full(20, "no", dtype=object)
-    found = compare_release(build_unchanged(column), build_unchanged(column), ("id",), ("hiv",))
-    assert found.disclosure_excess["hiv"] == 0
-    assert "a small risk for these values, though whose record is whose can be told" in found.risk
+    comparison = compare_release(build_unchanged(column), build_unchanged(column), ("id",), ("hiv",))
+    assert comparison.disclosure_excess["hiv"] == 0
+    assert "a small risk for these values, though whose record is whose can be told" in comparison.risk
 
 
 def test_rows_not_side_by_side_with_a_recoded_quasi_identifier() -> None:
@@ -338,8 +340,8 @@ def test_matched_records_count_where_values_are_not_measured() -> None:
     """A confidential column that became coarser leaves the verdict to the records."""
     x = np.arange(50.0)
     original, released = {"q": x, "s": x}, {"q": x, "s": np.where(x < 25, "low", "high")}
-    found = compare_release(original, released, ("q",), ("s",))
-    assert "; what is given away of s could not be measured: a high risk." in found.risk
+    comparison = compare_release(original, released, ("q",), ("s",))
+    assert "; what is given away of s could not be measured: a high risk." in comparison.risk
 
 
 def anatomise_values(values: Sequence[float]) -> ProtectedTable:
@@ -353,9 +355,9 @@ def anatomise_values(values: Sequence[float]) -> ProtectedTable:
 def test_disclosure_through_anatomy() -> None:
     """Of a column that no row shows, the values are those that the second table gives a person's group."""
     original = {"q": np.arange(4.0), "s": np.array([7.0, 7, 1, 3])}
-    found = compare_release(original, anatomise_values([1.0, 3.0]), ("q",), ("s",))
-    assert found.disclosure["s"] == pytest.approx((1 + 1 + 1 / 2 + 1 / 2) / 4)
-    assert found.knows["s"] == ((0, pytest.approx(0.75)), (1, pytest.approx(1.0)))
+    comparison = compare_release(original, anatomise_values([1.0, 3.0]), ("q",), ("s",))
+    assert comparison.disclosure["s"] == pytest.approx((1 + 1 + 1 / 2 + 1 / 2) / 4)
+    assert comparison.knows["s"] == ((0, pytest.approx(0.75)), (1, pytest.approx(1.0)))
     bucketed = compare_release(original, anatomise_values([2.0, 2.0]), ("q",), ("s",))
     assert bucketed.disclosure["s"] == pytest.approx(1 / 2)
 
@@ -363,19 +365,19 @@ def test_disclosure_through_anatomy() -> None:
 def test_disclosure_through_groups_alone() -> None:
     """Without the second table a group's values are those of its rows."""
     original = {"q": np.arange(4.0), "s": np.array([7.0, 7, 1, 3])}
-    found = compare_release(original, {"q": np.arange(4.0)}, ("q",), ("s",), groups=[0, 0, 1, 1])
-    assert found.disclosure["s"] == pytest.approx(0.75)
+    comparison = compare_release(original, {"q": np.arange(4.0)}, ("q",), ("s",), groups=[0, 0, 1, 1])
+    assert comparison.disclosure["s"] == pytest.approx(0.75)
 
 
 def test_generalised_records() -> None:
     """Where numbers became intervals a released row may be of any of its class, which is what an intruder knows."""
     original = {"age": np.array([21.0, 25, 33, 38, 39]), "ill": np.array(list("yynyn"), dtype=object)}
     bands = np.array(["20-29", "20-29", "30-39", "30-39", "30-39"], dtype=object)
-    found = compare_release(original, {"age": bands, "ill": original["ill"]}, ("age",), ("ill",))
-    assert found.linkage == pytest.approx(100 * 2 / 5)
-    assert found.unique == (1.0, 0.0)
-    assert found.disclosure["ill"] == pytest.approx((1 + 1 + 2 / 3 + 1 / 3 + 2 / 3) / 5)
-    assert "age" not in found.marginals
+    comparison = compare_release(original, {"age": bands, "ill": original["ill"]}, ("age",), ("ill",))
+    assert comparison.linkage == pytest.approx(100 * 2 / 5)
+    assert comparison.unique == (1.0, 0.0)
+    assert comparison.disclosure["ill"] == pytest.approx((1 + 1 + 2 / 3 + 1 / 3 + 2 / 3) / 5)
+    assert "age" not in comparison.marginals
     alone = compare_release({"age": original["age"]}, {"age": bands})
     assert alone.sse is None
     assert alone.propensity == 1
@@ -394,8 +396,8 @@ def test_a_column_with_one_value_in_every_row_is_gone() -> None:
     assert "; age, ward are gone (one value in every row); site became coarser, which" in both.utility
     assert both.utility.endswith(": findings may well differ from those on the original.")
     assert find_worst_loss(both) == ("columns that are gone", 4)
-    one = compare_release(original, original | {"age": bands, "ward": stars})
-    assert "; ward is gone (one value in every row); age became coarser" in one.utility
+    comparison = compare_release(original, original | {"age": bands, "ward": stars})
+    assert "; ward is gone (one value in every row); age became coarser" in comparison.utility
     coarser = compare_release(original, original | {"age": bands})
     assert coarser.gone == ()
     assert coarser.utility.endswith(": broad findings will hold and fine ones may not.")
@@ -410,11 +412,13 @@ def test_a_column_with_one_value_in_every_row_is_gone() -> None:
 
 def test_what_was_not_compared_has_no_figure() -> None:
     """Without two numbers there is no correlation to change, which is not a change of 0."""
-    found = compare_release({"x": np.arange(9.0), "c": [*"abcabcabc"]}, {"x": np.full(9, "*"), "c": [*"abcabcabc"]})
-    assert (found.il1s, found.correlation_change, found.correlation_change_sd) == (None, None, None)
-    assert found.association_change is None
-    assert not {"information loss IL1s", "correlations change by", "associations change by"} & {*found.summary}
-    assert json.loads(json.dumps(found.to_json()))["correlation_change"] is None
+    comparison = compare_release(
+        {"x": np.arange(9.0), "c": [*"abcabcabc"]}, {"x": np.full(9, "*"), "c": [*"abcabcabc"]}
+    )
+    assert (comparison.il1s, comparison.correlation_change, comparison.correlation_change_sd) == (None, None, None)
+    assert comparison.association_change is None
+    assert not {"information loss IL1s", "correlations change by", "associations change by"} & {*comparison.summary}
+    assert json.loads(json.dumps(comparison.to_json()))["correlation_change"] is None
 
 
 def test_numbers_are_given_away_by_what_is_near_them() -> None:
@@ -471,8 +475,8 @@ def test_intersection_with_an_earlier_release(rows: list[tuple[int, int]], k: in
     """A row is left among the rows that share its group in both releases."""
     now, then = (np.array(labels) for labels in zip(*rows, strict=True))
     left = [sum(other == row for other in rows) for row in rows]
-    found = measure_intersection(read_group_labels(now, len(rows)), read_group_labels(then, len(rows)), k)
-    assert found == (min(left), pytest.approx(np.mean([each < k for each in left])))
+    intersection = measure_intersection(read_group_labels(now, len(rows)), read_group_labels(then, len(rows)), k)
+    assert intersection == (min(left), pytest.approx(np.mean([each < k for each in left])))
 
 
 def test_groups_of_different_columns_do_not_meet() -> None:
@@ -495,29 +499,29 @@ def test_a_protected_table_brings_its_own() -> None:
     positions = np.arange(150)
     groups = {"records": positions // 3}
     protected = ProtectedTable(original.take(positions), Guarantee.k_anonymity(3), groups, positions)
-    found = compare_release(original, protected, ("age",), ("ward",))
-    assert (found.rows, found.sse) == (150, 0)
-    assert found.knows["ward"][-1] == (2, pytest.approx(1))
+    comparison = compare_release(original, protected, ("age",), ("ward",))
+    assert (comparison.rows, comparison.sse) == (150, 0)
+    assert comparison.knows["ward"][-1] == (2, pytest.approx(1))
 
 
 def test_rows_that_are_not_side_by_side() -> None:
     """What needs row beside row is None, and the rest is as it is with the rows in order."""
     original, order = read_table(build_registry_table()), np.random.default_rng(4).permutation(200)
-    found = compare_release(original, original.take(order), ("age",), ("stay",), aligned=False)
+    comparison = compare_release(original, original.take(order), ("age",), ("stay",), aligned=False)
     beside = compare_release(original, original, ("age",), ("stay",))
-    assert (found.sse, found.il1s, found.linkage, dict(found.sse_of)) == (None, None, None, {})
-    assert found.disclosure == pytest.approx(beside.disclosure)
-    assert (found.marginals, found.propensity) == (beside.marginals, beside.propensity)
+    assert (comparison.sse, comparison.il1s, comparison.linkage, dict(comparison.sse_of)) == (None, None, None, {})
+    assert comparison.disclosure == pytest.approx(beside.disclosure)
+    assert (comparison.marginals, comparison.propensity) == (beside.marginals, beside.propensity)
 
 
 def test_the_comparison_as_json() -> None:
     """Everything is in it, and nothing that JSON does not have."""
     empty = np.array([NAN] * 5)
-    found = compare_release({"x": empty, "y": np.arange(5)}, {"x": empty, "y": np.arange(5)}, ("y",), ("x",), k=2)
-    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    comparison = compare_release({"x": empty, "y": np.arange(5)}, {"x": empty, "y": np.arange(5)}, ("y",), ("x",), k=2)
+    document = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
     assert document["means"]["x"] == [None, None]
     assert document["correlations"][0] == [[1, 0], [0, 1]]
-    assert document["verdict"] == {"risk": found.risk, "utility": found.utility}
+    assert document["verdict"] == {"risk": comparison.risk, "utility": comparison.utility}
 
 
 def test_verdicts() -> None:

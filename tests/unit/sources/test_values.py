@@ -144,8 +144,8 @@ ONE_DAY_OFF = timezone(timedelta(hours=-5))
     ],
 )
 def test_a_value_has_one_meaning(column: Column, raw: object, value: object) -> None:
-    found = parse_raw_value(column, raw)
-    assert (type(found), found) == (type(value), value)
+    parsed_value = parse_raw_value(column, raw)
+    assert (type(parsed_value), parsed_value) == (type(value), value)
 
 
 @pytest.mark.parametrize(

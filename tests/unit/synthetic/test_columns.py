@@ -91,9 +91,7 @@ def compute_loss_between(noises, one, two):
         difference = first - second
         pure = isinstance(noise, DiscreteLaplace)
         cost += (
-            noise.rate * int(np.abs(difference).sum())
-            if pure
-            else int(difference @ difference) / (2 * noise.square)
+            noise.rate * int(np.abs(difference).sum()) if pure else int(difference @ difference) / (2 * noise.square)
         )
     return cost
 
@@ -421,9 +419,9 @@ def test_estimates_add_up_whatever_was_drawn(which, examples):
 def test_projected_counts_are_the_nearest(noisy_counts, rows):
     """No whole counts that add up are nearer in squares: against all of them."""
     counts = np.array(noisy_counts)
-    found = project_counts(counts, rows)
+    projected = project_counts(counts, rows)
     others = [c for c in product(range(rows + 1), repeat=len(counts)) if sum(c) == rows]
-    assert ((found - counts) ** 2).sum() == min(((np.array(c) - counts) ** 2).sum() for c in others)
+    assert ((projected - counts) ** 2).sum() == min(((np.array(c) - counts) ** 2).sum() for c in others)
 
 
 def test_without_noise_counts_come_back():
@@ -539,12 +537,12 @@ def draw_shapes(rows, cells):
 def measure_error(plan, tables, runs=25):
     """The mean W1 over tables and runs."""
     entropy = build_entropy("seen")
-    found = [
-        compute_distance(plan.grid, one, plan.estimate_counts(plan.measure(one, entropy)))
-        for one in tables
+    errors = [
+        compute_distance(plan.grid, table, plan.estimate_counts(plan.measure(table, entropy)))
+        for table in tables
         for _ in range(runs)
     ]
-    return sum(found) / len(found)
+    return sum(errors) / len(errors)
 
 
 @pytest.mark.parametrize("loss", [PrivacyBudget(epsilon=Fraction(1, 10)), PrivacyBudget(rho=Fraction(1, 800))])
@@ -594,11 +592,11 @@ def test_the_error_of_blocks_of_names_is_a_bound():
     plan = NameBlocks(ColumnGrid.of(column), 5000, 500, PrivacyBudget(epsilon=Fraction(20)), of)
     counts = count_cells([random.choice([0, 0, 0, 1, 2, 4]) for _ in range(5000)], 5)
     upto = np.repeat(np.arange(5), counts[of.order])
-    found = []
+    errors = []
     for _ in range(20):
         estimates = np.repeat(plan.measure(counts, entropy), np.diff(plan.edges))
-        found.append(of.distances[upto, estimates].mean() / of.diameter)
-    assert sum(found) / 20 <= plan.error < 1
+        errors.append(of.distances[upto, estimates].mean() / of.diameter)
+    assert sum(errors) / 20 <= plan.error < 1
     even = NameBlocks(plan.grid, 5000, 500, PrivacyBudget(epsilon=Fraction(1, 10**6)), of)
     picks = np.concatenate([even.measure(counts, entropy) for _ in range(300)])
     assert np.bincount(picks, minlength=5).min() > 450  # of 600
@@ -665,14 +663,14 @@ def test_shares_add_up_and_are_better_than_even_ones():
         build_name_column("abc", missing=True),
     ]
     for loss, k in product((ONE, RHO, PrivacyBudget(epsilon=Fraction(1, 1000))), (None, 20)):
-        found = split_budget(columns, 5000, loss, k)
-        shares = [share for _, share in found]
+        split_plans = split_budget(columns, 5000, loss, k)
+        shares = [share for _, share in split_plans]
         assert sum(shares) == 1
         assert all(share > 0 and (share * 10**6).denominator == 1 for share in shares)
-        assert [plan.grid.column for plan, _ in found] == [column.name for column in columns]
-        assert all(plan.budget == loss.take_share(share) for plan, share in found)
+        assert [plan.grid.column for plan, _ in split_plans] == [column.name for column in columns]
+        assert all(plan.budget == loss.take_share(share) for plan, share in split_plans)
         even = sum(select_column_plan(column, 5000, loss.take_share(Fraction(1, 4)), k).error for column in columns)
-        assert sum(plan.error for plan, _ in found) <= even
+        assert sum(plan.error for plan, _ in split_plans) <= even
     plain = split_budget(columns, 5000, ONE)
     assert plain[0][1] > 2 * plain[1][1]
     alike = [share for _, share in split_budget([build_integer_column(1000, name=str(n)) for n in range(4)], 5000, ONE)]
@@ -756,7 +754,7 @@ def test_columns_are_many_times_nearer_than_noise_on_every_record(file, named, g
     for (plan, _), column_values in zip(split_budget(columns, len(rows), ONE), values, strict=True):
         counts, width = count_cells(column_values // plan.grid.width, plan.grid.cell_count), plan.grid.upper
         estimates = [plan.estimate_counts(plan.measure(counts, build_entropy(f"{file}{run}"))) for run in range(times)]
-        ours += sum(compute_distance(plan.grid, counts, one) for one in estimates) / len(estimates)
+        ours += sum(compute_distance(plan.grid, counts, estimate) for estimate in estimates) / len(estimates)
         noised = np.clip(column_values + random.laplace(0, width * len(each), len(column_values)), 0, width)
         plain += float(np.abs(np.sort(noised) - np.sort(column_values)).mean()) / width
     assert plain > goal * ours

@@ -88,10 +88,10 @@ def build_joint_tables(codes: Mapping[str, Counts]) -> CountJointTables:
         return column.bin_of_cell[cells]
 
     def list_joint_tables(pairs: Sequence[tuple[BinnedColumn, BinnedColumn]]) -> list[Counts]:
-        found = [np.zeros((one.bin_count, other.bin_count), dtype=np.int64) for one, other in pairs]
-        for table, (one, other) in zip(found, pairs, strict=True):
+        joint_tables = [np.zeros((one.bin_count, other.bin_count), dtype=np.int64) for one, other in pairs]
+        for table, (one, other) in zip(joint_tables, pairs, strict=True):
             np.add.at(table, (place_bins(one), place_bins(other)), 1)
-        return found
+        return joint_tables
 
     return list_joint_tables
 
@@ -113,15 +113,15 @@ def list_table_noises(plan: MarginalsPlan, tables: Sequence[Counts]) -> list[Noi
 
 def compute_table_loss(noises: Sequence[Noise], one: Sequence[Counts], two: Sequence[Counts]) -> Fraction:
     """What the noises of all tables lose between two sets of them, exactly: an epsilon, or a rho."""
-    found = Fraction(0)
+    loss_so_far = Fraction(0)
     for noise, first, second in zip(noises, one, two, strict=True):
         moved = np.abs(first - second)
         if isinstance(noise, DiscreteLaplace):
-            found += noise.rate * int(moved.sum())
+            loss_so_far += noise.rate * int(moved.sum())
         else:
             assert isinstance(noise, DiscreteGaussian)
-            found += Fraction(int((moved**2).sum())) / (2 * noise.square)
-    return found
+            loss_so_far += Fraction(int((moved**2).sum())) / (2 * noise.square)
+    return loss_so_far
 
 
 CUBE = list(product((0, 1), repeat=3))
@@ -180,7 +180,7 @@ def test_the_tree_of_every_pair_of_neighbours_obeys_epsilon_exactly(epsilon: Fra
     plan = replace(plan, rows=3)
     laws = {
         table: dict(list_tree_probabilities(compute_pair_scores(plan, counts, table), loss))
-        for table in {tuple(sorted(one)) for one in all_tables(CUBE, 2)}
+        for table in {tuple(sorted(table)) for table in all_tables(CUBE, 2)}
     }
     worst = Fraction(1)
     for table, law in laws.items():
@@ -322,7 +322,9 @@ def test_linked_ranks_are_told_apart_and_linked_records_are_not() -> None:
             sample_marginal_rows(measure_marginals(plan, counts, build_joint_tables(codes), SYSTEM), SYSTEM)
             for _ in range(60)
         ]
-        seen.append({tuple(sorted(zip(one["x"].tolist(), one["y"].tolist(), strict=True))) for one in drawn})
+        seen.append(
+            {tuple(sorted(zip(columns["x"].tolist(), columns["y"].tolist(), strict=True))) for columns in drawn}
+        )
     assert len(seen[0] & seen[1]) >= 10
 
 
@@ -394,8 +396,10 @@ def test_the_same_entropy_gives_the_same_rows() -> None:
 
     def sample_rows() -> dict[str, list[int]]:
         entropy = KeyedEntropy(b"key", "test")
-        found = sample_marginal_rows(measure_marginals(plan, counts, build_joint_tables(codes), entropy), entropy)
-        return {name: column_codes.tolist() for name, column_codes in found.items()}
+        codes_by_name = sample_marginal_rows(
+            measure_marginals(plan, counts, build_joint_tables(codes), entropy), entropy
+        )
+        return {name: column_codes.tolist() for name, column_codes in codes_by_name.items()}
 
     assert sample_rows() == sample_rows()
 
@@ -481,10 +485,10 @@ def test_fitting_is_the_linear_refinement(seed: int) -> None:
     constraints += [total(int(exact[:, column].sum()), cells[:, column]) for column in range(7)]
     constraints += [at_least(0), *([fixed(0, cells[impossible])] if impossible.any() else [])]
     best = np.array(reconcile(noisy.ravel(), constraints).values).reshape(5, 7)
-    found = fitting.fit_margins(noisy, exact.sum(axis=1), exact.sum(axis=0), impossible)
-    assert np.abs(found - best).max() < 1e-3
-    assert found.min() >= 0
-    assert not found[impossible].any()
+    fitted = fitting.fit_margins(noisy, exact.sum(axis=1), exact.sum(axis=0), impossible)
+    assert np.abs(fitted - best).max() < 1e-3
+    assert fitted.min() >= 0
+    assert not fitted[impossible].any()
 
 
 def test_swaps_bring_tables_to_their_aims_and_leave_impossible_cells() -> None:
@@ -507,9 +511,9 @@ def test_swaps_bring_tables_to_their_aims_and_leave_impossible_cells() -> None:
 def test_fitting_ends_where_there_is_no_such_table() -> None:
     """Impossible cells against margins: the bounds hold, and the margins as nearly as they can."""
     impossible = np.array([[True, True], [False, False]])
-    found = fitting.fit_margins(np.ones((2, 2)), np.array([5, 5]), np.array([5, 5]), impossible)
-    assert not found[impossible].any()
-    whole = fitting.round_table(found, np.array([5, 5]), np.array([5, 5]), np.full((2, 2), 0.5), impossible)
+    fitted = fitting.fit_margins(np.ones((2, 2)), np.array([5, 5]), np.array([5, 5]), impossible)
+    assert not fitted[impossible].any()
+    whole = fitting.round_table(fitted, np.array([5, 5]), np.array([5, 5]), np.full((2, 2), 0.5), impossible)
     assert whole.sum(axis=1).tolist() == whole.sum(axis=0).tolist() == [5, 5]
 
 
@@ -551,8 +555,8 @@ def test_shrinking_leaves_what_stands_out_and_no_noise() -> None:
     noise = np.rint(random.normal(0, 20, (16, 16))).astype(np.int64)
     assert np.abs(fitting.shrink_dependence(np.rint(flat).astype(np.int64) + noise, flat, 20) - flat).max() < 20
     pattern = np.rint(flat + 100 * np.outer(np.linspace(-1, 1, 16), np.linspace(-1, 1, 16))).astype(np.int64)
-    found = fitting.shrink_dependence(pattern + noise, flat, 20)
-    assert np.abs(found - pattern).sum() < 0.6 * np.abs(noise).sum()
+    shrunk = fitting.shrink_dependence(pattern + noise, flat, 20)
+    assert np.abs(shrunk - pattern).sum() < 0.6 * np.abs(noise).sum()
     assert np.allclose(fitting.shrink_dependence(pattern + noise, flat, 0), pattern + noise)
     assert (fitting.shrink_dependence(pattern + noise, flat, math.inf) == flat).all()
     assert (fitting.shrink_dependence(pattern + noise, flat, 1e30) == flat).all()
@@ -672,14 +676,14 @@ def compute_mean_distance(
     def coarsen(column: Column, column_codes: Counts) -> Counts:
         return column_codes if column.categories else (column_codes - column.lower) // -(-column.size // 16)
 
-    found = []
+    distances = []
     for one, other in combinations(columns, 2):
         tables = [
             np.bincount(coarsen(one, rows[one.name]) * 64 + coarsen(other, rows[other.name]), minlength=4096)
             for rows in (codes, sampled_codes)
         ]
-        found.append(np.abs(tables[0] - tables[1]).sum() / len(codes[one.name]))
-    return float(np.mean(found))
+        distances.append(np.abs(tables[0] - tables[1]).sum() / len(codes[one.name]))
+    return float(np.mean(distances))
 
 
 def test_two_way_tables_of_adult_are_near_at_epsilon_1() -> None:
@@ -691,10 +695,12 @@ def test_two_way_tables_of_adult_are_near_at_epsilon_1() -> None:
     tree = replace(ours, columns_budget=third, choosing_budget=third, measuring_budget=third)
     distances = []
     for plan in (ours, tree):
-        column_plans = [one for one, _ in split_budget(columns, rows, plan.columns_budget)]
+        column_plans = [column_plan for column_plan, _ in split_budget(columns, rows, plan.columns_budget)]
         counts = {
-            one.grid.column: one.estimate_counts(one.measure(count_codes(codes[one.grid.column], one.grid), SYSTEM))
-            for one in column_plans
+            column_plan.grid.column: column_plan.estimate_counts(
+                column_plan.measure(count_codes(codes[column_plan.grid.column], column_plan.grid), SYSTEM)
+            )
+            for column_plan in column_plans
         }
         sampled = sample_marginal_rows(measure_marginals(plan, counts, build_joint_tables(codes), SYSTEM), SYSTEM)
         distances.append(compute_mean_distance(columns, codes, sampled))

@@ -112,8 +112,8 @@ def test_a_curve_has_places_that_fit_a_word() -> None:
 @pytest.mark.parametrize("steps", [8, 36])
 def test_golden_chains(steps: int) -> None:
     """The derived figures: one attribute, and both together, in widths of 16 cells."""
-    found = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
-    assert found == GOLDEN[f"hilbert.p4.m{steps}"]["expected"]
+    bounds = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
+    assert bounds == GOLDEN[f"hilbert.p4.m{steps}"]["expected"]
 
 
 def test_golden_fixed_order() -> None:
@@ -247,9 +247,9 @@ def test_names_of_every_pair_of_neighbours(taxonomy: Taxonomy | None) -> None:
 
     @cache
     def compute_ratio(one: tuple[int, ...], other: tuple[int, ...]) -> Fraction:
-        found = worst_ratio(*(build_name_distribution(selection, np.array(row)) for row in (one, other)))
-        assert found is not None
-        return found
+        ratio = worst_ratio(*(build_name_distribution(selection, np.array(row)) for row in (one, other)))
+        assert ratio is not None
+        return ratio
 
     tables = list(all_tables(domain, 4))
     scores = {
@@ -556,10 +556,10 @@ def test_impossible_combinations_never_appear() -> None:
 
 def measure_errors(plan: RecordsPlan, codes: np.ndarray) -> list[float]:
     """How far each column's distribution is off, W1 in widths or total variation, as the mean of three files."""
-    found, counts = np.unique(codes // np.array([key.width for key in plan.keys]), axis=0, return_counts=True)
+    cells, counts = np.unique(codes // np.array([key.width for key in plan.keys]), axis=0, return_counts=True)
     seen = np.zeros(len(plan.axes))
     for _ in range(3):
-        released = plan.estimate_records(plan.measure(found, counts, SYSTEM))
+        released = plan.estimate_records(plan.measure(cells, counts, SYSTEM))
         for place, axis in enumerate(plan.axes):
             released_column, column_codes = released[axis.grid.column], codes[:, place]
             sizes = (

@@ -136,12 +136,12 @@ def test_all_neighbours_are_all(neighbors: str) -> None:
     """Against the definition over every table of about the size."""
     domain, added = range(3), neighbors == "add-remove"
     for table in (table for size in range(4) for table in all_tables(domain, size)):
-        found = list(all_neighbors(table, domain, neighbors))
-        assert len(found) == (len(table) + 3 if added else len(table) * 3)
+        neighbor_tables = list(all_neighbors(table, domain, neighbors))
+        assert len(neighbor_tables) == (len(table) + 3 if added else len(table) * 3)
         sizes = {len(table) - 1, len(table) + 1} if added else {len(table)}
         others = (other for size in sizes if size >= 0 for other in all_tables(domain, size))
         near = {(1, 0), (0, 1)} if added else {(1, 1), (0, 0)} if table else set()
-        assert {tuple(sorted(one)) for one in found} == {
+        assert {tuple(sorted(table)) for table in neighbor_tables} == {
             other for other in others if count_differences(table, other) in near
         }
 

@@ -40,21 +40,21 @@ def build_randomized_response(epsilon: float, seed: int = 1) -> Mechanism:
 
 
 def test_a_tight_claim_is_approached_and_not_passed() -> None:
-    found = audit_mechanism(build_geometric(1), 0, 1, 1, draws=100_000)
-    assert not found.violated
-    assert 0.93 < found.lower_bound < 1
-    assert found.sentence() == f"No violation above {math.ceil(10_000 * found.lower_bound) / 10_000} found with " + (
+    audit = audit_mechanism(build_geometric(1), 0, 1, 1, draws=100_000)
+    assert not audit.violated
+    assert 0.93 < audit.lower_bound < 1
+    assert audit.sentence() == f"No violation above {math.ceil(10_000 * audit.lower_bound) / 10_000} found with " + (
         "100,000 draws at 99.9 %."
     )
 
 
 @pytest.mark.parametrize("claim", [1, 3])
 def test_a_claim_a_fifth_too_small_is_caught(claim: int) -> None:
-    found = audit_mechanism(build_geometric(1.2 * claim), 0, 1, claim, draws=60_000)
-    assert found.violated
-    assert claim < found.lower_bound < 1.2 * claim
-    assert found.sentence().startswith(f"Violated: epsilon is at least {math.floor(1000 * found.lower_bound) / 1000} ")
-    assert f"and {claim} was claimed. Seen {found.event.count:,} of 30,000 times with" in found.sentence()
+    audit = audit_mechanism(build_geometric(1.2 * claim), 0, 1, claim, draws=60_000)
+    assert audit.violated
+    assert claim < audit.lower_bound < 1.2 * claim
+    assert audit.sentence().startswith(f"Violated: epsilon is at least {math.floor(1000 * audit.lower_bound) / 1000} ")
+    assert f"and {claim} was claimed. Seen {audit.event.count:,} of 30,000 times with" in audit.sentence()
 
 
 def test_an_exact_claim_is_accused_as_seldom_as_the_confidence_says() -> None:
@@ -72,8 +72,8 @@ def test_no_pattern_is_found_in_noise() -> None:
     """Fifty continuous mechanisms whose answers do not depend on the data, with every kind of bin: none is accused."""
     for seed in range(50):
         generator = build_generator(seed)
-        found = audit_mechanism(lambda _, n, source=generator: source.normal(size=(n, 2)), 0, 1, 0, draws=4000)
-        assert not found.violated
+        audit = audit_mechanism(lambda _, n, source=generator: source.normal(size=(n, 2)), 0, 1, 0, draws=4000)
+        assert not audit.violated
 
 
 def test_a_generator_that_starts_anew_in_every_call_is_no_violation() -> None:
@@ -93,8 +93,8 @@ def test_what_only_test_draws_show_chooses_nothing() -> None:
         places = np.arange(n) // 2
         return np.where(np.arange(n) % 2, places % 5 + 5 * data, places // 2 % 10)
 
-    found = audit_mechanism(sample_output, 0, 1, 0, draws=4000)
-    assert found.lower_bound == 0
+    audit = audit_mechanism(sample_output, 0, 1, 0, draws=4000)
+    assert audit.lower_bound == 0
 
 
 def test_draws_in_order_are_in_both_halves_alike() -> None:
@@ -165,9 +165,9 @@ def build_rare_leak(value: object, other: object) -> Mechanism:
     ],
 )
 def test_values_of_any_kind_are_told_apart(value: object, other: object) -> None:
-    found = audit_mechanism(build_rare_leak(value, other), 0, 1, 1, draws=4000)
-    assert found.lower_bound > 2
-    assert found.event.other_count == 0
+    audit = audit_mechanism(build_rare_leak(value, other), 0, 1, 1, draws=4000)
+    assert audit.lower_bound > 2
+    assert audit.event.other_count == 0
 
 
 def test_zeros_of_different_signs_are_told_apart() -> None:
@@ -186,10 +186,10 @@ def test_arrays_of_any_kind_are_read() -> None:
     for dtype in (bool, np.int8, np.uint64, np.float16, np.float32, np.int64, str, object):
         generator = build_generator(4)
         tables = [np.array([0, 1, 1, 1]).astype(dtype), np.array([0, 0, 0, 1]).astype(dtype)]
-        found = audit_mechanism(
+        audit = audit_mechanism(
             lambda data, n, tables_of=tables, g=generator: g.choice(tables_of[data], n), 0, 1, 1, draws=4000
         )
-        assert (found.event.p, found.event.q) == pytest.approx((0.75, 0.25), abs=0.05), dtype
+        assert (audit.event.p, audit.event.q) == pytest.approx((0.75, 0.25), abs=0.05), dtype
     assert audit_mechanism(lambda data, n: [data] * n, 0, 1, 1, draws=1000).violated
     assert audit_mechanism(lambda data, n: (data for _ in range(n)), 0, 1, 1, draws=1000).violated
 
@@ -248,20 +248,20 @@ def test_no_pair_is_refused() -> None:
 
 
 def test_what_was_not_told_apart_is_said_so() -> None:
-    found = audit_mechanism(lambda _, n: np.zeros(n), 0, 1, 1, draws=1000)
+    audit = audit_mechanism(lambda _, n: np.zeros(n), 0, 1, 1, draws=1000)
     message = (
         "No violation found with 1,000 draws at 99.9 %; the two data sets were not told apart, so this audit says "
     )
-    assert found.sentence() == f"{message}little."
+    assert audit.sentence() == f"{message}little."
 
 
 def test_a_bound_has_as_many_digits_as_it_takes() -> None:
     """1.0004 is above 1, and 1.000 is not; a bound that is not above the claim has four."""
-    found = replace(audit_mechanism(build_geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
-    assert "epsilon is at least 1.0004 at" in found.sentence()
-    assert replace(found, lower_bound=1 + 2**-52).format_bound() == "1.0000000000000002"
-    assert replace(found, lower_bound=1.25999, epsilon=Fraction(1)).format_bound() == "1.259"
-    assert replace(found, lower_bound=0.98765).format_bound() == "0.9876"
+    audit = replace(audit_mechanism(build_geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
+    assert "epsilon is at least 1.0004 at" in audit.sentence()
+    assert replace(audit, lower_bound=1 + 2**-52).format_bound() == "1.0000000000000002"
+    assert replace(audit, lower_bound=1.25999, epsilon=Fraction(1)).format_bound() == "1.259"
+    assert replace(audit, lower_bound=0.98765).format_bound() == "0.9876"
 
 
 def test_the_worst_of_many_pairs_is_audited() -> None:
@@ -274,8 +274,8 @@ def test_the_worst_of_many_pairs_is_audited() -> None:
         return generator.integers(0, 5, n) + 3 * (data == 13)
 
     pairs = [(place, place + 100) for place in range(20)]
-    found = audit_worst(sample_output, pairs, 1, draws=20_000)
-    assert found.lower_bound > 3
+    audit = audit_worst(sample_output, pairs, 1, draws=20_000)
+    assert audit.lower_bound > 3
     assert counted == [400] * 40 + [20_000] * 2
     assert not audit_worst(sample_output, pairs[:13], 1, draws=20_000).violated
 
@@ -288,8 +288,8 @@ def test_progress_is_told_in_stages() -> None:
 
 
 def test_an_audit_is_told_to_machines() -> None:
-    found = audit_mechanism(build_geometric(1), 0, 1, Fraction(1, 3), delta=0.001, draws=5000)
-    document = found.to_json()
+    audit = audit_mechanism(build_geometric(1), 0, 1, Fraction(1, 3), delta=0.001, draws=5000)
+    document = audit.to_json()
     assert (document["epsilon"], document["delta"], document["draws"], document["confidence"]) == (
         "1/3",
         "1/1000",
@@ -297,19 +297,19 @@ def test_an_audit_is_told_to_machines() -> None:
         "999/1000",
     )
     assert document["violated"] is True
-    assert document["sentence"] == found.sentence()
-    assert document["event"]["count"] == found.event.count
-    assert "seen" not in repr(found)
+    assert document["sentence"] == audit.sentence()
+    assert document["event"]["count"] == audit.event.count
+    assert "seen" not in repr(audit)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "html"])
 def test_a_picture_shows_both_distributions_and_the_event(tmp_path: Path, suffix: str) -> None:
-    found = audit_mechanism(build_geometric(2), 0, 1, 1, draws=5000)
-    path = found.picture(tmp_path / f"audit.{suffix}")
+    audit = audit_mechanism(build_geometric(2), 0, 1, 1, draws=5000)
+    path = audit.picture(tmp_path / f"audit.{suffix}")
     assert path.stat().st_size > 1000
     if suffix == "svg":
         drawn = path.read_text()
-        assert found.event.words in drawn
+        assert audit.event.words in drawn
         assert "D2" in drawn
         assert 'stroke-dasharray="6,4"' in drawn
 
@@ -318,9 +318,9 @@ def test_the_event_is_shaded_where_it_is() -> None:
     from discreet.verification.audit.audit import build_audit_picture
 
     generator = build_generator(2)
-    found = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)
-    shade, lines = build_audit_picture(found)["layer"]
-    assert found.event.words == "the answer is below 4"
+    audit = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)
+    shade, lines = build_audit_picture(audit)["layer"]
+    assert audit.event.words == "the answer is below 4"
     assert shade["data"]["values"] == [{"from": -0.5, "to": 3.5}]
     shares = {row["data"]: 0.0 for row in lines["data"]["values"]}
     for row in lines["data"]["values"]:

@@ -74,11 +74,11 @@ def test_values_without_an_order_that_do_not_recur_are_in_an_event_together() ->
     shape = np.repeat(np.arange(0, 40, 4), 10), np.repeat(np.arange(2, 42, 4), 10)
     seldom = np.arange(100, 160), np.arange(1, 61, 2)
     keys = np.concatenate([shape[0], seldom[0]]), np.concatenate([shape[1], seldom[1]])
-    found = find_best_event(feature, keys, keys, 0.0, 2.0)
-    others = found.contains(np.array([-5, 1, 3, 17, 39, 77, 100, 159, 2**40]))
+    best_event = find_best_event(feature, keys, keys, 0.0, 2.0)
+    others = best_event.contains(np.array([-5, 1, 3, 17, 39, 77, 100, 159, 2**40]))
     assert len(set(others.tolist())) == 1
-    assert found.contains(shape[found.direction]).all()
-    assert not found.contains(shape[1 - found.direction]).any()
+    assert best_event.contains(shape[best_event.direction]).all()
+    assert not best_event.contains(shape[1 - best_event.direction]).any()
 
 
 def test_numbers_without_a_sign_are_read_by_training_draws() -> None:
@@ -126,10 +126,10 @@ def test_an_honest_mechanism_is_not_accused_by_the_type_of_its_array(
 def test_the_width_of_a_type_and_the_type_of_an_array_tell_nothing() -> None:
     types = [np.int8, np.int64, np.uint64, np.float32, np.float64, np.complex128, bool, str, object]
     for other in types:
-        found = audit_mechanism(
+        audit = audit_mechanism(
             lambda data, n, t=other: np.ones(n, bool).astype((np.int16, t)[data]), 0, 1, 1, draws=1000
         )
-        assert found.lower_bound == 0
+        assert audit.lower_bound == 0
 
 
 def test_an_array_of_objects_tells_types_where_training_draws_make_it_one() -> None:
@@ -137,7 +137,7 @@ def test_an_array_of_objects_tells_types_where_training_draws_make_it_one() -> N
     assert audit_mechanism(lambda data, n: np.array([2**70 + data] * n), 0, 1, 1, draws=1000).violated
     mixed = [None, 1, 2.0, 3]
     attributes = read_output_pair(np.array(mixed * 4), np.array(mixed * 4), 16)[0].attributes
-    assert [one.name for one in attributes][:2] == ["the answer", "the kind of the answer"]
+    assert [attribute.name for attribute in attributes][:2] == ["the answer", "the kind of the answer"]
 
 
 # --- answers of any kind
@@ -193,9 +193,9 @@ def test_a_gross_leak_is_found_in_answers_of_any_kind(reply_of: Callable[[float]
 )
 def test_a_shape_a_length_a_type_and_an_entry_are_told_apart(answer: Callable[[int, Any, int], object]) -> None:
     generator = build_generator(9)
-    found = audit_mechanism(lambda data, n: answer(data, generator, n), 0, 1, 1, draws=2000)
-    assert found.lower_bound > 1.5
-    assert found.event.words
+    audit = audit_mechanism(lambda data, n: answer(data, generator, n), 0, 1, 1, draws=2000)
+    assert audit.lower_bound > 1.5
+    assert audit.event.words
 
 
 def test_a_length_is_told_as_such_and_up_to_the_next_one_that_was_seen() -> None:
@@ -217,9 +217,9 @@ def test_values_without_an_order_keep_what_they_promise(reply_of: Callable[[int]
     def sample_output(data: int, n: int) -> object:
         return [reply_of(int(v)) for v in data + np.round(generator.laplace(scale=1 / 3, size=n) * 1000)]
 
-    found = audit_mechanism(sample_output, 0, 1000, 1, draws=draws)
-    assert 1 < found.lower_bound < 3
-    assert found.lower_bound > found.evidence.candidate.estimated_bound - 0.6
+    audit = audit_mechanism(sample_output, 0, 1000, 1, draws=draws)
+    assert 1 < audit.lower_bound < 3
+    assert audit.lower_bound > audit.evidence.candidate.estimated_bound - 0.6
 
 
 def test_huge_and_infinite_numbers_are_no_obstacle() -> None:
@@ -234,7 +234,7 @@ def test_huge_and_infinite_numbers_are_no_obstacle() -> None:
 
     assert audit_mechanism(sample_output, 0, 5, 1, draws=4000).lower_bound > 2
     far = [Decimal("-1e-999"), Decimal("1e1000000"), Decimal("-1e1000000"), Decimal("inf")]
-    one = read_output_pair(far, far, 4)[0].columns
-    assert one is not None
-    assert one[:, 0].tolist() == [0, LARGEST, -LARGEST, math.inf]
+    columns = read_output_pair(far, far, 4)[0].columns
+    assert columns is not None
+    assert columns[:, 0].tolist() == [0, LARGEST, -LARGEST, math.inf]
     assert audit_mechanism(lambda data, n: [2**5000 + data] * n, 0, 1, 1, draws=1000).violated

@@ -253,18 +253,18 @@ DAYS = [np.datetime64("2020-01-01") + at for at in range(20)]
     ("usual", "strange"),
     [
         *(
-            (WHOLE, one)
-            for one in (2**62, 2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", b"x", Fraction(1, 3))
+            (WHOLE, value)
+            for value in (2**62, 2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", b"x", Fraction(1, 3))
         ),
-        *(([at << 58 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
-        *(([at + 2**62 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, "x")),
-        *((FLOATS, one) for one in (2**64, None, 1j, "x")),
-        *(([*FLOATS[:10], *WHOLE[:10]], one) for one in (2**64, None, 1j, "x")),
-        *(([at % 3 == 0 for at in WHOLE], one) for one in (2, 0.5, None, "x")),
-        *(([complex(at, 1) for at in WHOLE], one) for one in (None, "x")),
-        *((ROWS, (one, 1)) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
-        *((list("abcdefghijklmnopqrst"), one) for one in ("longer", 1, None, b"x")),
-        *((DAYS, np.datetime64(one)) for one in ("2020-01-01T00:00:01", "2020-01-01T00:00:00.000000001", "NaT")),
+        *(([at << 58 for at in WHOLE], value) for value in (2**63, 2**64, 0.5, None, 1j, "x")),
+        *(([at + 2**62 for at in WHOLE], value) for value in (2**63, 2**64, 0.5, None, "x")),
+        *((FLOATS, value) for value in (2**64, None, 1j, "x")),
+        *(([*FLOATS[:10], *WHOLE[:10]], value) for value in (2**64, None, 1j, "x")),
+        *(([at % 3 == 0 for at in WHOLE], value) for value in (2, 0.5, None, "x")),
+        *(([complex(at, 1) for at in WHOLE], value) for value in (None, "x")),
+        *((ROWS, (value, 1)) for value in (2**63, 2**64, 0.5, None, 1j, "x")),
+        *((list("abcdefghijklmnopqrst"), value) for value in ("longer", 1, None, b"x")),
+        *((DAYS, np.datetime64(value)) for value in ("2020-01-01T00:00:01", "2020-01-01T00:00:00.000000001", "NaT")),
     ],
 )
 @pytest.mark.parametrize("two_alike", [False, True])
@@ -303,11 +303,31 @@ def list_strange(name: str) -> list[Any]:
     usual = np.array(USUAL_VALUES[name](1))
     if usual.dtype.kind in "mM":
         letter = usual.dtype.kind
-        found = [np.array(1, f"{letter}8[{unit}]")[()] for unit in ("m", "ms", "ns")]
-        found += [np.array("NaT", f"{letter}8[s]")[()], None, "x", date(2020, 1, 5), pd.Timestamp("2020-01-05")]
+        strange_values = [np.array(1, f"{letter}8[{unit}]")[()] for unit in ("m", "ms", "ns")]
+        strange_values += [
+            np.array("NaT", f"{letter}8[s]")[()],
+            None,
+            "x",
+            date(2020, 1, 5),
+            pd.Timestamp("2020-01-05"),
+        ]
     else:
-        found = [2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", "longer", "7", b"x", Fraction(1, 3)]
-    return [[one, one] for one in found] if usual.ndim else found
+        strange_values = [
+            2**63,
+            2**64,
+            0.5,
+            -0.0,
+            math.nan,
+            math.inf,
+            1j,
+            None,
+            "x",
+            "longer",
+            "7",
+            b"x",
+            Fraction(1, 3),
+        ]
+    return [[value, value] for value in strange_values] if usual.ndim else strange_values
 
 
 @pytest.mark.parametrize("name", USUAL_VALUES)

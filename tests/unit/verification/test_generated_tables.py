@@ -50,14 +50,14 @@ def assert_fits_schema(declared: Schema, rows: list) -> None:
 def test_pairs_fit_the_schema_and_differ_in_one_unit(relation: str, rows: int) -> None:
     """Whether units have names or every row is one."""
     for declared in (schema(relation, rows, units=5), remove_units(schema(relation, 1, units=5))):
-        found = neighbor_rows(declared, 150)
-        assert len(found) == 150
-        for one, two in found:
+        pairs = neighbor_rows(declared, 150)
+        assert len(pairs) == 150
+        for one, two in pairs:
             assert_fits_schema(declared, [*one, *two])
             assert find_differing_rows(declared, one, two) or sorted(map(str, one)) == sorted(map(str, two))
             if relation == "replace-one":
                 assert all(len({row.get(UNIT_FIELD, at) for at, row in enumerate(table)}) == 5 for table in (one, two))
-        assert sum(bool(find_differing_rows(declared, *pair)) for pair in found) > 110
+        assert sum(bool(find_differing_rows(declared, *pair)) for pair in pairs) > 110
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -133,8 +133,8 @@ def test_the_strategy_shrinks_to_an_extreme() -> None:
     def has_both(pair: Pair) -> bool:
         return all(pair)
 
-    found = find(generated_pairs(schema("add-remove", 1, units=4)), has_both, settings=settings(database=None))
-    assert {row["age"] for table in found for row in table} == {-3}
+    smallest_pair = find(generated_pairs(schema("add-remove", 1, units=4)), has_both, settings=settings(database=None))
+    assert {row["age"] for table in smallest_pair for row in table} == {-3}
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -144,12 +144,12 @@ def test_what_a_source_may_hold_is_read_as_neighbours(relation: str, rows: int) 
     beyond, too_many = set(), 0
     for one, two in neighbor_rows(declared, 60):
         if one and two:
-            found = [build_source_rows(declared, table) for table in (one, two)]
-            read = [snapshot(declared, table) for table in found]
+            source_rows = [build_source_rows(declared, table) for table in (one, two)]
+            read = [snapshot(declared, table) for table in source_rows]
             assert_fits_schema(declared, [*read[0], *read[1]])
             find_differing_rows(declared, *read)
-            beyond |= {row["age"] for row in found[0] if row["age"] is not None and not -3 <= row["age"] <= 4}
-            too_many += len(found[0]) > len(read[0])
+            beyond |= {row["age"] for row in source_rows[0] if row["age"] is not None and not -3 <= row["age"] <= 4}
+            too_many += len(source_rows[0]) > len(read[0])
     assert {-4.0, 5.0} < beyond
     assert max(map(abs, beyond)) > 1e29
     assert too_many > 10

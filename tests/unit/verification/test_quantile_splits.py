@@ -41,9 +41,9 @@ def test_later_choices_come_out_by_rules_of_their_own() -> None:
 def test_both_tables_are_parted_alike(orders: tuple[float, ...], asked: int, ways: int) -> None:
     """So that every choice is among the same points, and the tables differ by one row in one choice of each depth."""
     choice = Quantiles.of(orders, 0, 7, 1)
-    found = list(follow_splits(choice, ONE, TWO))
-    assert len(found) == ways
-    for laws in found:
+    splits = list(follow_splits(choice, ONE, TWO))
+    assert len(splits) == ways
+    for laws in splits:
         assert len(laws) == asked
         assert all(np.array_equal(mine.places, theirs.places) for mine, theirs in laws)
         assert 1 <= sum(not np.array_equal(mine.scores, theirs.scores) for mine, theirs in laws) <= choice.depth

@@ -66,8 +66,8 @@ def plan_aggregate(declared: Schema, aggregate: str, tail: str) -> Plan:
 def draw_pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
     """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
     declared = schema(relation, rows, units=units)
-    found = neighbor_rows(declared, count)
-    return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
+    pairs = neighbor_rows(declared, count)
+    return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(pairs)]
 
 
 def replay_only_mechanism(query_plan: Plan, pair: Pair) -> MechanismReplay:
@@ -98,8 +98,8 @@ def list_noise_alternatives(query_plan: Plan) -> list[Plan]:
         or len(query_plan.measurements) > 1
     ):
         return []
-    found = list_measurements(aggregate, column, facts, Fraction(1), None, None)
-    return [replace(query_plan, measurements=(one,)) for one in found]
+    measurements = list_measurements(aggregate, column, facts, Fraction(1), None, None)
+    return [replace(query_plan, measurements=(alternative,)) for alternative in measurements]
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -110,9 +110,11 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
 ) -> None:
     """Staircases are calibrated by boxes and polygons; each gives its own account of what a shift costs."""
     every = [
-        one for query_plan in plan_every_aggregate(relation, rows, tail) for one in list_noise_alternatives(query_plan)
+        alternative
+        for query_plan in plan_every_aggregate(relation, rows, tail)
+        for alternative in list_noise_alternatives(query_plan)
     ]
-    assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in every}
+    assert {"discrete Laplace", "staircase"} <= {alternative.mechanism for alternative in every}
     worst: dict[str, Fraction] = {}
     for pair in draw_pairs(relation, rows, count)[18:]:
         for query_plan in every:
@@ -128,9 +130,9 @@ def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows:
     """And what all mechanisms lose together is at most what is charged, and what the label says."""
     for pair in draw_pairs(relation, rows, 36):
         for query_plan in plan_every_aggregate(relation, rows, tail):
-            found = replay_plan(query_plan, *pair)
-            assert found.ok, found.table()
-            assert query_plan.is_free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
+            replay_result = replay_plan(query_plan, *pair)
+            assert replay_result.ok, replay_result.table()
+            assert query_plan.is_free or replay_result.totals.keys() >= {"epsilon charged", "epsilon of the label"}
 
 
 PURE = {"epsilon": 1}
@@ -175,7 +177,7 @@ def test_every_other_way_to_answer(
 ) -> None:
     """With priors, intervals, sizes of noise, nested counts; some neighbours use up all that is declared."""
     worst = assert_private(schema(relation, rows, units=8), f"SELECT {question}", count=44, **options)
-    assert by in "; ".join(one.mechanism for one in worst.mechanisms)
+    assert by in "; ".join(mechanism.mechanism for mechanism in worst.mechanisms)
     assert worst.largest_share == 1
 
 
@@ -209,8 +211,8 @@ def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch,
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
     monkeypatch.setattr("discreet.measurements.additive.MAX_VERTEX", farthest)
     declared = schema("replace-one", rows, units=4)
-    found = list_noise_alternatives(plan_aggregate(declared, "AVG(age)", "WHERE sex = 'F'"))
-    query_plan = next(one for one in found if one.mechanism == "polygon staircase")
+    alternatives = list_noise_alternatives(plan_aggregate(declared, "AVG(age)", "WHERE sex = 'F'"))
+    query_plan = next(alternative for alternative in alternatives if alternative.mechanism == "polygon staircase")
     measurement = query_plan.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.linear_query.components[0].grain > 1
@@ -256,8 +258,8 @@ def test_every_scale_is_reached(relation: str, rows: int, tail: str, of: str) ->
     """
     for aggregate in TIGHT:
         least = Fraction(3, 5) if "VAR" in aggregate and relation == "replace-one" else Fraction(1)
-        found = (compute_shares(relation, rows, tail, aggregate, at)[of] for at in range(250))
-        assert any(share >= least for share in found), aggregate
+        shares = (compute_shares(relation, rows, tail, aggregate, at)[of] for at in range(250))
+        assert any(share >= least for share in shares), aggregate
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -274,9 +276,9 @@ def test_keys_that_are_not_public(relation: str, rows: int) -> None:
             alone = [mine[key] for key in mine if key not in theirs]
             assert len(alone) <= rows
             assert set(alone) <= {1}
-        found = replay_plan(query_plan, *pair)
-        assert found.ok, found.table()
-        most = max(most, found.totals.get("delta charged", Fraction(0)))
+        replay_result = replay_plan(query_plan, *pair)
+        assert replay_result.ok, replay_result.table()
+        most = max(most, replay_result.totals.get("delta charged", Fraction(0)))
     # The threshold is whole, so that the chance of a key of its own is a little less than delta.
     assert Fraction(1, 4) < most <= 1
 

@@ -224,12 +224,12 @@ RELEASES: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("method", "options", "by"), RELEASES)
 def test_releases_are_handed_no_more_than_declared(method: str, options: dict[str, Any], by: str) -> None:
     """And some neighbours use up all that a part of the file may lose."""
-    found = assert_private_release(
+    replay_result = assert_private_release(
         schema("replace-one", 1, units=12), method, count=24, **({"columns": COLUMNS} | options)
     )
-    assert found.largest_share == 1
-    assert by in "; ".join(one.mechanism for one in found.mechanisms)
-    assert found.question == f"a release by {method}"
+    assert replay_result.largest_share == 1
+    assert by in "; ".join(mechanism.mechanism for mechanism in replay_result.mechanisms)
+    assert replay_result.question == f"a release by {method}"
 
 
 @pytest.mark.parametrize("loss", [PrivacyBudget(epsilon=Fraction(1)), PrivacyBudget(rho=Fraction(1, 8))])
@@ -237,7 +237,11 @@ def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     """Rarely the best way to tell a column, so here it is chosen by hand; with a spread too small it is caught."""
     declared = schema("replace-one", 1, units=9)
     plan = plan_replayed_release(declared, "private-columns", 1, columns=["sex"])
-    [block_plan] = [one for one in list_column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, NameBlocks)]
+    [block_plan] = [
+        column_plan
+        for column_plan in list_column_plans(declared.column("sex"), 9, loss, 3)
+        if isinstance(column_plan, NameBlocks)
+    ]
     names = replace(
         block_plan.name_order, length=block_plan.name_order.length // 2, diameter=block_plan.name_order.diameter // 4
     )
@@ -309,13 +313,13 @@ def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> Non
 def test_a_replay_tells_what_it_saw() -> None:
     declared = schema("add-remove", 1, units=5)
     one, two = neighbor_rows(declared, 2)[1]
-    found = replay(declared, "SELECT SUM(age) FROM t", one, two, epsilon=1)
-    assert found.ok
-    assert found.largest_share == 1
-    assert found.violations == ()
-    assert found.observed_loss.epsilon == 1
-    assert found.mechanisms[0].changed_cells == [()]
-    assert found.table().splitlines() == [
+    replay_result = replay(declared, "SELECT SUM(age) FROM t", one, two, epsilon=1)
+    assert replay_result.ok
+    assert replay_result.largest_share == 1
+    assert replay_result.violations == ()
+    assert replay_result.observed_loss.epsilon == 1
+    assert replay_result.mechanisms[0].changed_cells == [()]
+    assert replay_result.table().splitlines() == [
         "SELECT SUM(age) FROM t",
         "promised: Differential privacy with epsilon 1 when one unit (pid) is added or removed.",
         "  SUM(age): staircase: changes 100 %, squares 100 %",
@@ -371,7 +375,7 @@ def test_what_nobody_has_taught_it_is_not_replayed() -> None:
 
 
 def test_shares_are_never_rounded_to_all() -> None:
-    assert [format_share(Fraction(one)) for one in (0, 1, 2)] == ["0 %", "100 %", "200 % (2)"]
+    assert [format_share(Fraction(value)) for value in (0, 1, 2)] == ["0 %", "100 %", "200 % (2)"]
     assert format_share(Fraction(10**7 + 1, 10**7)) != format_share(Fraction(1))
     assert format_share(DISALLOWED_SHARE) == "far too much"
     assert [compute_share(0, 0), compute_share(1, 0), compute_share(1, 2)] == [0, DISALLOWED_SHARE, Fraction(1, 2)]
