@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -29,14 +29,11 @@ from discreet import (
     total,
 )
 from discreet.client.transport import Transport, parse_service_address
-from support.scripted_service import Scripted, drop, problem, raw, reply, scripted
+from support.client_service import service
+from support.scripted_service import Scripted, drop, problem, raw, reply
 from support.service_documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, client
 
-
-@pytest.fixture
-def service() -> Iterator[Scripted]:
-    with scripted() as script:
-        yield script
+__all__ = ["service"]  # a fixture
 
 
 # What is said is sent exactly.

@@ -6,7 +6,6 @@ import inspect
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +32,12 @@ from discreet.client.transport import (
     Transport,
     parse_service_address,
 )
+from support.client_service import service
 from support.scripted_service import Scripted, broken_chunk, drop, huge, problem, raw, reply, scripted
 from support.service_documents import ANSWER, GUARANTEE, QUESTION, TOKEN, client
 from support.tls_certificates import Certificate, write_certificate
 
-
-@pytest.fixture
-def service() -> Iterator[Scripted]:
-    with scripted() as script:
-        yield script
+__all__ = ["service"]  # a fixture
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,8 @@ from discreet.ledger.charge import LedgerRestore, LedgerVerification
 from discreet.ledger.connect import open_database
 from discreet.ledger.storage import FORMAT_VERSION
 from discreet.privacy.cost import SubAccount
-from support.command_line import discreet, done, write_registry
+from support.asked_registry import COUNT, registry_path, remove_ledger
+from support.command_line import discreet, done
 from support.ledger_stores import (
     DATASET,
     EVERY,
@@ -41,7 +42,7 @@ from support.ledger_stores import (
     where,
 )
 
-__all__ = ["unrecorded", "where"]  # fixtures
+__all__ = ["registry_path", "unrecorded", "where"]  # fixtures
 
 LIMITS = caps(10, delta="1e-6", models=EVERY)
 
@@ -617,21 +618,6 @@ def test_what_was_forgotten_is_a_number(lost_backup: Path, tmp_path: Path, wrong
 
 # The commands, on a data set
 
-
-COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
-
-
-@pytest.fixture
-def registry_path(tmp_path: Path) -> Path:
-    """The sample registry, asked once."""
-    path = write_registry(tmp_path)
-    done("ask", path, COUNT.format(age=50), "--epsilon", "0.25")
-    return path
-
-
-def remove_ledger(ledger: Path) -> None:
-    for path in ledger.parent.glob("ledger.db*"):
-        path.unlink()
 
 
 def test_a_data_set_goes_on_with_its_restored_ledger(registry_path: Path, tmp_path: Path) -> None:

@@ -30,15 +30,14 @@ from discreet.service.store import Store
 from discreet.service.store.store import StoreHeads
 from discreet.service.store.store import heads as service_heads
 from discreet.service.store.stored_answers import StoredAnswer, keep_answer
+from support.asked_registry import COUNT, registry_path, remove_ledger
 from support.command_line import discreet, done, write_registry
 from support.ledger_stores import DATASET, ask, caps, ledger, processes, schema_of, where
 from support.served_processes import eventually
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "registry_path", "where"]  # fixtures
 
 LIMITS = caps(1000)
-COUNT = "SELECT COUNT(*) FROM registry WHERE age > {age}"
-
 
 def hash_content(path: Path) -> str:
     """A file's bytes, so that one that was written to is found out."""
@@ -218,19 +217,6 @@ def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgr
 
 
 # --- across runs: the head in the data set's folder
-
-
-@pytest.fixture
-def registry_path(tmp_path: Path) -> Path:
-    """The sample registry, asked once."""
-    path = write_registry(tmp_path)
-    done("ask", path, COUNT.format(age=50), "--epsilon", "0.25")
-    return path
-
-
-def remove_ledger(ledger: Path) -> None:
-    for path in ledger.parent.glob("ledger.db*"):
-        path.unlink()
 
 
 def assert_head_refused(*words: object) -> None:

@@ -25,17 +25,14 @@ from discreet.mechanisms.order_statistic import find_rank
 from discreet.privacy.guarantee import Guarantee
 from discreet.verification import all_tables, assert_fits
 from support.fixed_streams import Stream
+from support.mpmath_digits import use_fifty_digits
+
+__all__ = ["use_fifty_digits"]  # a fixture
 
 DOMAIN = (0, 1, 2, 4, 5)
 STATISTICS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
 Table = tuple[int, ...]
 Probabilities = list[mpf]
-
-
-@pytest.fixture(autouse=True)
-def use_fifty_digits():
-    with mp.workdps(50):
-        yield
 
 
 def build_vector(whats: Sequence[object], epsilon: object, also: object = 20, group: int = 1) -> IndividualVector:

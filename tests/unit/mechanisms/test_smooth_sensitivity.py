@@ -41,16 +41,13 @@ from discreet.mechanisms.order_statistic import (
 from discreet.numeric import exp_below
 from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, assert_fits
 from support.fixed_streams import Stream
+from support.mpmath_digits import use_fifty_digits
+
+__all__ = ["use_fifty_digits"]  # a fixture
 
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
 Probabilities = dict[int, mpf]
 DRAWS = [20_000, pytest.param(40_000, marks=pytest.mark.soak)]
-
-
-@pytest.fixture(autouse=True)
-def use_fifty_digits():
-    with mp.workdps(50):
-        yield
 
 
 def compute_exact_probability(units: int, t: object) -> mpf:

@@ -15,12 +15,9 @@ import pytest
 from discreet import Audit, InvalidInput, audit_mechanism
 from discreet.verification import audit_worst
 from discreet.verification.audit.output_values import compute_ordered_keys, decode_keys
+from support.numpy_generators import build_generator
 
 Mechanism = Callable[[Any, int], object]
-
-
-def build_generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(seed))
 
 
 def build_geometric(epsilon: float, seed: int = 1) -> Mechanism:

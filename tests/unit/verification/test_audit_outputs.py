@@ -16,14 +16,11 @@ from discreet import audit_mechanism
 from discreet.verification.audit.events import find_best_event
 from discreet.verification.audit.features import Feature
 from discreet.verification.audit.read_outputs import read_output_pair
+from support.numpy_generators import build_generator
 
 Mechanism = Callable[[Any, int], object]
 
 LARGEST = float(np.finfo(np.float64).max)
-
-
-def build_generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(seed))
 
 
 # --- by training draws alone
