@@ -128,13 +128,13 @@ def test_of_many_categories_the_raw_answer_is_always_shown() -> None:
     """Beyond what has room the likeliest stay, the rest is one bar, and no probability is lost."""
     names = tuple(f"{'long ' * 20}{n}" for n in range(100))
     mass = np.arange(100, 0, -1) / 5050
-    shown = charts._group_categories(
+    categories = charts._group_categories(
         DistributionChart("t", "a", Posterior(mass, names=names), None, None, names[99], None, "")
     )
-    assert len(shown) == charts.MAX_CATEGORIES
-    assert [99] in shown.values()
-    assert sorted(at for cells in shown.values() for at in cells) == list(range(100))
-    assert "85 others" in shown
+    assert len(categories) == charts.MAX_CATEGORIES
+    assert [99] in categories.values()
+    assert sorted(at for cells in categories.values() for at in cells) == list(range(100))
+    assert "85 others" in categories
 
 
 def test_without_a_prior_only_the_noise_is_drawn(tmp_path: Path) -> None:
@@ -291,11 +291,11 @@ def test_a_drawing_of_names_has_no_numbers(change: dict[str, Any]) -> None:
 def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: Path) -> None:
     """It survives JSON, needs no package to be made, and is drawn the same elsewhere."""
     spec = charts.build_picture_spec(drawing)
-    again = json.loads(json.dumps(spec))
+    reloaded = json.loads(json.dumps(spec))
     assert spec["description"] == SENTENCE
     assert SENTENCE not in json.dumps(spec["layer"])
     for suffix in (".svg", ".png", ".html"):
-        one, two = save_picture(drawing, tmp_path / f"a{suffix}"), charts.save_spec(again, tmp_path / f"b{suffix}")
+        one, two = save_picture(drawing, tmp_path / f"a{suffix}"), charts.save_spec(reloaded, tmp_path / f"b{suffix}")
         assert one.read_bytes() == two.read_bytes()
 
 

@@ -369,9 +369,9 @@ def answer_mean(total: int, entropy: KeyedEntropy, planned: Plan) -> Answer:
     measurement = planned.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.single_noise is not None
-    drawn = (total + int(measurement.single_noise.sample(entropy)),)
+    noisy_totals = (total + int(measurement.single_noise.sample(entropy)),)
     question = to_sql(planned.query, planned.schema)
-    return build_answer(planned, NoisyResult(((),), ((drawn,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
+    return build_answer(planned, NoisyResult(((),), ((noisy_totals,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
 
 
 @pytest.mark.parametrize("epsilon", [20, *(pytest.param(each, marks=pytest.mark.soak) for each in (5, 10))])

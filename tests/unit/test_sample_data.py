@@ -109,8 +109,8 @@ def test_its_taxonomies_have_levels(registry_schema: Schema) -> None:
 def test_most_values_are_in_their_domain_and_a_few_are_not(registry_schema: Schema, registry_rows: list[Row]) -> None:
     """As in real files: some missing, a few wrong."""
     for name in ("sex", "education", "occupation", "hospital", "diagnosis"):
-        known = compute_share(registry_rows, name, *registry_schema.columns[name].categories)
-        assert 0.95 < known < 1 or name == "hospital"
+        share_of_categories = compute_share(registry_rows, name, *registry_schema.columns[name].categories)
+        assert 0.95 < share_of_categories < 1 or name == "hospital"
     assert 0.001 < 1 - len(read_column_numbers(registry_rows, "age")) / len(registry_rows) < 0.01
     assert 0.002 < compute_share(registry_rows, "sex", "?") < 0.01
     assert 0.02 < compute_share(registry_rows, "income", "", "n/a") < 0.06

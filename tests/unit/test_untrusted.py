@@ -274,10 +274,10 @@ def test_no_code_of_a_caller_runs_once_rows_are_read(
 def test_previews_take_the_same(
     build_options: Callable[[Hostile], dict[str, Any]], ward_custodian: Custodian, hostile_kit: Hostile
 ) -> None:
-    asked = {
+    options = {
         name: value for name, value in build_options(hostile_kit).items() if name not in ("constraints", "key", "fresh")
     }
-    assert ward_custodian.preview(**asked).question
+    assert ward_custodian.preview(**options).question
 
 
 def test_no_code_of_a_caller_runs_in_a_session(ward_custodian: Custodian, hostile_kit: Hostile) -> None:

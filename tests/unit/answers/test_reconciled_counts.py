@@ -197,20 +197,20 @@ def test_counts_of_one_question_fit_together(key: str, relation: str, epsilon: F
     """Those that make up a third add up to it in every cell; all together and those apart to what there is."""
     schema, units = declare_wards(relation, 1, 300), draw_units(1, 300, 1)
     plans = [plan_counts(schema, group_by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART)]
-    asked = [(query_plan, read_unit_inputs(query_plan, units)) for query_plan in plans]
+    plans_and_inputs = [(query_plan, read_unit_inputs(query_plan, units)) for query_plan in plans]
     for seed in range(4):
         reconciled, all_rows, shown_apart = (
-            require_reconciled(answer_from_inputs(query_plan, secret, seed)) for query_plan, secret in asked
+            require_reconciled(answer_from_inputs(query_plan, secret, seed)) for query_plan, secret in plans_and_inputs
         )
         young, old, aged = (read_column(reconciled.rows, name) for name in ("young", "old", "aged"))
         assert (young + old == aged).all()
         assert OF_PARTS in reconciled.because
         assert not any("in every row" in why for why in reconciled.because)
         some = shown_apart.rows
-        shown = np.array([read_column(all_rows.rows, name) for name in ("young", "old", "nobody")])
-        assert (shown >= 0).all()
+        split_counts = np.array([read_column(all_rows.rows, name) for name in ("young", "old", "nobody")])
+        assert (split_counts >= 0).all()
         if relation == "replace-one":
-            assert shown.sum() == 300
+            assert split_counts.sum() == 300
             assert "the parts add up to the public number of units, 300" in all_rows.because
             assert read_column(some, "young").sum() + read_column(some, "older").sum() <= 300
 
@@ -264,7 +264,7 @@ def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation
 
 def _count_rows(units: small_tables.Units, name: str, ward: object) -> int:
     """By a plain loop over the rows, of one ward or of all."""
-    held: dict[str, Callable[[Any], bool]] = {
+    conditions: dict[str, Callable[[Any], bool]] = {
         "every": bool,
         "young": lambda row: row["age"] is not None and row["age"] < 0,
         "old": lambda row: row["age"] is not None and row["age"] >= 0,
@@ -273,7 +273,7 @@ def _count_rows(units: small_tables.Units, name: str, ward: object) -> int:
         "women": lambda row: row["sex"] == 0,
         "smokers": lambda row: row["smoker"] == 1,
     }
-    return sum(held[name](row) for rows in units.values() for row in rows if ward is None or row["ward"] == ward)
+    return sum(conditions[name](row) for rows in units.values() for row in rows if ward is None or row["ward"] == ward)
 
 
 def test_counts_that_fit_already_stay() -> None:
@@ -320,7 +320,7 @@ WARDS, SEXES = (BY_WARD, draw_sparse_counts(40, 1000, 3)), (BY_SEX, [400, 590, 1
 
 
 @pytest.mark.parametrize(
-    ("asked", "epsilon", "runs"),
+    ("question_and_counts", "epsilon", "runs"),
     [
         (WARDS, Fraction(1, 10), 60),
         (WARDS, Fraction(1), 60),
@@ -330,11 +330,11 @@ WARDS, SEXES = (BY_WARD, draw_sparse_counts(40, 1000, 3)), (BY_SEX, [400, 590, 1
         *((SEXES, epsilon, 200) for epsilon in (Fraction(1, 10), Fraction(1), Fraction(4))),  # few cells, many runs
     ],
 )
-def test_reconciled_intervals_hold(asked: tuple[str, list[int]], epsilon: Fraction, runs: int) -> None:
+def test_reconciled_intervals_hold(question_and_counts: tuple[str, list[int]], epsilon: Fraction, runs: int) -> None:
     """At least 95 % of them at 95 %, less what chance allows; and never wider than those of the raw counts."""
-    question, exact = asked
+    question, exact = question_and_counts
     query_plan = plan_counts(declare_wards("replace-one", 1, 1000), question, epsilon)
-    held = []
+    coverages = []
     for seed in range(runs):
         answer = answer_from_counts(query_plan, exact, seed)
         for span, row, plain_span, count in zip(
@@ -346,11 +346,11 @@ def test_reconciled_intervals_hold(asked: tuple[str, list[int]], epsilon: Fracti
         ):
             low, high = span["COUNT(*)"]  # type: ignore[misc]
             assert low <= row["COUNT(*)"] <= high  # type: ignore[operator]
-            held.append(low <= count <= high)
+            coverages.append(low <= count <= high)
             wide = plain_span["COUNT(*)"]
             if low > 0 and low < row["COUNT(*)"] < high:  # type: ignore[operator]
                 assert high - low <= wide[1] - wide[0] + 1e-9  # type: ignore[operator, index]
-    assert np.mean(held) >= 0.93
+    assert np.mean(coverages) >= 0.93
 
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 5, 8])
@@ -409,13 +409,15 @@ def test_too_many_different_counts_leave_out_the_prior() -> None:
     wide = Column("x", "integer", lower=0, upper=1999, missing=0)
     schema = declare_wards("replace-one", 1, 10**6)
     schema = replace(schema, columns={**schema.columns, "x": wide})
-    asked = "SELECT x, COUNT(*) FROM t GROUP BY x"
-    query_plan = plan_counts(schema, asked, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
+    question = "SELECT x, COUNT(*) FROM t GROUP BY x"
+    query_plan = plan_counts(schema, question, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
     reconciled = require_reconciled(answer_from_counts(query_plan, [500] * 2000, 3))
     assert reconciled.because[0] == "there are too many different counts to weigh each with your prior"
     assert (
         reconciled.rows
-        == require_reconciled(answer_from_counts(plan_counts(schema, asked, Fraction(1, 1000)), [500] * 2000, 3)).rows
+        == require_reconciled(
+            answer_from_counts(plan_counts(schema, question, Fraction(1, 1000)), [500] * 2000, 3)
+        ).rows
     )
 
 
@@ -573,34 +575,34 @@ def test_it_reads_nothing_and_pays_nothing(people_path: Path) -> None:
 
 def test_a_stored_answer_is_reconciled_alike(people_path: Path) -> None:
     with Custodian.open(people_path) as custodian:
-        first, again = custodian.answer(COUNT_VISITS, epsilon=1), custodian.answer(COUNT_VISITS, epsilon=1)
+        first, second = custodian.answer(COUNT_VISITS, epsilon=1), custodian.answer(COUNT_VISITS, epsilon=1)
         stated = custodian.answer(COUNT_VISITS, epsilon=1, constraints=["each <= 25"])
-    assert again.stored
+    assert second.stored
     assert stated.stored
-    assert require_reconciled(again).rows == require_reconciled(first).rows
-    assert require_reconciled(again).intervals(0.9) == require_reconciled(first).intervals(0.9)
+    assert require_reconciled(second).rows == require_reconciled(first).rows
+    assert require_reconciled(second).intervals(0.9) == require_reconciled(first).intervals(0.9)
     assert read_column(require_reconciled(stated).rows).max() <= 25
     assert (
         require_reconciled(stated).because[-1] == "you stated, and it is taken to be true of every data set: each <= 25"
     )
 
 
-@pytest.mark.parametrize("refused", ["fact: total = 60", "total = 61", "each <= 2", "nonsense"])
-def test_a_refused_constraint_costs_nothing(people_path: Path, refused: str) -> None:
+@pytest.mark.parametrize("constraint", ["fact: total = 60", "total = 61", "each <= 2", "nonsense"])
+def test_a_refused_constraint_costs_nothing(people_path: Path, constraint: str) -> None:
     with Custodian.open(people_path) as custodian:
         before = custodian.budget()
         with pytest.raises(InvalidInput):
-            custodian.answer(COUNT_VISITS, epsilon=1, constraints=[refused])
+            custodian.answer(COUNT_VISITS, epsilon=1, constraints=[constraint])
         assert custodian.budget() == before
         assert [entry for entry in custodian.history() if entry.analyst is not None] == []
 
 
 def test_the_command_shows_both(people_path: Path) -> None:
     """A column beside the raw one, why it differs, and the same in JSON."""
-    shown = done("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--constraint", "each <= 40").out
-    assert "reconciled" in shown
-    assert "all counts add up to the public number of units, 60" in shown
-    assert "you stated, and it is taken to be true of every data set: each <= 40" in shown
+    output = done("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--constraint", "each <= 40").out
+    assert "reconciled" in output
+    assert "all counts add up to the public number of units, 60" in output
+    assert "you stated, and it is taken to be true of every data set: each <= 40" in output
     document = done("ask", people_path, COUNT_VISITS, "--epsilon", "0.05", "--json").document["reconciled"]
     assert sum(row["COUNT(*)"] for row in document["rows"]) == 60
     assert len(document["intervals_95"]) == 7

@@ -49,8 +49,8 @@ def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, row
     planned = plan(declared_schema, parse_sql(question, declared_schema), epsilon)
     cells = planned.list_cells()
     secret = read_exact_inputs(planned, build_pay_source(declared_schema, sparse, rows), cells, planned.query.where)
-    drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
-    return [build.build_answer(planned, outputs, question, build.FREE, None, {}) for outputs in drawn]
+    noisy_outputs = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
+    return [build.build_answer(planned, outputs, question, build.FREE, None, {}) for outputs in noisy_outputs]
 
 
 def sum_counts(answer: Answer) -> tuple[float, float]:
@@ -120,11 +120,11 @@ def test_the_rule_is_where_the_square_errors_cross(empty: int, worse: bool) -> N
     noise = np.random.default_rng(5).laplace(size=(20_000, empty))
     raw_sums, reconciled_sums = noise.sum(axis=1), np.maximum(noise, 0).sum(axis=1)
     assert (float((reconciled_sums**2).mean()) > float((raw_sums**2).mean())) == worse
-    held = [
+    verdicts = [
         CountSums(one, two, 2.0, 2.0 * empty, min_total=-(10**9)).is_worse
         for one, two in zip(raw_sums[:500], reconciled_sums[:500], strict=True)
     ]
-    assert (np.mean(held) > 0.5) == worse
+    assert (np.mean(verdicts) > 0.5) == worse
 
 
 def test_a_sum_that_is_moved_to_what_is_possible_is_not_worse() -> None:

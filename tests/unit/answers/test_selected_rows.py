@@ -96,12 +96,12 @@ def _draw_answers(rows_custodian: Custodian, sql: str, count: int = DRAWS) -> It
         yield build_answer(planned, sample_noisy_outputs(planned, secret, [0] * len(cells)), sql, Fraction(1), 1, {})
 
 
-def _compute_truth(asked: RankedQuestion, row: Mapping[str, object]) -> float:
+def _compute_truth(ranked_question: RankedQuestion, row: Mapping[str, object]) -> float:
     """The exact number of a row, by arithmetic of its own."""
     rows = ROWS
-    if "WHERE g < 9" in asked.sql:
+    if "WHERE g < 9" in ranked_question.sql:
         rows = [exact_row for exact_row in rows if exact_row["g"] < 9]
-    if "WHERE sex" in asked.sql:
+    if "WHERE sex" in ranked_question.sql:
         rows = [exact_row for exact_row in rows if exact_row["sex"] == "F"]
     for name, key in row.items():
         if name in ("sex", "g") and key != ALL_KEYS:
@@ -112,9 +112,9 @@ def _compute_truth(asked: RankedQuestion, row: Mapping[str, object]) -> float:
         elif key is None:
             rows = []
     values = [float(exact_row["x"]) for exact_row in rows]
-    if asked.number == "COUNT":
+    if ranked_question.number == "COUNT":
         return float(len(values))
-    return sum(values) if asked.number == "SUM" else fmean(values or [50.0])
+    return sum(values) if ranked_question.number == "SUM" else fmean(values or [50.0])
 
 
 def _is_inside(span: Interval, truth: float) -> bool:
@@ -122,46 +122,48 @@ def _is_inside(span: Interval, truth: float) -> bool:
     return span[0] - 1e-9 <= truth <= span[1] + 1e-9  # type: ignore[operator]
 
 
-def _is_likely(held: list[bool]) -> bool:
+def _is_likely(outcomes: list[bool]) -> bool:
     """Whether a statement that is said to hold with 95 % may be true: it was missed no more often than by chance."""
-    return float(binom.sf(held.count(False) - 1, len(held), 0.05)) > 1e-6
+    return float(binom.sf(outcomes.count(False) - 1, len(outcomes), 0.05)) > 1e-6
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_what_is_printed_of_rows_chosen_by_their_numbers_holds(rows_custodian: Custodian, name: str) -> None:
     """Intervals, the accuracy and reconciled intervals, of all rows that are shown, in 95 of 100 draws."""
-    asked = QUESTIONS[name]
+    ranked_question = QUESTIONS[name]
     spans, fitted, near = [], [], []
-    for drawn in _draw_answers(rows_custodian, asked.sql):
-        truths = [_compute_truth(asked, row) for row in drawn.rows]
-        pairs = list(zip(drawn.intervals(0.95), truths, strict=True))
-        spans.append(all(_is_inside(row[drawn.numbers[0]], truth) for row, truth in pairs))
-        if drawn.reconciled is not None:
-            paired_intervals = zip(drawn.reconciled.intervals(0.95), truths, strict=True)
-            fitted.append(all(_is_inside(row[drawn.numbers[0]], truth) for row, truth in paired_intervals))
-        if found := re.search(r"within ([0-9.,]+) with a probability of at least 95 %", drawn.accuracy):
-            within, numbers = float(found.group(1).replace(",", "")), [row[drawn.numbers[0]] for row in drawn.rows]
+    for answer in _draw_answers(rows_custodian, ranked_question.sql):
+        truths = [_compute_truth(ranked_question, row) for row in answer.rows]
+        pairs = list(zip(answer.intervals(0.95), truths, strict=True))
+        spans.append(all(_is_inside(row[answer.numbers[0]], truth) for row, truth in pairs))
+        if answer.reconciled is not None:
+            paired_intervals = zip(answer.reconciled.intervals(0.95), truths, strict=True)
+            fitted.append(all(_is_inside(row[answer.numbers[0]], truth) for row, truth in paired_intervals))
+        if found := re.search(r"within ([0-9.,]+) with a probability of at least 95 %", answer.accuracy):
+            within, numbers = float(found.group(1).replace(",", "")), [row[answer.numbers[0]] for row in answer.rows]
             pairs_near = zip(numbers, truths, strict=True)
             near.append(all(abs(float(n) - t) <= within + 1e-9 for n, t in pairs_near))  # type: ignore[arg-type]
-    assert all(map(_is_likely, (held for held in (spans, fitted, near) if held))), (spans, fitted, near)
+    assert all(map(_is_likely, (outcomes for outcomes in (spans, fitted, near) if outcomes))), (spans, fitted, near)
     assert len(spans) == DRAWS
-    assert near or asked.number == "AVG"
+    assert near or ranked_question.number == "AVG"
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_place_says_that_the_intervals_hold_at_once(rows_custodian: Custodian, name: str) -> None:
     """Sentence, sheet, notebook, JSON, terminal and preview."""
-    asked = QUESTIONS[name]
-    drawn = next(answer for answer in _draw_answers(rows_custodian, asked.sql, 100) if answer.rows)
-    sentence = ONE_ROW if asked.groups == 1 else AT_ONCE.format(asked.groups)
-    document = drawn.to_json()
-    places = [drawn.meaning, str(drawn), drawn._repr_html_(), str(document["meaning"])]
-    places += ["\n".join(str(part) for part in render_answer(drawn, ()) if isinstance(part, str))]
+    ranked_question = QUESTIONS[name]
+    chosen_answer = next(answer for answer in _draw_answers(rows_custodian, ranked_question.sql, 100) if answer.rows)
+    sentence = ONE_ROW if ranked_question.groups == 1 else AT_ONCE.format(ranked_question.groups)
+    document = chosen_answer.to_json()
+    places = [chosen_answer.meaning, str(chosen_answer), chosen_answer._repr_html_(), str(document["meaning"])]
+    places += ["\n".join(str(part) for part in render_answer(chosen_answer, ()) if isinstance(part, str))]
     assert all(sentence in place for place in places), places
     assert not any(ALONE in place for place in places)
-    assert document["intervals_95"] == [{n: list(s) for n, s in row.items() if s} for row in drawn.intervals(0.95)]
-    for accuracy in (drawn.accuracy, rows_custodian.preview(asked.sql, epsilon=1).accuracy):
-        phrase = "over all draws" if asked.groups == 1 else f"all {asked.groups} groups"
+    assert document["intervals_95"] == [
+        {n: list(s) for n, s in row.items() if s} for row in chosen_answer.intervals(0.95)
+    ]
+    for accuracy in (chosen_answer.accuracy, rows_custodian.preview(ranked_question.sql, epsilon=1).accuracy):
+        phrase = "over all draws" if ranked_question.groups == 1 else f"all {ranked_question.groups} groups"
         assert phrase in accuracy
         assert "shown" in accuracy or "show the row" in accuracy
 
@@ -184,10 +186,10 @@ def test_what_chooses_no_row_by_its_number_has_intervals_of_its_own(rows_custodi
     groups = "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex"
     plain = rows_custodian.answer(groups, epsilon=1)
     for layout in ("ORDER BY n", "ORDER BY sex LIMIT 3", "LIMIT 3", "ORDER BY n LIMIT 3"):
-        drawn = rows_custodian.answer(f"{groups} {layout}", epsilon=1)
-        assert drawn.accuracy == plain.accuracy
-        assert drawn.meaning == plain.meaning
-        assert ALONE in drawn.meaning
+        answer = rows_custodian.answer(f"{groups} {layout}", epsilon=1)
+        assert answer.accuracy == plain.accuracy
+        assert answer.meaning == plain.meaning
+        assert ALONE in answer.meaning
     chosen = rows_custodian.answer(f"{groups} ORDER BY n DESC LIMIT 2", epsilon=1)
     spans = {row["sex"]: span["n"] for row, span in zip(plain.rows, plain.intervals(0.95), strict=True)}
     for row, span in zip(chosen.rows, chosen.intervals(0.95), strict=True):
@@ -228,8 +230,8 @@ def test_estimates_for_the_population_hold_at_once(rows_custodian: Custodian) ->
         assert AT_ONCE.format(3) in estimates["n"].words
 
 
-def _pair_population(drawn: Answer) -> Iterator[tuple[Mapping[str, object], Mapping[str, PopulationEstimate]]]:
-    return zip(drawn.rows, drawn.population(), strict=True)
+def _pair_population(answer: Answer) -> Iterator[tuple[Mapping[str, object], Mapping[str, PopulationEstimate]]]:
+    return zip(answer.rows, answer.population(), strict=True)
 
 
 def test_the_two_values_round_a_quantile_are_not_shown_of_a_chosen_row(rows_custodian: Custodian) -> None:
@@ -246,14 +248,14 @@ def test_of_rows_chosen_among_private_keys_no_probability_is_stated(rows_custodi
     """The number of keys is not public, so that none can be stated of all of them."""
     for number in ("COUNT(*)", "AVG(x)"):
         question = f"SELECT town, {number} AS n FROM t GROUP BY town ORDER BY n DESC LIMIT 1"
-        drawn = rows_custodian.answer(question, epsilon=1, delta=1e-6)
-        assert drawn.rows
-        assert drawn.interval() is None
-        for text in (drawn.accuracy, str(drawn), rows_custodian.preview(question, epsilon=1, delta=1e-6).accuracy):
+        answer = rows_custodian.answer(question, epsilon=1, delta=1e-6)
+        assert answer.rows
+        assert answer.interval() is None
+        for text in (answer.accuracy, str(answer), rows_custodian.preview(question, epsilon=1, delta=1e-6).accuracy):
             assert NOT_STATED in text or NOT_STATED.capitalize() in text
             assert "95 %" not in text
         with pytest.raises(Unsupported, match="leave out HAVING"):
-            drawn.population()
+            answer.population()
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
@@ -267,17 +269,20 @@ def test_the_interval_of_a_private_key_holds_given_that_it_is_shown(
     assert isinstance(counted, ThresholdedCount)
     noise, least = counted.threshold.noise, counted.threshold.min_count
     assert isinstance(noise, DiscreteLaplace)
-    shown = measure_plan(planned, rows_custodian._source)
-    drawn = build_answer(planned, shown, sql, Fraction(1), 1, {})
-    spans = {numbers[0][0]: row["n"] for numbers, row in zip(shown.numbers, drawn.intervals(confidence), strict=True)}
+    noisy_outputs = measure_plan(planned, rows_custodian._source)
+    answer = build_answer(planned, noisy_outputs, sql, Fraction(1), 1, {})
+    spans = {
+        numbers[0][0]: row["n"]
+        for numbers, row in zip(noisy_outputs.numbers, answer.intervals(confidence), strict=True)
+    }
     reach = noise.interval(confidence)[1]
     for row_key, span in spans.items():
         assert span == (row_key - reach if row_key - reach > least else 1.0, row_key + reach)
     for units in range(1, 3 * least):
-        seen = missed = 0.0
+        covered_chance = missed = 0.0
         for row_key in range(least, units + 200):
             chance = noise.probability(row_key - units)
-            seen += chance
+            covered_chance += chance
             low = row_key - reach if row_key - reach > least else 1.0
             missed += 0.0 if low <= units <= row_key + reach else chance
-        assert missed <= (1 - confidence) * seen * (1 + 1e-9)
+        assert missed <= (1 - confidence) * covered_chance * (1 + 1e-9)

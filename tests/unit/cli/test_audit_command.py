@@ -151,15 +151,15 @@ def test_the_event_of_a_callable_in_steps_is_told_in_words(audited_folder: Path)
 def test_the_draws_of_a_callable_come_from_one_call(audited_folder: Path) -> None:
     """A generator that is seeded in the function would repeat itself; our own are called in parts, for the bar."""
     counts: list[int] = []
-    shown: list[str] = []
+    stages: list[str] = []
 
     def count_calls(_: object, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         counts.append(n)
         return np.zeros(n)
 
-    assert len(split_into_parts(count_calls, shown.append)(0, 1010)) == 1010  # type: ignore[arg-type]
+    assert len(split_into_parts(count_calls, stages.append)(0, 1010)) == 1010  # type: ignore[arg-type]
     assert sum(counts) == 1010
-    assert len(counts) == len(shown) == 20
+    assert len(counts) == len(stages) == 20
     source = "calls = []\ndef once(D, n):\n    calls.append(n)\n    assert len(calls) <= 2\n    return [0] * n\n"
     (audited_folder / "theirs_called_once.py").write_text(source)
     outcome = discreet("audit", "theirs_called_once.py:once", "--epsilon", "1", "--pair", "0", "1", "--draws", "5000")
@@ -217,8 +217,8 @@ def test_one_draw_for_all_groups_is_caught(registry_path: Path, monkeypatch: pyt
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
     monkeypatch.setattr(measure, "_sample_measurement", reuse_draws)
-    asked = ("audit", registry_path, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
-    caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
+    words = ("audit", registry_path, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
+    caught = discreet(*words, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
     assert re.search(
         r"number 1 minus number 2 of the answer is|certain numbers of the answer|different numbers", caught.err
@@ -248,37 +248,37 @@ def test_every_form_of_question_is_drawn_as_it_is_answered(
     relation: str, question: str, options: dict[str, float]
 ) -> None:
     """A row for each answer, with as many numbers on every table; none is accused."""
-    asked = AuditedQuestion.of(made_schema(relation, 1, units=6), question, 1, pairs=8, **options)  # type: ignore[arg-type]
-    mechanism = asked.build_mechanism()
-    drawn = [np.asarray(mechanism(rows, 20)) for pair in asked.pairs for rows in pair]
-    assert {each.shape for each in drawn} == {(20, drawn[0].shape[1])}
-    claim = asked.plan.guarantee
-    audit = audit_worst(mechanism, asked.pairs[:2], claim.epsilon, claim.delta or 0, draws=1000)
+    audited_question = AuditedQuestion.of(made_schema(relation, 1, units=6), question, 1, pairs=8, **options)  # type: ignore[arg-type]
+    mechanism = audited_question.build_mechanism()
+    outputs = [np.asarray(mechanism(rows, 20)) for pair in audited_question.pairs for rows in pair]
+    assert {each.shape for each in outputs} == {(20, outputs[0].shape[1])}
+    claim = audited_question.plan.guarantee
+    audit = audit_worst(mechanism, audited_question.pairs[:2], claim.epsilon, claim.delta or 0, draws=1000)
     assert not audit.violated
 
 
 def test_numbers_are_those_of_an_answer() -> None:
     """About the exact totals: the mean of many draws is near them."""
-    asked = AuditedQuestion.of(
+    audited_question = AuditedQuestion.of(
         made_schema("add-remove", 1, units=6), "SELECT COUNT(*) FROM t GROUP BY sex", 5, pairs=30
     )
-    rows = max((rows for pair in asked.pairs for rows in pair), key=len)
-    plan = asked.plan
+    rows = max((rows for pair in audited_question.pairs for rows in pair), key=len)
+    plan = audited_question.plan
     exact = measure.read_exact_inputs(
         plan, MemorySource(plan.schema, rows), plan.list_cells(), plan.query.where
     ).inputs[0]
-    drawn = np.asarray(asked.build_mechanism()(rows, 4000))
-    assert drawn.mean(axis=0) == pytest.approx(np.array(exact)[:, 0], abs=0.1)
+    outputs = np.asarray(audited_question.build_mechanism()(rows, 4000))
+    assert outputs.mean(axis=0) == pytest.approx(np.array(exact)[:, 0], abs=0.1)
     assert any(np.array(exact)[:, 0] > 0)
 
 
 def test_keys_that_are_not_shown_have_a_number_too() -> None:
-    asked = AuditedQuestion.of(
+    audited_question = AuditedQuestion.of(
         made_schema("add-remove", 1, units=6), "SELECT city, COUNT(*) FROM t GROUP BY city", 1, 1e-3
     )
-    drawn = np.asarray(asked.build_mechanism()(asked.pairs[0][0], 50))
-    assert drawn.shape == (50, len(asked.build_mechanism().keys))
-    assert (drawn == HIDDEN_VALUE).any()
+    outputs = np.asarray(audited_question.build_mechanism()(audited_question.pairs[0][0], 50))
+    assert outputs.shape == (50, len(audited_question.build_mechanism().keys))
+    assert (outputs == HIDDEN_VALUE).any()
 
 
 def test_pairs_that_give_the_same_inputs_are_left_out() -> None:
@@ -308,9 +308,9 @@ def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms_path: Pat
 
 def test_an_answer_that_nothing_moves_is_not_audited(rooms_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.verification.audit.targets.MAX_PAIRS", 2)
-    refused = discreet("audit", rooms_path, RARE_COUNT, "--epsilon", "1", "--neighbours", "2")
-    assert (refused.code, refused.out) == (4, "")
-    assert "no pair of made-up neighbours moves this answer; nothing was audited" in refused.err
+    refusal = discreet("audit", rooms_path, RARE_COUNT, "--epsilon", "1", "--neighbours", "2")
+    assert (refusal.code, refusal.out) == (4, "")
+    assert "no pair of made-up neighbours moves this answer; nothing was audited" in refusal.err
     monkeypatch.undo()
     assert AuditedQuestion.of(load_schema(rooms_path), RARE_COUNT, 1, pairs=2).pairs
 
@@ -356,9 +356,9 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
 def test_bad_input_is_told_in_one_sentence(
     audited_folder: Path, registry_path: Path, words: list[str], message: str
 ) -> None:
-    refused = discreet("audit", *words)
-    assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith("discreet: ")
-    assert refused.err.count("\n") == 1
-    assert message in refused.err
+    refusal = discreet("audit", *words)
+    assert (refusal.code, refusal.out) == (2, "")
+    assert refusal.err.startswith("discreet: ")
+    assert refusal.err.count("\n") == 1
+    assert message in refusal.err
     assert registry_path.parent == audited_folder

@@ -107,10 +107,10 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
     ],
 )
 def test_what_is_wrong_is_told(screened_folder: Path, words: list[str], message: str) -> None:
-    refused = discreet("audit", *words)
-    assert (refused.code, refused.out) == (2, ""), refused
-    assert message in refused.err
-    assert refused.err.count("\n") == 1
+    refusal = discreet("audit", *words)
+    assert (refusal.code, refusal.out) == (2, ""), refusal
+    assert message in refusal.err
+    assert refusal.err.count("\n") == 1
     assert screened_folder.is_dir()
 
 
@@ -125,9 +125,9 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr("discreet.verification.audit.targets.audit_mechanism", run_out_of_memory)
-    refused = discreet("audit", "geometric", "--epsilon", "1")
-    assert (refused.code, refused.out) == (5, "")
-    assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refused.err
+    refusal = discreet("audit", "geometric", "--epsilon", "1")
+    assert (refusal.code, refusal.out) == (5, "")
+    assert "1,000,000 draws do not fit in the memory of this machine; ask for fewer" in refusal.err
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_pairs_are_checked(pairs: Any, message: str) -> None:
 
 
 def test_an_answer_that_is_public_is_not_audited(screened_folder: Path) -> None:
-    refused = discreet("audit", screened_folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
-    assert (refused.code, refused.out) == (4, "")
-    assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refused.err
+    refusal = discreet("audit", screened_folder / "registry.yaml", "SELECT COUNT(*) FROM registry", "--epsilon", "1")
+    assert (refusal.code, refusal.out) == (4, "")
+    assert "nothing is drawn: this answer is public by the schema; there is nothing to audit" in refusal.err
 
 
 # --- what is told
@@ -300,10 +300,10 @@ def test_no_axis_ends_in_a_comma() -> None:
     audit = _audit_shift(lambda generator, n: generator.normal(size=n), epsilon=50)
     rows = np.arange(40).reshape(20, 2)
     name = learn_likelihood_ratio(rows, rows + 1).name
-    seen = audit.evidence
-    feature = replace(seen.candidate.feature, name=name, axis=lambda keys: keys.astype(np.float64))
+    evidence = audit.evidence
+    feature = replace(evidence.candidate.feature, name=name, axis=lambda keys: keys.astype(np.float64))
     spec = build_audit_picture(
-        replace(audit, evidence=replace(seen, candidate=replace(seen.candidate, feature=feature)))
+        replace(audit, evidence=replace(evidence, candidate=replace(evidence.candidate, feature=feature)))
     )
     titles = [layer["encoding"]["x"]["title"] for layer in spec["layer"]]
     assert titles == [name.rstrip(", ")] * 2
@@ -313,9 +313,9 @@ def test_no_axis_ends_in_a_comma() -> None:
 def test_a_place_that_takes_no_picture_is_found_out_first(screened_folder: Path) -> None:
     """Before anything is drawn: the callable is not even called."""
     (screened_folder / "taken.svg").mkdir()
-    refused = discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
-    assert (refused.code, refused.out) == (5, "")
-    assert "the picture 'taken.svg' cannot be written there; choose another place" in refused.err
+    refusal = discreet("audit", "theirs.py:raises", *PAIR, "--picture", "taken.svg")
+    assert (refusal.code, refusal.out) == (5, "")
+    assert "the picture 'taken.svg' cannot be written there; choose another place" in refusal.err
     assert sorted(path.name for path in screened_folder.glob(".discreet*")) == []
 
 

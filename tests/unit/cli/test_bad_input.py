@@ -92,11 +92,13 @@ def is_one_sentence(message: str) -> bool:
 def compute_head(folder: Path) -> object:
     """What stands for every entry of the data set's own ledger, if it can be read."""
     file = folder / "registry.discreet" / "ledger.db"
-    held = tuple(sorted((path.name, path.read_bytes()) for path in file.parent.glob("ledger.db*") if path.is_file()))
-    if held not in KNOWN_HEADS:  # a ledger of the same bytes has the same entries
+    ledger_files = tuple(
+        sorted((path.name, path.read_bytes()) for path in file.parent.glob("ledger.db*") if path.is_file())
+    )
+    if ledger_files not in KNOWN_HEADS:  # a ledger of the same bytes has the same entries
         verified = discreet("ledger", "verify", file, "--json")
-        KNOWN_HEADS[held] = {name: value for name, value in verified.document.items() if name != "at"}
-    return KNOWN_HEADS[held]
+        KNOWN_HEADS[ledger_files] = {name: value for name, value in verified.document.items() if name != "at"}
+    return KNOWN_HEADS[ledger_files]
 
 
 def replace_text(file: Path, old: str, new_schema_path: str) -> None:
@@ -306,8 +308,8 @@ def test_an_accuracy_that_the_budget_cannot_reach(answered_schema_path: Path) ->
         "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
     )
     assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
-    asked = ("preview", answered_schema_path, MEAN, "--accuracy", "±0.01")
-    assert_refused(answered_schema_path.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
+    preview_words = ("preview", answered_schema_path, MEAN, "--accuracy", "±0.01")
+    assert_refused(answered_schema_path.parent, (*preview_words, "--rows", "900"), 3, "that is left can reach")
 
 
 def test_an_accuracy_of_a_mean_without_the_number_of_rows(answered_schema_path: Path) -> None:
@@ -411,11 +413,14 @@ def test_a_hostile_prior_changes_no_charge(answered_schema_path: Path, new_schem
     paid = Fraction(1, 4)
     for question in (f"{FROM_REGISTRY} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
         words = (question, "--epsilon", "0.1", "--prior", prior)
-        asked, planned = discreet("ask", answered_schema_path, *words), discreet("preview", new_schema_path, *words)
-        assert (asked.code, asked.err) == (planned.code, planned.err)
-        assert asked.code in {0, 2}
-        assert asked.code == 0 or is_one_sentence(asked.err)
-        paid += Fraction(1, 10) if asked.code == 0 else 0
+        answered_outcome, previewed_outcome = (
+            discreet("ask", answered_schema_path, *words),
+            discreet("preview", new_schema_path, *words),
+        )
+        assert (answered_outcome.code, answered_outcome.err) == (previewed_outcome.code, previewed_outcome.err)
+        assert answered_outcome.code in {0, 2}
+        assert answered_outcome.code == 0 or is_one_sentence(answered_outcome.err)
+        paid += Fraction(1, 10) if answered_outcome.code == 0 else 0
         assert Fraction(done("budget", answered_schema_path, "--json").document[0]["spent"]["epsilon"]) == paid
 
 

@@ -65,10 +65,10 @@ def test_help_is_quick(words: list[str]) -> None:
     """No library that takes long to load is loaded to show help."""
     script = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
     script += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert shown.stdout.startswith(f"Usage: discreet{''.join(' ' + word for word in words)}")
-    assert "typer" in shown.stderr.split()
-    assert HEAVY_MODULES & set(shown.stderr.split()) == set()
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert completed.stdout.startswith(f"Usage: discreet{''.join(' ' + word for word in words)}")
+    assert "typer" in completed.stderr.split()
+    assert HEAVY_MODULES & set(completed.stderr.split()) == set()
 
 
 def test_without_a_command_help_is_shown() -> None:
@@ -104,16 +104,16 @@ def test_init_drafts_what_the_custodian_must_decide(unregistered_path: Path, tmp
     assert "Replace every DECIDE" in output
     assert "leak" in output
     assert str(data) in draft.read_text()
-    refused = discreet("check", draft)
-    assert refused.code == 2
-    assert "still to decide" in refused.err
+    refusal = discreet("check", draft)
+    assert refusal.code == 2
+    assert "still to decide" in refusal.err
 
 
 def test_init_never_overwrites(unregistered_path: Path) -> None:
     before = files(unregistered_path.parent)
-    refused = discreet("init", unregistered_path.with_name("registry.csv"), "--output", unregistered_path)
-    assert refused.code == 2
-    assert "overwrite" in refused.err
+    refusal = discreet("init", unregistered_path.with_name("registry.csv"), "--output", unregistered_path)
+    assert refusal.code == 2
+    assert "overwrite" in refusal.err
     assert files(unregistered_path.parent) == before
 
 
@@ -162,9 +162,9 @@ def test_a_wrong_number_of_units_is_pointed_out(unregistered_path: Path) -> None
 
 @pytest.mark.parametrize("options", [["--name", "june"], ["--source", "other.csv"], ["--disjoint"]])
 def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema_path: Path, options: list[str]) -> None:
-    refused = discreet("check", schema_path, *options)
-    assert refused.code == 2
-    assert "--refresh" in refused.err
+    refusal = discreet("check", schema_path, *options)
+    assert refusal.code == 2
+    assert "--refresh" in refusal.err
 
 
 def test_a_refreshed_data_set_goes_on_answering(schema_path: Path) -> None:
@@ -206,12 +206,12 @@ def test_groups_are_a_table_with_bars(schema_path: Path) -> None:
 def test_the_same_question_again_is_free(schema_path: Path) -> None:
     """The stored answer, also for other words; --fresh pays for another draw."""
     first = done("ask", schema_path, COUNT, "--epsilon", "0.25", "--json").document
-    again = done(
+    document = done(
         "ask", schema_path, "SELECT COUNT(*) FROM registry WHERE NOT age < 40", "--epsilon", "0.25", "--json"
     ).document
-    assert (first["stored"], again["stored"]) == (False, True)
-    assert (first["rows"], first["entry"]) == (again["rows"], again["entry"])
-    assert again["cost"]["epsilon"] == "0"
+    assert (first["stored"], document["stored"]) == (False, True)
+    assert (first["rows"], first["entry"]) == (document["rows"], document["entry"])
+    assert document["cost"]["epsilon"] == "0"
     assert "nothing: it was answered before" in done("ask", schema_path, COUNT, "--epsilon", "0.25").out
     assert not done("ask", schema_path, COUNT, "--epsilon", "0.25", "--fresh", "--json").document["stored"]
     assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/2"
@@ -232,9 +232,9 @@ def test_epsilon_is_a_ceiling(schema_path: Path) -> None:
     assert (document["reuse"], document["stored_epsilon"], document["cost"]["epsilon"]) == ("shared", None, "1/4")
     assert done("ask", schema_path, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
     assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/4"
-    refused = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--reuse", "all")
-    assert refused.code == 2
-    assert 'reuse is "any"' in refused.err
+    refusal = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--reuse", "all")
+    assert refusal.code == 2
+    assert 'reuse is "any"' in refusal.err
 
 
 def test_a_key_makes_a_retry_safe(schema_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_a_key_makes_a_retry_safe(schema_path: Path) -> None:
 
 def test_a_question_may_come_from_standard_input(schema_path: Path) -> None:
     first = done("ask", schema_path, COUNT, "--epsilon", "0.1", "--json").document
-    again = done("ask", schema_path, "-", "--epsilon", "0.1", "--json", typed=COUNT.encode()).document
-    assert (again["value"], again["stored"]) == (first["value"], True)
+    document = done("ask", schema_path, "-", "--epsilon", "0.1", "--json", typed=COUNT.encode()).document
+    assert (document["value"], document["stored"]) == (first["value"], True)
 
 
 def test_what_the_schema_says_costs_nothing(schema_path: Path) -> None:
@@ -279,17 +279,17 @@ def test_what_is_known_comes_with_what_it_means(schema_path: Path) -> None:
     """Raw value, interval, posterior and a plain sentence; in JSON the same numbers."""
     words = ("ask", schema_path, COUNT, "--epsilon", "0.2", "--prior", "normal(1560, 30)")
     lines, document = done(*words).out.splitlines(), done(*words, "--json").document
-    raw, known = document["value"], document["posteriors"][0]["COUNT(*)"]
+    raw, posterior = document["value"], document["posteriors"][0]["COUNT(*)"]
     assert lines[0] == f"{raw:,}"
     assert re.fullmatch(r"95 % interval: 1,[0-9]{3} to 1,[0-9]{3}", lines[1])
     assert re.fullmatch(r"posterior: mean [0-9,.]+, median [0-9,.]+, 95 % [0-9,.]+ to [0-9,.]+", lines[2])
     assert lines[3].startswith(
         "You believed it to be about 1,560, between 1,501 and 1,619 with a probability of 95 %; "
     )
-    assert f"the private answer is {raw:,}; together that makes about {known['mean']:,.0f}, between " in lines[3]
+    assert f"the private answer is {raw:,}; together that makes about {posterior['mean']:,.0f}, between " in lines[3]
     assert lines[3] == document["meaning"]
-    low, high = known["interval_95"]
-    assert low < known["mean"] < high
+    low, high = posterior["interval_95"]
+    assert low < posterior["mean"] < high
     assert (document["headline"], document["shaped_by_prior"], document["warning"]) == (raw, False, None)
 
 
@@ -331,7 +331,7 @@ def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema_path: Path) -> Non
 
 
 def test_a_tail_can_be_asked_for_and_declined(schema_path: Path) -> None:
-    asked = (
+    preview_words = (
         "preview",
         schema_path,
         "SELECT MEDIAN(age) FROM registry",
@@ -342,8 +342,8 @@ def test_a_tail_can_be_asked_for_and_declined(schema_path: Path) -> None:
     )
     stated = "The prior is used as stated: values outside 40 to 60 are impossible, also if the truth is one of them."
     for option, words in (((), stated), (("--no-tail",), stated), (("--tail",), "A tenth of the prior's weight")):
-        assert done(*asked, *option, "--json").document["prior_use"].startswith(words)
-    assert "prior is used as stated" in " ".join(done(*asked).out.split())
+        assert done(*preview_words, *option, "--json").document["prior_use"].startswith(words)
+    assert "prior is used as stated" in " ".join(done(*preview_words).out.split())
 
 
 def test_a_distance_makes_a_count_a_refinement(schema_path: Path) -> None:
@@ -374,9 +374,9 @@ def test_a_picture_is_drawn(schema_path: Path, suffix: str) -> None:
     out = schema_path.parent / f"out.{suffix}"
     output = done(*words, "--plot", out).out
     assert re.search(rf"picture +{re.escape(str(out))}", output)
-    drawn = out.read_bytes()
-    assert {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix] in drawn[:20]
-    assert suffix == "png" or f"the private answer is {value:,}" in drawn.decode()
+    picture = out.read_bytes()
+    assert {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix] in picture[:20]
+    assert suffix == "png" or f"the private answer is {value:,}" in picture.decode()
     assert done("budget", schema_path, "--json").document[0]["spent"]["epsilon"] == "1/2"
 
 
@@ -402,10 +402,10 @@ def test_a_noise_scale_stands_in_for_epsilon(schema_path: Path) -> None:
 def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema_path: Path, options: list[str]) -> None:
     """It is what it was, with the promise it was drawn with, and free."""
     first = done("ask", schema_path, COUNT, "--epsilon", "0.25", "--json").document
-    again = done("ask", schema_path, COUNT, *options, "--json").document
-    assert (again["stored"], again["cost"]["epsilon"]) == (True, "0")
+    document = done("ask", schema_path, COUNT, *options, "--json").document
+    assert (document["stored"], document["cost"]["epsilon"]) == (True, "0")
     same = ("value", "entry", "guarantee", "intervals_95", "accuracy")
-    assert [again[name] for name in same] == [first[name] for name in same]
+    assert [document[name] for name in same] == [first[name] for name in same]
 
 
 def test_an_interval_about_a_median(schema_path: Path) -> None:
@@ -521,9 +521,9 @@ def test_a_weaker_model_shows_in_the_budget(schema_path: Path) -> None:
 
 
 def test_a_tighter_total_is_of_approx_dp_alone(schema_path: Path) -> None:
-    refused = discreet("budget", schema_path, "--tight")
-    assert refused.code == 2
-    assert "approx-dp" in refused.err
+    refusal = discreet("budget", schema_path, "--tight")
+    assert refusal.code == 2
+    assert "approx-dp" in refusal.err
 
 
 def test_an_untouched_budget_is_whole(unregistered_path: Path) -> None:
@@ -570,8 +570,8 @@ def test_a_ledger_that_holds_is_verified(schema_path: Path) -> None:
     output = done("ledger", "verify", ledger).out
     assert f"head of registry          {document['heads']['registry']}" in output
     assert f"head of the whole ledger  {document['head']}" in output
-    again = done("ledger", "verify", f"sqlite:///{ledger}", "--json").document
-    assert again | {"at": ""} == document | {"at": ""}
+    by_address = done("ledger", "verify", f"sqlite:///{ledger}", "--json").document
+    assert by_address | {"at": ""} == document | {"at": ""}
 
 
 def test_a_log_of_heads_has_one_line_for_each_with_its_time(schema_path: Path, tmp_path: Path) -> None:
@@ -627,11 +627,11 @@ def test_what_is_taken_for_a_ledger_is_named_and_nothing_is_left_beside_it(schem
         ("ledger", "upgrade", table),
         ("ledger", "restore", table, tmp_path / "new.db", "--forgotten", "0"),
     ):
-        refused = discreet(*words)
-        assert (refused.code, "'registry.csv' is damaged, or is not a ledger" in refused.err) == (5, True)
+        refusal = discreet(*words)
+        assert (refusal.code, "'registry.csv' is damaged, or is not a ledger" in refusal.err) == (5, True)
     for words in (("ledger", "verify", empty), ("ledger", "upgrade", empty)):
-        refused = discreet(*words)
-        assert (refused.code, "there is no ledger 'empty.db' there" in refused.err) == (2, True)
+        refusal = discreet(*words)
+        assert (refusal.code, "there is no ledger 'empty.db' there" in refusal.err) == (2, True)
     assert {path: path.read_bytes() for path in schema_path.parent.iterdir() if path.is_file()} == before
 
 
@@ -650,8 +650,8 @@ def test_a_ledger_that_was_changed_is_caught(schema_path: Path) -> None:
 def test_a_ledger_may_be_in_postgresql(schema_path: Path, postgres: str) -> None:
     there = ("--ledger", schema_of(postgres))
     first = done("ask", schema_path, COUNT, "--epsilon", "0.25", *there, "--json").document
-    again = done("ask", schema_path, COUNT, "--epsilon", "0.25", *there, "--json").document
-    assert (again["value"], again["stored"]) == (first["value"], True)
+    document = done("ask", schema_path, COUNT, "--epsilon", "0.25", *there, "--json").document
+    assert (document["value"], document["stored"]) == (first["value"], True)
     assert done("budget", schema_path, *there, "--json").document[0]["spent"]["epsilon"] == "1/4"
     assert len(done("history", schema_path, *there, "--json").document) == 2
     assert done("ledger", "verify", there[1], "--json").document["entries"] == 3
@@ -725,9 +725,9 @@ def test_a_picture_that_cannot_be_written_is_not_paid_for(schema_path: Path) -> 
     """Nor is one whose name is a folder's; nobody can make a file in /proc."""
     (schema_path.parent / "taken.svg").mkdir()
     for place in ("/proc/taken.svg", schema_path.parent / "taken.svg"):
-        refused = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--plot", place)
-        assert (refused.code, refused.out) == (5, "")
-        assert refused.err == "discreet: the picture 'taken.svg' cannot be written there; choose another place\n"
+        refusal = discreet("ask", schema_path, COUNT, "--epsilon", "0.1", "--plot", place)
+        assert (refusal.code, refusal.out) == (5, "")
+        assert refusal.err == "discreet: the picture 'taken.svg' cannot be written there; choose another place\n"
     assert not [entry for entry in done("history", schema_path, "--json").document if entry["kind"] == "charge"]
 
 
@@ -757,8 +757,8 @@ def test_rights_that_are_missing_are_told_as_such(
         return really(self, *options, **named)
 
     monkeypatch.setattr(Path, "open", fail_to_open)
-    refused = discreet(command[0], schema_path, *command[1:])
-    assert (refused.code, refused.out, refused.err) == (5, "", f"discreet: {says}\n")
+    refusal = discreet(command[0], schema_path, *command[1:])
+    assert (refusal.code, refusal.out, refusal.err) == (5, "", f"discreet: {says}\n")
 
 
 def _stop_in_library(number: int) -> None:
@@ -783,9 +783,9 @@ def test_what_a_library_makes_of_a_stop_is_still_a_stop(monkeypatch: pytest.Monk
 
 def test_a_narrow_encoding_is_no_matter(schema_path: Path) -> None:
     """Bars and names print on a terminal without Unicode too."""
-    shown = run_process("ask", schema_path, GROUPS, "--epsilon", "1", PYTHONIOENCODING="ascii")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "Alder" in shown.stdout
+    completed = run_process("ask", schema_path, GROUPS, "--epsilon", "1", PYTHONIOENCODING="ascii")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert "Alder" in completed.stdout
 
 
 def test_the_history_tells_what_was_paid_for_an_answer_that_was_there(schema_path: Path) -> None:

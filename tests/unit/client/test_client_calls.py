@@ -135,13 +135,18 @@ def test_an_answer_is_the_library_s_own(service: Scripted) -> None:
 
 def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted) -> None:
     service.then(reply(ANSWER, 201))
-    known = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
-    assert isinstance(known, discreet.Posterior)
-    assert (known.numeric, known.mean(), known.median(), known.interval()) == (True, 1230.5, 1230.0, (1199.0, 1262.0))
-    assert (known.quantile(0.025), known.quantile(0.5), known.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
-    assert repr(known) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
-    untold: list[Callable[[], object]] = [known.variance, lambda: known.mass, lambda: known.centers]
-    untold += [lambda: known.quantile(0.1), lambda: known.interval(0.9), lambda: known.probability("a")]
+    posterior = client(service).answer(QUESTION, epsilon=0.1, prior="normal(1300, 100)").posterior
+    assert isinstance(posterior, discreet.Posterior)
+    assert (posterior.numeric, posterior.mean(), posterior.median(), posterior.interval()) == (
+        True,
+        1230.5,
+        1230.0,
+        (1199.0, 1262.0),
+    )
+    assert (posterior.quantile(0.025), posterior.quantile(0.5), posterior.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
+    assert repr(posterior) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
+    untold: list[Callable[[], object]] = [posterior.variance, lambda: posterior.mass, lambda: posterior.centers]
+    untold += [lambda: posterior.quantile(0.1), lambda: posterior.interval(0.9), lambda: posterior.probability("a")]
     for ask in untold:
         with pytest.raises(InvalidInput):
             ask()
@@ -588,14 +593,18 @@ def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scri
         client(service).publish("anatomy", out, 3)
     client(service).publish("anatomy", out, 3, force=True)
     assert out.read_bytes() == b"age\n31\n"
-    seen = len(service.seen)
+    requests_before = len(service.seen)
     page.write_text("a page of mine")
     with pytest.raises(InvalidInput, match=r"'page\.html' is there and is no release or report of ours"):
         client(service).publish("mdav", tmp_path / "other.csv", 3, report=page, force=True)
     out.write_text("a table of mine")
     with pytest.raises(InvalidInput, match=r"'mine\.csv' is there and is no release"):
         client(service).publish("mdav", out, 3, force=True)
-    assert (len(service.seen), out.read_text(), page.read_text()) == (seen, "a table of mine", "a page of mine")
+    assert (len(service.seen), out.read_text(), page.read_text()) == (
+        requests_before,
+        "a table of mine",
+        "a page of mine",
+    )
 
 
 def test_a_report_is_for_its_custodian_alone(service: Scripted, tmp_path: Path) -> None:

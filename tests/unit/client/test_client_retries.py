@@ -386,13 +386,13 @@ def test_under_tls_the_certificate_is_checked(certificate: Certificate) -> None:
     with scripted(certificate) as service:
         service.then(reply({"budget": []}))
         assert client(service, ca=certificate.certificate).budget() == ()
-        seen = len(service.seen)
+        requests_before = len(service.seen)
         with pytest.raises(Unavailable, match="shows a certificate that is not believed here"):
             client(service).budget()
         elsewhere = service.address.replace("127.0.0.1", "127.0.0.2")
         with pytest.raises(Unavailable, match=r"certificate|reached"):
             Client(elsewhere, TOKEN, "registry", ca=certificate.certificate, retries=0).budget()
-        assert len(service.seen) == seen
+        assert len(service.seen) == requests_before
 
 
 def test_without_tls_there_is_no_https(service: Scripted) -> None:

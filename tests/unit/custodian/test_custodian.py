@@ -90,14 +90,14 @@ def test_an_answer_says_what_it_is(people_custodian: Custodian) -> None:
 def test_the_same_question_is_the_same_answer_for_nothing(people_custodian: Custodian) -> None:
     """Averaging is no attack: equal questions, however written, are recognised."""
     first = people_custodian.answer(COUNT, epsilon=1, analyst="ann")
-    again = people_custodian.answer(
+    second = people_custodian.answer(
         "SELECT count(*) AS women FROM people WHERE NOT sex <> 'F'", epsilon=0.5, analyst="ann"
     )
-    assert again.value == first.value
-    assert again.rows[0] == {"women": first.value}
-    assert again.stored
-    assert again.cost.epsilon == 0
-    assert again.guarantee.epsilon == 1
+    assert second.value == first.value
+    assert second.rows[0] == {"women": first.value}
+    assert second.stored
+    assert second.cost.epsilon == 0
+    assert second.guarantee.epsilon == 1
     assert get_spent_epsilon(people_custodian) == get_spent_epsilon(people_custodian, "ann") == 1
 
 
@@ -119,8 +119,8 @@ def test_a_dearer_stored_answer_is_degraded_to_the_offer(people_custodian: Custo
     assert other.interval() == tuple(people_custodian.answer(COUNT, epsilon=0.5, analyst="bob").interval() or ())
     assert (get_spent_epsilon(people_custodian), get_spent_epsilon(people_custodian, "bob")) == (1, Fraction(1, 2))
     assert [entry.kind for entry in people_custodian.history("bob")] == ["degrade"]
-    again = people_custodian.preview(COUNT, epsilon=0.4, analyst="bob")
-    assert (again.reuse, again.stored, again.cost.epsilon) == ("own", Fraction(1, 2), 0)
+    preview = people_custodian.preview(COUNT, epsilon=0.4, analyst="bob")
+    assert (preview.reuse, preview.stored, preview.cost.epsilon) == ("own", Fraction(1, 2), 0)
     people_custodian.verify()
 
 
@@ -151,8 +151,8 @@ def test_a_larger_epsilon_or_fresh_draws_anew(people_custodian: Custodian) -> No
 
 def test_a_key_pays_once(people_custodian: Custodian) -> None:
     first = people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
-    again = people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
-    assert again.rows == first.rows
+    second = people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k", fresh=True)
+    assert second.rows == first.rows
     assert get_spent_epsilon(people_custodian) == 1
     with pytest.raises(InvalidInput, match="used for another request"):
         people_custodian.answer(COUNT, epsilon=Fraction(1, 2), analyst="ann", key="k", fresh=True)
@@ -320,10 +320,10 @@ def test_a_stored_answer_is_read_by_the_plan_that_drew_it(tmp_path: Path) -> Non
     path.write_text(path.read_text().replace("upper: 99", f"upper: {2**38}"))
     with Custodian.open(path) as custodian:
         first = custodian.answer("SELECT SUM(age) FROM people", epsilon=2, analyst="ann")
-        again = custodian.answer("SELECT SUM(age) FROM people", epsilon=1, delta=1e-6, analyst="ann")
-        assert again.value == first.value
-        assert again.mechanism == "staircase"
-        assert again.guarantee == first.guarantee
+        second = custodian.answer("SELECT SUM(age) FROM people", epsilon=1, delta=1e-6, analyst="ann")
+        assert second.value == first.value
+        assert second.mechanism == "staircase"
+        assert second.guarantee == first.guarantee
 
 
 def test_spend_is_kept_in_one_ledger(tmp_path: Path) -> None:
@@ -370,11 +370,11 @@ def test_what_fails_while_rows_are_read_stays_charged(
 
 def test_every_cell_is_drawn_apart(people_custodian: Custodian) -> None:
     """The same draw for two cells would make their difference exact."""
-    drawn = []
+    numbers_by_draw = []
     for _ in range(20):
         rows = people_custodian.answer("SELECT sex, SUM(age) FROM people GROUP BY sex", epsilon=0.01, fresh=True).rows
-        drawn.append({row["sex"]: row["SUM(age)"] for row in rows})
-    assert len({numbers["F"] - numbers["M"] for numbers in drawn}) > 10
+        numbers_by_draw.append({row["sex"]: row["SUM(age)"] for row in rows})
+    assert len({numbers["F"] - numbers["M"] for numbers in numbers_by_draw}) > 10
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
@@ -503,15 +503,15 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
         ("SELECT STDDEV(age), COUNT(*) FROM people WHERE sex = 'F'", {"epsilon": Fraction(1, 2)}),
         (MEAN, {"epsilon": Fraction(1, 4), "prior": "normal(60, 9)"}),
     ]
-    real, drawn, missed = Custodian._measure_plan, [], []
+    real, recorded_outputs, unmatched_plans = Custodian._measure_plan, [], []
 
     def record_totals(custodian: Custodian, planned: Plan) -> str:
-        drawn.append(real(custodian, planned))
-        return drawn[-1]
+        recorded_outputs.append(real(custodian, planned))
+        return recorded_outputs[-1]
 
     def replay_totals(custodian: Custodian, planned: Plan) -> str:
         real(custodian, planned)
-        return drawn.pop(0)
+        return recorded_outputs.pop(0)
 
     for first in (1, 400):  # fewer rows than were expected, and as many
         documents = []
@@ -524,8 +524,11 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
                 answers = [custodian.answer(text, **options) for text, options in questions]
             documents.append([(a.to_json(), str(a)) for a in answers])
         assert documents[0] == documents[1]
-        missed.append([bool(a.missed_accuracy) for a in answers])
-    assert missed == [[False, True, True, False, False], [False, False, True, False, False]]  # nobody is of no sex
+        unmatched_plans.append([bool(a.missed_accuracy) for a in answers])
+    assert unmatched_plans == [
+        [False, True, True, False, False],
+        [False, False, True, False, False],
+    ]  # nobody is of no sex
 
 
 def test_processes_share_one_data_set(tmp_path: Path) -> None:
@@ -573,8 +576,8 @@ def test_questions_of_another_kind_are_refused(people_custodian: Custodian) -> N
 
 
 def test_a_preview_costs_nothing(people_custodian: Custodian) -> None:
-    shown = people_custodian.preview(COUNT, epsilon=1, analyst="ann")
-    assert shown.guarantee.epsilon == 1
-    assert "within 3" in shown.accuracy
+    preview = people_custodian.preview(COUNT, epsilon=1, analyst="ann")
+    assert preview.guarantee.epsilon == 1
+    assert "within 3" in preview.accuracy
     assert get_spent_epsilon(people_custodian) == 0
     assert [entry.kind for entry in people_custodian.history()] == ["register"]

@@ -99,15 +99,15 @@ def test_the_reason_names_a_rival_that_is_told_apart() -> None:
 def test_a_prior_changes_what_an_answer_means_and_not_what_it_costs(previewed_custodian: Custodian) -> None:
     """The same draw serves every prior: the second question finds the stored answer."""
     first = previewed_custodian.answer(COUNT, 0.5, "normal(202, 5)")
-    again = previewed_custodian.answer(COUNT, 0.5, "normal(198, 5)")
+    second = previewed_custodian.answer(COUNT, 0.5, "normal(198, 5)")
     plain = previewed_custodian.answer(COUNT, 0.5)
-    assert again.stored
+    assert second.stored
     assert plain.stored
-    assert first.value == again.value == plain.value
+    assert first.value == second.value == plain.value
     assert plain.posterior is None
     assert first.posterior is not None
-    assert again.posterior is not None
-    assert first.posterior.mean() > again.posterior.mean()
+    assert second.posterior is not None
+    assert first.posterior.mean() > second.posterior.mean()
     assert "You believed" in first.meaning
 
 
@@ -149,9 +149,9 @@ def test_hostile_priors_change_no_epsilon(declared_schema: Schema, question: str
 )
 def test_priors_are_refused_from_themselves_alone(declared_schema: Schema, prior: str) -> None:
     """Without a source in reach, in one sentence."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         preview_from_schema(declared_schema, COUNT, 0.5, prior)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_planning_is_quick(declared_schema: Schema) -> None:
@@ -318,10 +318,10 @@ def test_a_stored_answer_serves_however_it_is_asked_for(
     first = previewed_custodian.answer(COUNT, 1)
     preview = previewed_custodian.preview(COUNT, prior="normal(200, 9)", **options)  # type: ignore[arg-type]
     assert (preview.stored, preview.cost.epsilon) == (1, 0)
-    again = previewed_custodian.answer(COUNT, prior="normal(200, 9)", **options)  # type: ignore[arg-type]
-    assert again.stored
-    assert (again.value, again.guarantee) == (first.value, first.guarantee)
-    assert again.posterior is not None
+    second = previewed_custodian.answer(COUNT, prior="normal(200, 9)", **options)  # type: ignore[arg-type]
+    assert second.stored
+    assert (second.value, second.guarantee) == (first.value, first.guarantee)
+    assert second.posterior is not None
     other = previewed_custodian.preview(COUNT, analyst="bob", reuse="any", **options)  # type: ignore[arg-type]
     assert (other.stored, other.reuse, other.cost.epsilon) == (None, "shared", 1)
     assert previewed_custodian.answer(COUNT, analyst="bob", reuse="any", **options).cost.epsilon == 1  # type: ignore[arg-type]
@@ -343,21 +343,21 @@ def test_an_accuracy_that_is_stored_needs_no_budget(previewed_custodian: Custodi
 def test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left(previewed_custodian: Custodian) -> None:
     """A search for a stored answer must not replace what is left by the largest epsilon there is."""
     previewed_custodian.answer(COUNT, 1.99)
-    asked: dict[str, Any] = {"accuracy": "±0.001 at 95%", "rows": 1}
+    options: dict[str, Any] = {"accuracy": "±0.001 at 95%", "rows": 1}
     says = (
         r"^no epsilon reaches ±0\.001 at 95% from 1 row; ±.* at 95% is what the epsilon of 0\.01 that is left can rea"
     )
     for ask in (previewed_custodian.preview, previewed_custodian.answer):
         with pytest.raises(BudgetExceeded, match=says):
-            ask("SELECT AVG(age) FROM people WHERE sex = 'M'", **asked)
+            ask("SELECT AVG(age) FROM people WHERE sex = 'M'", **options)
 
 
 def test_a_stored_mean_is_read_by_the_mechanism_that_drew_it(previewed_custodian: Custodian) -> None:
     """Another prior, more rows expected, a smaller epsilon: the plan would be weighed anew, the draw is not."""
     first = previewed_custodian.answer(MEAN, 1, rows=200)
-    again = previewed_custodian.answer(MEAN, 0.5, "normal(50, 2)", rows=300)
-    assert again.stored
-    assert (again.mechanism, again.guarantee, again.value) == (first.mechanism, first.guarantee, first.value)
+    second = previewed_custodian.answer(MEAN, 0.5, "normal(50, 2)", rows=300)
+    assert second.stored
+    assert (second.mechanism, second.guarantee, second.value) == (first.mechanism, first.guarantee, first.value)
 
 
 def test_an_interval_of_a_median(previewed_custodian: Custodian) -> None:

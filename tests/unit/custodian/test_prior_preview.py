@@ -77,8 +77,8 @@ def test_numbers(
     assert 50 < len(stated.points) == len(stated.probabilities) <= MAX_CELLS
     assert sum(stated.probabilities) == pytest.approx(1)
     assert min(stated.probabilities) >= 0
-    shown = sum(float(x) * p for x, p in zip(stated.points, stated.probabilities, strict=True))
-    assert shown == pytest.approx(mean, rel=5e-3)
+    shown_mean = sum(float(x) * p for x, p in zip(stated.points, stated.probabilities, strict=True))
+    assert shown_mean == pytest.approx(mean, rel=5e-3)
     if isinstance(prior, str):
         assert has_even_cells(stated)
 
@@ -176,9 +176,9 @@ def test_it_is_json(wards_schema: Schema) -> None:
 def test_it_is_refused_as_in_planning(wards_schema: Schema, question: str, prior: str) -> None:
     with pytest.raises((InvalidInput, Unsupported)) as planning:
         preview_from_schema(wards_schema, question, 1, prior)
-    with pytest.raises(type(planning.value)) as refused:
+    with pytest.raises(type(planning.value)) as refusal:
         build_stated_prior(wards_schema, question, prior)
-    assert str(refused.value) == str(planning.value)
+    assert str(refusal.value) == str(planning.value)
 
 
 def test_a_question_without_anything_to_believe_is_refused(wards_schema: Schema) -> None:

@@ -254,11 +254,11 @@ def test_values_are_read_as_they_were_made_up(tmp_path: Path) -> None:
     Custodian.rehearse(write_every_kind(tmp_path), folder).close()
     (manifest,) = folder.rglob("manifest.json")
     columns = json.loads(manifest.read_text())["snapshots"][0]["report"]["columns"]
-    for name, seen in columns.items():
-        assert (seen["unreadable"], seen["clipped"]) == (0, 0), name
+    for name, fake_values in columns.items():
+        assert (fake_values["unreadable"], fake_values["clipped"]) == (0, 0), name
         most = 300 if name == "town" else 50  # a fifth more, of the value that is declared missing
         stands_for_a_value = name in {"age", "old"}
-        assert (seen["missing"] == 0) if stands_for_a_value else (0 < seen["missing"] < most), name
+        assert (fake_values["missing"] == 0) if stands_for_a_value else (0 < fake_values["missing"] < most), name
 
 
 def test_one_person(tmp_path: Path) -> None:
@@ -343,9 +343,9 @@ def test_several_processes_at_once_share_one(tmp_path: Path, processes: int) -> 
     assert [process.returncode for process in running] == [0] * processes
     assert len(list((tmp_path / "rehearsal").rglob("*.duckdb"))) == 1
     with Custodian.rehearse(schema, tmp_path / "rehearsal") as custodian:
-        again = custodian.answer("SELECT COUNT(*) FROM registry WHERE sex = 'F'", epsilon=1)
+        second = custodian.answer("SELECT COUNT(*) FROM registry WHERE sex = 'F'", epsilon=1)
         paid = sum(entry.kind == "charge" for entry in custodian.history())
-    assert f"{again.value}\n" in outputs
+    assert f"{second.value}\n" in outputs
     assert len(set(outputs)) <= paid <= processes
 
 

@@ -138,15 +138,15 @@ def test_a_custodian_opens_sessions_on_what_it_holds(tmp_path: Path) -> None:
 
 def test_the_mean_of_many_sessions_is_the_count(ledger: Ledger) -> None:
     """The count of the rows asked for, with a value where one is asked for, and by cells."""
-    drawn = []
+    values_and_intervals = []
     for _ in range(30):
         with start_session(ledger, noise_scale=Fraction(1, 4), epsilon=12) as s:
             women = s.answer("SELECT COUNT(age) FROM t WHERE sex = 'F'").value
             cells = s.answer("SELECT sex, COUNT(DISTINCT pid) AS n FROM t GROUP BY sex ORDER BY n").rows
-            drawn.append((women, {row["sex"]: row["n"] for row in cells}))
-    assert round(sum(float(one) for one, _ in drawn) / 30) == 16  # type: ignore[arg-type]
-    assert round(sum(float(cells["M"]) for _, cells in drawn) / 30) == 20  # type: ignore[arg-type]
-    assert round(sum(float(cells[None]) for _, cells in drawn) / 30) == 0  # type: ignore[arg-type]
+            values_and_intervals.append((women, {row["sex"]: row["n"] for row in cells}))
+    assert round(sum(float(one) for one, _ in values_and_intervals) / 30) == 16  # type: ignore[arg-type]
+    assert round(sum(float(cells["M"]) for _, cells in values_and_intervals) / 30) == 20  # type: ignore[arg-type]
+    assert round(sum(float(cells[None]) for _, cells in values_and_intervals) / 30) == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("declared_schema", "together"), [(ADD, Fraction(1, 20)), (REPLACE, Fraction(1, 10))])
@@ -201,9 +201,9 @@ def test_the_same_question_is_the_same_answer_for_nothing(ledger: Ledger) -> Non
     """However it is written and laid out; at another scale it is another question, and is paid for."""
     with start_session(ledger) as s:
         first = s.answer(WOMEN)
-        again = s.answer("SELECT count(*) AS women FROM t WHERE NOT sex <> 'F' AND sex IS NOT NULL", noise_scale=20.0)
-        assert again.rows == ({"women": first.value},)
-        assert again.stored
+        second = s.answer("SELECT count(*) AS women FROM t WHERE NOT sex <> 'F' AND sex IS NOT NULL", noise_scale=20.0)
+        assert second.rows == ({"women": first.value},)
+        assert second.stored
         assert s.left == Fraction(19, 20)
         s.answer(WOMEN, noise_scale=40)
         assert s.left == Fraction(37, 40)
@@ -222,7 +222,7 @@ def test_refusals_and_public_answers_look_at_nothing(ledger: Ledger) -> None:
     """Whatever is refused, at opening or later, is refused by a source that cannot be read."""
     ForbiddenSource.looks = 0
     with start_session(ledger, REPLACE, noise_scale=1, kind=ForbiddenSource) as s:
-        refused = (
+        refused_questions = (
             "SELECT COUNT(*) FROM t GROUP BY sex",
             "SELECT COUNT(*), COUNT(age) FROM t WHERE sex = 'F'",
             "SELECT SUM(age) FROM t",
@@ -232,7 +232,7 @@ def test_refusals_and_public_answers_look_at_nothing(ledger: Ledger) -> None:
             "SELECT COUNT(*) FROM nowhere",
             "nonsense",
         )
-        for question in refused:
+        for question in refused_questions:
             with pytest.raises(DiscreetError):
                 s.answer(question)
         s.answer("SELECT COUNT(*) FROM t")

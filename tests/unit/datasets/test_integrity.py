@@ -117,9 +117,9 @@ def test_nothing_is_charged_for_what_is_not_there_any_more(
         lambda: dataset.custodian.sweep([5], ["mdav"]),
     ]
     for ask in asks:
-        with pytest.raises(Unavailable) as refused:
+        with pytest.raises(Unavailable) as refusal:
             ask()
-        assert str(refused.value) == CHANGED_FILE
+        assert str(refusal.value) == CHANGED_FILE
     assert dataset.custodian.is_stale()
     assert dataset.spent() == before
     assert not list(dataset.schema.parent.glob("[ab].csv*"))
@@ -132,16 +132,16 @@ def test_another_file_is_not_opened_and_the_right_one_is_found_again(
     """Also in a process in which the data set is still open, and with another time than it had."""
     happen(dataset)
     message = "the snapshot '1' of people is gone; register a new one" if happen is take_away else OTHER_FILE
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(Unavailable) as refusal:
         Custodian.open(dataset.schema)
-    assert str(refused.value).endswith(message)
+    assert str(refusal.value).endswith(message)
     assert dataset.spent() == [1]  # the registration
     dataset.file.unlink(missing_ok=True)
     shutil.copyfile(dataset.copy, dataset.file)
     assert dataset.custodian.is_stale()
-    with Custodian.open(dataset.schema) as again:
-        assert not again.is_stale()
-        assert again.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
+    with Custodian.open(dataset.schema) as reopened:
+        assert not reopened.is_stale()
+        assert reopened.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
     assert dataset.spent() == [2, 1]
 
 
@@ -157,8 +157,8 @@ def test_a_file_that_took_anothers_place_is_read_although_that_is_still_open(dat
 def test_a_file_with_another_time_only_is_opened_again(dataset: OpenDataset) -> None:
     os.utime(dataset.file)
     assert dataset.custodian.is_stale()
-    with Custodian.open(dataset.schema) as again:
-        assert not again.is_stale()
+    with Custodian.open(dataset.schema) as reopened:
+        assert not reopened.is_stale()
 
 
 def test_a_newer_snapshot_ends_the_answers_of_the_one_before(dataset: OpenDataset) -> None:
@@ -170,10 +170,10 @@ def test_a_newer_snapshot_ends_the_answers_of_the_one_before(dataset: OpenDatase
     assert dataset.custodian.is_stale()
     with pytest.raises(Unavailable, match=r"^people has another snapshot by now; open the data set again$"):
         dataset.custodian.answer(WOMEN, epsilon=SURE_EPSILON)
-    with Custodian.open(dataset.schema) as again:
+    with Custodian.open(dataset.schema) as reopened:
         assert dataset.spent() == [2, 1]  # two registrations
-        assert not again.is_stale()
-        assert again.answer(WOMEN, epsilon=SURE_EPSILON).value == 300
+        assert not reopened.is_stale()
+        assert reopened.answer(WOMEN, epsilon=SURE_EPSILON).value == 300
 
 
 def test_a_folder_that_is_gone_is_stale(dataset: OpenDataset) -> None:
@@ -224,15 +224,15 @@ def test_what_was_read_while_the_file_changed_is_not_told(dataset: OpenDataset) 
     """The charge stands; the right to the draw is kept for when the file is back."""
     watched: Any = dataset.custodian._source
     dataset.custodian._source = IntegrityCheckedSource(DisturbedSource(watched.source, dataset.file), watched.files)  # type: ignore[arg-type]
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(Unavailable) as refusal:
         dataset.custodian.answer(WOMEN, epsilon=SURE_EPSILON, key="mine")
-    assert str(refused.value).endswith("what was charged stays charged, and a retry with the same key is free")
+    assert str(refusal.value).endswith("what was charged stays charged, and a retry with the same key is free")
     dataset.custodian._source = watched
-    with Custodian.open(dataset.schema) as again:
-        before = again.budget()
-        answer = again.answer(WOMEN, epsilon=SURE_EPSILON, key="mine")
+    with Custodian.open(dataset.schema) as reopened:
+        before = reopened.budget()
+        answer = reopened.answer(WOMEN, epsilon=SURE_EPSILON, key="mine")
         assert (answer.value, answer.stored) == (200, True)
-        assert again.budget() == before
+        assert reopened.budget() == before
 
 
 def test_rows_that_were_read_while_the_file_changed_are_not_told(dataset: OpenDataset) -> None:
@@ -251,10 +251,10 @@ def test_a_manifest_from_before_digests_were_kept_is_read(dataset: OpenDataset) 
         assert snapshot.pop("sha256") == hash_contents(dataset.copy)
         assert snapshot.pop("stamp")
     manifest.write_text(json.dumps(document))
-    with Custodian.open(dataset.schema) as again:
-        assert again.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
+    with Custodian.open(dataset.schema) as reopened:
+        assert reopened.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
         take_away(dataset)
-        assert again.is_stale()
+        assert reopened.is_stale()
 
 
 def test_no_file_is_read_again_as_long_as_it_looks_the_same(
@@ -335,5 +335,5 @@ def test_a_snapshot_of_spark_is_watched_too(tmp_path: Path, spark: SparkSession)
         with pytest.raises(Unavailable, match=OTHER_FILE):
             Custodian.open(schema)
         shutil.copyfile(backup_file, part)
-        with Custodian.open(schema) as again:
-            assert again.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
+        with Custodian.open(schema) as reopened:
+            assert reopened.answer(WOMEN, epsilon=SURE_EPSILON).value == 200

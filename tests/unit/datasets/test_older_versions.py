@@ -151,8 +151,8 @@ def test_another_analyst_is_told_the_same_and_charged_what_it_cost(own_folder: P
                 continue
             paid.add(question)
             answer = ask(custodian, record, analyst="zoe", key=None)
-            again = {"entry": record["told"]["entry"], "stored": True, "cost": "0"}
-            assert told(answer) | again == approximate(record["told"])
+            repeated = {"entry": record["told"]["entry"], "stored": True, "cost": "0"}
+            assert told(answer) | repeated == approximate(record["told"])
             assert answer.cost == answer.guarantee
             last = custodian.history("zoe", limit=1)[0]
             assert (last.kind, last.model) == ("reuse", record["charge"]["model"])
@@ -206,10 +206,10 @@ def test_a_session_that_was_paid_and_answered_is_not_opened_again(own_folder: Pa
     session = DATASETS["registry"]["session"]
     with Custodian.open(own_folder / "registry.yaml") as custodian:
         before = read_epsilons(custodian)
-        again = custodian.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
+        second_session = custodian.session(noise_scale=10, epsilon=2, analyst="eve", key=session["key"])
         assert read_epsilons(custodian) == before
         with pytest.raises(InvalidInput, match="opened before with the same key"):
-            again.answer(session["answers"][0]["question"])
+            second_session.answer(session["answers"][0]["question"])
 
 
 def test_a_new_snapshot_and_raised_caps_follow(own_folder: Path) -> None:
@@ -290,8 +290,8 @@ def test_an_answer_of_a_service_is_found_by_its_id_and_by_its_key(
     assert send_request("fay", f"{HOME}/answers", stored_answer["body"], stored_answer["key"]).json() == document
     assert send_request("gus", f"{HOME}/answers/{document['id']}").status_code == 404
     assert send_request("fay", f"{HOME}/answers/{document['id']}/picture").status_code == 200
-    again = send_request("fay", f"{HOME}/answers", stored_answer["body"], f"{stored_answer['key']} again").json()
-    assert (again["rows"], again["stored"], again["cost"]["epsilon"]) == (document["rows"], True, "0")
+    second = send_request("fay", f"{HOME}/answers", stored_answer["body"], f"{stored_answer['key']} again").json()
+    assert (second["rows"], second["stored"], second["cost"]["epsilon"]) == (document["rows"], True, "0")
 
 
 def test_history_and_sessions_of_a_service_are_kept(send_request: RequestSender) -> None:
@@ -319,9 +319,9 @@ def test_jobs_of_a_service_and_their_files_are_kept(send_request: RequestSender)
 
 def test_a_question_by_a_job_is_told_again_under_its_key(running_service: Supervised) -> None:
     with Client(running_service.address, SERVICE["tokens"]["fay"]["token"], "visits") as client:
-        asked = SERVICE["by_job"]
-        again = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=asked["key"])
-        assert again.value == asked["value"]
+        job = SERVICE["by_job"]
+        answer = client.answer("SELECT COUNT(*) FROM visits WHERE age < 30", epsilon=1, key=job["key"])
+        assert answer.value == job["value"]
         before = {(balance.model, balance.analyst): balance.epsilon for balance in client.budget()}
         new = client.answer("SELECT COUNT(*) FROM visits WHERE age < 31", epsilon=0.5)
         assert not new.stored

@@ -124,9 +124,9 @@ def test_a_source_that_does_not_fit_is_refused_alike(
     register_table: Registrar, snapshot_folder: Path, columns: dict[str, list[object]], sentence: str
 ) -> None:
     """The same sentence on every engine, and nothing is left behind."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         register_table(PEOPLE, pa.table(columns))
-    assert str(refused.value).startswith(sentence)
+    assert str(refusal.value).startswith(sentence)
     assert list(snapshot_folder.iterdir()) == []
 
 
@@ -220,9 +220,9 @@ def test_a_file_that_is_no_table_is_refused_without_quoting_it(
     tmp_path: Path, snapshot_folder: Path, data: bytes, sentence: str
 ) -> None:
     """A line is told by its number alone."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         register_duckdb(PEOPLE, write_csv(tmp_path, b"person,age,sex\n" + data), snapshot_folder / "t.duckdb", "key")
-    assert str(refused.value).startswith(sentence)
+    assert str(refusal.value).startswith(sentence)
     assert list(snapshot_folder.iterdir()) == []
 
 
@@ -267,9 +267,9 @@ def test_a_damaged_file_is_refused(tmp_path: Path, snapshot_folder: Path) -> Non
     data = bytearray(path.read_bytes())
     data[4:20_000] = b"\xff" * 19_996
     path.write_bytes(bytes(data))
-    with pytest.raises(DiscreetError) as refused:
+    with pytest.raises(DiscreetError) as refusal:
         register_duckdb(PEOPLE, path, snapshot_folder / "t.duckdb", "key")
-    assert refused.value.exit_code in {2, 5}
+    assert refusal.value.exit_code in {2, 5}
     assert list(snapshot_folder.iterdir()) == []
 
 
@@ -289,9 +289,9 @@ def test_texts_that_are_not_utf_8_are_refused_without_quoting_them(tmp_path: Pat
     offsets = pa.py_buffer((0).to_bytes(4, "little") + len(text).to_bytes(4, "little"))
     texts = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))
     pq.write_table(pa.table(dict.fromkeys(GOOD_TABLE, texts)), tmp_path / "people.parquet")
-    with pytest.raises(InvalidInput, match="the source cannot be read to its end") as refused:
+    with pytest.raises(InvalidInput, match="the source cannot be read to its end") as refusal:
         register_duckdb(PEOPLE, tmp_path / "people.parquet", snapshot_folder / "t.duckdb", "key")
-    assert TOKEN not in "".join(traceback.format_exception(refused.value))
+    assert TOKEN not in "".join(traceback.format_exception(refusal.value))
     assert list(snapshot_folder.iterdir()) == []
 
 
@@ -356,9 +356,9 @@ def test_spark_refuses_plainly(spark: SparkSession, snapshot_folder: Path) -> No
     rows = f"SELECT CAST(raise_error('{TOKEN}') AS STRING) AS person, '1' AS age, 'F' AS sex"
     spark.sql(rows).createOrReplaceTempView("failing")
     views = spark.catalog.listTables()
-    with pytest.raises(Unavailable, match="Spark did not do it") as refused:
+    with pytest.raises(Unavailable, match="Spark did not do it") as refusal:
         register_spark(PEOPLE, spark, "failing", snapshot_folder / "t", "key")
-    assert TOKEN not in "".join(traceback.format_exception(refused.value))
+    assert TOKEN not in "".join(traceback.format_exception(refusal.value))
     assert list(snapshot_folder.iterdir()) == []
     assert spark.catalog.listTables() == views
     spark.catalog.dropTempView("failing")
@@ -398,9 +398,9 @@ def test_a_refusal_tells_nothing_of_the_rows(
     """Not in its words, not in its traceback, not in a log, not in what is printed or left behind."""
     caplog.set_level(logging.DEBUG)
     source = write_csv(tmp_path, raw.encode(), name) if isinstance(raw, str) else raw
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         register_duckdb(PEOPLE, source, snapshot_folder / "t.duckdb", "key", print)
-    trace = "".join(traceback.format_exception(refused.value))
+    trace = "".join(traceback.format_exception(refusal.value))
     assert TOKEN not in trace + caplog.text + "".join(capfd.readouterr())
     assert list(snapshot_folder.iterdir()) == []
 
@@ -413,8 +413,8 @@ def test_no_engine_tells_of_the_rows(
     number = 918_273_645
     columns = {"person": [TOKEN] * 3, "age": [TOKEN] * 3, "sex": [TOKEN] * 3}
     table = pa.table(columns if kind == "text" else columns | {"sex": [number] * 3, "age": [1, 2, number]})
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         register_table(PEOPLE, table)
-    trace = "".join(traceback.format_exception(refused.value)) + caplog.text + "".join(capfd.readouterr())
+    trace = "".join(traceback.format_exception(refusal.value)) + caplog.text + "".join(capfd.readouterr())
     assert TOKEN not in trace
     assert str(number) not in trace

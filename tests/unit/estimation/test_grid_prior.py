@@ -159,24 +159,24 @@ def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> N
     )
 
 
-@pytest.mark.parametrize("known", [None, 60.0])
-def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | None) -> None:
+@pytest.mark.parametrize("public_rows", [None, 60.0])
+def test_the_posterior_of_a_variance_sums_over_rows_and_means(public_rows: float | None) -> None:
     """Against the plain sum over variances, means and numbers of rows."""
     noises = tuple(DiscreteLaplace(Fraction(1, scale), 1) for scale in (4, 80, 1600))
-    noise = IndependentNoises(noises if known is None else noises[1:])
-    squares = NoisyVariance(noise, 20.0, 1.0, known, is_standard_deviation=False)
+    noise = IndependentNoises(noises if public_rows is None else noises[1:])
+    squares = NoisyVariance(noise, 20.0, 1.0, public_rows, is_standard_deviation=False)
     belief = parse_grid_prior("normal(30, 10)", Fraction(0), Fraction(200), Fraction(1, 4), "VAR")
     noisy_totals = (60, 200, -2000)
-    released = noisy_totals if known is None else noisy_totals[1:]
+    released = noisy_totals if public_rows is None else noisy_totals[1:]
     posterior = squares.posterior(belief, released, 40.0, math.inf)
     cells = belief.build_cells((), 160)
     weight = np.zeros(len(cells.values))
-    for n in [60] if known is not None else range(20, 101):
+    for n in [60] if public_rows is not None else range(20, 101):
         middles = np.linspace(-20, 20, 401)[:, None]
         spread = 4 * cells.values[None, :] * (n - 1) / n
         parts = [noisy_totals[1] - n * middles + 0 * spread, noisy_totals[2] - n * (2 * (spread + middles**2) - 400)]
         logs = compute_joint_log_probability(
-            noise, parts if known is not None else [noisy_totals[0] - n + 0 * parts[1], *parts]
+            noise, parts if public_rows is not None else [noisy_totals[0] - n + 0 * parts[1], *parts]
         )
         weight += np.where(spread + middles**2 <= 400, np.exp(logs), 0).sum(axis=0)
     exact = cells.used * weight / (cells.used * weight).sum()

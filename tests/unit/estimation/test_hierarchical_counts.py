@@ -40,8 +40,10 @@ def st_hierarchies(draw: some.DrawFn) -> BlockHierarchy:
     for _ in range(draw(some.integers(0, 3))):
         cuts = {cut for cut in sorted(cuts) if draw(some.booleans())}
         levels.insert(0, np.array([0, *sorted(cuts)]))
-    known = some.floats(0.1, 10)
-    variances = [draw(some.one_of(known, some.just(math.inf))) for _ in levels[:-1]] + [draw(known)]
+    coarsest_variances = some.floats(0.1, 10)
+    variances = [draw(some.one_of(coarsest_variances, some.just(math.inf))) for _ in levels[:-1]] + [
+        draw(coarsest_variances)
+    ]
     if len(levels) > 1 and draw(some.booleans()):
         variances[0] = 0.0
     return BlockHierarchy(tuple(levels), tuple(variances))
@@ -67,8 +69,8 @@ def build_dense_system(nest: BlockHierarchy) -> tuple[Array, Array]:
     exact = noise == 0
     weight = np.where(exact, 0, 1 / np.where(exact, 1, noise))
     normal = design.T @ (weight[:, None] * design)
-    held = design[exact]
-    system = np.block([[normal, held.T], [held, np.zeros((len(held), len(held)))]])
+    exact_rows = design[exact]
+    system = np.block([[normal, exact_rows.T], [exact_rows, np.zeros((len(exact_rows), len(exact_rows)))]])
     right = np.concatenate([design.T * weight, np.eye(len(noise))[exact]])
     solve = np.linalg.solve(system, right)[: nest.count]
     finite = np.where(np.isinf(noise), 0, noise)

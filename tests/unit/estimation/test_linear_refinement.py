@@ -70,11 +70,11 @@ def test_least_squares_equals_a_dense_reference_on_random_problems(problems: int
 def test_a_tree_of_totals_equals_a_dense_reference(branching: int) -> None:
     """Also with a root that is known, and another noise at every node."""
     B, rng = build_tree(255, branching), np.random.default_rng(branching)  # noqa: N806
-    known = sparse.hstack([B, sparse.csc_array(([1.0], ([0], [0])), shape=(255, 1))])
+    known_root = sparse.hstack([B, sparse.csc_array(([1.0], ([0], [0])), shape=(255, 1))])
     noisy, variance = rng.normal(size=255) * 10, rng.uniform(0.1, 10, 255)
     c = np.append(np.zeros(B.shape[1]), 40.0)
-    refined = refine_linear(noisy, known, c, variance)
-    values, covariance = refine_densely(noisy, known.toarray(), c, variance)
+    refined = refine_linear(noisy, known_root, c, variance)
+    values, covariance = refine_densely(noisy, known_root.toarray(), c, variance)
     assert np.abs(refined.values - values).max() <= 1e-9
     assert np.abs(refined.variances() - np.diag(covariance)).max() <= 1e-9
     assert refined.variances()[0] == pytest.approx(0, abs=1e-12)

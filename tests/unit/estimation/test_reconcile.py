@@ -142,9 +142,9 @@ def test_mixed_constraints_hold_on_many_problems() -> None:
 
 def test_only_equalities_are_refined_linearly() -> None:
     refined = reconcile([10, 3, 5], [nested(0, [1, 2]), total(12, [0])], [1, 2, 3])
-    again = refine_linear([10, 3, 5], [[-1, 1], [1, 0], [1, 0]], [0, 12], [1, 2, 3])
-    assert refined.values == pytest.approx(again.values)
-    assert refined.covariance() == pytest.approx(again.covariance())
+    linear = refine_linear([10, 3, 5], [[-1, 1], [1, 0], [1, 0]], [0, 12], [1, 2, 3])
+    assert refined.values == pytest.approx(linear.values)
+    assert refined.covariance() == pytest.approx(linear.covariance())
 
 
 def test_only_bounds_are_a_clip() -> None:

@@ -83,9 +83,9 @@ def test_the_signs_of_a_decomposition_change_nothing() -> None:
     losses = set()
     for signs in np.ndindex(2, 2, 2):
         flip = 1 - 2 * np.array(signs)
-        again = (left * flip) @ np.diag(values) @ (right.T * flip).T
-        losses.add(round(rho(again, constants, 2, [1, 1], [0, 1, 0], [0, 2]), 12))
-        assert rho(again, constants, 2, [1, 1], [0, 1, 0]) == math.inf
+        flipped = (left * flip) @ np.diag(values) @ (right.T * flip).T
+        losses.add(round(rho(flipped, constants, 2, [1, 1], [0, 1, 0], [0, 2]), 12))
+        assert rho(flipped, constants, 2, [1, 1], [0, 1, 0]) == math.inf
     assert len(losses) == 1
 
 
@@ -190,8 +190,8 @@ def test_the_worst_pair_counts() -> None:
 def test_rounding_is_no_way_out() -> None:
     """A cell that is known tells nothing of its noise: its row of A is 0 but for rounding, and there is no bound."""
     third = 1 / 3
-    known = 1 - (third + third + third)
-    assert rho([[known + 2**-54]], [[1]], 1, [1], [1]) == math.inf
+    almost_zero = 1 - (third + third + third)
+    assert rho([[almost_zero + 2**-54]], [[1]], 1, [1], [1]) == math.inf
     assert rho([[2**-54, 0], [0, 1]], [[1], [0]], 1, [1], [1, 0]) == math.inf
     assert rho([[2**-54]], [[0]], 1, [1], [1]) == 0
     assert rho([[1, 0], [0, 1e-8]], [[0], [0]], 1, [0], [1, 1]) == 2
@@ -237,9 +237,9 @@ def test_the_scale_brings_it_down() -> None:
     ],
 )
 def test_bad_input_is_one_sentence(given_: tuple, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message) as refused:
+    with pytest.raises(InvalidInput, match=message) as refusal:
         rho(*given_)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_refinement_by_facts_is_not_called_differential_privacy() -> None:

@@ -70,10 +70,10 @@ def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
     limits = caps(1, analyst="0.7")
     ledger.charge(ask(1, "0.5"), limits)
     before = ledger.verify()
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         ledger.charge(ask(2, "0.21"), limits)
     message = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
-    assert str(refused.value) == message + "ask with epsilon at most 0.2"
+    assert str(refusal.value) == message + "ask with epsilon at most 0.2"
     assert ledger.verify() == before
     ledger.charge(ask(2, "0.2"), limits)
     with pytest.raises(BudgetExceeded, match="analyst's 0; nothing new like it can be drawn; a smaller epsilon is"):
@@ -97,9 +97,9 @@ def test_a_refusal_does_not_deny_what_a_stored_answer_serves(ledger: Ledger) -> 
     limits = caps(1)
     answered(ledger, ask(1, "0.53"), limits, "stored")
     ledger.charge(ask(2, "0.47"), limits)
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         ledger.charge(ask(1, "0.6", analyst="bob", degradable=True), limits)
-    assert str(refused.value) == (
+    assert str(refusal.value) == (
         "epsilon 0.6 was asked; for this question the data set's budget has 0 left and the analyst's 1; nothing new "
         "like it can be drawn; a smaller epsilon is answered only if a stored answer serves it"
     )
@@ -110,19 +110,19 @@ def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
     """It is nobody's question, and no analyst pays for it."""
     file = replace(ask(1, "0.6", analyst="custodian"), query="file t-1 by private-columns: x", fresh=True)
     ledger.charge(file, caps(1))
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         ledger.charge(file, caps(1))
     message = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
-    assert str(refused.value) == message
+    assert str(refusal.value) == message
 
 
 @pytest.mark.parametrize(("model", "instead"), [("individual-dp", "ask for dp"), ("approx-dp", "leave the delta out")])
 def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger, model: Model, instead: str) -> None:
     """With what to do about it."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         ledger.charge(ask(model=model), caps(models=("dp",)))
     message = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
-    assert str(refused.value) == message + "the schema"
+    assert str(refusal.value) == message + "the schema"
 
 
 def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: Ledger) -> None:
@@ -159,8 +159,8 @@ def test_a_lowered_cap_refuses_and_leaves_nothing(ledger: Ledger) -> None:
 
 def test_the_same_question_again_is_free_to_whom_paid(ledger: Ledger) -> None:
     first = answered(ledger, ask(), caps(1), '{"value": 7}')
-    again = ledger.charge(ask(), caps(1))
-    assert again == Receipt(first.entry, '{"value": 7}', first.paid, charged=False)
+    second = ledger.charge(ask(), caps(1))
+    assert second == Receipt(first.entry, '{"value": 7}', first.paid, charged=False)
     assert spent_of(ledger, caps(1), "ann") == {"dp": Fraction(1, 10)}
 
 
@@ -169,8 +169,8 @@ def test_another_analyst_pays_a_stored_answer_alone(ledger: Ledger) -> None:
     read = ledger.charge(ask(analyst="bob"), caps(1))
     assert (read.answer, read.charged, read.paid) == ("7", True, pure("0.1"))
     assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "bob") == {"dp": Fraction(1, 10)}
-    again = ledger.charge(ask(analyst="bob"), caps(1))
-    assert again == Receipt(read.entry, "7", read.paid, charged=False)
+    second = ledger.charge(ask(analyst="bob"), caps(1))
+    assert second == Receipt(read.entry, "7", read.paid, charged=False)
 
 
 def test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices(ledger: Ledger) -> None:
@@ -224,10 +224,12 @@ def test_a_draw_that_was_degraded_before_is_refused_with_what_the_data_set_has(l
     limits = caps(6, analyst=4)
     answered(ledger, ask(epsilon="3.5"), limits, "7")
     answered(ledger, ask(epsilon=1, analyst="bob", degradable=True), limits, "degraded")
-    again = ask(epsilon=2, analyst="bob", any_price=True, degradable=True)
+    second_request = ask(epsilon=2, analyst="bob", any_price=True, degradable=True)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2\.5$"):
-        ledger.charge(again, limits)
-    assert ledger.charge(replace(again, any_price=False, epsilon=Fraction(5, 2), spend=pure("2.5")), limits).charged
+        ledger.charge(second_request, limits)
+    assert ledger.charge(
+        replace(second_request, any_price=False, epsilon=Fraction(5, 2), spend=pure("2.5")), limits
+    ).charged
 
 
 def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
@@ -266,8 +268,8 @@ def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, where: str
     assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "before"
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 2))
     with Ledger.existing(tmp_path / "restored.db") as restored:
-        again = restored.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits)
-        assert (again.answer_to_degrade, again.answer) == (None, None)
+        second = restored.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits)
+        assert (second.answer_to_degrade, second.answer) == (None, None)
         answered(restored, ask(epsilon="3", fresh=True), limits, "after")
         assert restored.charge(ask(epsilon="0.6", analyst="cat", degradable=True), limits).answer_to_degrade == "after"
         restored.verify()
@@ -287,13 +289,13 @@ def test_a_charge_from_before_a_restore_is_answered_no_more(
     answered(ledger, request, limits, "the first")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
     with Ledger.existing(tmp_path / "restored.db") as restored:
-        for again in (
+        for charge_again in (
             lambda: restored.charge(request, limits),
             lambda: restored.find_offer(request),
             lambda: restored.store(DATASET, receipt.entry, "the second"),
         ):
             with pytest.raises(InvalidInput, match=r"charged before the ledger was restored.* a new key"):
-                again()
+                charge_again()
         assert restored.charge(replace(request, key="new"), limits).charged
         restored.verify()
 
@@ -335,8 +337,8 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
         with pytest.raises(InvalidInput, match="charged before the ledger was restored"):
             restored.store(DATASET, entry, "the second")
         assert restored.history(DATASET)[0].kind == "void"
-    again = Ledger.restore(restored_at, tmp_path / "again.db", forgotten=0)
-    assert again.backup == again.ledger
+    second_restore = Ledger.restore(restored_at, tmp_path / "again.db", forgotten=0)
+    assert second_restore.backup == second_restore.ledger
     with pytest.raises(InvalidInput, match="is not in the back-up is charged what was forgotten, so"):
         Ledger.restore(restored_at, tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))])
 
@@ -400,12 +402,12 @@ def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:
 
 
 def test_a_retry_of_a_degraded_answer_pays_nothing(ledger: Ledger) -> None:
-    limits, again = caps(10), ask(epsilon="0.01", analyst="bob", key="k", degradable=True)
+    limits, retry = caps(10), ask(epsilon="0.01", analyst="bob", key="k", degradable=True)
     answered(ledger, ask(epsilon="0.5"), limits, "dear")
-    first, second = (ledger.charge(again, limits) for _ in range(2))
+    first, second = (ledger.charge(retry, limits) for _ in range(2))
     assert (second.entry, second.answer, second.answer_to_degrade, second.charged) == (first.entry, None, "dear", False)
     ledger.store(DATASET, first.entry, "degraded")
-    assert ledger.charge(again, limits).answer == "degraded"
+    assert ledger.charge(retry, limits).answer == "degraded"
     assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
 
 
@@ -455,17 +457,17 @@ def test_an_answer_is_stored_for_a_charge_only(ledger: Ledger, entry: int) -> No
 
 def test_a_retry_under_its_key_gets_the_same_receipt_and_pays_nothing(ledger: Ledger) -> None:
     first = ledger.charge(ask(key="k", fresh=True), caps(1))
-    again = ledger.charge(ask(key="k", fresh=True), caps(1))
-    assert (again.entry, again.answer, again.paid, again.charged) == (first.entry, None, first.paid, False)
-    ledger.store(DATASET, again.entry, "7")
+    second = ledger.charge(ask(key="k", fresh=True), caps(1))
+    assert (second.entry, second.answer, second.paid, second.charged) == (first.entry, None, first.paid, False)
+    ledger.store(DATASET, second.entry, "7")
     assert ledger.charge(ask(key="k", fresh=True), caps(1)).answer == "7"
     assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 10)}
 
 
 def test_a_retry_of_a_reuse_pays_nothing(ledger: Ledger) -> None:
     answered(ledger, ask(), caps(1), "7")
-    first, again = (ledger.charge(ask(analyst="bob", key="k"), caps(1)) for _ in range(2))
-    assert (first.entry, first.answer, first.charged) == (again.entry, again.answer, not again.charged)
+    first, second = (ledger.charge(ask(analyst="bob", key="k"), caps(1)) for _ in range(2))
+    assert (first.entry, first.answer, first.charged) == (second.entry, second.answer, not second.charged)
 
 
 @pytest.mark.parametrize(
@@ -642,9 +644,9 @@ def test_the_epsilon_shown_is_above_the_best_there_is_and_near_it(cap: Budget) -
             other=units.round_up_to_units(other),
         )
         best = Guarantee.zcdp(epsilon**2 / 2 + other).approximate(cap.delta / 2).epsilon or 0
-        shown = compute_spent_epsilon(account, "approx-dp", Terms.from_first_cap(cap))
-        assert shown is not None
-        assert min(epsilon + rest, best) <= shown <= Fraction(11, 10) * min(epsilon + rest, best)
+        spent_epsilon = compute_spent_epsilon(account, "approx-dp", Terms.from_first_cap(cap))
+        assert spent_epsilon is not None
+        assert min(epsilon + rest, best) <= spent_epsilon <= Fraction(11, 10) * min(epsilon + rest, best)
 
 
 def test_many_small_pure_answers_go_by_their_rho() -> None:

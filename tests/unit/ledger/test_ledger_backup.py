@@ -204,9 +204,9 @@ def test_a_backup_goes_to_a_new_file_only(tmp_path: Path, name: str, says: str) 
     (folder / "open-wal").write_text("")
     (folder / "dangling").symlink_to(tmp_path / "nowhere")
     before = list_file_names(folder)
-    refused = discreet("ledger", "backup", tmp_path / "ledger.db", folder / name)
-    assert refused.code == 2
-    assert says in refused.err
+    refusal = discreet("ledger", "backup", tmp_path / "ledger.db", folder / name)
+    assert refusal.code == 2
+    assert says in refusal.err
     assert list_file_names(folder) == before
     assert (folder / "there").read_text() == "notes"
 
@@ -336,8 +336,8 @@ def test_nobody_is_told_to_move_the_newest_part_of_a_ledger_away(lost_backup: Pa
             Ledger.backup(ledger_path, ledger_path, force=True)
         other = tmp_path / "other.db"
         Ledger.backup(ledger_path, other)
-        with Ledger.open(other) as held:
-            held.charge(ask(fresh=True, snapshot="s2"), LIMITS)
+        with Ledger.open(other) as open_ledger:
+            open_ledger.charge(ask(fresh=True, snapshot="s2"), LIMITS)
             with pytest.raises(
                 InvalidInput, match="which may have its newest entries; stop what has it open"
             ) as refusal:
@@ -619,7 +619,6 @@ def test_what_was_forgotten_is_a_number(lost_backup: Path, tmp_path: Path, wrong
 # The commands, on a data set
 
 
-
 def test_a_data_set_goes_on_with_its_restored_ledger(registry_path: Path, tmp_path: Path) -> None:
     ledger, copy = registry_path.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
     first = done("ask", registry_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
@@ -638,8 +637,8 @@ def test_a_data_set_goes_on_with_its_restored_ledger(registry_path: Path, tmp_pa
     assert "Epsilon 0.5 was entered as spent since" in output
     spent = [line["spent"]["epsilon"] for line in done("budget", registry_path, "--json").document]
     assert spent[0] == "3/4"
-    again = done("ask", registry_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
-    assert again["entry"] > first["entry"]  # of another snapshot, which the ledger was told of again
+    repeated = done("ask", registry_path, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
+    assert repeated["entry"] > first["entry"]  # of another snapshot, which the ledger was told of again
     assert done("ledger", "verify", ledger, "--json").document["entries"] == 3 + 3 + 1 + 2
 
 
@@ -676,8 +675,8 @@ def test_the_commands_refuse_in_plain_words(registry_path: Path, tmp_path: Path)
         (("restore", registry_path, new, "--forgotten", "0"), 5, "is not a ledger"),
     ]
     for words, code, says in refusals:
-        refused = discreet("ledger", *words)
-        assert (refused.code, refused.out, says in refused.err) == (code, "", True), refused
+        refusal = discreet("ledger", *words)
+        assert (refusal.code, refusal.out, says in refusal.err) == (code, "", True), refusal
     assert not new.exists()
     run_sql(copy, "UPDATE ledger_accounts SET dp = replace(dp, '25', '15')")
     broken = discreet("ledger", "restore", copy, new, "--forgotten", "0", "--json")

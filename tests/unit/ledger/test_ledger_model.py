@@ -48,7 +48,7 @@ class SimpleLedger:
     """What was paid: who, in which model, how much, on which part; and what was answered."""
 
     paid: list[tuple[str, str, PrivacyCost, SubAccount | None]] = field(default_factory=list)
-    held: dict[str, list[PaidAnswer]] = field(default_factory=dict)
+    answers_by_question: dict[str, list[PaidAnswer]] = field(default_factory=dict)
     draws: int = 0
     used: set[tuple[str, int]] = field(default_factory=set)
     """Who was told something of which draw with noise added."""
@@ -62,16 +62,18 @@ class SimpleLedger:
         )
         if any(answer.who == charge.analyst for answer in stored):
             return "free"
-        drawn = sorted((answer for answer in stored if not answer.degraded), key=lambda candidate: candidate.epsilon)
-        if drawn and (charge.any_price or _is_within(drawn[0].price, charge.spend)):
-            if not self._is_within_budgets(charge, drawn[0].price, {charge.analyst: limits.analyst}, limits):
+        undegraded = sorted(
+            (answer for answer in stored if not answer.degraded), key=lambda candidate: candidate.epsilon
+        )
+        if undegraded and (charge.any_price or _is_within(undegraded[0].price, charge.spend)):
+            if not self._is_within_budgets(charge, undegraded[0].price, {charge.analyst: limits.analyst}, limits):
                 return "refused"
-            self._pay(charge, drawn[0].price, [charge.analyst])
-            self._list_answers(charge).append(replace(drawn[0], who=charge.analyst))
+            self._pay(charge, undegraded[0].price, [charge.analyst])
+            self._list_answers(charge).append(replace(undegraded[0], who=charge.analyst))
             return "reuse"
         nearer = [
             answer
-            for answer in drawn
+            for answer in undegraded
             if answer.epsilon > charge.epsilon and (charge.analyst, answer.draw) not in self.used
         ]
         if charge.degradable and nearer:
@@ -94,7 +96,7 @@ class SimpleLedger:
         )
 
     def _list_answers(self, charge: Charge) -> list[PaidAnswer]:
-        return self.held.setdefault(f"{charge.model} {charge.question}", [])
+        return self.answers_by_question.setdefault(f"{charge.model} {charge.question}", [])
 
     def _pay(self, charge: Charge, spend: PrivacyCost, owners: list[str]) -> None:
         self.paid += [(owner, charge.model, spend, charge.part) for owner in owners]

@@ -39,6 +39,7 @@ __all__ = ["ledger", "registry_path", "where"]  # fixtures
 
 LIMITS = caps(1000)
 
+
 def hash_content(path: Path) -> str:
     """A file's bytes, so that one that was written to is found out."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -106,9 +107,9 @@ def test_a_log_that_is_removed_under_an_open_ledger_is_refused_and_loses_nothing
     with pytest.raises(Unavailable, match="-wal or -shm file beside the ledger was removed"):
         ledger_in_file.charge(ask(2), LIMITS)
     ledger_in_file.close()
-    with Ledger.existing(tmp_path / "ledger.db") as again:
-        assert again.verify(DATASET).entries == 2
-        assert again.charge(ask(2), LIMITS).entry == 3
+    with Ledger.existing(tmp_path / "ledger.db") as reopened:
+        assert reopened.verify(DATASET).entries == 2
+        assert reopened.charge(ask(2), LIMITS).entry == 3
 
 
 def test_what_sqlite_itself_does_to_the_file_is_no_alarm(ledger_in_file: Ledger, tmp_path: Path) -> None:
@@ -304,9 +305,9 @@ def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path)
                 connection.execute(delete(service_heads))
             assert record.read(DATASET) == RecordedHead(None, entry, None)
             restored.charge(ask(2), LIMITS)
-            known = record.read(DATASET)
-        assert known is not None
-        assert len(known.restores) == 1
+            recorded_head = record.read(DATASET)
+        assert recorded_head is not None
+        assert len(recorded_head.restores) == 1
         remove_ledger(place)
         shutil.copy(older, place)
         with Ledger.existing(place) as set_back, pytest.raises(Unavailable, match="an older copy"):
@@ -321,10 +322,10 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
         (tmp_path / name).mkdir()
         schemas.append(write_registry(tmp_path / name))
         schemas[-1].write_text(schemas[-1].read_text().replace("name: registry", f"name: {name}"))
-    asked = "SELECT COUNT(*) FROM {name} WHERE age > 50"
-    done("ask", schemas[0], asked.format(name="one"), "--epsilon", "0.25", "--ledger", ledger)
+    question = "SELECT COUNT(*) FROM {name} WHERE age > 50"
+    done("ask", schemas[0], question.format(name="one"), "--epsilon", "0.25", "--ledger", ledger)
     done("ledger", "backup", ledger, copy)
-    done("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
+    done("ask", schemas[1], question.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
     for path in tmp_path.glob("shared.db*"):
         path.unlink()
     outcome = discreet("ledger", "restore", copy, ledger, "--forgotten", "0.25", "--dataset", schemas[0])
@@ -339,15 +340,15 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
         for schema_path in schemas
     ]
     assert spent == ["1/2", "1/4"]
-    done("ask", schemas[1], asked.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
+    done("ask", schemas[1], question.format(name="two"), "--epsilon", "0.25", "--ledger", ledger)
     done("ledger", "verify", ledger)
 
 
 def test_a_record_that_cannot_be_read_or_written_is_only_behind(registry_path: Path) -> None:
     folder = registry_path.parent / "registry.discreet"
     record = folder / HEAD_FILE
-    known = json.loads(record.read_text())
-    assert (known["dataset"], known["entry"]) == ("registry", 3)
+    record_content = json.loads(record.read_text())
+    assert (record_content["dataset"], record_content["entry"]) == ("registry", 3)
     record.write_text("{")
     done("ask", registry_path, COUNT.format(age=60), "--epsilon", "0.125")
     assert json.loads(record.read_text())["entry"] == 5
@@ -360,19 +361,19 @@ def test_a_record_that_cannot_be_read_or_written_is_only_behind(registry_path: P
 def test_a_head_is_recorded_after_it_is_in_the_ledger(registry_path: Path) -> None:
     """As long as the record is written before the commit is durable, a crash between them would be an alarm."""
     folder = registry_path.parent / "registry.discreet"
-    seen: list[tuple[int, int]] = []
+    heads_and_entries: list[tuple[int, int]] = []
 
     def advance(_: object, __: str, head: RecordedHead) -> None:
         with closing(sqlite3.connect(folder / "ledger.db")) as other:
             [[last]] = other.execute("SELECT max(seq) FROM ledger_entries")
-        seen.append((head.entry, last))
+        heads_and_entries.append((head.entry, last))
 
     with (
         patch("discreet.datasets.dataset_dir.FolderHeads.advance", advance),
         Custodian.open(registry_path) as custodian,
     ):
         custodian.answer(COUNT.format(age=60), epsilon=Fraction(1, 8))
-    assert seen == [(4, 4), (5, 5)]
+    assert heads_and_entries == [(4, 4), (5, 5)]
 
 
 # --- processes that are killed

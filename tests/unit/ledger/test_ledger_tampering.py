@@ -201,18 +201,18 @@ def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> N
         ledger.charge(ask(1), limits)
     Ledger.backup(tmp_path / "ledger.db", tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=0.5)
-    with Ledger.existing(tmp_path / "again.db") as again:
-        bodies = [chain.parse_body(row["body"]) for row in read_table_rows(again, entries)]
+    with Ledger.existing(tmp_path / "again.db") as restored:
+        bodies = [chain.parse_body(row["body"]) for row in read_table_rows(restored, entries)]
         marked = next(body for body in bodies if body["kind"] == kind and "unrecorded" in body)
         owner = "" if kind == "charge" else "ann"
-        with again._database.begin_write() as connection:
+        with restored._database.begin_write() as connection:
             _rehash_entry(connection, marked["seq"], {"unrecorded": False})
             terms = storage.find_terms(connection, DATASET, owner)
             assert terms is not None
             assert terms.has_unrecorded_caps
             storage.save_terms(connection, DATASET, owner, replace(terms, has_unrecorded_caps=False))
         with pytest.raises(ClaimFailed, match=entry_message(marked["seq"])):
-            again.verify()
+            restored.verify()
 
 
 def _rehash_entry(connection: Connection, seq: int, change: dict[str, object]) -> None:

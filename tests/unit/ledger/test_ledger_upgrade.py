@@ -169,8 +169,8 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
         fill(ledger)
     heads = done("ledger", "verify", place, "--json").document["heads"]
     make_old(str(place))
-    refused = discreet("ledger", "verify", place)
-    assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
+    refusal = discreet("ledger", "verify", place)
+    assert (refusal.code, "run: discreet ledger upgrade" in refusal.err) == (2, True)
     assert done("ledger", "upgrade", place).out == f"The ledger has format {FORMAT_VERSION} now; it had 1.\n"
     assert (
         done("ledger", "upgrade", place).out

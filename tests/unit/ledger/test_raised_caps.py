@@ -115,8 +115,8 @@ def test_the_best_stopping_after_one_stage_is_the_known_delta_of_gaussian_noise(
         def compute_normal_cdf(at: float) -> float:
             return math.erfc(-at / math.sqrt(2)) / 2
 
-        known = compute_normal_cdf(size / 2 - cap / size) - math.exp(cap) * compute_normal_cdf(-size / 2 - cap / size)
-        assert compute_best_stopping([(cap, rho)]) == pytest.approx(known, rel=1e-3)
+        formula = compute_normal_cdf(size / 2 - cap / size) - math.exp(cap) * compute_normal_cdf(-size / 2 - cap / size)
+        assert compute_best_stopping([(cap, rho)]) == pytest.approx(formula, rel=1e-3)
 
 
 def test_raising_the_cap_85_times_and_stopping_when_it_pays_stays_within_delta(tmp_path: Path) -> None:
@@ -146,11 +146,11 @@ def test_simulated_transcripts_that_stop_at_a_large_loss_stay_within_delta(tmp_p
     """
     delta = Fraction(1, 1000)
     stages = admit_stages(tmp_path / "ledger.db", raise_caps(0.1, 100, 85, delta))
-    drawn = np.random.default_rng(23)
+    generator = np.random.default_rng(23)
     loss, gain, running, before = np.zeros(4_000_000), np.zeros(4_000_000), np.ones(4_000_000, dtype=bool), 0.0
     for cap, rho in stages:
         step = rho - before
-        loss += step + math.sqrt(2 * step) * drawn.standard_normal(loss.size)
+        loss += step + math.sqrt(2 * step) * generator.standard_normal(loss.size)
         stop = running & (loss > cap + 0.7 * math.sqrt(2 * rho))
         gain[stop] = -np.expm1(cap - loss[stop])
         running &= ~stop
@@ -272,9 +272,9 @@ def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, wh
         ):
             act(ask_gaussian(2), build_caps(1, "1e-5"))
     assert rows_of(where) == before
-    shown = ledger.balance(DATASET, build_caps(1, "1e-5"))
-    assert all("cannot be raised" in balance.flags[-1] for balance in shown)
-    assert [balance.epsilon for balance in shown] == [
+    balances = ledger.balance(DATASET, build_caps(1, "1e-5"))
+    assert all("cannot be raised" in balance.flags[-1] for balance in balances)
+    assert [balance.epsilon for balance in balances] == [
         balance.epsilon for balance in ledger.balance(DATASET, build_caps(1))
     ]
     assert ledger.charge(ask_gaussian(3), build_caps(1, "1e-7")).charged
@@ -352,9 +352,9 @@ def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, where: str, tmp_path: P
     Ledger.backup(where, tmp_path / "backup.db")
     assert rows_of(str(tmp_path / "backup.db")) == rows_of(where)
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1)
-    with Ledger.existing(tmp_path / "again.db") as again:
-        assert read_terms(again) == replace(read_terms(ledger), has_unrecorded_caps=True)
-        again.verify()
+    with Ledger.existing(tmp_path / "again.db") as restored:
+        assert read_terms(restored) == replace(read_terms(ledger), has_unrecorded_caps=True)
+        restored.verify()
 
 
 def test_an_older_ledger_gets_its_terms_with_the_first_charge_after_the_upgrade(
@@ -517,11 +517,11 @@ def test_what_a_restored_ledger_had_forgotten_was_under_caps_that_nobody_recorde
     ledger.charge(ask(1, 1), build_caps(1))
     Ledger.backup(where, tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=2)
-    with Ledger.existing(tmp_path / "again.db") as again:
-        assert read_promises(again, build_caps(1))["dp"] == f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^3')}"
-        again.charge(ask(2, 1), build_caps(5))
-        assert read_terms(again).has_unrecorded_caps
-        again.verify()
+    with Ledger.existing(tmp_path / "again.db") as restored:
+        assert read_promises(restored, build_caps(1))["dp"] == f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^3')}"
+        restored.charge(ask(2, 1), build_caps(5))
+        assert read_terms(restored).has_unrecorded_caps
+        restored.verify()
 
 
 def test_a_charge_of_nothing_before_the_first_cap_is_no_loss(ledger: Ledger) -> None:
@@ -777,8 +777,8 @@ def test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown(ledger: Ledger)
     """It may have been lowered because of answers: half of the first one is what the orders have."""
     ledger.charge(ask_gaussian(1, "0.0001"), build_caps(10, "1e-3"))
     for lowered in ("1e-3", "1e-9"):
-        shown = ledger.balance(DATASET, build_caps(10, lowered))[1]
-        assert shown.delta == Fraction(1, 2000)
+        balance = ledger.balance(DATASET, build_caps(10, lowered))[1]
+        assert balance.delta == Fraction(1, 2000)
     ledger.charge(ask_gaussian(2, "0.0001"), build_caps(10, "1e-9"))
     assert ledger.balance(DATASET, build_caps(10, "1e-9"))[1].delta == Fraction(1, 2000)
 

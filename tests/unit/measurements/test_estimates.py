@@ -73,11 +73,11 @@ def test_a_mean_over_a_public_number_of_rows(rows: list[int], slack: tuple[int, 
 
 @given(ST_ROWS, ST_SLACK, st.booleans())
 def test_a_variance(rows: list[int], slack: tuple[int, ...], public: bool) -> None:
-    known = len(rows) if public else None
-    estimate, totals = Variance(WIDTH, STEP, known), sum_squares(rows)[1 if public else 0 :]
+    public_rows = len(rows) if public else None
+    estimate, totals = Variance(WIDTH, STEP, public_rows), sum_squares(rows)[1 if public else 0 :]
     assert estimate.value(totals) == compute_variance(rows)
     assert is_inside_estimate(estimate, totals, slack, compute_variance(rows))
-    root = Variance(WIDTH, STEP, known, root=True)
+    root = Variance(WIDTH, STEP, public_rows, root=True)
     assert float(root.value(totals)) == pytest.approx(float(compute_variance(rows)) ** 0.5)
 
 

@@ -81,7 +81,7 @@ def draw_truth(prior: Prior, chance: random.Random) -> float:
 
 
 @pytest.mark.parametrize(
-    ("asked", "epsilon", "prior", "distance", "rows", "truth"),
+    ("aggregate", "epsilon", "prior", "distance", "rows", "truth"),
     [
         ("AVG(income)", 8, NORMAL, None, list_equal_rows, np.mean),
         ("AVG(income)", 8, EVEN, None, list_equal_rows, np.mean),
@@ -117,25 +117,30 @@ def draw_truth(prior: Prior, chance: random.Random) -> float:
 )
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
-    neighbors: str, asked: str, epsilon: int, prior: Prior, distance: str | None, rows: Rows, truth: Truth
+    neighbors: str, aggregate: str, epsilon: int, prior: Prior, distance: str | None, rows: Rows, truth: Truth
 ) -> None:
     """Truths from the continuous law; but for four standard deviations. On the points alone it held about never."""
-    if "TRIMMED" in asked and neighbors == "add-remove":
+    if "TRIMMED" in aggregate and neighbors == "add-remove":
         return  # a trimmed mean is of a public number of rows
     declared_schema, chance, count = declare_prior_columns(neighbors), random.Random(7), 60
-    share = 10 if "SUM" in asked else 1
+    share = 10 if "SUM" in aggregate else 1
     planned = plan(
-        declared_schema, parse_sql(f"SELECT {asked} FROM t", declared_schema), epsilon, None, prior, distance=distance
+        declared_schema,
+        parse_sql(f"SELECT {aggregate} FROM t", declared_schema),
+        epsilon,
+        None,
+        prior,
+        distance=distance,
     )
     reader, hits = Decoder(planned), 0
     for _ in range(count):
         values = rows(draw_truth(prior, chance) / share)
         source = MemorySource(declared_schema, [{UNIT: f"p{at}", "income": value} for at, value in enumerate(values)])
         cells = planned.list_cells()
-        drawn = sample_noisy_outputs(
+        noisy_result = sample_noisy_outputs(
             planned, read_exact_inputs(planned, source, cells, planned.query.where), [0] * len(cells)
         ).numbers[0][0]
-        law = reader.compute_posterior(0, drawn)
+        law = reader.compute_posterior(0, noisy_result)
         assert law is not None
         low, high = law.interval(0.95)
         hits += low - 1e-6 * abs(low) <= truth(values) <= high + 1e-6 * abs(high)
@@ -233,9 +238,11 @@ WEIGHTS = (Prior.weights({38: 1, 39: 1}), '{"38": 1, "39": 1}')
 
 
 @pytest.mark.parametrize("prior", WEIGHTS)
-@pytest.mark.parametrize("asked", ["AVG(age)", "AVG(age)/known", "STDDEV(age)", "VAR(age)"])
-def test_stated_points_stay_and_the_answer_says_what_they_leave_out(asked: str, prior: str | Prior) -> None:
-    text, _, known = asked.partition("/")
+@pytest.mark.parametrize("aggregate_and_prior", ["AVG(age)", "AVG(age)/known", "STDDEV(age)", "VAR(age)"])
+def test_stated_points_stay_and_the_answer_says_what_they_leave_out(
+    aggregate_and_prior: str, prior: str | Prior
+) -> None:
+    text, _, known = aggregate_and_prior.partition("/")
     declared_schema = declare_prior_columns("replace-one" if known else "add-remove")
     planned = plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), 1, None, prior)
     assert isinstance(planned.grid_prior, PointGridPrior)
@@ -248,12 +255,12 @@ def test_stated_points_stay_and_the_answer_says_what_they_leave_out(asked: str, 
     assert "state a shape such as normal(mean, sd)" in planned.prior_description
 
 
-@pytest.mark.parametrize("asked", ["SUM(age)", "COUNT(*)", "MEDIAN(age)"])
-def test_points_of_a_number_that_has_such_values_need_no_word(asked: str) -> None:
+@pytest.mark.parametrize("aggregate", ["SUM(age)", "COUNT(*)", "MEDIAN(age)"])
+def test_points_of_a_number_that_has_such_values_need_no_word(aggregate: str) -> None:
     declared_schema = declare_prior_columns("add-remove", 60)
     planned = plan(
         declared_schema,
-        parse_sql(f"SELECT {asked} FROM t", declared_schema),
+        parse_sql(f"SELECT {aggregate} FROM t", declared_schema),
         1,
         None,
         WEIGHTS[1],

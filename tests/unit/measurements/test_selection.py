@@ -239,8 +239,8 @@ def test_a_refined_draw_leans_towards_the_truth() -> None:
     counts = np.zeros(8, dtype=np.int64)
     counts[6] = 3
     measurement = build_measurement("max", "age", distance="continuous")
-    drawn = Counter(measurement.values(measurement.measure(counts))[0] for _ in range(3000))
-    assert drawn[3] + drawn[4] + drawn[2] > 3000 * 3 / 8 * 1.2
+    value_counts = Counter(measurement.values(measurement.measure(counts))[0] for _ in range(3000))
+    assert value_counts[3] + value_counts[4] + value_counts[2] > 3000 * 3 / 8 * 1.2
     ports = build_selection(
         Aggregate("mode", "port"), PORTS, ContributionBounds(ADD, TRUE), Fraction(2), None, "semantic"
     )

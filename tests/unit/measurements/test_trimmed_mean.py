@@ -248,9 +248,9 @@ def test_even_rows_are_as_far_off_as_expected(text: str) -> None:
     codes = draw_even_codes(column.lower, column.upper, 300)
     places = (codes - column.lower) // mechanism.ranks.candidates.width
     sums = places[:, mechanism.ranks.first - 1 : mechanism.ranks.last].sum(axis=1)
-    drawn = sums + np.array(mechanism.noise.sample_many(20_000))
+    noisy_sums = sums + np.array(mechanism.noise.sample_many(20_000))
     slope, offset = float(mechanism.ranks.estimate.slope), float(mechanism.ranks.estimate.offset)
-    off = slope * drawn + offset - codes[:, mechanism.target_rank - 1] * float(column.step)
+    off = slope * noisy_sums + offset - codes[:, mechanism.target_rank - 1] * float(column.step)
     assert math.sqrt(float((off**2).mean())) == pytest.approx(mechanism.expected_error(), rel=0.04)
 
 
@@ -259,10 +259,10 @@ def test_a_trimmed_mean_is_as_far_off_as_expected() -> None:
     query_plan = plan_statistic("TRIMMED_MEAN(age, 0.1)", 40)
     (measurement,) = query_plan.measurements
     assert isinstance(measurement, AdditiveNoise)
-    drawn = sample_noisy_outputs(query_plan, ExactInputs([()] * 20_000, [[(1234,)] * 20_000]), [0] * 20_000)
+    noisy_results = sample_noisy_outputs(query_plan, ExactInputs([()] * 20_000, [[(1234,)] * 20_000]), [0] * 20_000)
     truth = float(measurement.value((1234,)))
     slope, offset = float(measurement.linear_query.estimate.slope), float(measurement.linear_query.estimate.offset)  # type: ignore[attr-defined]
-    values = slope * np.array([numbers[0][0] for numbers in drawn.numbers]) + offset
+    values = slope * np.array([numbers[0][0] for numbers in noisy_results.numbers]) + offset
     assert math.sqrt(float(((values - truth) ** 2).mean())) == pytest.approx(query_plan.expected_error or 0, rel=0.03)
     reach = query_plan.build_estimator(measurement).half_width(0.95)
     assert 0.945 < float((np.abs(values - truth) <= reach).mean()) < 0.96
@@ -280,10 +280,10 @@ def test_what_is_drawn_for_one_rank_has_the_noise_it_should() -> None:
 def test_what_is_drawn_for_a_trimmed_mean_has_the_noise_it_should() -> None:
     """Both jaws, through the custodian's own draw."""
     query_plan = plan_statistic("TRIMMED_MEAN(age, 0.25)", 16)
-    drawn = sample_noisy_outputs(query_plan, ExactInputs([()] * 100_000, [[(50,)] * 100_000]), [0] * 100_000)
+    noisy_results = sample_noisy_outputs(query_plan, ExactInputs([()] * 100_000, [[(50,)] * 100_000]), [0] * 100_000)
     laws = [Staircase.least_variance(Fraction(10, width), 73).probability for width in (10, 9, 11)]
     assert query_plan.mechanism == "mean of ranks 5..12 by staircase"
-    assert_fits([numbers[0][0] - 50 for numbers in drawn.numbers], *laws)
+    assert_fits([numbers[0][0] - 50 for numbers in noisy_results.numbers], *laws)
 
 
 # --- what is chosen
@@ -430,9 +430,9 @@ def test_a_stored_answer_is_read_by_the_ranks_it_was_drawn_with() -> None:
     """Also at an epsilon whose own best ranks would be others, or that would choose by rank."""
     query_plan = plan_statistic("MEDIAN(fine)", 12)
     for epsilon in (TENTH, Fraction(2), Fraction(50)):
-        again = replan_query(query_plan, build_query_options(epsilon))
-        assert again.mechanism == query_plan.mechanism == "mean of ranks 1..12 by discrete Laplace"
-        assert again.build_question_key() == query_plan.build_question_key()
+        replanned = replan_query(query_plan, build_query_options(epsilon))
+        assert replanned.mechanism == query_plan.mechanism == "mean of ranks 1..12 by discrete Laplace"
+        assert replanned.build_question_key() == query_plan.build_question_key()
     ranked = plan_statistic("MEDIAN(fine)", 12, 50)
     assert replan_query(ranked, build_query_options(1)).mechanism == ranked.mechanism == "permute-and-flip on ranks"
 
@@ -548,8 +548,8 @@ def test_a_trimmed_mean_can_be_refined_by_a_distance() -> None:
     source = MemorySource(query_plan.schema, [{"age": code, "sex": 0} for code in codes])
     secret = read_exact_inputs(query_plan, source, [()], query_plan.query.where)
     assert secret.inputs == [[(sum(codes[1:9]) - 8 * 17,)]]
-    (drawn,) = sample_noisy_outputs(query_plan, secret, [0]).numbers
-    assert 20 <= query_plan.measurements[0].value(drawn[0]) <= 30  # type: ignore[union-attr, call-arg]
+    (numbers,) = sample_noisy_outputs(query_plan, secret, [0]).numbers
+    assert 20 <= query_plan.measurements[0].value(numbers[0]) <= 30  # type: ignore[union-attr, call-arg]
 
 
 @pytest.mark.parametrize(
@@ -646,8 +646,8 @@ def test_the_custodian_answers_near_the_truth(tmp_path: Path) -> None:
         assert "of the mean of ranks 11..30 with a probability of at least 95 %" in answer.accuracy
         low, high = answer.intervals(0.95)[0]["TRIMMED_MEAN(age, 0.25)"]  # type: ignore[misc]
         assert low <= answer.value <= high
-        again = custodian.answer("SELECT TRIMMED_MEAN(age, 0.250) FROM people", epsilon=100)
-        assert (again.value, again.stored) == (answer.value, True)
+        second = custodian.answer("SELECT TRIMMED_MEAN(age, 0.250) FROM people", epsilon=100)
+        assert (second.value, second.stored) == (answer.value, True)
         median = custodian.answer("SELECT MEDIAN(age) FROM people", epsilon=0.3)
         assert median.mechanism.startswith("mean of ranks ")
         assert 0 <= float(median.value) <= 99  # type: ignore[arg-type]
@@ -658,9 +658,9 @@ def test_preview_and_ask_show_the_ranks(tmp_path: Path) -> None:
     """On the command line, before and after it is paid for."""
     path = write_ages(tmp_path, 200)
     done("check", path)
-    seen = " ".join(done("preview", path, "SELECT MEDIAN(age) FROM people", "--epsilon", "1").out.split())
-    assert "mean of ranks" in seen
-    assert "if the rows are spread evenly" in seen
+    output = " ".join(done("preview", path, "SELECT MEDIAN(age) FROM people", "--epsilon", "1").out.split())
+    assert "mean of ranks" in output
+    assert "if the rows are spread evenly" in output
     asked_for = " ".join(done("ask", path, "SELECT TRIMMED_MEAN(age, 0.1) FROM people", "--epsilon", "1").out.split())
     assert "mean of ranks 21..180" in asked_for
     document = done("ask", path, "SELECT TRIMMED_MEAN(age, 0.1) FROM people", "--epsilon", "1", "--json").document

@@ -119,12 +119,12 @@ def test_the_mixture_of_a_draw_is_the_law_of_the_box(reaches, widths):
     odds = compute_order_odds(boxes)
     assert odds[-1] == 1
     for i in range(12):
-        drawn, left = Fraction(0), Fraction(1)
+        total, left = Fraction(0), Fraction(1)
         for j, chance in enumerate(odds):
-            drawn += left * chance * negative_binomial_probability(i - j, j + 1, boxes.fall)
+            total += left * chance * negative_binomial_probability(i - j, j + 1, boxes.fall)
             left *= 1 - chance
         points = math.prod(2 * (r + i * w) + 1 for r, w in zip(reaches, widths, strict=True))
-        assert drawn == boxes.fall**i * points / boxes.total
+        assert total == boxes.fall**i * points / boxes.total
 
 
 def build_box_law(noise):
@@ -260,8 +260,8 @@ def test_a_region_holds_what_it_says():
         beta, size = noise.region(confidence)
         ends = np.array([float(c) + beta * float(w) for c, w in zip(noise.core, noise.widths, strict=True)])
         assert size == pytest.approx(np.prod(2 * ends), rel=1e-9)
-        held = (draws <= ends).all(axis=1).mean()
-        assert held == pytest.approx(confidence, abs=6 * (confidence / 100_000) ** 0.5 + 0.002)
+        share_inside = (draws <= ends).all(axis=1).mean()
+        assert share_inside == pytest.approx(confidence, abs=6 * (confidence / 100_000) ** 0.5 + 0.002)
 
 
 def test_intervals_hold_what_they_say():

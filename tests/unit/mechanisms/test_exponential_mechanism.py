@@ -144,10 +144,10 @@ def test_many_levels_are_drawn_with_certainty() -> None:
     total = sum(exact)
     for byte in range(256):
         word = bytes([byte]) + bytes(15)
-        drawn = PowerFactors(ratio, range(5)).sample_block(masses, ScriptedEntropy(word))
+        block = PowerFactors(ratio, range(5)).sample_block(masses, ScriptedEntropy(word))
         place = Fraction(byte, 256) * total
         expected = next(level for level in range(5) if sum(exact[: level + 1], Fraction(0)) > place)
-        assert drawn == expected
+        assert block == expected
 
 
 def test_a_word_on_the_edge_asks_for_more_digits() -> None:

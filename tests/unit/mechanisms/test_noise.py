@@ -88,10 +88,10 @@ def test_intervals_are_the_shortest_that_hold_enough(case: NoiseCase, confidence
     noise = case.noise
     low, high = noise.interval(confidence)
     units = round(high / float(noise.step))
-    held = math.fsum(float(noise.probability(k)) for k in range(-units, units + 1))
+    mass_within = math.fsum(float(noise.probability(k)) for k in range(-units, units + 1))
     shorter = math.fsum(float(noise.probability(k)) for k in range(-units + 1, units))
     assert low == -high
-    assert held >= confidence - 1e-12
+    assert mass_within >= confidence - 1e-12
     assert shorter < confidence
 
 
@@ -134,10 +134,10 @@ def test_single_draws_fit_too(case: NoiseCase) -> None:
 def test_the_numbers_of_a_vector_are_drawn_apart() -> None:
     """Each has a draw of its own, by its own law: of two that are alike, differences have twice the variance."""
     alike, wider = DiscreteLaplace(Fraction(1, 10), 1), DiscreteLaplace(Fraction(1, 40), 1)
-    drawn = IndependentNoises((alike, alike, wider)).sample_units(20_000, SYSTEM).astype(float)
-    assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2 * alike.variance(), rel=0.1)
-    assert np.abs(np.corrcoef(drawn, rowvar=False) - np.eye(3)).max() < 0.05
-    assert np.var(drawn[:, 2]) == pytest.approx(wider.variance(), rel=0.1)
+    samples = IndependentNoises((alike, alike, wider)).sample_units(20_000, SYSTEM).astype(float)
+    assert np.var(samples[:, 0] - samples[:, 1]) == pytest.approx(2 * alike.variance(), rel=0.1)
+    assert np.abs(np.corrcoef(samples, rowvar=False) - np.eye(3)).max() < 0.05
+    assert np.var(samples[:, 2]) == pytest.approx(wider.variance(), rel=0.1)
 
 
 def test_whole_steps_draw_integers() -> None:

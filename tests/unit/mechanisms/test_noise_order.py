@@ -102,8 +102,8 @@ def test_the_density_condition_reports_its_window():
     law = {k: F(1, 2) ** abs(k) for k in range(-4, 5)}
     assert check_density(law, [1, -1]).worst_ratio is None
     assert not satisfies_density(law, [1, -1], F(100))
-    seen = check_density(law, [1, -1], lambda x: abs(x[0]) <= 4)
-    assert (seen.worst_ratio, seen.compared_pairs, seen.skipped_pairs) == (2, 16, 2)
+    checked_density = check_density(law, [1, -1], lambda x: abs(x[0]) <= 4)
+    assert (checked_density.worst_ratio, checked_density.compared_pairs, checked_density.skipped_pairs) == (2, 16, 2)
     assert satisfies_density(law, [1, -1], F(2), lambda x: abs(x[0]) <= 4)
     assert not satisfies_density(law, [2], F(2), lambda x: abs(x[0]) <= 4)
 

@@ -39,8 +39,8 @@ def test_the_worst_ratio_within_the_polygon_is_exactly_the_step(ring, core):
     """Privacy for every whole difference in the polygon, exactly, and attained."""
     noise = PolygonStaircase(1, ring, core)
     probabilities = {point: noise.probability(point) for point in list_plane_points(9)}
-    seen = check_density(probabilities, list_differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
-    assert seen.worst_ratio == 1 / noise.fall
+    checked_density = check_density(probabilities, list_differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
+    assert checked_density.worst_ratio == 1 / noise.fall
 
 
 @pytest.mark.parametrize("ring", RINGS)

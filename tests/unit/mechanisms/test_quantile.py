@@ -156,8 +156,8 @@ def test_rows_are_parted_halfway_where_two_orders_are_far_apart() -> None:
     everything = Fraction(0), Fraction(1)
     assert Quantiles.of(far, 0, 9, 1).choose_split_order(far, everything) == (Fraction(1, 2), far[:1], far[1:])
     assert Quantiles.of(near, 0, 9, 1).choose_split_order(near, everything) == (near[1], near[:1], ())
-    known = Quantiles.of(far, 0, 9, 1, prior=Prior.weights(dict.fromkeys((2, 7), 1)))
-    assert known.choose_split_order(far, everything) == (far[1], far[:1], ())
+    quantiles_with_prior = Quantiles.of(far, 0, 9, 1, prior=Prior.weights(dict.fromkeys((2, 7), 1)))
+    assert quantiles_with_prior.choose_split_order(far, everything) == (far[1], far[:1], ())
 
 
 def test_a_right_prior_is_not_in_the_way_of_the_rows() -> None:
@@ -318,8 +318,8 @@ def test_answers_are_drawn_by_the_law_that_was_proven(prior: Prior | None) -> No
     if prior is None:
         chances = PermuteAndFlip(mechanism.selection).probabilities(compute_rank_scores(value_counts, mechanism.q))
         exact = dict(enumerate(chances))
-    seen = Counter(int(mechanism.answer_counts(value_counts)) for _ in range(5000))
-    assert chi_square_excess(seen, lambda value: float(exact.get(value, 0))) <= 0
+    value_frequencies = Counter(int(mechanism.answer_counts(value_counts)) for _ in range(5000))
+    assert chi_square_excess(value_frequencies, lambda value: float(exact.get(value, 0))) <= 0
 
 
 def test_heavy_ties_do_no_harm() -> None:

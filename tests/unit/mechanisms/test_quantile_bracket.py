@@ -179,11 +179,11 @@ def test_draws_are_in_order_cover_and_narrow_with_rows() -> None:
     for size in (500, 50_000):
         counts = count_points(np.clip(generator.lognormal(5, 0.7, size), 0, 999).astype(int), 1000)
         bracket, upto = Bracket.of(0.25, 1000, 2), np.cumsum(counts)
-        truth, drawn = list_quantiles(counts, Fraction(1, 4)), [bracket.answer_counts(counts) for _ in range(300)]
-        assert all(low <= high for low, high in drawn)
-        assert sum(low <= truth[0] and truth[-1] <= high for low, high in drawn) >= 285
-        assert sum(upto[low] > size / 4 - bracket.rank_bound() for low, _ in drawn) >= 285
-        widths.append(np.median([high - low for low, high in drawn]))
+        truth, brackets = list_quantiles(counts, Fraction(1, 4)), [bracket.answer_counts(counts) for _ in range(300)]
+        assert all(low <= high for low, high in brackets)
+        assert sum(low <= truth[0] and truth[-1] <= high for low, high in brackets) >= 285
+        assert sum(upto[low] > size / 4 - bracket.rank_bound() for low, _ in brackets) >= 285
+        widths.append(np.median([high - low for low, high in brackets]))
     assert widths[1] < widths[0] / 4
 
 
@@ -199,5 +199,5 @@ def test_the_cost_and_bad_input() -> None:
         Bracket.of(0.5, 10, 1e-14)
     fine = Bracket.of(0.123457, 10, 0.01, "replace-one", 1000)
     assert fine.mechanism.selection.step > 1
-    drawn = [fine.answer_counts(np.zeros(10, dtype=np.int64)) for _ in range(30)]
-    assert drawn.count((0, 9)) >= 20  # each is, but for one in 40
+    brackets = [fine.answer_counts(np.zeros(10, dtype=np.int64)) for _ in range(30)]
+    assert brackets.count((0, 9)) >= 20  # each is, but for one in 40

@@ -71,8 +71,8 @@ def test_uniform_numbers_are_the_bits_that_fit(bound: int, seed: int) -> None:
 
 def test_a_choice_follows_its_weights_exactly() -> None:
     """All 16 words of four bits: weights 3, 0, 5 of 8."""
-    seen = Counter(sample_weighted_index([3, 0, 5], ScriptedEntropy(bytes([word << 5]))) for word in range(8))
-    assert seen == {0: 3, 2: 5}
+    frequencies = Counter(sample_weighted_index([3, 0, 5], ScriptedEntropy(bytes([word << 5]))) for word in range(8))
+    assert frequencies == {0: 3, 2: 5}
 
 
 def test_a_coin_breaks_ties_with_further_digits() -> None:

@@ -236,16 +236,16 @@ def compute_worst_smooth_loss(
 def test_the_loss_is_at_most_epsilon_over_all_neighbours(what, epsilon, domain):
     """Every table of 3 and 4 values, every neighbour, every answer, the clamped atoms included; 50 digits."""
     mechanism = SmoothOrderStatistic(what, min(domain), max(domain), Fraction(epsilon))
-    known = {t: compute_center_and_scale(mechanism, t) for size in (3, 4) for t in all_tables(domain, size)}
-    assert compute_worst_smooth_loss(known.__getitem__, domain, (3, 4)) <= to_mpf(mechanism.epsilon)
+    states = {t: compute_center_and_scale(mechanism, t) for size in (3, 4) for t in all_tables(domain, size)}
+    assert compute_worst_smooth_loss(states.__getitem__, domain, (3, 4)) <= to_mpf(mechanism.epsilon)
 
 
 def test_the_loss_is_close_to_epsilon():
     """The calibration is not wasteful: some pair of neighbours uses nearly all of epsilon."""
     domain = (0, 1, 9, 50)
     mechanism = SmoothOrderStatistic("median", 0, 50, 3)
-    known = {t: compute_center_and_scale(mechanism, t) for t in all_tables(domain, 3)}
-    assert compute_worst_smooth_loss(known.__getitem__, domain, (3,)) > 2.9
+    states = {t: compute_center_and_scale(mechanism, t) for t in all_tables(domain, 3)}
+    assert compute_worst_smooth_loss(states.__getitem__, domain, (3,)) > 2.9
 
 
 @pytest.mark.parametrize("wrong", ["local sensitivity", "9/10 of the scale"])
@@ -303,13 +303,13 @@ def test_the_tail_is_one_plus_the_floor_of_its_quotient(edge, zeros):
     for seed in range(60):
         script = bytes(zeros) + random.Random(seed).randbytes(250)
         entropy = ScriptedEntropy(script)
-        drawn = _sample_tail(edge, entropy)
+        tail_sample = _sample_tail(edge, entropy)
         digits = [script[: -(-first // 8)], script[-(-first // 8) : entropy.taken]]
         head = int.from_bytes(digits[0], "big") >> (-first % 8)
         u = Fraction(head, 2**first) + Fraction(int.from_bytes(digits[1], "big"), 2 ** (first + 8 * len(digits[1])))
         last = Fraction(1, 2 ** (first + 8 * len(digits[1])))
-        assert drawn == 1 + math.floor((edge - 1) / (u + last / 2))
-        assert drawn == 1 + math.floor((edge - 1) / (u + last)) >= edge
+        assert tail_sample == 1 + math.floor((edge - 1) / (u + last / 2))
+        assert tail_sample == 1 + math.floor((edge - 1) / (u + last)) >= edge
 
 
 def test_very_wide_noise_is_drawn_as_easily():

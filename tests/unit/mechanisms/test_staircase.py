@@ -45,9 +45,11 @@ def test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step(epsilon, uni
     """Privacy: over all shifts within the sensitivity the exact ratio reaches 1/fall <= e^epsilon and no more."""
     noise = Staircase(epsilon, units, HALF + share * (units - 1))
     reach = 4 * units + 2
-    seen = check_density(compute_window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach)
-    assert seen.worst_ratio == 1 / noise.fall
-    assert seen.skipped_pairs == units * (units + 1)
+    checked_density = check_density(
+        compute_window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach
+    )
+    assert checked_density.worst_ratio == 1 / noise.fall
+    assert checked_density.skipped_pairs == units * (units + 1)
     assert 1 / noise.fall <= exp_above(epsilon)
 
 

@@ -93,11 +93,11 @@ def test_fifty_people_with_95_percent() -> None:
 )
 def test_other_totals_cost_the_smallest_epsilon(declared: Schema, aggregate: str, accuracy: str) -> None:
     """As near as asked, and not so with a hundredth less."""
-    question, asked = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
+    question, target = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
     query_plan = plan_by_accuracy(question, declared, accuracy=accuracy, rows=4000)
-    assert farthest(query_plan, float(asked.confidence)) <= asked.distance
+    assert farthest(query_plan, float(target.confidence)) <= target.distance
     less = plan_by_accuracy(question, declared, epsilon=query_plan.epsilon * Fraction(99, 100), rows=4000)
-    assert farthest(less, float(asked.confidence)) > asked.distance * Fraction(99, 100)
+    assert farthest(less, float(target.confidence)) > target.distance * Fraction(99, 100)
 
 
 def test_what_is_known_does_not_make_an_accuracy_cheaper() -> None:
@@ -142,9 +142,9 @@ def test_the_accuracy_that_a_refusal_advises_is_not_refused(
     """As it is printed; and hardly less than what is left is needed for it."""
     query, most = parse_sql(f"SELECT {aggregate} FROM t WHERE age > 0", declared), Fraction(left)
     options: dict[str, Any] = {"rows": 100_000, "max_epsilon": most}
-    with pytest.raises(BudgetExceeded, match=f"the epsilon of {left} that is left; ±.* is what that can") as refused:
+    with pytest.raises(BudgetExceeded, match=f"the epsilon of {left} that is left; ±.* is what that can") as refusal:
         plan(declared, query, accuracy=f"±0.0001 at {confidence}%", **options)
-    advised = str(refused.value).rpartition("; ")[2].removesuffix(" is what that can reach")
+    advised = str(refusal.value).rpartition("; ")[2].removesuffix(" is what that can reach")
     reached = plan(declared, query, accuracy=advised, **options)
     assert most * Fraction(9, 10) < reached.epsilon <= most
 
@@ -152,9 +152,9 @@ def test_the_accuracy_that_a_refusal_advises_is_not_refused(
 @pytest.mark.parametrize("left", [Fraction(0), Fraction(1, 10**12)])
 def test_below_the_least_epsilon_nothing_is_left(left: Fraction) -> None:
     """An epsilon that cannot be asked for reaches no accuracy."""
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded) as refusal:
         plan(ADD, parse_sql(COUNT, ADD), accuracy="±10 at 95%", max_epsilon=left)
-    assert str(refused.value) == (
+    assert str(refusal.value) == (
         "±10 at 95% cannot be reached: nothing is left of the budget, and only stored answers can be returned"
     )
 

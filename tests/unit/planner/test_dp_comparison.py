@@ -81,8 +81,8 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     truth, counts = int(codes[rank - 1]), np.bincount(codes, minlength=INCOME.size)
     bins = np.add.reduceat(counts, np.arange(0, INCOME.size, plain.candidates.width))
     away = [
-        [float(cast(int, one.values(one.measure(held))[0])) - truth for _ in range(150)]
-        for one, held in ((weaker, counts), (plain, bins))
+        [float(cast(int, one.values(one.measure(table))[0])) - truth for _ in range(150)]
+        for one, table in ((weaker, counts), (plain, bins))
     ]
     own_error, error = (math.sqrt(float(np.mean(np.square(errors)))) for errors in away)
     # The square of a Laplace draw has a standard deviation of sqrt 5 of its mean: 0.18 for 150 of them.
@@ -129,8 +129,10 @@ def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, 
     for codes in list_even_rows(rows, upper):
         truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
         noises.append(compute_noise_mean_square(weaker_measurement, codes, truth))
-        drawn = [float(cast(int, plain_measurement.values(plain_measurement.measure(counts))[0])) for _ in range(DRAWS)]
-        squares += [(value - truth) ** 2 for value in drawn]
+        values = [
+            float(cast(int, plain_measurement.values(plain_measurement.measure(counts))[0])) for _ in range(DRAWS)
+        ]
+        squares += [(value - truth) ** 2 for value in values]
     away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws
     least, most = (math.sqrt(max(float(np.mean(squares)) + side, 0.0)) for side in (-away, away))
     noise = math.sqrt(float(np.mean(noises)))
@@ -188,11 +190,11 @@ def test_library_and_commands_show_both(tmp_path: Path) -> None:
     words = format_comparison(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
     with Custodian.open(path) as custodian:
         assert format_comparison(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
-    asked = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
-    output = " ".join(done("preview", *asked).out.split())
+    command = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
+    output = " ".join(done("preview", *command).out.split())
     assert f"which model {words}" in output
     assert "plain dp permute-and-flip on ranks: it has a rank that is off by less than" in output
-    assert done("preview", *asked, "--json").document["compared_with_dp"]["words"] == words
+    assert done("preview", *command, "--json").document["compared_with_dp"]["words"] == words
 
 
 def test_service_client_and_console_show_both(tmp_path: Path) -> None:
@@ -201,8 +203,8 @@ def test_service_client_and_console_show_both(tmp_path: Path) -> None:
     limits = Limits(rate=100_000, burst=100_000, together=100_000)
     places = tmp_path / "service", str(tmp_path / "service.db")
     with served(Config((DatasetConfig(path, 0.05),), *places, padding=False, limits=limits)) as service:
-        asked = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
-        reply = service.post("ann", f"{HOME}/previews", asked)
+        body = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
+        reply = service.post("ann", f"{HOME}/previews", body)
         assert reply.status_code == 200, reply.text
         comparison = reply.json()["compared_with_dp"]
         assert comparison["prefer"] == "dp"
@@ -211,5 +213,5 @@ def test_service_client_and_console_show_both(tmp_path: Path) -> None:
         page = unescape(Browser(service, "ann").send(f"{ASK}/preview", fields, ASK).text)
         assert comparison["words"] in page
         assert comparison["accuracy"] in page
-        other = service.post("ann", f"{HOME}/previews", asked | {"model": "dp"})
+        other = service.post("ann", f"{HOME}/previews", body | {"model": "dp"})
         assert other.json()["compared_with_dp"] is None

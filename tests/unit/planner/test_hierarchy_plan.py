@@ -137,7 +137,7 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
     )
     query_plan = plan(declared, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared), epsilon)
     counts = [chance.randrange(200) for _ in range(bins)]
-    held = {0.95: 0, 0.99: 0}
+    hits = {0.95: 0, 0.99: 0}
     cells, runs, ranges = 0, *{16: (400, 5), 256: (150, 10)}[bins]
     for _ in range(runs):
         answer = answer_counts(query_plan, counts)
@@ -146,12 +146,12 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
         for _ in range(ranges):
             first, last = sorted((chance.randrange(bins), chance.randrange(bins)))
             truth = sum(counts[first : last + 1])
-            for confidence in held:
+            for confidence in hits:
                 low, high = answer.range(first, last, confidence).interval
-                held[confidence] += low <= truth <= high
+                hits[confidence] += low <= truth <= high
     assert cells / (runs * bins) >= 0.935
-    assert held[0.95] / (runs * ranges) >= 0.925
-    assert held[0.99] / (runs * ranges) >= 0.975
+    assert hits[0.95] / (runs * ranges) >= 0.925
+    assert hits[0.99] / (runs * ranges) >= 0.975
     if epsilon == Fraction(1, 10):
         assert cells / (runs * bins) <= 0.975
 
@@ -179,8 +179,8 @@ def wards_custodian(tmp_path: Path) -> Iterator[Custodian]:
     lines = ["id,age,sex,ward,seen"]
     for number in range(1200):
         age = "" if number % 30 == 0 else str(chance.randrange(64))
-        seen = date(2024, 1, 1 + number % 28).isoformat()
-        lines.append(f"p{number},{age},{'FM'[number % 2]},{'abc'[number % 3]},{seen}")
+        day = date(2024, 1, 1 + number % 28).isoformat()
+        lines.append(f"p{number},{age},{'FM'[number % 2]},{'abc'[number % 3]},{day}")
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "t.yaml").write_text(
         "name: t\nsource: t.csv\nneighbours: replace-one\nunits: 1200\nunit: {column: id, rows: 1}\n"

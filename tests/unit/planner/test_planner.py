@@ -248,8 +248,10 @@ def test_regions_are_found_from_the_filter() -> None:
     ).get_sub_account() == SubAccount("partition", "high", 4)
     assert plan_text("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared).get_sub_account() is None
     assert plan_text("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared).get_sub_account() is None
-    asked = schema("add-remove", 1, 0, individual_queries=True)
-    assert plan_text("SELECT age FROM t FOR UNIT 'p1'", asked).get_sub_account() == SubAccount("individual", "p1", 1)
+    with_units = schema("add-remove", 1, 0, individual_queries=True)
+    assert plan_text("SELECT age FROM t FOR UNIT 'p1'", with_units).get_sub_account() == SubAccount(
+        "individual", "p1", 1
+    )
 
 
 def test_a_restricted_question_has_the_sensitivity_of_the_whole_table() -> None:

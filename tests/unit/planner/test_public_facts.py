@@ -198,12 +198,12 @@ def find_fewest(overlap: PublishedOverlap, places: list[int], number: KindMask, 
 def test_no_fewer_rows_could_make_up_for_it(seed: int) -> None:
     """Against all exchanges of up to two rows a kind: never below the least, and the least itself up to 2."""
     chance = np.random.default_rng(seed)
-    kinds, known = int(chance.integers(2, 6)), bool(chance.random() < 0.3)
+    kinds, has_public_rows = int(chance.integers(2, 6)), bool(chance.random() < 0.3)
     counts = [
         chance.integers(0, 5, kinds) if chance.random() < 0.5 else np.arange(1, kinds + 1) for _ in range(1 + seed % 2)
     ]
     regions = tuple(chance.random(kinds) < 0.5 for _ in range(chance.integers(1, 4)))
-    overlap, places = PublishedOverlap(tuple(counts), regions, known), list(range(len(regions)))
+    overlap, places = PublishedOverlap(tuple(counts), regions, has_public_rows), list(range(len(regions)))
     numbers = [labels == cell for labels in counts for cell in set(labels.tolist()) - {0}]
     least = max((find_fewest(overlap, places, number) for number in numbers), default=1)
     exchanged_rows = overlap.count_exchanged_rows(places)
@@ -285,9 +285,9 @@ def test_a_bad_question_is_refused_before_anything_else(question: str, why: str,
     head = f'{PEOPLE_SCHEMA}published: [{{statistic: women, value: 1, question: "{question}"}}]\n'
     file = write_people(tmp_path, head)
     for act in (Custodian.open, Custodian.check):
-        with pytest.raises(InvalidInput, match=f"^the question of what is published as 'women' {why}") as refused:
+        with pytest.raises(InvalidInput, match=f"^the question of what is published as 'women' {why}") as refusal:
             act(file)
-        assert refused.value.exit_code == 2
+        assert refusal.value.exit_code == 2
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "people.yaml"}
 
 

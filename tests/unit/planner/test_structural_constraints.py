@@ -159,10 +159,10 @@ def test_a_declared_order_holds_of_single_values_and_of_bins() -> None:
     """Counts that fall do so in a last bin of fewer values too; counts that rise need not."""
     falling = add_columns(small_tables.schema("add-remove", 3, 0), VISIT)
     rising = add_columns(falling, replace(VISIT, counts="rising"))
-    asked = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
-    assert find_constraints(asked, falling).rising_cells == (6, 5, 4, 3, 2, 1, 0)
-    assert find_constraints(asked, rising).rising_cells == (0, 1, 2, 3, 4, 5, 6)
-    assert "the counts are falling with visit, as the schema declares" in find_constraints(asked, falling).words
+    question = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
+    assert find_constraints(question, falling).rising_cells == (6, 5, 4, 3, 2, 1, 0)
+    assert find_constraints(question, rising).rising_cells == (0, 1, 2, 3, 4, 5, 6)
+    assert "the counts are falling with visit, as the schema declares" in find_constraints(question, falling).words
     binned = "SELECT BIN(visit, 3), COUNT(*) FROM t GROUP BY BIN(visit, 3)"
     assert find_constraints(binned, falling).rising_cells == (2, 1, 0)
     assert find_constraints(binned, rising).rising_cells == (0, 1)
@@ -210,15 +210,15 @@ def test_filters_that_follow_from_one_another_are_ordered() -> None:
 
 def test_several_counts_of_rows_are_sums_of_parts() -> None:
     """Every set of counts that a row can be in, by cell; all rows together are the public units."""
-    asked = "SELECT sex, COUNT(*) FILTER (WHERE age < 0) AS y, COUNT(*) FILTER (WHERE age >= 0) AS o, COUNT(age) AS b"
-    structure = find_constraints(f"{asked} FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)).parts
+    select = "SELECT sex, COUNT(*) FILTER (WHERE age < 0) AS y, COUNT(*) FILTER (WHERE age >= 0) AS o, COUNT(age) AS b"
+    structure = find_constraints(f"{select} FROM t GROUP BY sex", small_tables.schema("replace-one", 1, 50)).parts
     assert structure is not None
     assert sorted(map(tuple, structure.labels.T.tolist())) == sorted(
         (cell * first, cell * (1 - first), cell) for cell in (1, 2, 3) for first in (0, 1)
     )
     assert structure.limits == CountLimits(0, 50, 50)
     everyone = find_constraints(
-        f"{asked}, COUNT(*) AS n FROM t GROUP BY sex", small_tables.schema("replace-one", 3, 50)
+        f"{select}, COUNT(*) AS n FROM t GROUP BY sex", small_tables.schema("replace-one", 3, 50)
     )
     assert everyone.parts is not None
     assert everyone.parts.limits == CountLimits(50, 150, 150)

@@ -205,9 +205,9 @@ def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail
         alone = [plan_workload(declared, part, tail) for part in _split_select(select)]
         exact = [read_people_inputs(single_plan, people).inputs[0] for single_plan in alone]
         for together in by_name.values():
-            seen = read_people_inputs(together, people)
+            exact_inputs = read_people_inputs(together, people)
             exact_values = [
-                [measurement.value(cell) for cell in seen.inputs[at]]
+                [measurement.value(cell) for cell in exact_inputs.inputs[at]]
                 for at, measurement in enumerate(list_additive(together))
             ]  # type: ignore[arg-type]
             labels = [output.aggregate for output in query_plan.query.presentation.outputs]
@@ -257,7 +257,7 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = read_people_inputs(query_plan, people)
     exact = [measurement.value(secret.inputs[at][0]) for at, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
-    drawn = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
+    samples = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
     promised = {
         candidate.aggregate: candidate.expected_error for candidate in query_plan.candidates if candidate.chosen
     }
@@ -265,11 +265,11 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     for at, measurement in enumerate(list_additive(query_plan)):
         meaning = query_plan.build_estimator(measurement)
         reach = meaning.half_width(0.95)
-        off = [float(measurement.value(numbers[at]) - exact[at]) for numbers in drawn]
+        off = [float(measurement.value(numbers[at]) - exact[at]) for numbers in samples]
         errors += sum(error**2 for error in off) / len(off)
         expected += (promised[query_plan.query.presentation.outputs[at].label] or 0.0) ** 2
         covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_additive(query_plan))
-        low, high = meaning.interval(drawn[0][at], 0.95)
+        low, high = meaning.interval(samples[0][at], 0.95)
         assert high - low == pytest.approx(2 * reach)
     assert errors == pytest.approx(expected, rel=0.25)
     assert 0.93 <= covered <= 0.975
@@ -334,12 +334,12 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     for select in WORKLOADS.values():
         plans = [plan_workload(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
         assert len({query_plan.build_question_key() for query_plan in plans}) == 1
-        again = replan_query(plans[0], QueryOptions(Fraction(1)))
-        assert again.build_question_key() == plans[0].build_question_key()
-        assert [measurement.linear_query for measurement in list_additive(again)] == [
+        replanned = replan_query(plans[0], QueryOptions(Fraction(1)))
+        assert replanned.build_question_key() == plans[0].build_question_key()
+        assert [measurement.linear_query for measurement in list_additive(replanned)] == [
             measurement.linear_query for measurement in list_additive(plans[2])
         ]
-        assert [measurement.noise for measurement in list_additive(again)] == [
+        assert [measurement.noise for measurement in list_additive(replanned)] == [
             measurement.noise for measurement in list_additive(plans[2])
         ]
     assert len({force_strategy(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
@@ -429,28 +429,28 @@ def test_a_custodian_answers_together_stores_and_previews(tmp_path: Path) -> Non
             low < value < high for value, (low, high) in zip(answer.rows[0].values(), spans.values(), strict=True)
         )
         assert people.answer(TWO_COUNTS, 0.5).rows == answer.rows
-        again = people.answer(TWO_COUNTS.replace("age >= 60", "NOT age < 60"), 0.25)
-        assert (again.rows, again.stored) == (answer.rows, True)
-        assert again.intervals(0.95) == answer.intervals(0.95)
+        second = people.answer(TWO_COUNTS.replace("age >= 60", "NOT age < 60"), 0.25)
+        assert (second.rows, second.stored) == (answer.rows, True)
+        assert second.intervals(0.95) == answer.intervals(0.95)
         before = people.preview(TWO_COUNTS, 0.5).balances
         with pytest.raises(InvalidInput, match="no row can satisfy"):
             people.answer("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 999) FROM people", 0.5)
         assert people.preview(TWO_COUNTS, 0.5).balances == before
 
 
-def solve_by_pseudo_inverse(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
+def solve_by_pseudo_inverse(matrix: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
     """Weighted least squares in floating point, by the pseudo-inverse."""
     totals_array, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
-    assert totals_array.shape[1] == held.shape[1]
-    return np.asarray(held @ np.linalg.pinv(scaled) * np.array(weights, float))
+    assert totals_array.shape[1] == matrix.shape[1]
+    return np.asarray(matrix @ np.linalg.pinv(scaled) * np.array(weights, float))
 
 
 @st.composite
 def st_works(draw_: st.DrawFn) -> Workload:
     counts, atoms = draw_(st.integers(2, 5)), draw_(st.integers(1, 7))
     columns = st.lists(st.integers(0, 1), min_size=counts, max_size=counts).filter(any)
-    held = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
-    return Workload(np.array(held, dtype=np.int64).T, draw_(st.booleans()))
+    atom_columns = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
+    return Workload(np.array(atom_columns, dtype=np.int64).T, draw_(st.booleans()))
 
 
 @given(st_works(), st.sampled_from(RELATIONS), st.booleans())

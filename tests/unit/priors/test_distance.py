@@ -182,9 +182,9 @@ def test_a_distance_knows_or_does_not_know_but_never_raises(value: object) -> No
         inner,
         Distance.product([Distance.nominal(), Distance.nominal()]),
     ):
-        known = distance.knows(value)
-        assert known in {True, False}
-        if known and "nan" not in repr(value):  # which differs from itself
+        is_known = distance.knows(value)
+        assert is_known in {True, False}
+        if is_known and "nan" not in repr(value):  # which differs from itself
             assert distance.key(value, value) == 0
             assert distance.between(value, value) == 0
 

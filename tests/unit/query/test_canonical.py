@@ -366,8 +366,8 @@ def store_rows(connection: duckdb.DuckDBPyConnection) -> None:
     types = "a INTEGER, n DECIMAL(9, 1), b BOOLEAN, g grade, s VARCHAR, d DATE, t VARCHAR"
     connection.execute(f"CREATE TABLE tiny (place INTEGER, {types})")
     for place, row in enumerate(SOME_ROWS):
-        shown = [str(to_duckdb_value(row, name)) if row[name] is not None else None for name in TINY.columns]
-        connection.execute("INSERT INTO tiny VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [place, *shown])
+        cells = [str(to_duckdb_value(row, name)) if row[name] is not None else None for name in TINY.columns]
+        connection.execute("INSERT INTO tiny VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [place, *cells])
 
 
 def to_duckdb_value(row: Row, name: str) -> object:

@@ -568,9 +568,9 @@ def test_a_table_without_units_counts_rows() -> None:
 
 
 def test_an_identifier_is_never_asked_about() -> None:
-    known = replace(REGISTRY, columns={**REGISTRY.columns, "name": Column("name", "nominal", role="identifier")})
+    with_name = replace(REGISTRY, columns={**REGISTRY.columns, "name": Column("name", "nominal", role="identifier")})
     with pytest.raises(InvalidInput, match="identifies people"):
-        parse_sql("SELECT COUNT(name) FROM registry", known)
+        parse_sql("SELECT COUNT(name) FROM registry", with_name)
 
 
 def test_a_name_in_two_tables_needs_its_table() -> None:

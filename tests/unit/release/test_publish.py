@@ -798,10 +798,10 @@ def test_memory_does_not_grow_with_the_columns(
     _measure_peak(tmp_path, method, *WIDE_CASES[0], "first")
     allowed = 4 * WIDE_ROWS * 8  # of 15 columns more
     one, many = (_measure_peak(tmp_path, method, *case, "once") for case in WIDE_CASES[1:])
-    for again in ("twice", "again"):
+    for name in ("twice", "again"):
         if many - one < allowed:
             break
-        many = min(many, _measure_peak(tmp_path, method, *WIDE_CASES[2], again))
+        many = min(many, _measure_peak(tmp_path, method, *WIDE_CASES[2], name))
     assert one > 0
     assert many - one < allowed
 

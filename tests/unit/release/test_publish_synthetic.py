@@ -72,9 +72,9 @@ def test_a_private_file_is_charged_and_says_what_it_is(
 ) -> None:
     """As many rows as are public, the promise in the manifest, and exactly epsilon in the ledger."""
     out = tmp_path / f"out{suffix}"
-    asked = None if suffix == ".csv" else FEW  # all columns once: to link them takes long
+    columns = None if suffix == ".csv" else FEW  # all columns once: to link them takes long
     with Custodian.open(synthetic_schema_path) as custodian:
-        release = custodian.publish(method, out, epsilon=Fraction(1, 2), columns=asked)
+        release = custodian.publish(method, out, epsilon=Fraction(1, 2), columns=columns)
         [entry, *_] = custodian.history()
         [balance, *_] = custodian.budget()
     assert release.guarantee.model == "dp"
@@ -340,12 +340,12 @@ def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, m
 
 def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: Path) -> None:
     """The ledger knows the key; another custodian's is another."""
-    asked, config = {"method": "private-columns", "epsilon": "0.5", "columns": ["age"]}, config_in(tmp_path)
+    body, config = {"method": "private-columns", "epsilon": "0.5", "columns": ["age"]}, config_in(tmp_path)
     for who, times, state in (("cus", 1, "done"), ("cus", 1, "failed"), ("dan", 2, "done")):
         Path(config.store).unlink(missing_ok=True)
         with served(config) as service:
             service.tokens["dan"] = create_token(service.app.service.store, "dan", "custodian", 30)[1]
-            job = service.post(who, f"{HOME}/releases", asked, Idempotency_Key="k").json()
+            job = service.post(who, f"{HOME}/releases", body, Idempotency_Key="k").json()
             assert run_next_job(service.app.service, "runner")
             job_state = service.get(who, f"/v1/jobs/{job['id']}").json()
             assert job_state["state"] == state, job_state
@@ -358,10 +358,10 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
     synthetic_schema_path = write_dataset(tmp_path, neighbors="add-remove", units="")
-    refused = discreet(
+    refusal = discreet(
         "publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
     )
-    assert refused.code == Unsupported.exit_code
+    assert refusal.code == Unsupported.exit_code
     done(
         "publish", write_dataset(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
     )
@@ -369,9 +369,9 @@ def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
 
 def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path: Path) -> None:
     """Exactly, in private columns and in linked records; combinations of columns that are not linked are warned of."""
-    known = """[{statistic: odd, value: 13, question: "SELECT COUNT(*) FROM t WHERE y = true"}]"""
+    published = """[{statistic: odd, value: 13, question: "SELECT COUNT(*) FROM t WHERE y = true"}]"""
     never = """["x < 4", "x IS NULL", "x = 7 AND y = false", "y IS NULL"]"""
-    with Custodian.open(write_dataset(tmp_path, published=known, impossible=never)) as custodian:
+    with Custodian.open(write_dataset(tmp_path, published=published, impossible=never)) as custodian:
         for method in ("private-columns", "private-linked"):
             out = tmp_path / f"{method}.csv"
             release = custodian.publish(method, out, epsilon=1)

@@ -68,25 +68,25 @@ def compute_variation(one: Counter[int], two: Counter[int], m: int) -> Fraction:
     return sum(parts, Fraction(0)) / 2
 
 
-def compute_recursive_ratio(held: Counter[int], l: int) -> Fraction | float:  # noqa: E741  the measure's name is l
+def compute_recursive_ratio(counts: Counter[int], l: int) -> Fraction | float:  # noqa: E741  the measure's name is l
     """r_1 over what the l-th most frequent value and those after it have."""
-    often = sorted(held.values(), reverse=True)
+    often = sorted(counts.values(), reverse=True)
     return Fraction(often[0], sum(often[l - 1 :])) if len(often) >= l else math.inf
 
 
 def measure_plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int = 2) -> ClassDiversity:  # noqa: E741
     """The measures by loops over classes; values are places 0 to m - 1, all of which occur."""
     m, whole = len(set(values)), Counter(values)
-    held = [Counter(v for c, v in zip(classes, values, strict=True) if c == label) for label in set(classes)]
-    entropies = [-sum(c / each.total() * math.log(c / each.total()) for c in each.values()) for each in held]
+    class_counts = [Counter(v for c, v in zip(classes, values, strict=True) if c == label) for label in set(classes)]
+    entropies = [-sum(c / each.total() * math.log(c / each.total()) for c in each.values()) for each in class_counts]
     distance = compute_variation if nominal else compute_emd
     return ClassDiversity(
-        min(len(each) for each in held),
+        min(len(each) for each in class_counts),
         math.exp(min(entropies)),
-        max(compute_recursive_ratio(each, l) for each in held),
-        max(compute_ratio(each, whole) for each in held),
-        max(distance(each, whole, m) for each in held),
-        max(compute_ratio(one, two) for one in held for two in held),
+        max(compute_recursive_ratio(each, l) for each in class_counts),
+        max(compute_ratio(each, whole) for each in class_counts),
+        max(distance(each, whole, m) for each in class_counts),
+        max(compute_ratio(one, two) for one in class_counts for two in class_counts),
     )
 
 

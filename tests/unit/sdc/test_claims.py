@@ -545,18 +545,27 @@ def make_protected(method: str) -> ProtectedTable:
     from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
     from discreet.sdc.methods.t_closeness import t_close
 
-    entropy, (known, secret) = KeyedEntropy(b"claims", method), (["age", "place"], ["income", "job"])
+    entropy, (known_columns, confidential_columns) = (
+        KeyedEntropy(b"claims", method),
+        (["age", "place"], ["income", "job"]),
+    )
     table = {**build_people(), "place": np.arange(ROWS) % 17}
     ways: dict[str, Callable[[], ProtectedTable]] = {
-        "mdav": lambda: mdav_id(table, K, known),
-        "mdav-swap": lambda: mdav_swap(table, K, known, secret, entropy=entropy),
-        "mdav-swap of quasi-identifiers": lambda: mdav_swap(table, K, known, secret, swap="quasi", entropy=entropy),
-        "mdav-swap, informed": lambda: mdav_swap(table, K, known, secret, intruder="informed", entropy=entropy),
-        "ir-swap": lambda: ir_swap(table, K, secret, entropy=entropy),
-        "anatomy": lambda: anatomy(table, K, known, ["income"], entropy=entropy),
-        "t-closeness": lambda: t_close(table, 1.7, K, known, ["income"], entropy=entropy),
-        "t-closeness by anatomy": lambda: t_close(table, 2, K, known, ["income"], form="anatomy", entropy=entropy),
-        "t-closeness of two": lambda: t_close(table, 2, K, known, secret, entropy=entropy),
+        "mdav": lambda: mdav_id(table, K, known_columns),
+        "mdav-swap": lambda: mdav_swap(table, K, known_columns, confidential_columns, entropy=entropy),
+        "mdav-swap of quasi-identifiers": lambda: mdav_swap(
+            table, K, known_columns, confidential_columns, swap="quasi", entropy=entropy
+        ),
+        "mdav-swap, informed": lambda: mdav_swap(
+            table, K, known_columns, confidential_columns, intruder="informed", entropy=entropy
+        ),
+        "ir-swap": lambda: ir_swap(table, K, confidential_columns, entropy=entropy),
+        "anatomy": lambda: anatomy(table, K, known_columns, ["income"], entropy=entropy),
+        "t-closeness": lambda: t_close(table, 1.7, K, known_columns, ["income"], entropy=entropy),
+        "t-closeness by anatomy": lambda: t_close(
+            table, 2, K, known_columns, ["income"], form="anatomy", entropy=entropy
+        ),
+        "t-closeness of two": lambda: t_close(table, 2, K, known_columns, confidential_columns, entropy=entropy),
     }
     return ways[method]()
 
@@ -570,11 +579,11 @@ def make_protected(method: str) -> ProtectedTable:
 )  # fmt: skip
 def test_what_the_methods_make_is_what_they_say(method: str) -> None:
     """The verifier, which shares no code with them, finds every claim shown beside the original."""
-    release, known = make_protected(method), ["age", "place"]
+    release, known_columns = make_protected(method), ["age", "place"]
     original = read_table({**build_people(), "place": np.arange(ROWS) % 17}).take(release.source_rows)
     confidential = ["income"] if "anatomy" in method or method == "t-closeness" else ["income", "job"]
     checked = check_claim(
-        release.guarantee, release.table, known, confidential, original=original,
+        release.guarantee, release.table, known_columns, confidential, original=original,
         groups=release.groups, second=release.second,
     )  # fmt: skip
     assert checked.shown
@@ -594,17 +603,17 @@ def test_rows_and_names_are_checked() -> None:
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4), max_size=2))
-def test_hits_have_the_mean_and_deviation_of_all_permutations(held: list[list[tuple[int, int]]]) -> None:
+def test_hits_have_the_mean_and_deviation_of_all_permutations(groups_of_pairs: list[list[tuple[int, int]]]) -> None:
     """By enumeration of every permutation inside every group, duplicates and values of others among them."""
-    held = [*held, [(0, 0), (1, 0), (0, 1)]]
-    groups = np.repeat(np.arange(len(held)), [len(rows) for rows in held])
+    groups_of_pairs = [*groups_of_pairs, [(0, 0), (1, 0), (0, 1)]]
+    groups = np.repeat(np.arange(len(groups_of_pairs)), [len(rows) for rows in groups_of_pairs])
     means, variances = [], []
-    for rows in held:
+    for rows in groups_of_pairs:
         before, carried = zip(*rows, strict=True)
         counts = [sum(a == b for a, b in zip(before, way, strict=True)) for way in permutations(carried)]
         means.append(Fraction(sum(counts), len(counts)))
         variances.append(Fraction(sum(c * c for c in counts), len(counts)) - means[-1] ** 2)
-    before, after = np.array([row for rows in held for row in rows]).T
+    before, after = np.array([row for rows in groups_of_pairs for row in rows]).T
     hits = count_hits_in_groups(before, after, 3, groups)
     assert hits.observed == np.count_nonzero(before == after)
     assert hits.expected == pytest.approx(float(sum(means)))

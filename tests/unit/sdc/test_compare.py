@@ -136,19 +136,19 @@ def test_a_useful_point_goes_before_a_safer_one_that_is_not() -> None:
 
 def test_a_sweep_tries_every_method_at_every_k() -> None:
     """In order, following its progress, and with figures that JSON holds."""
-    seen: list[tuple[int, int]] = []
+    stages: list[tuple[int, int]] = []
     sweep = sweep_parameters(
         build_people_table(),
         QUASI,
         CONFIDENTIAL,
         (3, 10),
         entropy=KeyedEntropy(b"key", "sweep"),
-        progress=lambda done, of: seen.append((done, of)),
+        progress=lambda done, of: stages.append((done, of)),
     )
     assert [(point.method, point.k) for point in sweep.points] == [
         (method, k) for method in ("mdav", "mdav-swap", "ir-swap") for k in (3, 10)
     ]
-    assert seen == [(done, 6) for done in range(1, 7)]
+    assert stages == [(done, 6) for done in range(1, 7)]
     assert sweep.recommended in sweep.points
     assert sweep.left_out == ()
     assert json.loads(json.dumps(sweep.to_json(), allow_nan=False))["recommended"]["k"] == sweep.recommended.k

@@ -387,9 +387,9 @@ def test_row_keys_tell_rows_apart_beyond_64_bits() -> None:
 def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: str) -> None:
     """Each says what is allowed, and none quotes a value of a row."""
     table = {"age": np.arange(1, 5), "sex": np.array(["f", "m"] * 2, dtype=object), "pay": np.arange(4)}
-    asked = {"k": 2, "quasi": ["age", "sex"], "hierarchies": None} | change
+    options = {"k": 2, "quasi": ["age", "sex"], "hierarchies": None} | change
     with pytest.raises(InvalidInput, match=re.escape(words)):
-        generalize(table, **asked)  # type: ignore[arg-type]
+        generalize(table, **options)  # type: ignore[arg-type]
 
 
 def test_many_columns_are_refused_unless_they_have_fewer_levels() -> None:

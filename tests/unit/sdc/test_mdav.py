@@ -60,9 +60,11 @@ class PlainPartition:
 
     def center(self, rows: Sequence[int], column: int) -> int:
         roots = np.sqrt(self.space.squares[column])
-        held = [math.fsum(self.weights[r] for r in rows if self.space.codes[r, column] == v) for v in range(len(roots))]
+        category_weights = [
+            math.fsum(self.weights[r] for r in rows if self.space.codes[r, column] == v) for v in range(len(roots))
+        ]
         sums = [0.0] * len(roots)
-        for value, weight in enumerate(held):
+        for value, weight in enumerate(category_weights):
             for code in range(len(roots)):
                 sums[code] += weight * float(roots[value, code])
         return sums.index(min(sums))
@@ -126,13 +128,13 @@ def build_number_space(points: object) -> RecordSpace:
 
 def build_mixed_space(rows: int, seed: int) -> RecordSpace:
     """Numbers with gaps, an ordinal column with gaps, nominal ones with a taxonomy and without, all with many ties."""
-    drawn = random.Random(seed)
+    chance = random.Random(seed)
     table = read_table(
         {
-            "age": np.array([drawn.choice([None, 1, 2, 5, 9]) for _ in range(rows)], dtype=object),
-            "level": np.array([drawn.choice([None, "low", "mid", "high"]) for _ in range(rows)], dtype=object),
-            "colour": np.array([drawn.choice([None, "red", "green"]) for _ in range(rows)], dtype=object),
-            "being": np.array([drawn.choice(["cat", "dog", "oak", "plant", None]) for _ in range(rows)], dtype=object),
+            "age": np.array([chance.choice([None, 1, 2, 5, 9]) for _ in range(rows)], dtype=object),
+            "level": np.array([chance.choice([None, "low", "mid", "high"]) for _ in range(rows)], dtype=object),
+            "colour": np.array([chance.choice([None, "red", "green"]) for _ in range(rows)], dtype=object),
+            "being": np.array([chance.choice(["cat", "dog", "oak", "plant", None]) for _ in range(rows)], dtype=object),
         },
         kinds={"age": "numeric"},
         categories={"level": ("low", "mid", "high")},
@@ -183,10 +185,10 @@ def test_running_sums_are_exact(values: list[float], gone: int) -> None:
 @pytest.mark.parametrize("look", LOOKS)
 def test_groups_are_those_of_the_plain_algorithm(look: str) -> None:
     """On data of every look, with ties and duplicates, in one to five dimensions, weighted or not."""
-    drawn = random.Random(look)
+    chance = random.Random(look)
     for seed in range(30):
-        rows, columns = drawn.randint(2, 150), drawn.randint(1, 5)
-        k = drawn.randint(2, max(2, min(12, rows)))
+        rows, columns = chance.randint(2, 150), chance.randint(1, 5)
+        k = chance.randint(2, max(2, min(12, rows)))
         points = draw_points(rows, columns, look, seed)
         weights = None if seed % 3 else np.random.default_rng(seed).random(rows) + 0.1
         expected = partition_by_mdav(build_number_space(points), k, None if weights is None else weights.tolist())
@@ -282,11 +284,11 @@ def _list_clusters(groups: np.ndarray) -> list[list[int]]:
 @pytest.mark.parametrize("seed", range(12))
 def test_variable_groups_are_those_of_the_plain_algorithm(seed: int) -> None:
     """V-MDAV, on numbers that cluster and on mixed records, with gains that make groups grow."""
-    drawn = random.Random(seed)
+    chance = random.Random(seed)
     centres = draw_points(8, 2, "normal", seed) * 5
     points = np.repeat(centres, 7, axis=0)[: 40 + seed] + draw_points(56, 2, "normal", seed + 1)[: 40 + seed] / 50
     for gain in (GAIN, 1.1, 3.0):
-        k = drawn.randint(2, 6)
+        k = chance.randint(2, 6)
         assert v_mdav(build_number_space(points), k, gain=gain).tolist() == partition_by_v_mdav(
             build_number_space(points), k, gain
         )

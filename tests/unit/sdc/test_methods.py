@@ -67,15 +67,15 @@ def count_by_group(groups: np.ndarray, *columns: np.ndarray) -> Counter[tuple[st
 def test_every_order_of_draws_gives_another_permutation() -> None:
     """All orders of draws are equally likely, so exactly uniform: 3! x 2! orders, as many permutations, each once."""
     groups = np.array([1, 0, 1, 0, 1])
-    seen = Counter()
+    frequencies = Counter()
     for threes, twos in itertools.product(itertools.permutations((1, 2, 3)), itertools.permutations((1, 2))):
         words = [threes[0], twos[0], threes[1], twos[1], threes[2]]
-        seen[tuple(permute_within_groups(groups, ScriptedEntropy(*words)))] += 1
-    assert len(seen) == 12
-    assert set(seen.values()) == {1}
-    assert all((groups[list(permutation)] == groups).all() for permutation in seen)
+        frequencies[tuple(permute_within_groups(groups, ScriptedEntropy(*words)))] += 1
+    assert len(frequencies) == 12
+    assert set(frequencies.values()) == {1}
+    assert all((groups[list(permutation)] == groups).all() for permutation in frequencies)
     for row, group in enumerate(groups):
-        stays = Fraction(sum(permutation[row] == row for permutation in seen), len(seen))
+        stays = Fraction(sum(permutation[row] == row for permutation in frequencies), len(frequencies))
         assert stays == Fraction(1, int((groups == group).sum()))
 
 
@@ -98,8 +98,8 @@ def test_permutations_fit_the_uniform_law_and_a_known_bias_does_not() -> None:
     """24 permutations of four rows; the shuffle that exchanges every row with any row is caught."""
     groups, entropy = np.array([0, 1, 0, 1, 0, 0]), KeyedEntropy(b"uniform", "test")
     rows = np.flatnonzero(groups == 0)
-    drawn = Counter(tuple(permute_within_groups(groups, entropy)[rows]) for _ in range(6000))
-    assert compute_fit_probability(drawn, 24) > 0.001
+    frequencies = Counter(tuple(permute_within_groups(groups, entropy)[rows]) for _ in range(6000))
+    assert compute_fit_probability(frequencies, 24) > 0.001
     biased, generator = Counter(), np.random.default_rng(1)
     for _ in range(6000):
         order = list(rows)
@@ -501,11 +501,11 @@ TABLE = {
 )
 def test_bad_input_is_refused_in_one_sentence(call, words: str) -> None:
     """What was asked and what is allowed, in one sentence."""
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as refusal:
         call()
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert ". " not in str(refused.value)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert ". " not in str(refusal.value)
 
 
 def test_the_checks_give_what_they_checked() -> None:

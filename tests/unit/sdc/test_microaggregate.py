@@ -98,11 +98,11 @@ def test_random_groups_are_uniform_and_scripted() -> None:
     """The same entropy gives the same groups; over many draws every pair of rows meets as often."""
     draw = [microaggregate(VALUES, 3, "random", entropy=KeyedEntropy(b"key", "a")) for _ in range(2)]
     assert np.array_equal(*draw)
-    drawn, met, rounds = KeyedEntropy(b"key", "pairs"), np.zeros((6, 6)), 3000
+    entropy, meetings, rounds = KeyedEntropy(b"key", "pairs"), np.zeros((6, 6)), 3000
     for _ in range(rounds):
-        groups = microaggregate(VALUES[:6], 3, "random", entropy=drawn)
-        met += groups[:, None] == groups[None, :]
-    off = met[~np.eye(6, dtype=bool)] / rounds
+        groups = microaggregate(VALUES[:6], 3, "random", entropy=entropy)
+        meetings += groups[:, None] == groups[None, :]
+    off = meetings[~np.eye(6, dtype=bool)] / rounds
     assert np.abs(off - 0.4).max() < 5 * math.sqrt(0.4 * 0.6 / rounds)
 
 
@@ -124,9 +124,9 @@ def test_weights_move_the_average() -> None:
     light = microaggregate(values, 3)
     heavy = microaggregate(values, 3, weights=[1, 1, 1, 1, 1, 1, 1000])
     assert light[0] == heavy[0] == 0
-    drawn = microaggregate(values, 3, weights=[1000, 1, 1, 1, 1, 1, 1])
-    assert drawn[6] == 0
-    assert np.bincount(drawn).tolist() == [3, 4]
+    groups = microaggregate(values, 3, weights=[1000, 1, 1, 1, 1, 1, 1])
+    assert groups[6] == 0
+    assert np.bincount(groups).tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("scale", ["domain", "deviation", (1.0, 1e6)])
@@ -206,16 +206,16 @@ def test_released_concepts_are_in_the_space_of_the_original() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_nominal_centroids_are_least_marginal(seed: int) -> None:
     """Formula 6.4 by trying every concept above a value; categories first where several are best."""
-    drawn = random.Random(seed)
-    values = [drawn.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
-    groups = np.array([drawn.randrange(12) for _ in values])
+    chance = random.Random(seed)
+    values = [chance.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
+    groups = np.array([chance.randrange(12) for _ in values])
     groups = np.unique(groups, return_inverse=True)[1]
     centroids = compute_centroids(build_beings(*values), groups)
     semantic = Distance.semantic(TREE)
     for group in range(groups.max() + 1):
-        held = [value for value, g in zip(values, groups, strict=True) if g == group]
-        above = set().union(*(TREE.ancestors[value] for value in held))
-        sums = {concept: sum(semantic.between(concept, value) for value in held) for concept in above}
+        members = [value for value, g in zip(values, groups, strict=True) if g == group]
+        above = set().union(*(TREE.ancestors[value] for value in members))
+        sums = {concept: sum(semantic.between(concept, value) for value in members) for concept in above}
         chosen = {centroids.categories[p] for p in centroids.values[groups == group]}
         assert len(chosen) == 1
         assert sums[chosen.pop()] == pytest.approx(min(sums.values()))
@@ -360,9 +360,9 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
 )
 def test_bad_input_is_refused_in_one_sentence(given_: object, options: dict[str, object], sentence: str) -> None:
     """What was asked, what is allowed, what to do."""
-    with pytest.raises(InvalidInput, match=sentence) as refused:
+    with pytest.raises(InvalidInput, match=sentence) as refusal:
         microaggregate(given_, **{"k": 3, **options})  # type: ignore[arg-type]
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_tables_of_other_columns_share_no_space() -> None:

@@ -161,9 +161,9 @@ def test_many_columns_are_pictured_by_their_change(tmp_path: Path) -> None:
     """Twelve at most, the changed one among them; the others are named and stand in the tables."""
     _, read = write_page(tmp_path, further_rows=14)
     labels = [picture["aria-label"] or "" for picture in read.all("svg")]
-    drawn = [label for label in labels if "before and after" in label]
-    assert len(drawn) == MAX_PICTURES
-    assert any("of age " in label for label in drawn)
+    histogram_labels = [label for label in labels if "before and after" in label]
+    assert len(histogram_labels) == MAX_PICTURES
+    assert any("of age " in label for label in histogram_labels)
     assert "Not pictured, but in the tables: extra" in read.text
 
 

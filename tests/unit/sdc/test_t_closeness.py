@@ -77,9 +77,9 @@ def find_least_ratio(sizes: tuple[int, ...], per_bucket: int) -> Fraction | None
         if which == len(groups):
             yield Fraction(1)
             return
-        for held in list_compositions(groups[which], left):
-            mine = compute_distribution_distance(held, sizes).ratio
-            rest = tuple(a - b for a, b in zip(left, held, strict=True))
+        for bucket_counts in list_compositions(groups[which], left):
+            mine = compute_distribution_distance(bucket_counts, sizes).ratio
+            rest = tuple(a - b for a, b in zip(left, bucket_counts, strict=True))
             yield from (max(mine, other) for other in search_ratios(rest, which + 1))
 
     return min(search_ratios(sizes, 0), default=None)
@@ -137,8 +137,8 @@ def test_a_bucket_stands_out_as_much_as_t_allows() -> None:
     deals = plan_deals((600, 600, 600), Fraction(2), 20)
     bucket = np.repeat(np.arange(3), 600)
     groups = assign_rows(deals, bucket, np.arange(1800))
-    held = np.array([np.bincount(bucket[groups == label]) for label in range(60)])
-    assert sorted(map(tuple, np.unique(held, axis=0).tolist())) == [(5, 5, 20), (5, 20, 5), (20, 5, 5)]
+    bucket_counts = np.array([np.bincount(bucket[groups == label]) for label in range(60)])
+    assert sorted(map(tuple, np.unique(bucket_counts, axis=0).tolist())) == [(5, 5, 20), (5, 20, 5), (20, 5, 5)]
 
 
 @given(rows=st.integers(2, 200), buckets=st.integers(2, 12))
@@ -187,8 +187,8 @@ def test_it_holds_exactly_or_is_refused_with_the_smallest_t(
 ) -> None:
     """For any rows, k and t, with ties and missing values; the t in a refusal is met, and nothing below it."""
     facts = {"kinds": {"c": kind}}
-    held = values if kind == "numeric" else [None if value is None else str(value) for value in values]
-    table = {"q": np.arange(len(values)), "c": np.array(held, dtype=object)}
+    released_values = values if kind == "numeric" else [None if value is None else str(value) for value in values]
+    table = {"q": np.arange(len(values)), "c": np.array(released_values, dtype=object)}
 
     def attempt_release(close: Fraction) -> ProtectedTable:
         return t_close(table, close, k, "q", "c", buckets=buckets, entropy=Stream(1), **facts)
@@ -254,9 +254,9 @@ def draw_many_releases() -> tuple[ProtectedTable, ...]:
 
 def test_rows_of_a_bucket_have_the_same_chance_of_every_group() -> None:
     """Which rows of a bucket a group gets is drawn uniformly."""
-    drawn = np.array([released.groups["records"] for released in draw_many_releases()]).T
-    counts = np.array([np.bincount(each, minlength=3) for each in drawn])
-    expected = np.array([[2, 1, 1]] * 4 + [[1, 2, 1]] * 4 + [[1, 1, 2]] * 4) * drawn.shape[1] / 4
+    groups_by_draw = np.array([released.groups["records"] for released in draw_many_releases()]).T
+    counts = np.array([np.bincount(each, minlength=3) for each in groups_by_draw])
+    expected = np.array([[2, 1, 1]] * 4 + [[1, 2, 1]] * 4 + [[1, 1, 2]] * 4) * groups_by_draw.shape[1] / 4
     assert ((counts - expected) ** 2 / expected).sum() < chi2.ppf(0.999, 24)
 
 
@@ -367,9 +367,9 @@ def test_a_huge_t_asks_for_no_more_buckets_than_are_made() -> None:
 def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: str) -> None:
     """Each says what is allowed."""
     table = {"q": np.arange(12), "c": np.arange(12), "same": np.ones(12), "none": np.full(12, np.nan)}
-    asked = {"t": 2, "k": 3, "quasi": "q", "confidential": "c"} | change
+    options = {"t": 2, "k": 3, "quasi": "q", "confidential": "c"} | change
     with pytest.raises(InvalidInput, match=re.escape(words)) as refusal:
-        t_close(table, **asked)  # type: ignore[arg-type]
+        t_close(table, **options)  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
 
 

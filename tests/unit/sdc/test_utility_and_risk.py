@@ -57,10 +57,10 @@ def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int,
     """The tree finds what looking at every pair finds: the least distance, and exactly the records at it."""
     draw = random.Random(seed)
     squares = tuple(np.array([[0.0, 1, 2], [1, 0, 2], [2, 2, 0]]) / 3 for _ in range(shape[1]))
-    targets, asked = draw_space(draw, rows, shape[0], squares), draw_space(draw, queries, shape[0], squares)
-    ties = find_nearest_ties(asked, targets)
+    targets, queries_space = draw_space(draw, rows, shape[0], squares), draw_space(draw, queries, shape[0], squares)
+    ties = find_nearest_ties(queries_space, targets)
     for query in range(queries):
-        all_of_them = [square_distance(asked, query, targets, row) for row in range(rows)]
+        all_of_them = [square_distance(queries_space, query, targets, row) for row in range(rows)]
         tied = ties.targets[ties.starts[query] : ties.starts[query + 1]]
         assert ties.squares[query] == min(all_of_them)
         assert sorted(tied) == [row for row in range(rows) if all_of_them[row] == min(all_of_them)]
@@ -424,8 +424,8 @@ def test_what_was_not_compared_has_no_figure() -> None:
 def test_numbers_are_given_away_by_what_is_near_them() -> None:
     """Of categories only the same one counts, and the words say so; also where no row shows the column."""
     x = np.arange(4.0)
-    shown = compare_release({"q": x, "s": x}, {"q": x, "s": x}, ("q",), ("s",))
-    assert "give away a value near their s (" in shown.risk
+    comparison = compare_release({"q": x, "s": x}, {"q": x, "s": x}, ("q",), ("s",))
+    assert "give away a value near their s (" in comparison.risk
     listed = compare_release({"q": x, "s": np.array([7.0, 7, 1, 3])}, anatomise_values([1.0, 3.0]), ("q",), ("s",))
     assert "give away a value near their s (" in listed.risk
 
@@ -561,7 +561,7 @@ ONE = {"x": np.arange(3.0)}
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         (lambda: compare_release(ONE, {"x": np.arange(2.0)}), "side by side"),
         (lambda: compare_release(ONE, {"y": np.arange(3.0)}), "no column in common"),
@@ -579,7 +579,7 @@ ONE = {"x": np.arange(3.0)}
         (lambda: compare_release(ONE, ONE, scale=[1, 2]), "scale is"),
     ],
 )
-def test_bad_input(asked: object, message: str) -> None:
+def test_bad_input(options: object, message: str) -> None:
     """Each in one sentence that says what to do."""
     with pytest.raises(InvalidInput, match=message):
-        asked()  # type: ignore[operator]
+        options()  # type: ignore[operator]

@@ -186,20 +186,20 @@ def test_the_drawn_noise_is_that_of_the_calibration():
     for plan, scale in ((blocks, Fraction(5)), (every, Fraction(2))):
         counts = count_cells([], plan.grid.all_cell_count)
         claimed, smaller, larger = (DiscreteLaplace(by, scale) for by in (1, Fraction(11, 10), Fraction(9, 10)))
-        drawn = plan.measure(counts, entropy) - plan.compute_totals(counts)
-        assert_fits(drawn.tolist(), claimed.probability, smaller.probability, larger.probability)
+        leaf_samples = plan.measure(counts, entropy) - plan.compute_totals(counts)
+        assert_fits(leaf_samples.tolist(), claimed.probability, smaller.probability, larger.probability)
     counts = count_cells([], 4096)
-    drawn, share = tree.measure(counts, entropy)[-4096:], tree.shares[-1]
+    leaf_samples, share = tree.measure(counts, entropy)[-4096:], tree.shares[-1]
     jaws = [DiscreteLaplace(4 * share * by, 2).probability for by in (1, Fraction(5, 4), Fraction(4, 5))]
-    assert_fits(drawn.tolist(), *jaws)
+    assert_fits(leaf_samples.tolist(), *jaws)
 
 
 def test_a_sum_of_any_size_is_drawn():
     """Noise wider than a machine word is cut to one after it was added, and nothing raises."""
     noise = DiscreteLaplace(Fraction(1, 10**30), 1)
-    drawn = add_noise_to_totals(np.zeros(5, dtype=np.int64), noise, SYSTEM)
-    assert drawn.dtype == np.int64
-    assert set(np.abs(drawn).tolist()) <= {2**63 - 1, -(2**63)}
+    samples = add_noise_to_totals(np.zeros(5, dtype=np.int64), noise, SYSTEM)
+    assert samples.dtype == np.int64
+    assert set(np.abs(samples).tolist()) <= {2**63 - 1, -(2**63)}
 
 
 # --- names ---
@@ -404,8 +404,8 @@ def test_estimates_add_up_whatever_was_drawn(which, examples):
 
     @given(st.lists(WORDS, min_size=length, max_size=length))
     @settings(max_examples=examples, deadline=None)
-    def assert_adds_up(drawn):
-        counts = plan.estimate_counts(np.array(drawn, dtype=np.int64))
+    def assert_adds_up(outputs):
+        counts = plan.estimate_counts(np.array(outputs, dtype=np.int64))
         assert counts.dtype == np.int64
         assert len(counts) == plan.grid.all_cell_count
         assert counts.min() >= 0

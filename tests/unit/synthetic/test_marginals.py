@@ -139,11 +139,11 @@ def build_fixed_counts(rows: int) -> dict[str, Counts]:
 def test_no_neighbours_move_the_tables_by_more_than_the_noise_is_for(loss: PrivacyBudget) -> None:
     """Every pair of neighbours of a small domain, in exact rationals; some pair uses up all of the loss."""
     plan, counts = build_marginals_plan(THREE, 3, loss), build_fixed_counts(3)
-    known = {tuple(sorted(table)): compute_pair_tables(plan, counts, table) for table in all_tables(CUBE, 3)}
-    noises, worst = list_table_noises(plan, next(iter(known.values()))), Fraction(0)
-    for table, cells in known.items():
+    tables_of_rows = {tuple(sorted(table)): compute_pair_tables(plan, counts, table) for table in all_tables(CUBE, 3)}
+    noises, worst = list_table_noises(plan, next(iter(tables_of_rows.values()))), Fraction(0)
+    for table, cells in tables_of_rows.items():
         for other in all_neighbors(table, CUBE, "replace-one"):
-            worst = max(worst, compute_table_loss(noises, cells, known[tuple(sorted(other))]))
+            worst = max(worst, compute_table_loss(noises, cells, tables_of_rows[tuple(sorted(other))]))
     assert worst == plan.measuring_budget.epsilon + plan.measuring_budget.rho
 
 
@@ -220,13 +220,13 @@ def test_trees_are_drawn_by_that_law(trees: int) -> None:
     scores, loss = {(0, 1): 3, (0, 2): 9, (1, 2): 6}, PrivacyBudget(epsilon=Fraction(2))
     law = dict(list_tree_probabilities(scores, loss))
     order = {outcome: place for place, outcome in enumerate(law)}
-    drawn: Counter[int] = Counter()
+    frequencies: Counter[int] = Counter()
     for _ in range(trees):
         tree = choose_spanning_tree(list(scores.values()), list(scores), (), 3, loss, SYSTEM)
-        drawn[order[tuple(place for pair in tree for place in pair)]] += 1
+        frequencies[order[tuple(place for pair in tree for place in pair)]] += 1
     chances = [float(chance) for chance in law.values()]
-    assert chi_square_excess(drawn, lambda place: chances[place] if 0 <= place < len(chances) else 0.0) < 0
-    assert chi_square_excess(drawn, lambda place: 1 / len(chances) if 0 <= place < len(chances) else 0.0) > 0
+    assert chi_square_excess(frequencies, lambda place: chances[place] if 0 <= place < len(chances) else 0.0) < 0
+    assert chi_square_excess(frequencies, lambda place: 1 / len(chances) if 0 <= place < len(chances) else 0.0) > 0
 
 
 @pytest.mark.parametrize("loss", [PURE, CONCENTRATED])
@@ -270,7 +270,7 @@ def test_every_cell_of_a_table_has_the_noise_it_should(loss: PrivacyBudget) -> N
     codes = {"a": np.arange(16), "b": np.arange(16)}
     counts = {name: np.ones(16, dtype=np.int64) for name in codes}
     exact = np.eye(16, dtype=np.int64)
-    drawn = np.concatenate(
+    samples = np.concatenate(
         [
             (measure_marginals(plan, counts, build_joint_tables(codes), SYSTEM).tables[0] - exact).ravel()
             for _ in range(400)
@@ -282,7 +282,7 @@ def test_every_cell_of_a_table_has_the_noise_it_should(loss: PrivacyBudget) -> N
     cell_noise, smaller, larger = (
         noise.probability for noise in laws if isinstance(noise, DiscreteLaplace | DiscreteGaussian)
     )
-    assert_fits(drawn.tolist(), cell_noise, smaller, larger)
+    assert_fits(samples.tolist(), cell_noise, smaller, larger)
 
 
 def rank_rows(rows: Sequence[tuple[float, float]], k: int, random: Random) -> set[tuple[float, float]]:
@@ -307,25 +307,25 @@ def test_linked_ranks_are_told_apart_and_linked_records_are_not() -> None:
 
     columns = (build_numbers("x", 0, 10), build_numbers("y", 0, 10))
     plan = build_marginals_plan(columns, 4, PURE)
-    for held in product(*(([4 - k, *[0] * 9, k] for k in range(5)),) * 2):
+    for block_counts in product(*(([4 - k, *[0] * 9, k] for k in range(5)),) * 2):
         counts = {
             column.name: np.array(column_codes, dtype=np.int64)
-            for column, column_codes in zip(columns, held, strict=True)
+            for column, column_codes in zip(columns, block_counts, strict=True)
         }
         one, other = (compute_pair_tables(plan, counts, rows) for rows in TWINS)
         assert compute_table_loss(list_table_noises(plan, one), one, other) <= plan.measuring_budget.epsilon
     counts = {column.name: np.array([1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1]) for column in columns}
-    seen = []
+    row_sets = []
     for rows in TWINS:
         codes = {"x": np.array([row[0] for row in rows]), "y": np.array([row[1] for row in rows])}
-        drawn = [
+        releases = [
             sample_marginal_rows(measure_marginals(plan, counts, build_joint_tables(codes), SYSTEM), SYSTEM)
             for _ in range(60)
         ]
-        seen.append(
-            {tuple(sorted(zip(columns["x"].tolist(), columns["y"].tolist(), strict=True))) for columns in drawn}
+        row_sets.append(
+            {tuple(sorted(zip(columns["x"].tolist(), columns["y"].tolist(), strict=True))) for columns in releases}
         )
-    assert len(seen[0] & seen[1]) >= 10
+    assert len(row_sets[0] & row_sets[1]) >= 10
 
 
 def draw_marginals(

@@ -67,8 +67,8 @@ def build_records_plan(
 
 def count_distinct(records: Records) -> tuple[np.ndarray, np.ndarray]:
     """Distinct cells and their counts, in no order that means anything."""
-    held = Counter(records)
-    return np.array(list(held), dtype=np.int64), np.array(list(held.values()), dtype=np.int64)
+    cell_counts = Counter(records)
+    return np.array(list(cell_counts), dtype=np.int64), np.array(list(cell_counts.values()), dtype=np.int64)
 
 
 def compute_moves(plan: RecordsPlan, one: Records, other: Records) -> np.ndarray:
@@ -455,8 +455,8 @@ def test_the_order_of_the_cells_given_does_not_matter() -> None:
     cells, counts = draw_even_cells(plan, 50)
     shuffled = np.random.default_rng(1).permutation(len(cells))
     sums, scores = plan.compute_totals(cells, counts)
-    again, likewise = plan.compute_totals(cells[shuffled], counts[shuffled])
-    assert (sums == again).all()
+    shuffled_sums, likewise = plan.compute_totals(cells[shuffled], counts[shuffled])
+    assert (sums == shuffled_sums).all()
     assert (scores[1] == likewise[1]).all()
 
 
@@ -480,9 +480,9 @@ def test_tables_with_more_or_fewer_rows(rows: int) -> None:
     plan, draw = build_records_plan(columns, 3, 40, 6), random.Random(rows)
     table = [(draw.randrange(8), draw.randrange(8)) for _ in range(rows)]
     cells, counts = count_distinct(table) if table else (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    drawn = plan.measure(cells, counts, SYSTEM)
-    assert drawn.shape == (6, 2)
-    assert {len(column) for column in plan.estimate_records(drawn).values()} == {40}
+    outputs = plan.measure(cells, counts, SYSTEM)
+    assert outputs.shape == (6, 2)
+    assert {len(column) for column in plan.estimate_records(outputs).values()} == {40}
     for _ in range(50 if table else 0):
         other = [(draw.randrange(8), draw.randrange(8)), *table[1:]]
         assert compute_moves(plan, table, other).sum() <= bound_joint_chain(2, 3, 6, (0, 1))
@@ -503,9 +503,9 @@ def test_codes_are_in_the_domain_whatever_was_drawn(far: int) -> None:
     """Noise of any size becomes a code between the bounds."""
     columns = [Column("x", "integer", -5, 1000, missing=0), build_number_column("y", 3), build_names_column("s", 4)]
     plan = build_records_plan(columns, 4, 21, 5)
-    drawn = np.full((plan.block_count, 3), far)
-    drawn[:, 2] = 3
-    released = plan.estimate_records(drawn)
+    far_sums = np.full((plan.block_count, 3), far)
+    far_sums[:, 2] = 3
+    released = plan.estimate_records(far_sums)
     assert list(released) == ["x", "y", "s"]
     for column in columns:
         assert len(released[column.name]) == 21
@@ -517,8 +517,8 @@ def test_without_noise_centroids_come_back() -> None:
     plan = build_records_plan([build_number_column("x", 16), build_names_column("s", 3)], 4, 7, 3)
     table = [(0, 0), (1, 0), (2, 0), (15, 2), (15, 2), (14, 2), (13, 2)]
     sums, scores = plan.compute_totals(*count_distinct(table))
-    drawn = np.column_stack((sums[:, 0], scores[1].argmax(axis=1)))
-    released = plan.estimate_records(drawn)
+    outputs = np.column_stack((sums[:, 0], scores[1].argmax(axis=1)))
+    released = plan.estimate_records(outputs)
     assert released["x"].tolist() == [1] * 3 + [14] * 4
     assert released["s"].tolist() == [0] * 3 + [2] * 4
 
@@ -544,8 +544,8 @@ def test_impossible_combinations_never_appear() -> None:
     def is_below(codes: np.ndarray) -> np.ndarray:
         return codes[:, 0] < codes[:, 1]
 
-    drawn = np.array([[0, 21], [21, 20], [9, 15]])
-    released = plan.estimate_records(drawn, is_below, np.array([1, 2]))
+    outputs = np.array([[0, 21], [21, 20], [9, 15]])
+    released = plan.estimate_records(outputs, is_below, np.array([1, 2]))
     assert [released["x"].tolist(), released["y"].tolist()] == [[0] * 3 + [3] * 6, [7] * 3 + [5] * 6]
     lone = plan.estimate_records(np.array([[21, 0]] * 3), is_below, np.array([1, 2]))
     assert [set(lone["x"]), set(lone["y"])] == [{1}, {2}]
@@ -557,7 +557,7 @@ def test_impossible_combinations_never_appear() -> None:
 def measure_errors(plan: RecordsPlan, codes: np.ndarray) -> list[float]:
     """How far each column's distribution is off, W1 in widths or total variation, as the mean of three files."""
     cells, counts = np.unique(codes // np.array([key.width for key in plan.keys]), axis=0, return_counts=True)
-    seen = np.zeros(len(plan.axes))
+    errors = np.zeros(len(plan.axes))
     for _ in range(3):
         released = plan.estimate_records(plan.measure(cells, counts, SYSTEM))
         for place, axis in enumerate(plan.axes):
@@ -572,8 +572,8 @@ def measure_errors(plan: RecordsPlan, codes: np.ndarray) -> list[float]:
                 if sizes
                 else np.abs(np.sort(released_column) - np.sort(column_codes)).sum()
             )
-            seen[place] += off / len(codes) / (1 if axis.is_nominal else axis.grid.upper)
-    return (seen / 3).tolist()
+            errors[place] += off / len(codes) / (1 if axis.is_nominal else axis.grid.upper)
+    return (errors / 3).tolist()
 
 
 @cache
@@ -609,9 +609,11 @@ def test_the_stated_error_is_near_what_is_seen(columns: Sequence[Column], rows: 
     sizes = np.array([column.size for column in columns])
     shape = rows, len(columns)
     for places, least in ((draw.random(shape), 0.5), (draw.exponential(0.15, shape), 0.3)):
-        seen = measure_errors(plan, np.minimum(places * sizes, sizes - 1).astype(np.int64))
-        assert least * plan.error < np.mean(seen) < 2 * plan.error
-        assert all(seen_error < 4 * stated_error for seen_error, stated_error in zip(seen, plan.errors, strict=True))
+        mean_errors = measure_errors(plan, np.minimum(places * sizes, sizes - 1).astype(np.int64))
+        assert least * plan.error < np.mean(mean_errors) < 2 * plan.error
+        assert all(
+            seen_error < 4 * stated_error for seen_error, stated_error in zip(mean_errors, plan.errors, strict=True)
+        )
 
 
 def test_columns_that_are_alike_are_told_alike() -> None:

@@ -101,18 +101,18 @@ def test_draws_in_order_are_in_both_halves_alike() -> None:
 
 def test_the_event_is_tested_on_draws_that_did_not_choose_it() -> None:
     """Half of the draws, the odd ones; its counts can be counted again."""
-    drawn: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    outputs: list[np.ndarray[Any, np.dtype[np.int64]]] = []
     mechanism = build_geometric(2)
 
     def replay_output(data: int, n: int) -> object:
-        drawn.append(mechanism(data, n))  # type: ignore[arg-type]
-        return drawn[-1]
+        outputs.append(mechanism(data, n))  # type: ignore[arg-type]
+        return outputs[-1]
 
     event = audit_mechanism(replay_output, 0, 1, 1, draws=10_001).event
     assert event.draws == 5000
     limit = int(event.words.rsplit(" ", 1)[1])
     below = event.words.startswith("the answer is below")
-    one, two = (draws[1::2] < limit if below else draws[1::2] >= limit for draws in drawn)
+    one, two = (draws[1::2] < limit if below else draws[1::2] >= limit for draws in outputs)
     counts = (one.sum(), two.sum()) if event.likelier == "D" else (two.sum(), one.sum())
     assert (event.count, event.other_count) == counts
     assert (event.p, event.q) == (counts[0] / 5000, counts[1] / 5000)
@@ -231,9 +231,9 @@ def test_numbers_are_ordered_to_the_last_bit() -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(options: dict[str, Any], message: str) -> None:
-    asked = {"mechanism": build_geometric(1), "epsilon": 1, "draws": 1000} | options
+    arguments = {"mechanism": build_geometric(1), "epsilon": 1, "draws": 1000} | options
     with pytest.raises(InvalidInput, match=message):
-        audit_mechanism(D=0, D2=1, **asked)
+        audit_mechanism(D=0, D2=1, **arguments)
 
 
 def test_no_pair_is_refused() -> None:
@@ -305,10 +305,10 @@ def test_a_picture_shows_both_distributions_and_the_event(tmp_path: Path, suffix
     path = audit.picture(tmp_path / f"audit.{suffix}")
     assert path.stat().st_size > 1000
     if suffix == "svg":
-        drawn = path.read_text()
-        assert audit.event.words in drawn
-        assert "D2" in drawn
-        assert 'stroke-dasharray="6,4"' in drawn
+        picture = path.read_text()
+        assert audit.event.words in picture
+        assert "D2" in picture
+        assert 'stroke-dasharray="6,4"' in picture
 
 
 def test_the_event_is_shaded_where_it_is() -> None:

@@ -29,10 +29,10 @@ LARGEST = float(np.finfo(np.float64).max)
 def test_labels_follow_from_the_draws_that_make_candidates_alone() -> None:
     """Every fourth draw is such a one; any other value is one of all others."""
     one, two = read_output_pair(list("xaybzaxa"), list("xaxawaxa"), 8)
-    answer, again = one.attributes[0], two.attributes[0]
-    assert answer.values == again.values == ("'x'", "'z'", "'w'")
+    answer, second_answer = one.attributes[0], two.attributes[0]
+    assert answer.values == second_answer.values == ("'x'", "'z'", "'w'")
     assert answer.keys.tolist() == [0, -1, -1, -1, 1, -1, 0, -1]
-    assert again.keys.tolist() == [0, -1, 0, -1, 2, -1, 0, -1]
+    assert second_answer.keys.tolist() == [0, -1, 0, -1, 2, -1, 0, -1]
 
 
 @pytest.mark.parametrize("strange", [2**70, "x", None, ("x", 2), 0.5, math.nan])

@@ -122,7 +122,7 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
     What cannot be undone is said in docs/audit.md: -0.0 beside complex numbers in pandas, and in Arrow numbers and
     durations beside moments.
     """
-    seen = 0
+    tried = 0
     others = OBJECTS[:3] if gather is pa.array and group is not MOMENTS else OBJECTS
     usual = [value for value in group if repr(value) != "-0.0"]
     for values in list_forced([*usual, *TEXTS[::2], *others]):
@@ -130,9 +130,9 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
             alone, gathered = gather([values[0]]), np.asarray(gather(list(values)))
         except Exception:
             continue
-        seen += 1
+        tried += 1
         assert is_same(read_first_output(gathered), read_first_output(alone)), values
-    assert seen > 20
+    assert tried > 20
 
 
 @given(
@@ -178,11 +178,11 @@ def test_a_moment_is_that_moment_in_whatever_unit(values: list[Any], with_none: 
     others = [None] if with_none else []
     read = normalize_value(np.array([*values, *others]))
     assert all(is_same(one, normalize_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
-    known = [value for value in values if not np.isnat(value)]
-    exact = [normalize_value(value) for value in known]
+    dated = [value for value in values if not np.isnat(value)]
+    exact = [normalize_value(value) for value in dated]
     assert all(
         (one == two) == (a == b) and (one < two) == (a.count < b.count)
-        for (one, a), (two, b) in itertools.product(zip(known, exact, strict=True), repeat=2)
+        for (one, a), (two, b) in itertools.product(zip(dated, exact, strict=True), repeat=2)
     )  # type: ignore[attr-defined]
 
 
@@ -354,11 +354,11 @@ def test_arrays_of_moments_are_read_as_their_values_are(values: list[Any]) -> No
 def test_moments_too_far_for_the_unit_that_others_need_are_one_value() -> None:
     far, fine = np.array(["3000-01-01", "2020-01-01"] * 2, "M8[D]"), np.full(4, DAY + NANOSECOND)
     one, two = read_output_pair(far, fine, 4)
-    again, _ = read_output_pair(far.astype(object), fine, 4)
+    second, _ = read_output_pair(far.astype(object), fine, 4)
     assert one.columns is not None
     assert two.columns is not None
-    assert again.columns is not None
-    assert one.columns.tolist() == again.columns.tolist()
+    assert second.columns is not None
+    assert one.columns.tolist() == second.columns.tolist()
     assert one.columns[::2].tolist() == [[-(2**63)]] * 2
     assert two.columns[0].tolist() == [int((DAY + NANOSECOND).astype(np.int64))]
 
@@ -406,7 +406,7 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
     Numbers beside durations become durations, but not in pandas: docs/audit.md says so.
     """
     rest = [at for at in range(20) if at != 7]
-    seen = 0
+    alarms = 0
     for (one, strange), (two, _) in itertools.product(COLUMNS, COLUMNS[:6]):
         if gather is not pd.DataFrame and any(isinstance(column(1), timedelta) for column in (one, two)):
             continue
@@ -417,9 +417,9 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
             np.asarray(before), np.asarray(after)
         except Exception:
             continue
-        seen += 1
+        alarms += 1
         assert_read_alike(read_output_pair(before, before, 20), read_output_pair(after, before, 20), rest)
-    assert seen >= 10
+    assert alarms >= 10
 
 
 def test_last_digits_of_large_whole_numbers_count_in_a_list_and_not_in_an_array() -> None:

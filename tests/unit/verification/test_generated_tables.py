@@ -112,9 +112,9 @@ def test_values_near_a_question_are_tried() -> None:
     wide = Column("wide", "integer", 0, 10**6)
     declared = replace(schema("add-remove", 1, units=5), columns={c.name: c for c in (*COLUMNS, wide)})
     query = parse_sql("SELECT COUNT(*) FROM t WHERE wide BETWEEN 4711 AND 4712 OR city = 'Oslo'", declared)
-    asked = find_boundary_values(query)
-    assert asked == {"wide": [4711, 4712], "city": ["Oslo"]}
-    generator = PairGenerator(declared, asked, KeyedEntropy(b"a key", "a test"))
+    boundary_values = find_boundary_values(query)
+    assert boundary_values == {"wide": [4711, 4712], "city": ["Oslo"]}
+    generator = PairGenerator(declared, boundary_values, KeyedEntropy(b"a key", "a test"))
     rows = [generator.sample_row() for _ in range(60)]
     assert {4711, 4712, 0, 10**6} <= {row["wide"] for row in rows}
     assert "Oslo" in {row["city"] for row in rows}

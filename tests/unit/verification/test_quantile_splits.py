@@ -37,14 +37,14 @@ def test_later_choices_come_out_by_rules_of_their_own() -> None:
     assert len(set(distributions)) > 8
 
 
-@pytest.mark.parametrize(("orders", "asked", "ways"), SEVERAL)
-def test_both_tables_are_parted_alike(orders: tuple[float, ...], asked: int, ways: int) -> None:
+@pytest.mark.parametrize(("orders", "orders_and_points", "ways"), SEVERAL)
+def test_both_tables_are_parted_alike(orders: tuple[float, ...], orders_and_points: int, ways: int) -> None:
     """So that every choice is among the same points, and the tables differ by one row in one choice of each depth."""
     choice = Quantiles.of(orders, 0, 7, 1)
     splits = list(follow_splits(choice, ONE, TWO))
     assert len(splits) == ways
     for laws in splits:
-        assert len(laws) == asked
+        assert len(laws) == orders_and_points
         assert all(np.array_equal(mine.places, theirs.places) for mine, theirs in laws)
         assert 1 <= sum(not np.array_equal(mine.scores, theirs.scores) for mine, theirs in laws) <= choice.depth
 

@@ -313,8 +313,8 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
     assert isinstance(query_plan.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
         people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        seen = measure.measure_plan(query_plan, MemorySource(declared, rows_of(people)))
-        assert 0 <= seen.numbers[0][0][0] <= 6
+        noisy_result = measure.measure_plan(query_plan, MemorySource(declared, rows_of(people)))
+        assert 0 <= noisy_result.numbers[0][0][0] <= 6
     worst = assert_private(declared, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
     assert worst.totals == {"epsilon of individual DP": 1}
     assert "individual DP: weaker" in worst.table()
@@ -325,5 +325,5 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
 def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
     """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
     for query_plan in plan_every_aggregate(relation, rows, tail):
-        seen = measure.measure_plan(query_plan, MemorySource(query_plan.schema, []))
-        assert len(seen.cells) == (0 if query_plan.threshold else len(query_plan.list_cells()))
+        noisy_result = measure.measure_plan(query_plan, MemorySource(query_plan.schema, []))
+        assert len(noisy_result.cells) == (0 if query_plan.threshold else len(query_plan.list_cells()))
