@@ -106,7 +106,7 @@ def hostile_kit(monkeypatch: pytest.MonkeyPatch) -> Hostile:
     return hostile_values
 
 
-def is_untold(log: Log) -> bool:
+def is_leak_free(log: Log) -> bool:
     """Whether rows were read, no call was made since, and no call was ever given a secret."""
     return log.armed and not log.late and not any(type(value) is str and value == SECRET for value in log.seen)
 
@@ -267,7 +267,7 @@ def test_no_code_of_a_caller_runs_once_rows_are_read(
     answer = ward_custodian.answer(**({"fresh": True} | build_options(hostile_kit)))
     answer.to_json()
     str(answer)
-    assert is_untold(hostile_kit.log), (hostile_kit.log.armed, hostile_kit.log.late[:3])
+    assert is_leak_free(hostile_kit.log), (hostile_kit.log.armed, hostile_kit.log.late[:3])
 
 
 @pytest.mark.parametrize("build_options", ANSWERS.values(), ids=ANSWERS)
@@ -285,7 +285,7 @@ def test_no_code_of_a_caller_runs_in_a_session(ward_custodian: Custodian, hostil
         hostile_kit.of(Fraction(20)), hostile_kit.of(0.5), hostile_kit.of("ann"), hostile_kit.of("s1")
     ) as session:
         session.answer(hostile_kit.of(COUNT), hostile_kit.of(400)).to_json()
-    assert is_untold(hostile_kit.log), hostile_kit.log.late[:3]
+    assert is_leak_free(hostile_kit.log), hostile_kit.log.late[:3]
 
 
 def test_subclasses_of_our_classes_are_refused_at_every_door(ward_custodian: Custodian) -> None:
@@ -407,7 +407,7 @@ def test_mechanisms_hand_the_truth_to_nobody(hostile_kit: Hostile) -> None:
     hostile_kit.log.armed = True
     for mechanism, truth in mechanisms:
         mechanism.answer(truth)
-        assert is_untold(hostile_kit.log), (mechanism, hostile_kit.log.late[:3])
+        assert is_leak_free(hostile_kit.log), (mechanism, hostile_kit.log.late[:3])
 
 
 def test_what_a_caller_changes_later_has_no_effect() -> None:

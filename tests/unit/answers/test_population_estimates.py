@@ -89,10 +89,10 @@ def measure_coverage(
     sample, first = SampleEstimator(Decoder(query_plan), 0.95, size), query_plan.query.presentation.outputs[0]
 
     @cache
-    def interval_of(numbers: tuple[tuple[int, ...], ...]) -> tuple[float, float]:
+    def estimate_interval(numbers: tuple[tuple[int, ...], ...]) -> tuple[float, float]:
         return sample.estimate_number(first.label, first.aggregate or 0, numbers).interval
 
-    spans = [interval_of(result.numbers[0]) for result in sample_results(query_plan, samples, seed)]
+    spans = [estimate_interval(result.numbers[0]) for result in sample_results(query_plan, samples, seed)]
     return sum(low <= truth <= high for low, high in spans) / len(spans)
 
 

@@ -472,12 +472,12 @@ def test_neighbours_see_the_same_charges_and_words(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         with Custodian.open(write_people(folder, rows=rows, seed=number)) as custodian:
-            outcomes.append([_describe_outcome(custodian, text, options) for text, options in questions])
+            outcomes.append([_describe_answer(custodian, text, options) for text, options in questions])
             outcomes[-1].append(custodian.budget("ann"))
     assert outcomes[0] == outcomes[1]
 
 
-def _describe_outcome(custodian: Custodian, text: str, options: dict[str, Any]) -> object:
+def _describe_answer(custodian: Custodian, text: str, options: dict[str, Any]) -> object:
     try:
         a = custodian.answer(text, **({"epsilon": Fraction(1, 10), "analyst": "ann"} | options))
     except (InvalidInput, BudgetExceeded) as refusal:

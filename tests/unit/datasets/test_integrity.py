@@ -58,7 +58,7 @@ class OpenDataset:
     copy: Path
     other: Path
 
-    def spent(self) -> list[Any]:
+    def list_entries(self) -> list[Any]:
         return [entry.entry for entry in self.custodian.history()]
 
 
@@ -106,7 +106,7 @@ def test_nothing_is_charged_for_what_is_not_there_any_more(
     dataset: OpenDataset, happen: Callable[[OpenDataset], None]
 ) -> None:
     dataset.custodian.answer(WOMEN, epsilon=1)
-    before = dataset.spent()
+    before = dataset.list_entries()
     happen(dataset)
     asks: list[Callable[[], object]] = [
         lambda: dataset.custodian.answer(WOMEN, epsilon=1, fresh=True),
@@ -121,7 +121,7 @@ def test_nothing_is_charged_for_what_is_not_there_any_more(
             ask()
         assert str(refusal.value) == CHANGED_FILE
     assert dataset.custodian.is_stale()
-    assert dataset.spent() == before
+    assert dataset.list_entries() == before
     assert not list(dataset.schema.parent.glob("[ab].csv*"))
 
 
@@ -135,14 +135,14 @@ def test_another_file_is_not_opened_and_the_right_one_is_found_again(
     with pytest.raises(Unavailable) as refusal:
         Custodian.open(dataset.schema)
     assert str(refusal.value).endswith(message)
-    assert dataset.spent() == [1]  # the registration
+    assert dataset.list_entries() == [1]  # the registration
     dataset.file.unlink(missing_ok=True)
     shutil.copyfile(dataset.copy, dataset.file)
     assert dataset.custodian.is_stale()
     with Custodian.open(dataset.schema) as reopened:
         assert not reopened.is_stale()
         assert reopened.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
-    assert dataset.spent() == [2, 1]
+    assert dataset.list_entries() == [2, 1]
 
 
 def test_a_file_that_took_anothers_place_is_read_although_that_is_still_open(dataset: OpenDataset) -> None:
@@ -171,7 +171,7 @@ def test_a_newer_snapshot_ends_the_answers_of_the_one_before(dataset: OpenDatase
     with pytest.raises(Unavailable, match=r"^people has another snapshot by now; open the data set again$"):
         dataset.custodian.answer(WOMEN, epsilon=SURE_EPSILON)
     with Custodian.open(dataset.schema) as reopened:
-        assert dataset.spent() == [2, 1]  # two registrations
+        assert dataset.list_entries() == [2, 1]  # two registrations
         assert not reopened.is_stale()
         assert reopened.answer(WOMEN, epsilon=SURE_EPSILON).value == 300
 
@@ -200,7 +200,7 @@ def test_rows_that_are_opened_later_are_opened_before_a_charge(dataset: OpenData
         for ask in asks:
             with pytest.raises(Unavailable, match="is gone"):
                 ask()
-        assert dataset.spent() == [1]
+        assert dataset.list_entries() == [1]
         shutil.copyfile(dataset.copy, dataset.file)
         assert later.answer(WOMEN, epsilon=SURE_EPSILON).value == 200
         overwrite(dataset)

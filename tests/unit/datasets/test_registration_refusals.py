@@ -35,12 +35,12 @@ ON_SPARK = pytest.mark.xdist_group("spark")
 Registrar = Callable[[Schema, pa.Table], object]
 
 
-def schema_of(*columns: Column, unit: str | None = None) -> Schema:
+def declare_columns(*columns: Column, unit: str | None = None) -> Schema:
     named, budget = {column.name: column for column in columns}, Budget(Fraction(1))
     return Schema("t", "t.csv", Path(), "add-remove", named, budget, budget, unit=unit)
 
 
-PEOPLE = schema_of(AGE, SEX, unit="person")
+PEOPLE = declare_columns(AGE, SEX, unit="person")
 
 
 @pytest.fixture
@@ -152,12 +152,12 @@ def test_a_column_without_any_value_is_not_refused(register_table: Registrar) ->
 )
 def test_a_schema_no_engine_could_hold_is_refused(column: Column, key: str, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{sentence.replace('^', chr(92) + '^')}"):
-        register_memory(schema_of(column), [{column.name: 1}], key)
+        register_memory(declare_columns(column), [{column.name: 1}], key)
 
 
 def test_a_schema_without_columns_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the schema has no column that can be asked about; declare one"):
-        register_memory(schema_of(unit="person"), [{"person": 1}], "key")
+        register_memory(declare_columns(unit="person"), [{"person": 1}], "key")
 
 
 # Files.
@@ -328,7 +328,7 @@ def test_postgres_refuses_plainly(postgres: str) -> None:
         connection.execute("INSERT INTO plain VALUES ('a', '1', 'F')")
         connection.execute("CREATE ROLE nobody LOGIN")
     with pytest.raises(InvalidInput, match="column age holds no date"):
-        register_postgres(schema_of(Column("age", "date", 0, 9)), postgres, "plain", "plain", "key")
+        register_postgres(declare_columns(Column("age", "date", 0, 9)), postgres, "plain", "plain", "key")
     register_postgres(PEOPLE, postgres, "plain", "plain", "key")
     with pytest.raises(InvalidInput, match=r"the table discreet\.plain exists already"):
         register_postgres(PEOPLE, postgres, "plain", "plain", "key")

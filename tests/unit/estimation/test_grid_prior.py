@@ -36,18 +36,18 @@ NOISES = [
 ]
 
 
-def noise_probability(noise: Noise, units: int) -> float:
+def compute_noise_probability(noise: Noise, units: int) -> float:
     return float(noise.probability(units))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_laws_as_arrays_are_the_noises_own(noise: Noise) -> None:
     k = np.arange(-30, 31)
-    exact = np.array([noise_probability(noise, int(at)) for at in k])
+    exact = np.array([compute_noise_probability(noise, int(at)) for at in k])
     law = np.exp(compute_log_probability(noise, k.astype(float)))
     np.testing.assert_allclose(law / law.sum(), exact / exact.sum(), rtol=1e-6)
     wide = np.arange(-400, 401)
-    whole = np.array([noise_probability(noise, int(at)) for at in wide])
+    whole = np.array([compute_noise_probability(noise, int(at)) for at in wide])
     above = [float(whole[wide >= at].sum()) for at in k]
     np.testing.assert_allclose(compute_upper_tail(noise, k.astype(float)), above, atol=1e-6)
 
@@ -106,7 +106,7 @@ def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: s
     if prior is None:
         tail_law = np.where(stated > 0, 1 / (1 + (values - mean) ** 2 / float(stated @ (values - mean) ** 2)), 0)
     used = 0.9 * stated + 0.1 * tail_law / tail_law.sum()
-    weight = used * np.array([noise_probability(noise, int(raw - v)) for v in values])
+    weight = used * np.array([compute_noise_probability(noise, int(raw - v)) for v in values])
     exact = weight / weight.sum()
     posterior = noise_distributions.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
     assert posterior.mean() == pytest.approx(float(exact @ values), rel=1e-3)
@@ -120,7 +120,7 @@ def test_a_prior_with_a_heavy_tail_of_its_own_is_taken_as_it_is() -> None:
     assert cells.used[0] > 100 * cells.stated[0]
 
 
-def center_of(width: float):  # type: ignore[no-untyped-def]
+def build_spread_at(width: float):  # type: ignore[no-untyped-def]
     return lambda share: ((2 * share - 1) * width, np.ones(len(share)))
 
 
@@ -128,7 +128,7 @@ def center_of(width: float):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("released", [(60, 40), (-300, 25), (10, -3), (900, 30)])
 def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tuple[int, int]) -> None:
     """Against the plain double sum over means on a fine grid and every number of rows."""
-    ratio = NoisyRatio(noise, 0.0, 20.0, center_of(20.0))  # type: ignore[arg-type]
+    ratio = NoisyRatio(noise, 0.0, 20.0, build_spread_at(20.0))  # type: ignore[arg-type]
     belief = parse_grid_prior("normal(11, 2)", Fraction(0), Fraction(20), Fraction(1, 50), "AVG")
     posterior = ratio.posterior(belief, released, math.inf)
     cells = belief.build_cells()
@@ -147,7 +147,7 @@ def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tup
 def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> None:
     """Where the count is far from 0 only the law of the sum by itself matters: here in closed form, at the middle."""
     noise = BoxStaircase(1, (600, 1))
-    ratio = NoisyRatio(noise, 10.0, 70.0, center_of(600.0))
+    ratio = NoisyRatio(noise, 10.0, 70.0, build_spread_at(600.0))
     belief = parse_grid_prior("laplace(40, 0.007)", Fraction(10), Fraction(70), Fraction(60, 2**24), "AVG")
     cells = belief.build_cells([(40 + away / 40_000, 0.03)])
     fall, reach = float(noise.boxes.fall), noise.boxes.half_widths[0]
@@ -192,10 +192,10 @@ def test_how_good_a_correct_prior_is_and_a_wrong_one() -> None:
             belief = parse_grid_prior(f"normal(5000, {sd:.6f})", Fraction(0), Fraction(2**40), Fraction(1), "COUNT")
             assert noise_distributions.estimate_posterior_error(belief, spread) <= right * spread.sd
             for off, bar in ((3, three), (10, ten)):
-                assert error_at(belief, spread, round(5000 + off * sd)) <= bar * spread.sd
+                assert compute_error_at(belief, spread, round(5000 + off * sd)) <= bar * spread.sd
 
 
-def error_at(belief: object, spread: ScaledNoise, truth: int) -> float:
+def compute_error_at(belief: object, spread: ScaledNoise, truth: int) -> float:
     """The root mean square error of the posterior mean where the truth is this."""
     reach = int(16 * spread.sd)
     noise = np.arange(-reach, reach + 1, max(1, int(spread.sd / 8)))
@@ -223,7 +223,7 @@ def test_warnings_are_rare_where_the_prior_is_right_and_common_where_it_is_not()
 def test_the_interval_of_a_mean_is_reached_as_often_as_claimed() -> None:
     """The set of means that are not surprising holds the true one exactly where its own bound holds: summed exactly."""
     noise = PAIRS[0]
-    ratio = NoisyRatio(noise, 0.0, 20.0, center_of(20.0))
+    ratio = NoisyRatio(noise, 0.0, 20.0, build_spread_at(20.0))
     limits = ratio.get_limits(0.95)
     for place, share in enumerate(np.linspace(0, 1, len(limits))):
         weights = ratio.compute_weights(float(share))

@@ -385,7 +385,7 @@ def test_a_rollup_is_no_worse_than_as_asked_or_by_its_finest(
 ) -> None:
     """By the mean square error of all its groups; its weights spend what there is, some on the finest level."""
 
-    def mean_variance_of(weights: tuple[float, ...]) -> float:
+    def compute_mean_variance(weights: tuple[float, ...]) -> float:
         sizes, variances = (
             [blocks[-1] // many for many in blocks],
             [weight**-2 if weight else math.inf for weight in weights],
@@ -400,7 +400,9 @@ def test_a_rollup_is_no_worse_than_as_asked_or_by_its_finest(
     if known_total and blocks[0] == 1:
         assert rollup_weights[0] == 0
     even, finest = (len(blocks) ** (-1 / power),) * len(blocks), (*[0.0] * (len(blocks) - 1), 1.0)
-    assert mean_variance_of(rollup_weights) <= min(mean_variance_of(even), mean_variance_of(finest)) * (1 + 1e-6)
+    assert compute_mean_variance(rollup_weights) <= min(compute_mean_variance(even), compute_mean_variance(finest)) * (
+        1 + 1e-6
+    )
 
 
 def test_a_rollup_measures_what_pays() -> None:

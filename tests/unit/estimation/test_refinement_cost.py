@@ -137,22 +137,23 @@ def test_the_dual_meets_it(seed: int) -> None:
 def test_it_is_the_largest_log_ratio_of_the_densities(weights: tuple, scales: tuple) -> None:
     """The density of two weighted noises by quadrature: never above rho, and at it in the tail."""
 
-    def density(y: float) -> float:
+    def compute_density(y: float) -> float:
         (one, two), (first, second) = weights, scales
         kinks = sorted({0.0, y / one})
         reach = 60 * max(scales) * max(1, abs(two / one)) + abs(y / one)
 
-        def joint(x: float) -> float:
+        def compute_joint_density(x: float) -> float:
             return math.exp(-abs(x) / first - abs((y - one * x) / two) / second)
 
         ends = [-reach, *kinks, reach]
         return sum(
-            integrate.quad(joint, low, high, epsabs=0, epsrel=1e-11, limit=200)[0] for low, high in pairwise(ends)
+            integrate.quad(compute_joint_density, low, high, epsabs=0, epsrel=1e-11, limit=200)[0]
+            for low, high in pairwise(ends)
         )
 
     step = 0.8
     bound = rho([weights], [[1]], scales, [step], [0, 0])
-    ratios = [math.log(density(y) / density(y + step)) for y in np.linspace(-12, 12, 25)]
+    ratios = [math.log(compute_density(y) / compute_density(y + step)) for y in np.linspace(-12, 12, 25)]
     assert max(ratios) <= bound + 1e-8
     assert max(ratios) == pytest.approx(bound, rel=2e-3)
 

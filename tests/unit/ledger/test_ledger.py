@@ -596,7 +596,7 @@ def test_components_are_summed_apart(ledger: Ledger) -> None:
 # Approximate DP
 
 
-def gaussian_cost(rho: object) -> PrivacyCost:
+def build_gaussian_cost(rho: object) -> PrivacyCost:
     return PrivacyCost(gaussian_rho=Fraction(str(rho)))
 
 
@@ -605,10 +605,10 @@ def test_gaussian_answers_add_up_better_than_their_epsilons(ledger: Ledger) -> N
     limits = caps(1, delta="1e-6", models=("approx-dp",))
     fitted = 0
     while spent_of(ledger, limits)["approx-dp"] < Fraction(97, 100):
-        ledger.charge(ask(fitted, "0.2", model="approx-dp", spend=gaussian_cost("0.001")), limits)
+        ledger.charge(ask(fitted, "0.2", model="approx-dp", spend=build_gaussian_cost("0.001")), limits)
         fitted += 1
     with pytest.raises(BudgetExceeded, match="at most about"):
-        ledger.charge(ask("more", "0.2", model="approx-dp", spend=gaussian_cost("0.002")), limits)
+        ledger.charge(ask("more", "0.2", model="approx-dp", spend=build_gaussian_cost("0.002")), limits)
     best = Guarantee.zcdp(Fraction(fitted, 1000)).approximate(Fraction(1, 2 * 10**6)).epsilon or 0
     assert Fraction(9, 10) < best <= 1
     assert ledger.balance(DATASET, limits)[0].delta == Fraction(1, 2 * 10**6)
@@ -619,7 +619,7 @@ def test_pure_answers_need_no_delta_in_an_approximate_account(ledger: Ledger) ->
     ledger.charge(ask(1, 1, model="approx-dp"), limits)
     assert ledger.balance(DATASET, limits)[0].epsilon == 1
     with pytest.raises(BudgetExceeded):
-        ledger.charge(ask(2, 1, model="approx-dp", spend=gaussian_cost("1e-9")), caps(5, models=("approx-dp",)))
+        ledger.charge(ask(2, 1, model="approx-dp", spend=build_gaussian_cost("1e-9")), caps(5, models=("approx-dp",)))
 
 
 def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:

@@ -112,12 +112,12 @@ class SimpleLedger:
         return fine
 
     def _is_inside_budget(self, owner: str, model: str, budget: Budget) -> bool:
-        delta = self.total(owner, model, "delta")
-        return self.epsilon(owner, model, budget) <= budget.epsilon and delta <= budget.delta / 2
+        delta = self.compute_total(owner, model, "delta")
+        return self.compute_epsilon(owner, model, budget) <= budget.epsilon and delta <= budget.delta / 2
 
-    def epsilon(self, owner: str, model: str, budget: Budget) -> Fraction:
+    def compute_epsilon(self, owner: str, model: str, budget: Budget) -> Fraction:
         """What an owner has spent in a model."""
-        pure, rho, other = (self.total(owner, model, name) for name in ("epsilon", "rho", "gaussian_rho"))
+        pure, rho, other = (self.compute_total(owner, model, name) for name in ("epsilon", "rho", "gaussian_rho"))
         if model != "approx-dp":
             return pure
         ways = [
@@ -126,7 +126,7 @@ class SimpleLedger:
         ]
         return min(ways if other else [pure, *ways])
 
-    def total(self, owner: str, model: str, name: str) -> Fraction:
+    def compute_total(self, owner: str, model: str, name: str) -> Fraction:
         """A component: the root's, and for each kind of part the largest few parts'."""
         sums: dict[tuple[str, str], Fraction] = {}
         reach = {"": 1, "partition": 2, "individual": 1}
@@ -203,7 +203,7 @@ def assert_follows_model(limits: Caps, requested: list[tuple[Charge, bool]], whe
                 model.answer(charge, degraded=expected == "degrade")
         for owner in (None, "ann", "bob"):
             for balance in ledger.balance(DATASET, limits, owner):
-                assert balance.epsilon == model.epsilon(owner or "", balance.model, balance.cap)
+                assert balance.epsilon == model.compute_epsilon(owner or "", balance.model, balance.cap)
         ledger.verify()
 
 

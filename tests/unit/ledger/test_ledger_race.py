@@ -43,7 +43,7 @@ def _run_worker(work: Callable[..., object], number: int, start: Any, results: A
 def count_paid_requests(number: int, start: Any, where: str, limits: Caps, pattern: Charge) -> int:
     """How many of this process's requests were paid; each from a thread of its own."""
 
-    def request(thread: int) -> bool:
+    def request_once(thread: int) -> bool:
         question = f"{number} {thread}"
         charge = ask(question, pattern.epsilon, f"analyst {thread % 3}", pattern.model, pattern.spend)
         try:
@@ -53,7 +53,7 @@ def count_paid_requests(number: int, start: Any, where: str, limits: Caps, patte
 
     with Ledger.open(where, timeout=60) as ledger, ThreadPoolExecutor(THREADS) as threads:
         start.wait()
-        return sum(threads.map(request, range(THREADS)))
+        return sum(threads.map(request_once, range(THREADS)))
 
 
 def test_two_hundred_requests_with_room_for_ten(where: str) -> None:

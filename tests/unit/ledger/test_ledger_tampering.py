@@ -39,7 +39,7 @@ def read_table_rows(ledger: Ledger, table: Table) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def changed_row(ledger: Ledger, table: Table, row: dict[str, Any], **values: object) -> Iterator[None]:
+def change_row(ledger: Ledger, table: Table, row: dict[str, Any], **values: object) -> Iterator[None]:
     """One row as someone changed it who can write to the database; put back afterwards."""
     with ledger._database.begin_write() as connection:
         assert connection.execute(update(table).where(_match_row(table, row)).values(**values)).rowcount == 1
@@ -53,7 +53,7 @@ def _match_row(table: Table, row: dict[str, Any]) -> Any:
     return and_(*(table.c[name] == row[name] for name in (column.name for column in table.primary_key)))
 
 
-def entry_message(seq: int) -> str:
+def format_entry_message(seq: int) -> str:
     return f"^entry {seq} of data set 'census' is not what was written"
 
 
@@ -65,8 +65,8 @@ def test_a_changed_entry_is_found_where_it_is(full_ledger: Ledger) -> None:
         changes = [{name: "x"} for name in ("kind", "analyst", "key", "finds", "epsilon", "hash")]
         for change in [*changes, {"source": 1}, *({"body": flip} for flip in flips)]:
             with (
-                changed_row(full_ledger, entries, row, **change),
-                pytest.raises(ClaimFailed, match=entry_message(row["seq"])),
+                change_row(full_ledger, entries, row, **change),
+                pytest.raises(ClaimFailed, match=format_entry_message(row["seq"])),
             ):
                 full_ledger.verify()
     assert full_ledger.verify().entries == 8
@@ -75,8 +75,8 @@ def test_a_changed_entry_is_found_where_it_is(full_ledger: Ledger) -> None:
 def test_an_entry_taken_away_or_moved_is_found_where_it_is(full_ledger: Ledger) -> None:
     for row in read_table_rows(full_ledger, entries):
         with (
-            changed_row(full_ledger, entries, row, seq=99),
-            pytest.raises(ClaimFailed, match=entry_message(row["seq"])),
+            change_row(full_ledger, entries, row, seq=99),
+            pytest.raises(ClaimFailed, match=format_entry_message(row["seq"])),
         ):
             full_ledger.verify()
 
@@ -87,7 +87,7 @@ def test_two_entries_that_changed_places_are_found(full_ledger: Ledger) -> None:
     with full_ledger._database.begin_write() as connection:
         connection.execute(delete(entries).where(entries.c.seq.in_([3, 4])))
         connection.execute(insert(entries), moved)
-    with pytest.raises(ClaimFailed, match=entry_message(3)):
+    with pytest.raises(ClaimFailed, match=format_entry_message(3)):
         full_ledger.verify()
 
 
@@ -95,7 +95,7 @@ def test_a_last_entry_taken_away_is_missed(full_ledger: Ledger) -> None:
     """And with the head moved back, the accounts that it debited tell."""
     with full_ledger._database.begin_write() as connection:
         connection.execute(delete(entries).where(entries.c.seq == 8))
-    with pytest.raises(ClaimFailed, match=entry_message(8)):
+    with pytest.raises(ClaimFailed, match=format_entry_message(8)):
         full_ledger.verify()
     seventh = next(row for row in read_table_rows(full_ledger, entries) if row["seq"] == 7)
     with full_ledger._database.begin_write() as connection:
@@ -109,9 +109,9 @@ def test_a_changed_account_is_found(full_ledger: Ledger) -> None:
         for row in read_table_rows(full_ledger, table):
             for name in ("dp", "epsilon", "rho", "other", "delta", "individual"):
                 less = {name: row[name][:-1] + str((int(row[name][-1]) + 1) % 10)}
-                with changed_row(full_ledger, table, row, **less), pytest.raises(ClaimFailed, match="the account of"):
+                with change_row(full_ledger, table, row, **less), pytest.raises(ClaimFailed, match="the account of"):
                     full_ledger.verify()
-            with changed_row(full_ledger, table, row, owner="eve"), pytest.raises(ClaimFailed, match="the account of"):
+            with change_row(full_ledger, table, row, owner="eve"), pytest.raises(ClaimFailed, match="the account of"):
                 full_ledger.verify()
 
 
@@ -119,8 +119,8 @@ def test_a_changed_answer_is_found_at_the_entry_that_tells_of_it(full_ledger: Le
     for row, teller in zip(read_table_rows(full_ledger, answers), (3, 6), strict=True):
         for change in ({"answer": row["answer"].replace("value", "Value")}, {"seq": 99}):
             with (
-                changed_row(full_ledger, answers, row, **change),
-                pytest.raises(ClaimFailed, match=entry_message(teller)),
+                change_row(full_ledger, answers, row, **change),
+                pytest.raises(ClaimFailed, match=format_entry_message(teller)),
             ):
                 full_ledger.verify()
 
@@ -137,11 +137,11 @@ def test_a_changed_head_is_found(full_ledger: Ledger) -> None:
     changes = {"identity": "x", "snapshot": "s1", "epoch": 0, "seq": 7, "hash": "x", "weaker": False}
     for change in ({name: value} for name, value in (changes | {"partition_reach": 1}).items()):
         with (
-            changed_row(full_ledger, heads, row, **change),
+            change_row(full_ledger, heads, row, **change),
             pytest.raises(ClaimFailed, match="head of data set 'census'"),
         ):
             full_ledger.verify(DATASET)
-    with changed_row(full_ledger, heads, row, dataset="x"), pytest.raises(ClaimFailed, match="has no head"):
+    with change_row(full_ledger, heads, row, dataset="x"), pytest.raises(ClaimFailed, match="has no head"):
         full_ledger.verify()
 
 
@@ -178,7 +178,7 @@ def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
     assert ledger.verify().entries == 9
     with ledger._database.begin_write() as connection:
         _rehash_entry(connection, 8, {"source": 2})
-    with pytest.raises(ClaimFailed, match=entry_message(8)):
+    with pytest.raises(ClaimFailed, match=format_entry_message(8)):
         ledger.verify()
 
 
@@ -188,7 +188,7 @@ def test_a_charge_has_one_answer(full_ledger: Ledger) -> None:
     stored = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
     with full_ledger._database.begin_write() as connection:
         _rehash_entry(connection, 6, stored)
-    with pytest.raises(ClaimFailed, match=entry_message(6)):
+    with pytest.raises(ClaimFailed, match=format_entry_message(6)):
         full_ledger.verify()
 
 
@@ -211,7 +211,7 @@ def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> N
             assert terms is not None
             assert terms.has_unrecorded_caps
             storage.save_terms(connection, DATASET, owner, replace(terms, has_unrecorded_caps=False))
-        with pytest.raises(ClaimFailed, match=entry_message(marked["seq"])):
+        with pytest.raises(ClaimFailed, match=format_entry_message(marked["seq"])):
             restored.verify()
 
 
@@ -252,9 +252,9 @@ def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Path) -> None:
         ledger.charge(ask(), caps(1))
         with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = CAST(x'ff' || body AS TEXT) WHERE seq = 2")
-        with pytest.raises(ClaimFailed, match=entry_message(2)):
+        with pytest.raises(ClaimFailed, match=format_entry_message(2)):
             ledger.verify()
         with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = x'ff' WHERE seq = 2")
-        with pytest.raises(ClaimFailed, match=entry_message(2)):
+        with pytest.raises(ClaimFailed, match=format_entry_message(2)):
             ledger.verify()

@@ -369,7 +369,7 @@ def test_half_way_between_two_codes_is_the_upper_one() -> None:
 def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
     """The code in its middle may lie beyond an end, or between two shapes; names too."""
 
-    def weighted_bins(column: Column, prior: str | Prior, width: int) -> list[tuple[int, int, int]]:
+    def list_weighted_bins(column: Column, prior: str | Prior, width: int) -> list[tuple[int, int, int]]:
         grid_prior = place_prior(column, width, -(-column.size // width), prior)
         return [
             *zip(
@@ -380,12 +380,12 @@ def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
             )
         ]
 
-    assert weighted_bins(AGE, "point(40)", 10) == [(2, 40, 1)]
-    assert weighted_bins(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 48, 2)]
-    assert weighted_bins(AGE, "0.5 point(40) + 0.5 point(46)", 10) == [(2, 40, 7)]
-    assert weighted_bins(AGE, Prior.weights({38: 1, 45: 9, 90: 1}), 10) == [(2, 38, 8), (7, 90, 1)]
-    assert weighted_bins(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
-    assert weighted_bins(AGE, "triangular(26, 30, 30)", 10) == [(0, 26, 1), (1, 30, 4)]
-    assert weighted_bins(SEX, '{"other": 1, "M": 1}', 2) == [(0, 1, 1), (1, 2, 1)]
+    assert list_weighted_bins(AGE, "point(40)", 10) == [(2, 40, 1)]
+    assert list_weighted_bins(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 48, 2)]
+    assert list_weighted_bins(AGE, "0.5 point(40) + 0.5 point(46)", 10) == [(2, 40, 7)]
+    assert list_weighted_bins(AGE, Prior.weights({38: 1, 45: 9, 90: 1}), 10) == [(2, 38, 8), (7, 90, 1)]
+    assert list_weighted_bins(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
+    assert list_weighted_bins(AGE, "triangular(26, 30, 30)", 10) == [(0, 26, 1), (1, 30, 4)]
+    assert list_weighted_bins(SEX, '{"other": 1, "M": 1}', 2) == [(0, 1, 1), (1, 2, 1)]
     blurred = place_prior(AGE, 10, 8, "uniform(25, 48)")
     assert blurred.bin_variance == pytest.approx((2 * 2 * (4 - 1) + 2 * 10 * (100 - 1)) / 24 / 12)

@@ -107,7 +107,7 @@ def test_the_sum_of_a_series_is_exact():
     assert 0 < sum_series([(1, 2), (5, 1)], fall) - partial < Fraction(1, 10**30)
 
 
-def negative_binomial_probability(total, parts, fall):
+def compute_negative_binomial(total, parts, fall):
     """P(G_1 + ... + G_parts = total) for geometrics."""
     return math.comb(total + parts - 1, total) * fall**total * (1 - fall) ** parts if total >= 0 else 0
 
@@ -121,7 +121,7 @@ def test_the_mixture_of_a_draw_is_the_law_of_the_box(reaches, widths):
     for i in range(12):
         total, left = Fraction(0), Fraction(1)
         for j, chance in enumerate(odds):
-            total += left * chance * negative_binomial_probability(i - j, j + 1, boxes.fall)
+            total += left * chance * compute_negative_binomial(i - j, j + 1, boxes.fall)
             left *= 1 - chance
         points = math.prod(2 * (r + i * w) + 1 for r, w in zip(reaches, widths, strict=True))
         assert total == boxes.fall**i * points / boxes.total
@@ -131,11 +131,11 @@ def build_box_law(noise):
     """The law on x BASE + y, in floats."""
     height, fall = float(noise.probability((0, 0))), float(noise.boxes.fall)
 
-    def code_probability(code):
+    def compute_code_probability(code):
         y = (code + BASE // 2) % BASE - BASE // 2
         return height * fall ** noise.level(((code - y) // BASE, y))
 
-    return code_probability
+    return compute_code_probability
 
 
 def code_draws(draws):
@@ -326,7 +326,7 @@ class QuadrantProgram:
     def is_below(x, y):
         return all(a <= b for a, b in zip(x, y, strict=True))
 
-    def least_error(self):
+    def minimize_error(self):
         """Variables: the new law, the multiple far out, the moves, and what far out gives back (to anywhere)."""
         n, m = len(self.points), len(self.moves)
         far = 1 - (self.copies * self.law).sum()
@@ -335,7 +335,7 @@ class QuadrantProgram:
         for j in range(n):
             entries += [(n + j, n + 1 + m + j, 1.0), (n + j, j, -self.copies[j]), (2 * n, n + 1 + m + j, 1.0)]
         equal = build_matrix([*entries, (2 * n, n, far)], 2 * n + 1, 2 * n + 1 + m)
-        rows = list(self.privacy())
+        rows = list(self.list_privacy_rows())
         ratio = build_matrix([(r, c, v) for r, row in enumerate(rows) for c, v in row], len(rows), 2 * n + 1 + m)
         near = self.copies * np.array([sum(point) for point in self.points])
         cost = np.concatenate([near, [sum(self.noise.expected_error()) - near @ self.law], np.zeros(n + m)])
@@ -343,19 +343,19 @@ class QuadrantProgram:
         given_ = np.concatenate([self.copies * self.law, np.zeros(n), [far]])
         return linprog(cost, ratio, np.zeros(len(rows)), equal, given_, bounds, method="highs")
 
-    def privacy(self):
+    def list_privacy_rows(self):
         place = {point: i for i, point in enumerate(self.points)}
         shifts = list(itertools.product(*(range(-w, w + 1) for w in self.noise.boxes.widths)))
         for i, point in enumerate(self.points):
             for there in {tuple(abs(a + b) for a, b in zip(point, shift, strict=True)) for shift in shifts}:
                 column, size = (
-                    (place[there], 1.0) if there in place else (len(self.points), self.far_probability(there))
+                    (place[there], 1.0) if there in place else (len(self.points), self.compute_far_probability(there))
                 )
                 if column != i:
                     yield [(i, self.fall), (column, -size)]
                     yield [(i, -1.0), (column, self.fall * size)]
 
-    def far_probability(self, point):
+    def compute_far_probability(self, point):
         return float(self.noise.probability(point))
 
 
@@ -372,6 +372,6 @@ def build_matrix(entries, rows, columns):
 def test_moving_mass_towards_zero_breaks_privacy(epsilon, widths, core, levels):
     """Theorem 3 on small grids: no private law is smaller, among those that are a multiple of ours far out."""
     noise = BoxStaircase(epsilon, widths, [Fraction(c, 2) for c in core])
-    best = QuadrantProgram(noise, levels).least_error()
+    best = QuadrantProgram(noise, levels).minimize_error()
     assert best.status == 0
     assert best.fun == pytest.approx(sum(noise.expected_error()), abs=1e-9)

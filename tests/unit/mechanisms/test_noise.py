@@ -62,14 +62,14 @@ def case(request: pytest.FixtureRequest) -> NoiseCase:
     return CASES[request.param]
 
 
-def points_in_window(noise: Noise) -> range:
+def list_window_points(noise: Noise) -> range:
     edge = find_least(lambda units: noise.tail_units(units) < 1e-13)
     return range(-edge, edge + 1)
 
 
 def test_probabilities_make_a_symmetric_law(case: NoiseCase) -> None:
     noise = case.noise
-    points = points_in_window(noise)
+    points = list_window_points(noise)
     assert math.fsum(float(noise.probability(k)) for k in points) == pytest.approx(1)
     assert all(noise.probability(k) == noise.probability(-k) for k in points)
 
@@ -77,7 +77,7 @@ def test_probabilities_make_a_symmetric_law(case: NoiseCase) -> None:
 def test_moments_are_those_of_the_probabilities(case: NoiseCase) -> None:
     """Variance and expected error as stated are the exact ones."""
     noise, step = case.noise, float(case.noise.step)
-    law = {k: float(noise.probability(k)) for k in points_in_window(noise)}
+    law = {k: float(noise.probability(k)) for k in list_window_points(noise)}
     assert noise.variance() == pytest.approx(math.fsum(p * (k * step) ** 2 for k, p in law.items()), rel=1e-6)
     assert noise.expected_error() == pytest.approx(math.fsum(p * abs(k) * step for k, p in law.items()), rel=1e-6)
 

@@ -87,7 +87,7 @@ def build_polygon_law(noise):
     height, fall = float(noise.probability((0, 0))), float(noise.fall)
     edges = np.array(noise.polygon.edges)
 
-    def code_probability(code):
+    def compute_code_probability(code):
         y = (code + BASE // 2) % BASE - BASE // 2
         x = (code - y) // BASE
         if abs(x) + abs(y) < 12:
@@ -95,7 +95,7 @@ def build_polygon_law(noise):
         gauge = ((edges[:, 0] * x + edges[:, 1] * y) / edges[:, 2]).max()
         return height * fall ** max(0, np.ceil(gauge - float(noise.core) - 1e-12))
 
-    return code_probability
+    return compute_code_probability
 
 
 def code_polygon_draws(draws):

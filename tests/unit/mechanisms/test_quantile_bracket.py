@@ -58,10 +58,10 @@ def compute_coverage(bracket: Bracket, counts: np.ndarray) -> float:
 
 def build_small_bracket(q: Fraction, neighbors: str, rows: int = 1, off: int = 2) -> Bracket:
     """Aimed only a little outside, so that small tables differ where it matters."""
-    return Bracket(q, POINTS, off, Fraction(1), relation_of(neighbors), rows, Fraction(95, 100))
+    return Bracket(q, POINTS, off, Fraction(1), choose_relation(neighbors), rows, Fraction(95, 100))
 
 
-def relation_of(neighbors: str):
+def choose_relation(neighbors: str):
     return "add-remove" if neighbors == "add-remove" else "replace-one"
 
 

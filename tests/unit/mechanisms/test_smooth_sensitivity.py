@@ -153,14 +153,14 @@ def test_the_loss_of_two_laws_is_their_hyperbolic_distance(shift, t, u):
     """sup over real y of (t/u) (u^2 + (y-g)^2) / (t^2 + (y-f)^2), found by its stationary points."""
     f, g, t, u = mpf(0), mpf(shift), mpf(t), mpf(u)
 
-    def log_ratio(y: mpf) -> mpf:
+    def compute_log_ratio(y: mpf) -> mpf:
         return mp.log(t / u * (u**2 + (y - g) ** 2) / (t**2 + (y - f) ** 2))
 
     # The derivative vanishes where g y^2 + (t^2 - u^2 - g^2) y - g t^2 = 0, taking f = 0.
     a, b, c = g, t**2 - u**2 - g**2, -g * t**2
     root = mp.sqrt(b * b - 4 * a * c)
     stationary = [(-b + sign * root) / (2 * a) for sign in (1, -1)] if a else [mpf(0)]
-    worst = max(abs(log_ratio(y)) for y in stationary) if a else abs(mp.log(t / u))
+    worst = max(abs(compute_log_ratio(y)) for y in stationary) if a else abs(mp.log(t / u))
     assert mp.almosteq(worst, measure_hyperbolic_distance((f, t), (g, u)), 1e-15, 1e-15)
 
 

@@ -73,24 +73,30 @@ def test_the_chances_of_a_draw_multiply_out_to_the_law(epsilon, sensitivity, cor
     noise = Staircase(epsilon, sensitivity, core)
     odds = _build_odds(noise.units, noise.fall, noise.points, noise.part)
 
-    def value_of_coin(coin_chance):
+    def compute_coin_value(coin_chance):
         return Fraction(coin_chance.digits(128), 2**128)
 
-    def level_probability(number):
+    def compute_level_probability(number):
         bits = ((number >> i) & 1 for i in range(len(odds.level.digits)))
         each = (
-            value_of_coin(c) if bit else 1 - value_of_coin(c) for bit, c in zip(bits, odds.level.digits, strict=True)
+            compute_coin_value(c) if bit else 1 - compute_coin_value(c)
+            for bit, c in zip(bits, odds.level.digits, strict=True)
         )
-        return math.prod(each) * (1 - value_of_coin(odds.level.tail))
+        return math.prod(each) * (1 - compute_coin_value(odds.level.tail))
 
     for distance in range(3 * noise.units):
         total = Fraction(0)
-        for wider, share in ((0, 1 - value_of_coin(odds.wider)), (1, value_of_coin(odds.wider))):
-            reach, inside = noise.points + wider, value_of_coin(odds.inside[wider])
+        for wider, share in ((0, 1 - compute_coin_value(odds.wider)), (1, compute_coin_value(odds.wider))):
+            reach, inside = noise.points + wider, compute_coin_value(odds.inside[wider])
             if distance < reach:
                 total += share * inside / (2 * reach - 1)
             else:
-                total += share * (1 - inside) * level_probability((distance - reach) // noise.units) / (2 * noise.units)
+                total += (
+                    share
+                    * (1 - inside)
+                    * compute_level_probability((distance - reach) // noise.units)
+                    / (2 * noise.units)
+                )
         assert abs(total - noise.probability(distance)) < Fraction(1, 2**100)
 
 
@@ -105,7 +111,7 @@ def test_the_digits_of_the_geometric_are_exact():
 
 
 @cache
-def noise_chance(noise, k):
+def compute_noise_chance(noise, k):
     return float(noise.probability(k))
 
 
@@ -115,7 +121,7 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off(core):
     noise = Staircase(1, 5, core)
     jaws = [Staircase(Fraction(epsilon), 5, core) for epsilon in ("1.1", "0.9")]
     draws = noise.sample_many(200_000).tolist()
-    assert_fits(draws, *(lambda k, law=law: noise_chance(law, k) for law in (noise, *jaws)))
+    assert_fits(draws, *(lambda k, law=law: compute_noise_chance(law, k) for law in (noise, *jaws)))
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(30_000, marks=pytest.mark.soak)])
@@ -124,7 +130,7 @@ def test_single_draws_fit_too(count):
     noise = Staircase(1, 3, Fraction(7, 4))
     jaws = [Staircase(epsilon, 3, Fraction(7, 4)) for epsilon in (Fraction(5, 4), Fraction(3, 4))]
     draws = [noise.sample() for _ in range(count)]
-    assert_fits(draws, *(lambda k, law=law: noise_chance(law, k) for law in (noise, *jaws)))
+    assert_fits(draws, *(lambda k, law=law: compute_noise_chance(law, k) for law in (noise, *jaws)))
 
 
 @pytest.mark.parametrize("epsilon", ["1.1", "0.9"])
@@ -133,7 +139,7 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     claimed, wrong = Staircase(1, 5, Fraction(5, 2)), Staircase(Fraction(epsilon), 5, Fraction(5, 2))
     draws = wrong.sample_many(200_000).tolist()
     with pytest.raises(AssertionError):
-        assert_fits(draws, lambda k: noise_chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
+        assert_fits(draws, lambda k: compute_noise_chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
 
 
 def test_a_scripted_draw_comes_out_as_the_note_says():
@@ -288,7 +294,7 @@ class StaircaseProgram:
     def __init__(self, units, fall, periods=3):
         self.units, self.fall, self.last = units, float(fall), periods * units
 
-    def tail_weights(self, of):
+    def compute_tail_weights(self, of):
         """The sum over the grid of of(k) p(k), as weights of p(0), ..., p(last)."""
         weights = np.zeros(self.last + 1)
         for k in range(self.last + 1 + 60 * self.units * max(1, round(1 / -math.log(self.fall)))):
@@ -296,7 +302,7 @@ class StaircaseProgram:
             weights[k - periods * self.units] += (2 if k else 1) * of(k) * self.fall**periods
         return weights
 
-    def privacy(self):
+    def list_privacy_rows(self):
         """Rows of fall p(x) - p(y) <= 0 for all x, y within the sensitivity."""
         rows = []
         for x, shift in itertools.product(range(self.last + 1), range(-self.units, self.units + 1)):
@@ -309,17 +315,17 @@ class StaircaseProgram:
                 rows.append(row)
         return np.array(rows)
 
-    def concentration(self):
+    def list_concentration_rows(self):
         """Rows of P(|N| <= k), k = 0..last."""
         rows = np.tril(np.full((self.last + 1, self.last + 1), 2.0))
         rows[:, 0] = 1
         return rows
 
     def solve(self, cost, constraint=None, limits=None):
-        rows = self.privacy()
+        rows = self.list_privacy_rows()
         left = rows if constraint is None else np.vstack([rows, constraint])
         right = np.zeros(len(rows)) if limits is None else np.concatenate([np.zeros(len(rows)), limits])
-        total = self.tail_weights(lambda _: 1)[None, :]
+        total = self.compute_tail_weights(lambda _: 1)[None, :]
         return linprog(cost, A_ub=left, b_ub=right, A_eq=total, b_eq=[1], bounds=(0, None), method="highs")
 
 
@@ -329,7 +335,7 @@ def test_no_private_law_is_smaller(epsilon, units, core):
     """Theorem 2 on the grid: of the laws at least as concentrated, the most concentrated gains nothing."""
     noise = Staircase(epsilon, units, Fraction(core))
     programme = StaircaseProgram(units, noise.fall)
-    inner = programme.concentration()
+    inner = programme.list_concentration_rows()
     smallest_cost = inner @ np.array([float(noise.probability(k)) for k in range(programme.last + 1)])
     best = programme.solve(-inner.sum(axis=0), -inner, -smallest_cost + 1e-12)
     assert best.status == 0
@@ -342,7 +348,7 @@ def test_no_private_law_has_less_variance(epsilon, units):
     """The linear programme that minimises the variance finds least_variance."""
     noise = Staircase.least_variance(epsilon, units)
     programme = StaircaseProgram(units, noise.fall)
-    best = programme.solve(programme.tail_weights(lambda k: k * k))
+    best = programme.solve(programme.compute_tail_weights(lambda k: k * k))
     assert best.status == 0
     assert best.fun == pytest.approx(noise.variance(), rel=1e-7)
 
@@ -352,7 +358,7 @@ def test_the_programme_does_find_something_smaller_where_there_is():
     units, fall = 4, compute_fall(Fraction(1))
     programme = StaircaseProgram(units, fall)
     law = np.array([float(fall) ** (k / units) for k in range(programme.last + 1)])
-    law /= programme.tail_weights(lambda _: 1) @ law
-    inner = programme.concentration()
+    law /= programme.compute_tail_weights(lambda _: 1) @ law
+    inner = programme.list_concentration_rows()
     best = programme.solve(-inner.sum(axis=0), -inner, -(inner @ law) + 1e-12)
     assert -best.fun - (inner @ law).sum() > 0.01

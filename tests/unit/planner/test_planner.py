@@ -217,13 +217,13 @@ def test_private_keys_need_a_delta_and_get_a_threshold(rows: int) -> None:
 @pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 3), Fraction(2), Fraction(40)])
 @pytest.mark.parametrize("chance", [Fraction(1, 10), Fraction(1, 10**9), Fraction(1, 10**30)])
 def test_the_threshold_is_the_least_that_keeps_delta(rate: Fraction, chance: Fraction) -> None:
-    def tail(least: int) -> float:
+    def compute_log_tail(least: int) -> float:
         return -float(rate) * least - math.log1p(math.exp(-float(rate)))
 
     least = find_rare_count(rate, chance)
     wanted = math.log(chance.numerator) - math.log(chance.denominator)
-    assert tail(least) <= wanted + 1e-9
-    assert least == 1 or tail(least - 1) > wanted - 1e-9
+    assert compute_log_tail(least) <= wanted + 1e-9
+    assert least == 1 or compute_log_tail(least - 1) > wanted - 1e-9
 
 
 @pytest.mark.parametrize(("relation", "rows"), [("add-remove", 1), ("add-remove", 3), ("replace-one", 2)])
@@ -235,10 +235,10 @@ def test_keys_that_one_unit_has_alone_are_shown_with_delta_together(relation: st
     assert query_plan.threshold is not None
     noise, least = query_plan.threshold.noise, query_plan.threshold.min_count
 
-    def shown_probability(threshold: int) -> float:
+    def compute_shown_probability(threshold: int) -> float:
         return rows * (noise.tail_units(threshold - 2) / 2)  # P(1 + N >= threshold)
 
-    assert shown_probability(least) <= 1 / 1000 < shown_probability(least - 1)
+    assert compute_shown_probability(least) <= 1 / 1000 < compute_shown_probability(least - 1)
 
 
 def test_regions_are_found_from_the_filter() -> None:

@@ -62,17 +62,17 @@ TAILS = [
 ]
 
 
-def list_filters(*conditions: str) -> str:
+def format_filters(*conditions: str) -> str:
     return ", ".join(f"COUNT(*) FILTER (WHERE {condition}) AS c{at}" for at, condition in enumerate(conditions))
 
 
 WORKLOADS = {
-    "disjoint": list_filters(*(f"age = {age}" for age in range(-3, 4))),
-    "nested": list_filters(*(f"age >= {age}" for age in range(-2, 5))),
-    "overlapping": list_filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
-    "with their total": "COUNT(*) AS n, " + list_filters("sex = 'F'", "sex = 'M'"),
+    "disjoint": format_filters(*(f"age = {age}" for age in range(-3, 4))),
+    "nested": format_filters(*(f"age >= {age}" for age in range(-2, 5))),
+    "overlapping": format_filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
+    "with their total": "COUNT(*) AS n, " + format_filters("sex = 'F'", "sex = 'M'"),
     "of values": "COUNT(age), COUNT(day), COUNT(city)",
-    "margins": list_filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
+    "margins": format_filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
 }
 
 
@@ -176,7 +176,7 @@ def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> N
     """For some neighbours all of it is used up: no smaller scale would do."""
     chance = random.Random(11)
     declared = schema(relation, rows, units=2)
-    query_plan = force_strategy(plan_workload(declared, list_filters("sex = 'F'", "age > 0"), tail), ATOMS)
+    query_plan = force_strategy(plan_workload(declared, format_filters("sex = 'F'", "age > 0"), tail), ATOMS)
     most = Fraction(0)
     for _ in range(3000):
         people = {name: random_unit(chance, rows) for name in ("a", "b")}
@@ -303,7 +303,7 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
 def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
     declared = schema("add-remove", 1, units=5)
-    query_plan = plan_workload(declared, "SUM(age), AVG(score), " + list_filters("sex = 'F'", "smoker"), epsilon=2)
+    query_plan = plan_workload(declared, "SUM(age), AVG(score), " + format_filters("sex = 'F'", "smoker"), epsilon=2)
     counts = [measurement for measurement in list_additive(query_plan) if measurement.joint_group]
     assert len(counts) == 2
     rates = [
@@ -318,7 +318,7 @@ def test_counts_get_the_shares_of_counts() -> None:
 def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
     """A filter makes the number of rows private; without one it is what the schema says, and takes no share."""
     declared = schema("replace-one", 1, units=50)
-    query_plan = plan_workload(declared, "COUNT(*), " + list_filters("sex = 'F'", "smoker"))
+    query_plan = plan_workload(declared, "COUNT(*), " + format_filters("sex = 'F'", "smoker"))
     assert query_plan.measurements[0].name == "public by the schema"
     single = plan_workload(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
     assert single.mechanism == "discrete Laplace"
@@ -349,7 +349,7 @@ def test_a_session_counts_what_a_filter_leaves() -> None:
     """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
     declared = schema("add-remove", 1, units=5)
     query_plan = plan_session_counts(
-        declared, parse_sql(f"SELECT {list_filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
+        declared, parse_sql(f"SELECT {format_filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
     )
     assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(query_plan, Fraction(2))).spent == Fraction(1, 2)
 
@@ -357,7 +357,7 @@ def test_a_session_counts_what_a_filter_leaves() -> None:
 def test_keys_that_are_not_public_have_counts_together_too() -> None:
     """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
     declared = schema("add-remove", 1, units=5)
-    select = "COUNT(*), " + list_filters("sex = 'F'", "smoker", "age > 0")
+    select = "COUNT(*), " + format_filters("sex = 'F'", "smoker", "age > 0")
     query_plan = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
     assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
     assert all(measurement.joint_group for measurement in list_additive(query_plan))
@@ -375,7 +375,7 @@ def test_under_delta_nothing_is_together() -> None:
 def test_too_many_atoms_are_asked_as_they_are() -> None:
     """Seven halves cut a table into 128 atoms, which is too many; 100 thresholds of a date likewise."""
     declared = schema("add-remove", 1, units=5)
-    halves = list_filters(
+    halves = format_filters(
         "sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1"
     )
     query_plan = plan_workload(declared, halves)
@@ -400,8 +400,8 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
 @pytest.mark.parametrize(
     ("select", "message"),
     [
-        (list_filters("age > 99", "smoker"), "no row can satisfy"),
-        (list_filters("age > 1 AND age < 1"), "no row can satisfy"),
+        (format_filters("age > 99", "smoker"), "no row can satisfy"),
+        (format_filters("age > 1 AND age < 1"), "no row can satisfy"),
     ],
 )
 def test_refusals(select: str, message: str) -> None:

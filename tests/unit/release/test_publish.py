@@ -54,7 +54,7 @@ def patients_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def schema_path(patients_folder: Path, tmp_path: Path) -> Path:
+def patients_schema_path(patients_folder: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own."""
     return shutil.copytree(patients_folder, tmp_path / "own") / "registry.yaml"
 
@@ -93,15 +93,15 @@ def read_columns(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_release_is_what_it_says(schema_path: Path, tmp_path: Path, method: str, suffix: str) -> None:
+def test_a_release_is_what_it_says(patients_schema_path: Path, tmp_path: Path, method: str, suffix: str) -> None:
     """Every method, both kinds of file: no identifier, no column without a role, and a claim that verifies."""
     out = tmp_path / f"out{suffix}"
-    with Custodian.open(schema_path) as custodian:
+    with Custodian.open(patients_schema_path) as custodian:
         release = custodian.publish(method, out, 10, **METHODS[method])
     assert release.guarantee.model == MODELS.get(method, "probabilistic-k-anonymity")
     assert release.rows == len(read_rows(out)) <= PATIENTS
     assert set(read_columns(out)) <= {*QUASI, *CONFIDENTIAL, "group"}
-    assert verify_release(out, schema_path).claims[0].shown
+    assert verify_release(out, patients_schema_path).claims[0].shown
     assert release.risk
     assert release.utility
     manifest = json.loads(release.manifest_file.read_text())
@@ -110,9 +110,9 @@ def test_a_release_is_what_it_says(schema_path: Path, tmp_path: Path, method: st
     assert "not differential privacy" in " ".join(release.guarantee.assumptions) or "k" in manifest["guarantee"]
 
 
-def test_k_anonymous_rows_share_their_quasi_identifiers(schema_path: Path, tmp_path: Path) -> None:
+def test_k_anonymous_rows_share_their_quasi_identifiers(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    done("publish", schema_path, "--method", "mdav", "-k", 7, "--out", out)
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 7, "--out", out)
     with duckdb.connect() as engine:
         least = engine.execute(
             f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{out}' GROUP BY {', '.join(QUASI)})"
@@ -121,11 +121,11 @@ def test_k_anonymous_rows_share_their_quasi_identifiers(schema_path: Path, tmp_p
         assert measure_anonymity(table, QUASI, CONFIDENTIAL).k == least >= 7
 
 
-def test_swapping_leaves_each_column_as_it_was(schema_path: Path, tmp_path: Path) -> None:
+def test_swapping_leaves_each_column_as_it_was(patients_schema_path: Path, tmp_path: Path) -> None:
     """The values of a swapped column are those of the original, as a bag; the quasi-identifiers stay together."""
     outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
     for method, out in outs.items():
-        done("publish", schema_path, "--method", method, "-k", 10, "--out", out)
+        done("publish", patients_schema_path, "--method", method, "-k", 10, "--out", out)
     first, second = (read_rows(out) for out in outs.values())
     for place in range(len(QUASI) + len(CONFIDENTIAL)):
         assert sorted(str(row[place]) for row in first) == sorted(str(row[place]) for row in second)
@@ -133,29 +133,29 @@ def test_swapping_leaves_each_column_as_it_was(schema_path: Path, tmp_path: Path
     assert quasi[0] == quasi[1]
 
 
-def test_the_order_of_rows_tells_nothing(schema_path: Path, tmp_path: Path) -> None:
+def test_the_order_of_rows_tells_nothing(patients_schema_path: Path, tmp_path: Path) -> None:
     """Rows leave in an order drawn anew for each release, not in that of the source or of the units."""
     outs = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for out in outs:
-        done("publish", schema_path, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
+        done("publish", patients_schema_path, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
     incomes = [[row[4] for row in read_rows(out)] for out in outs]
     assert incomes[0] != incomes[1]
     assert sorted(map(str, incomes[0])) == sorted(map(str, incomes[1]))
 
 
-def test_a_column_is_kept_only_where_it_is_named(schema_path: Path, tmp_path: Path) -> None:
+def test_a_column_is_kept_only_where_it_is_named(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    done("publish", schema_path, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
+    done("publish", patients_schema_path, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
     assert read_columns(out) == [*QUASI, "group", "hospital"]
     assert read_columns(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
 
 
-def test_groups_respect_strata(schema_path: Path, tmp_path: Path) -> None:
+def test_groups_respect_strata(patients_schema_path: Path, tmp_path: Path) -> None:
     """Where groups stay inside a hospital, each hospital's ages keep their mean, row for row beside the records."""
     out = tmp_path / "out.csv"
     words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
-    done("publish", schema_path, *words, "--out", out)
-    before = align_original(schema_path, out, ignore_stage).original
+    done("publish", patients_schema_path, *words, "--out", out)
+    before = align_original(patients_schema_path, out, ignore_stage).original
     after = read_table_file(out)
     assert before["hospital"].to_array().tolist() == after["hospital"].to_array().tolist()
     for hospital in np.unique(before["hospital"].values):
@@ -164,21 +164,21 @@ def test_groups_respect_strata(schema_path: Path, tmp_path: Path) -> None:
         assert np.nanmean(ages[0]) == pytest.approx(np.nanmean(ages[1]), abs=0.5)
 
 
-def test_a_k_of_its_own(schema_path: Path, tmp_path: Path) -> None:
+def test_a_k_of_its_own(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     document = done(
-        "publish", schema_path, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
+        "publish", patients_schema_path, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
     ).document
     assert document["guarantee"]["k"] == 5
     assert document["manifest"]["measured"]["income"]["smallest"] == 50
     assert document["manifest"]["measured"]["bmi"]["smallest"] == 5
 
 
-def test_levels_can_be_given(schema_path: Path, tmp_path: Path) -> None:
+def test_levels_can_be_given(patients_schema_path: Path, tmp_path: Path) -> None:
     levels, out = tmp_path / "levels.json", tmp_path / "out.csv"
     levels.write_text(json.dumps(LEVELS))
     words = ("--method", "generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
-    document = done("publish", schema_path, *words, "--out", out, "--json").document
+    document = done("publish", patients_schema_path, *words, "--out", out, "--json").document
     assert document["rows"] >= 0.95 * PATIENTS
     assert document["manifest"]["recipe"]["suppress"] == "1/20"
 
@@ -186,26 +186,26 @@ def test_levels_can_be_given(schema_path: Path, tmp_path: Path) -> None:
 # --- what is told, and what is kept
 
 
-def test_a_release_flags_every_total_for_good(schema_path: Path, tmp_path: Path) -> None:
+def test_a_release_flags_every_total_for_good(patients_schema_path: Path, tmp_path: Path) -> None:
     """It is in the chain, which still verifies; no account is touched."""
-    assert done("budget", schema_path, "--json").document[0]["flags"] == []
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
-    account = done("budget", schema_path, "--json").document[0]
+    assert done("budget", patients_schema_path, "--json").document[0]["flags"] == []
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
+    account = done("budget", patients_schema_path, "--json").document[0]
     assert account["flags"] == ["the DP total no longer describes all disclosure"]
     assert account["spent"]["epsilon"] == "0"
-    line = done("history", schema_path, "--json").document[0]
+    line = done("history", patients_schema_path, "--json").document[0]
     assert (line["kind"], line["epsilon"]) == ("release", None)
     assert "10-anonymity" in line["query"]
-    done("check", schema_path, "--refresh")
-    done("ledger", "verify", schema_path.parent / "registry.discreet" / "ledger.db")
-    assert done("budget", schema_path, "--json").document[0]["flags"] == account["flags"]
+    done("check", patients_schema_path, "--refresh")
+    done("ledger", "verify", patients_schema_path.parent / "registry.discreet" / "ledger.db")
+    assert done("budget", patients_schema_path, "--json").document[0]["flags"] == account["flags"]
 
 
-def test_the_report_and_the_record_are_for_the_custodian_alone(schema_path: Path, tmp_path: Path) -> None:
+def test_the_report_and_the_record_are_for_the_custodian_alone(patients_schema_path: Path, tmp_path: Path) -> None:
     """Nobody else can read the files that tell whose row is whose."""
     done(
         "publish",
-        schema_path,
+        patients_schema_path,
         "--method",
         "mdav",
         "-k",
@@ -215,7 +215,7 @@ def test_the_report_and_the_record_are_for_the_custodian_alone(schema_path: Path
         "--report",
         tmp_path / "r.html",
     )
-    private_files = [*(schema_path.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
+    private_files = [*(patients_schema_path.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
     assert len(private_files) == 3
     assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in private_files)
     page = (tmp_path / "r.html").read_text()
@@ -224,17 +224,17 @@ def test_the_report_and_the_record_are_for_the_custodian_alone(schema_path: Path
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-def test_a_report_in_json(schema_path: Path, tmp_path: Path) -> None:
+def test_a_report_in_json(patients_schema_path: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
     document = json.loads(report.read_text())
     assert document["verdict"]["risk"]
     assert document["measures"]
 
 
-def test_the_second_release_is_laid_over_the_first(schema_path: Path, tmp_path: Path) -> None:
+def test_the_second_release_is_laid_over_the_first(patients_schema_path: Path, tmp_path: Path) -> None:
     """What two releases of the same records have in common is measured, by name."""
-    with Custodian.open(schema_path) as custodian:
+    with Custodian.open(patients_schema_path) as custodian:
         first = custodian.publish("mdav", tmp_path / "one.csv", 10, report=tmp_path / "one.json")
         custodian.publish("ir-swap", tmp_path / "two.csv", 10, report=tmp_path / "two.json")
     measures = [
@@ -265,13 +265,13 @@ def test_a_changed_file_is_found_out(out: Path) -> None:
     assert discreet("verify", out, *words, "-k", 9).code == 0
 
 
-def test_what_a_file_alone_cannot_show_is_said(schema_path: Path, tmp_path: Path) -> None:
+def test_what_a_file_alone_cannot_show_is_said(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    done("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", out)
+    done("publish", patients_schema_path, "--method", "ir-swap", "-k", 10, "--out", out)
     outcome = discreet("verify", out)
     assert outcome.code == 4
     assert "--original" in outcome.err
-    done("verify", out, "--original", schema_path)
+    done("verify", out, "--original", patients_schema_path)
 
 
 def test_another_data_sets_file_is_refused(out: Path, tmp_path: Path) -> None:
@@ -298,15 +298,15 @@ def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) 
     assert done("assess", schema_path, out, "--json").document["linkage"] == pytest.approx(both.linkage)
 
 
-def test_a_sweep_recommends_and_releases_nothing(schema_path: Path, tmp_path: Path) -> None:
-    before = files(schema_path.parent)
+def test_a_sweep_recommends_and_releases_nothing(patients_schema_path: Path, tmp_path: Path) -> None:
+    before = files(patients_schema_path.parent)
     words = ("--sweep", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
-    document = done("publish", schema_path, *words, "--json").document
+    document = done("publish", patients_schema_path, *words, "--json").document
     assert [point["k"] for point in document["points"]] == [5, 20]
     assert document["recommended"] in document["points"]
     assert "<svg" in (tmp_path / "sweep.html").read_text()
-    assert files(schema_path.parent) == before
-    assert done("budget", schema_path, "--json").document[0]["flags"] == []
+    assert files(patients_schema_path.parent) == before
+    assert done("budget", patients_schema_path, "--json").document[0]["flags"] == []
 
 
 # --- what is refused: one sentence, nothing written, nothing entered
@@ -337,61 +337,68 @@ REFUSED_WORDS = {
 
 
 @pytest.mark.parametrize("case", REFUSED_WORDS)
-def test_bad_recipes_are_refused(schema_path: Path, tmp_path: Path, case: str) -> None:
+def test_bad_recipes_are_refused(patients_schema_path: Path, tmp_path: Path, case: str) -> None:
     words, code, says = REFUSED_WORDS[case]
-    before = files(schema_path.parent)
-    outcome = discreet("publish", schema_path, *words, "--out", tmp_path / "out.csv")
+    before = files(patients_schema_path.parent)
+    outcome = discreet("publish", patients_schema_path, *words, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert outcome.out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
-    assert files(schema_path.parent) == before
-    assert done("budget", schema_path, "--json").document[0]["flags"] == []
+    assert files(patients_schema_path.parent) == before
+    assert done("budget", patients_schema_path, "--json").document[0]["flags"] == []
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.manifest.json", "r.html"])
-def test_a_file_that_is_there_is_not_overwritten(schema_path: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_there_is_not_overwritten(patients_schema_path: Path, tmp_path: Path, name: str) -> None:
     """Not at all where it is no release or report of ours; and where it is, only by --force."""
     report = name if name.startswith("r.") else "r.json"
     words = ("--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / report)
     (tmp_path / name).write_text("mine")
-    plain, forced = discreet("publish", schema_path, *words), discreet("publish", schema_path, *words, "--force")
+    plain, forced = (
+        discreet("publish", patients_schema_path, *words),
+        discreet("publish", patients_schema_path, *words, "--force"),
+    )
     assert (plain.code, forced.code) == (2, 2)
     assert "--force" in plain.err
     assert "of ours" in forced.err
     assert (tmp_path / name).read_text() == "mine"
     (tmp_path / name).unlink()
-    done("publish", schema_path, *words)
+    done("publish", patients_schema_path, *words)
     before = (tmp_path / name).read_text()
-    assert discreet("publish", schema_path, *words).code == 2
-    done("publish", schema_path, *words, "--force")
+    assert discreet("publish", patients_schema_path, *words).code == 2
+    done("publish", patients_schema_path, *words, "--force")
     assert (tmp_path / name).read_text() != before
 
 
 @pytest.mark.parametrize("name", ["registry.csv", "diagnosis.json"])
-def test_force_never_overwrites_what_the_data_set_is_made_of(schema_path: Path, tmp_path: Path, name: str) -> None:
-    dataset_file = schema_path.parent / name
+def test_force_never_overwrites_what_the_data_set_is_made_of(
+    patients_schema_path: Path, tmp_path: Path, name: str
+) -> None:
+    dataset_file = patients_schema_path.parent / name
     place = (
         ("--out", dataset_file)
         if dataset_file.suffix == ".csv"
         else ("--out", tmp_path / "o.csv", "--report", dataset_file)
     )
     before = dataset_file.read_text()
-    outcome = discreet("publish", schema_path, "--method", "mdav", "-k", 10, *place, "--force")
+    outcome = discreet("publish", patients_schema_path, "--method", "mdav", "-k", 10, *place, "--force")
     assert outcome.code == 2
     assert dataset_file.read_text() == before
 
 
 @pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
-def test_a_place_that_cannot_be_written_is_refused(schema_path: Path, tmp_path: Path, out: str) -> None:
-    outcome = discreet("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
+def test_a_place_that_cannot_be_written_is_refused(patients_schema_path: Path, tmp_path: Path, out: str) -> None:
+    outcome = discreet("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
     assert outcome.code == 2
     assert len(outcome.err.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
 
 
-def test_a_disk_that_fails_leaves_nothing(schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_leaves_nothing(
+    patients_schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the last file cannot be moved to its place, those before it are taken back."""
     moved: list[str] = []
 
@@ -402,7 +409,7 @@ def test_a_disk_that_fails_leaves_nothing(schema_path: Path, tmp_path: Path, mon
         os.link(source, target)
 
     out = tmp_path / "out.csv"
-    with Custodian.open(schema_path) as custodian:
+    with Custodian.open(patients_schema_path) as custodian:
         monkeypatch.setattr("discreet.release.files._put_file", fail_to_link)
         with pytest.raises(Unavailable, match="cannot be put in its place"):
             custodian.publish("mdav", out, 10)
@@ -410,35 +417,37 @@ def test_a_disk_that_fails_leaves_nothing(schema_path: Path, tmp_path: Path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
 
 
-def rewrite_schema(schema_path: Path, old: str, new: str) -> Path:
+def rewrite_schema(patients_schema_path: Path, old: str, new: str) -> Path:
     """The same data set anew with another schema."""
-    text = schema_path.read_text()
+    text = patients_schema_path.read_text()
     assert old in text
-    schema_path.write_text(text.replace(old, new))
-    shutil.rmtree(schema_path.parent / "registry.discreet")
-    return schema_path
+    patients_schema_path.write_text(text.replace(old, new))
+    shutil.rmtree(patients_schema_path.parent / "registry.discreet")
+    return patients_schema_path
 
 
-def test_a_table_without_roles_is_refused(schema_path: Path, tmp_path: Path) -> None:
-    rewrite_schema(schema_path, "role: confidential", "role: other")
-    outcome = discreet("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+def test_a_table_without_roles_is_refused(patients_schema_path: Path, tmp_path: Path) -> None:
+    rewrite_schema(patients_schema_path, "role: confidential", "role: other")
+    outcome = discreet("publish", patients_schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2
     assert "role: confidential" in outcome.err
 
 
-def test_units_of_several_rows_are_refused(schema_path: Path, tmp_path: Path) -> None:
+def test_units_of_several_rows_are_refused(patients_schema_path: Path, tmp_path: Path) -> None:
     """k rows could be those of one person."""
-    rewrite_schema(schema_path, "rows: 1}", "rows: 3}")
-    with Custodian.open(schema_path) as custodian, pytest.raises(Unsupported, match="one row for each unit"):
+    rewrite_schema(patients_schema_path, "rows: 1}", "rows: 3}")
+    with Custodian.open(patients_schema_path) as custodian, pytest.raises(Unsupported, match="one row for each unit"):
         custodian.publish("mdav", tmp_path / "out.csv", 10)
 
 
 @pytest.mark.parametrize(
     ("value", "says"), [("7", "the same value in every row"), ("", "all are missing"), ("old", "holds no number")]
 )
-def test_columns_that_say_nothing_are_refused(schema_path: Path, tmp_path: Path, value: str, says: str) -> None:
+def test_columns_that_say_nothing_are_refused(
+    patients_schema_path: Path, tmp_path: Path, value: str, says: str
+) -> None:
     """A constant column, one that is all missing, one that holds text where numbers are declared."""
-    source = schema_path.parent / "registry.csv"
+    source = patients_schema_path.parent / "registry.csv"
     head, *lines = source.read_text().splitlines()
     place = head.split(",").index("bmi")
     changed = [
@@ -446,15 +455,15 @@ def test_columns_that_say_nothing_are_refused(schema_path: Path, tmp_path: Path,
         for line in lines
     ]
     source.write_text("\n".join([head, *changed]) + "\n")
-    shutil.rmtree(schema_path.parent / "registry.discreet")
-    outcome = discreet("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    shutil.rmtree(patients_schema_path.parent / "registry.discreet")
+    outcome = discreet("publish", patients_schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2, outcome.err
     assert says in outcome.err
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_claim_that_does_not_hold_never_leaves(
-    schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patients_schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The verifier stands between a method and the file: groups that are too small stop the release."""
 
@@ -462,13 +471,13 @@ def test_a_claim_that_does_not_hold_never_leaves(
         return np.arange(PATIENTS)
 
     monkeypatch.setattr("discreet.sdc.methods.swap.group_by_nearness", group_alone)
-    with Custodian.open(schema_path) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
+    with Custodian.open(patients_schema_path) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
         custodian.publish("mdav", tmp_path / "out.csv", 10)
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_an_epsilon_is_refused(schema_path: Path, tmp_path: Path) -> None:
-    with Custodian.open(schema_path) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
+def test_an_epsilon_is_refused(patients_schema_path: Path, tmp_path: Path) -> None:
+    with Custodian.open(patients_schema_path) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
         custodian.publish("mdav", tmp_path / "out.csv", 10, epsilon=Fraction(1))
 
 
@@ -492,14 +501,14 @@ def test_assess_tells_of_earlier_releases(out: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["--out", "x.csv"], ["-k", 4], ["--strata", "sex"], ["--keep", "hospital"]])
-def test_a_sweep_has_no_other_options(schema_path: Path, words: list[object]) -> None:
-    outcome = discreet("publish", schema_path, "--sweep", "k=5,9", *words)
+def test_a_sweep_has_no_other_options(patients_schema_path: Path, words: list[object]) -> None:
+    outcome = discreet("publish", patients_schema_path, "--sweep", "k=5,9", *words)
     assert outcome.code == 2
     assert "a sweep tries methods" in outcome.err
 
 
-def test_a_sweep_says_what_it_left_out(schema_path: Path) -> None:
-    assert "Not tried" in done("publish", schema_path, "--sweep", "k=20,9999", "--method", "mdav").out
+def test_a_sweep_says_what_it_left_out(patients_schema_path: Path) -> None:
+    assert "Not tried" in done("publish", patients_schema_path, "--sweep", "k=20,9999", "--method", "mdav").out
 
 
 def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
@@ -509,17 +518,17 @@ def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
     assert discreet("verify", out, "-t", "0.5").code == 2
 
 
-def test_a_manifest_tells_what_the_file_holds(schema_path: Path, tmp_path: Path) -> None:
+def test_a_manifest_tells_what_the_file_holds(patients_schema_path: Path, tmp_path: Path) -> None:
     """Means of whole numbers are no whole numbers."""
     document = done(
-        "publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json"
+        "publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json"
     ).document
     assert {column["name"]: column["holds"] for column in document["manifest"]["columns"]}["age"] == "number"
 
 
-def test_a_kept_column_that_names_people_is_warned_of(schema_path: Path, tmp_path: Path) -> None:
+def test_a_kept_column_that_names_people_is_warned_of(patients_schema_path: Path, tmp_path: Path) -> None:
     words = ("--method", "mdav", "-k", 10, "--keep", "admitted", "--out", tmp_path / "o.csv", "--json")
-    assert any("admitted" in warning for warning in done("publish", schema_path, *words).document["warnings"])
+    assert any("admitted" in warning for warning in done("publish", patients_schema_path, *words).document["warnings"])
 
 
 def test_a_release_of_an_earlier_schema_says_so(out: Path) -> None:
@@ -534,11 +543,11 @@ def test_a_release_of_an_earlier_schema_says_so(out: Path) -> None:
 # --- what a sceptic tried
 
 
-def test_what_follows_from_a_protected_column_is_not_kept(schema_path: Path, tmp_path: Path) -> None:
+def test_what_follows_from_a_protected_column_is_not_kept(patients_schema_path: Path, tmp_path: Path) -> None:
     """A diagnosis moves and its chapter does not: kept, it would tell the diagnosis."""
     outcome = discreet(
         "publish",
-        schema_path,
+        patients_schema_path,
         "--method",
         "mdav-swap",
         "-k",
@@ -553,9 +562,9 @@ def test_what_follows_from_a_protected_column_is_not_kept(schema_path: Path, tmp
 
 
 @pytest.mark.parametrize("method", ["mdav", "mdav-swap", "ir-swap", "anatomy"])
-def test_groups_do_not_follow_a_confidential_column(schema_path: Path, tmp_path: Path, method: str) -> None:
+def test_groups_do_not_follow_a_confidential_column(patients_schema_path: Path, tmp_path: Path, method: str) -> None:
     words = ("--method", method, "-k", 5, "--strata", "diagnosis", "--out", tmp_path / "o.csv")
-    outcome = discreet("publish", schema_path, *words)
+    outcome = discreet("publish", patients_schema_path, *words)
     assert outcome.code == 2
     assert "groups would give it away" in outcome.err
 
@@ -594,7 +603,10 @@ def test_text_that_looks_like_numbers_stays_text(
     numerals_folders: dict[str, Path], tmp_path: Path, kind: str, method: str
 ) -> None:
     """What a CSV file holds is told by its manifest, not by how it looks."""
-    schema_path, out = shutil.copytree(numerals_folders[kind], tmp_path / "own") / "t.yaml", tmp_path / "out.csv"
+    schema_path, out = (
+        shutil.copytree(numerals_folders[kind], tmp_path / "own") / "t.yaml",
+        tmp_path / "out.csv",
+    )
     words = [] if method != "t-closeness" else ["-t", 2]
     done("publish", schema_path, "--method", method, "-k", 7, "--out", out, *words)
     done("verify", out, "--original", schema_path)
@@ -610,7 +622,16 @@ def test_a_column_named_group(tmp_path: Path) -> None:
     done("publish", schema_path, "--method", "anatomy", "-k", 5, "--out", tmp_path / "one.csv")
     done("verify", tmp_path / "one.csv", "--original", schema_path)
     outcome = discreet(
-        "publish", schema_path, "--method", "anatomy", "-k", 5, "--out", tmp_path / "two.csv", "--keep", "group"
+        "publish",
+        schema_path,
+        "--method",
+        "anatomy",
+        "-k",
+        5,
+        "--out",
+        tmp_path / "two.csv",
+        "--keep",
+        "group",
     )
     assert outcome.code == 2
     assert "'group' of its own" in outcome.err
@@ -639,9 +660,9 @@ def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_name_with_a_pattern_is_read_as_it_stands(schema_path: Path, tmp_path: Path) -> None:
+def test_a_name_with_a_pattern_is_read_as_it_stands(patients_schema_path: Path, tmp_path: Path) -> None:
     """rel[1].csv is not rel1.csv."""
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
     (tmp_path / "rel1.csv").write_text("age\n1\n")
     done("verify", tmp_path / "rel[1].csv")
 
@@ -671,14 +692,14 @@ def test_a_manifest_that_was_changed_is_found_out(out: Path) -> None:
     assert discreet("verify", out).code == 2
 
 
-def test_force_leaves_nothing_of_the_release_before(schema_path: Path, tmp_path: Path) -> None:
+def test_force_leaves_nothing_of_the_release_before(patients_schema_path: Path, tmp_path: Path) -> None:
     """The other table of an Anatomy goes with it; a file of one's own with that name does not."""
     out, second = tmp_path / "o.csv", tmp_path / "o-values.csv"
-    done("publish", schema_path, "--method", "anatomy", "-k", 10, "--out", out)
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    done("publish", patients_schema_path, "--method", "anatomy", "-k", 10, "--out", out)
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", out, "--force")
     assert not second.exists()
     second.write_text("mine")
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", out, "--force")
     assert second.read_text() == "mine"
 
 
@@ -703,7 +724,7 @@ def test_what_force_overwrites_comes_back_where_it_fails(
 
 
 def test_a_file_that_comes_meanwhile_is_not_overwritten(
-    schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patients_schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two releases may come at once: the second finds the first."""
     out = tmp_path / "o.csv"
@@ -715,15 +736,15 @@ def test_a_file_that_comes_meanwhile_is_not_overwritten(
         real(written, target)
 
     monkeypatch.setattr("discreet.release.files.os.link", link_slowly)
-    with Custodian.open(schema_path) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
+    with Custodian.open(patients_schema_path) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
         custodian.publish("mdav", out, 10)
     assert out.read_text() == "theirs"
     assert not (tmp_path / "o.csv.manifest.json").exists()
 
 
-def test_a_report_in_json_is_for_the_custodian_alone_too(schema_path: Path, tmp_path: Path) -> None:
+def test_a_report_in_json_is_for_the_custodian_alone_too(patients_schema_path: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    done("publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    done("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
     assert stat.S_IMODE(os.stat(report).st_mode) == 0o600
 
 
@@ -850,14 +871,19 @@ def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytes
             np.testing.assert_array_equal(each.to_array(), table[name].to_array())
 
 
-def test_a_full_disk_leaves_nothing(schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    patients_schema_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Columns cannot be put on disk while the claim is checked: one sentence, no file, no release."""
 
     def fail_to_link(**_: object) -> object:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("discreet.release.files.TemporaryFile", fail_to_link)
-    with Custodian.open(schema_path) as custodian, pytest.raises(Unavailable, match="check its owner and the disk"):
+    with (
+        Custodian.open(patients_schema_path) as custodian,
+        pytest.raises(Unavailable, match="check its owner and the disk"),
+    ):
         custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
     assert not list(tmp_path.glob("out*"))
 
@@ -900,15 +926,15 @@ def test_a_manifest_that_lies_of_a_column_hides_nothing(
         read_released_table(file, [ManifestColumn("age", kind, holds)])  # type: ignore[arg-type]
 
 
-def test_a_release_that_comes_too_late_is_not_entered(schema_path: Path, tmp_path: Path) -> None:
+def test_a_release_that_comes_too_late_is_not_entered(patients_schema_path: Path, tmp_path: Path) -> None:
     """Another file is put there while this one is made: refused, and nothing tells of a release."""
     out = tmp_path / "out.csv"
-    with Custodian.open(schema_path) as custodian:
+    with Custodian.open(patients_schema_path) as custodian:
         before = custodian.history()
         with pytest.raises(InvalidInput, match="is there already"):
             custodian.publish("mdav", out, 10, progress=lambda stage: out.touch() if stage == "assessing" else None)
         assert custodian.history() == before
-    assert not list((schema_path.parent / "registry.discreet" / "releases").glob("*"))
+    assert not list((patients_schema_path.parent / "registry.discreet" / "releases").glob("*"))
 
 
 WAITS_HALFWAY = """

@@ -35,12 +35,12 @@ def synthetic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def register_patients(folder: Path, patients: int) -> Path:
-    synthetic_schema_path = write_registry(folder, patients)
-    text = synthetic_schema_path.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
+    schema_path = write_registry(folder, patients)
+    text = schema_path.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
     text = text.replace("epsilon: 3,", "epsilon: 30,").replace("epsilon: 1,", "epsilon: 30,")
     never = """impossible: ["age < 40 AND smoker = true", "age > 80 AND bmi < 30 AND sex = 'M'"]"""
-    synthetic_schema_path.write_text(re.sub("impossible: .*", never, text))
-    with Custodian.open(synthetic_schema_path):
+    schema_path.write_text(re.sub("impossible: .*", never, text))
+    with Custodian.open(schema_path):
         return folder
 
 
@@ -125,13 +125,11 @@ def test_declared_impossible_combinations_never_leave(synthetic_schema_path: Pat
 
 def test_columns_are_not_linked_and_linked_records_are(tmp_path: Path) -> None:
     """Columns leave in orders of their own; linked records keep what columns have to do with each other."""
-    synthetic_schema_path = (
-        register_patients(tmp_path, 2000) / "registry.yaml"
-    )  # of fewer, orders drawn apart may look linked
-    with Custodian.open(synthetic_schema_path) as custodian:
+    schema_path = register_patients(tmp_path, 2000) / "registry.yaml"  # of fewer, orders drawn apart may look linked
+    with Custodian.open(schema_path) as custodian:
         custodian.publish("private-columns", tmp_path / "apart.parquet", epsilon=10, columns=["age", "stay"])
         custodian.publish("private-linked", tmp_path / "linked.parquet", epsilon=10, columns=["age", "education"])
-    raw = f"(SELECT age, stay FROM '{synthetic_schema_path.parent}/registry.csv')"
+    raw = f"(SELECT age, stay FROM '{schema_path.parent}/registry.csv')"
     query = "SELECT corr(age, stay) FROM {}"
     [[apart]] = synthetic_engine().execute(query.format(f"'{tmp_path}/apart.parquet'")).fetchall()
     [[exact]] = synthetic_engine().execute(query.format(raw)).fetchall()
@@ -357,9 +355,9 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
-    synthetic_schema_path = write_dataset(tmp_path, neighbors="add-remove", units="")
+    schema_path = write_dataset(tmp_path, neighbors="add-remove", units="")
     refusal = discreet(
-        "publish", synthetic_schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
+        "publish", schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
     )
     assert refusal.code == Unsupported.exit_code
     done(
@@ -384,9 +382,9 @@ def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path
 
 def test_linked_records_have_no_exact_counts(tmp_path: Path) -> None:
     """At a small epsilon the counts of single columns differ from file to file, and from the exact ones."""
-    synthetic_schema_path = write_dataset(tmp_path)
+    schema_path = write_dataset(tmp_path)
     counts = []
-    with Custodian.open(synthetic_schema_path) as custodian:
+    with Custodian.open(schema_path) as custodian:
         for name in ("one.csv", "two.csv"):
             custodian.publish("private-linked", tmp_path / name, epsilon=Fraction(1, 5))
             released_columns = read_columns_of(tmp_path / name)
@@ -404,11 +402,11 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
     lines = "".join(f"{int(w)},{i}\n" for w, i in zip(works, income, strict=True))
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
     columns_text = "{works: {kind: boolean}, income: {kind: integer, lower: 0, upper: 199999}}"
-    synthetic_schema_path = write_dataset(
+    schema_path = write_dataset(
         tmp_path, units=str(rows), columns=columns_text, impossible="""["works = false AND income > 0"]"""
     )
     (tmp_path / "t.csv").write_text("works,income\n" + lines)
-    with Custodian.open(synthetic_schema_path) as custodian:
+    with Custodian.open(schema_path) as custodian:
         custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1)
     released_columns = read_columns_of(tmp_path / "out.csv")
     idle = [i for w, i in zip(released_columns["works"], released_columns["income"], strict=True) if w is False]
@@ -448,9 +446,9 @@ def test_more_columns_than_epsilon_carries_are_told(tmp_path: Path) -> None:
     """The warning says how many it could carry."""
     many = ", ".join(f"c{i}: {{kind: integer, lower: 0, upper: 9}}" for i in range(40))
     (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
-    synthetic_schema_path = write_dataset(tmp_path, columns=f"{{{many}}}")
+    schema_path = write_dataset(tmp_path, columns=f"{{{many}}}")
     (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
-    with Custodian.open(synthetic_schema_path) as custodian:
+    with Custodian.open(schema_path) as custodian:
         [warning] = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=2).warnings
     assert "of the 40 columns could be carried" in warning
 
@@ -485,9 +483,9 @@ def test_an_unwritable_place_is_refused_before_the_charge(synthetic_schema_path:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_table_with_other_rows_than_declared_still_gives_as_many(tmp_path: Path, method: str, rows: int) -> None:
     """The number of rows in the file is the public one, whatever the table has."""
-    synthetic_schema_path = write_dataset(tmp_path)
+    schema_path = write_dataset(tmp_path)
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i % 10},{i % 2}\n" for i in range(rows)))
-    with Custodian.open(synthetic_schema_path) as custodian:
+    with Custodian.open(schema_path) as custodian:
         release = custodian.publish(method, tmp_path / "out.csv", epsilon=1)
     assert release.rows == 40
     assert f"{rows} units were found and 40 are declared" in release.warnings[0]
@@ -539,9 +537,9 @@ def test_nothing_of_the_layout_comes_from_the_rows(tmp_path: Path, method: str) 
     for name, values in (("low", [0] * 40), ("high", [*range(10)] * 4)):
         folder = tmp_path / name
         folder.mkdir()
-        synthetic_schema_path = write_dataset(folder)
+        schema_path = write_dataset(folder)
         (folder / "t.csv").write_text("x,y\n" + "".join(f"{value},{value % 2}\n" for value in values))
-        with Custodian.open(synthetic_schema_path) as custodian:
+        with Custodian.open(schema_path) as custodian:
             release = custodian.publish(method, folder / "out.csv", epsilon=1)
         parts = ("recipe", "guarantee", "made", "expected_error", "columns")
         manifests.append([release.manifest[part] for part in parts] + [release.warnings])

@@ -39,10 +39,10 @@ class PlainPartition:
         self.groups = [-1] * space.rows
         self.formed = 0
 
-    def place(self, row: int) -> Place:
+    def find_place(self, row: int) -> Place:
         return self.space.points[row].tolist(), self.space.codes[row].tolist()
 
-    def apart(self, one: Place, two: Place) -> float:
+    def measure_distance(self, one: Place, two: Place) -> float:
         total = 0.0
         for a, b in zip(one[0], two[0], strict=True):
             total += (a - b) * (a - b)
@@ -50,15 +50,15 @@ class PlainPartition:
             total += float(squares[a, b])
         return total
 
-    def average(self, rows: Sequence[int]) -> Place:
+    def compute_average(self, rows: Sequence[int]) -> Place:
         total = math.fsum(self.weights[row] for row in rows)
         columns = range(self.space.points.shape[1])
         means = [
             math.fsum(self.weights[row] * float(self.space.points[row, j]) for row in rows) / total for j in columns
         ]
-        return means, [self.center(rows, c) for c in range(len(self.space.squares))]
+        return means, [self.find_center(rows, c) for c in range(len(self.space.squares))]
 
-    def center(self, rows: Sequence[int], column: int) -> int:
+    def find_center(self, rows: Sequence[int], column: int) -> int:
         roots = np.sqrt(self.space.squares[column])
         category_weights = [
             math.fsum(self.weights[r] for r in rows if self.space.codes[r, column] == v) for v in range(len(roots))
@@ -69,19 +69,23 @@ class PlainPartition:
                 sums[code] += weight * float(roots[value, code])
         return sums.index(min(sums))
 
-    def farthest(self, place: Place) -> int:
-        return max(self.left, key=lambda row: (self.apart(place, self.place(row)), -row))
+    def find_farthest(self, place: Place) -> int:
+        return max(self.left, key=lambda row: (self.measure_distance(place, self.find_place(row)), -row))
 
-    def nearest(self, row: int, among: Sequence[int]) -> list[tuple[float, int]]:
-        return sorted((self.apart(self.place(row), self.place(other)), other) for other in among if other != row)
+    def list_nearest(self, row: int, among: Sequence[int]) -> list[tuple[float, int]]:
+        return sorted(
+            (self.measure_distance(self.find_place(row), self.find_place(other)), other)
+            for other in among
+            if other != row
+        )
 
-    def leave(self, rows: Sequence[int]) -> None:
+    def remove_rows(self, rows: Sequence[int]) -> None:
         for row in rows:
             self.groups[row] = self.formed
         self.left = [row for row in self.left if self.groups[row] < 0]
 
     def take(self, row: int, k: int) -> None:
-        self.leave([row, *(other for _, other in self.nearest(row, self.left)[: k - 1])])
+        self.remove_rows([row, *(other for _, other in self.list_nearest(row, self.left)[: k - 1])])
         self.formed += 1
 
 
@@ -89,35 +93,37 @@ def partition_by_mdav(space: RecordSpace, k: int, weights: Sequence[float] | Non
     """Algorithm 2.1."""
     plain = PlainPartition(space, weights)
     while len(plain.left) >= 3 * k:
-        farthest = plain.farthest(plain.average(plain.left))
+        farthest = plain.find_farthest(plain.compute_average(plain.left))
         plain.take(farthest, k)
-        plain.take(plain.farthest(plain.place(farthest)), k)
+        plain.take(plain.find_farthest(plain.find_place(farthest)), k)
     if len(plain.left) >= 2 * k:
-        plain.take(plain.farthest(plain.average(plain.left)), k)
-    plain.leave(plain.left)
+        plain.take(plain.find_farthest(plain.compute_average(plain.left)), k)
+    plain.remove_rows(plain.left)
     return plain.groups
 
 
 def partition_by_v_mdav(space: RecordSpace, k: int, gain: float) -> list[int]:
     plain = PlainPartition(space)
-    middle = plain.average(plain.left)
+    middle = plain.compute_average(plain.left)
     members: list[list[int]] = []
     while len(plain.left) >= k:
-        farthest = plain.farthest(middle)
-        group = [farthest, *(other for _, other in plain.nearest(farthest, plain.left)[: k - 1])]
+        farthest = plain.find_farthest(middle)
+        group = [farthest, *(other for _, other in plain.list_nearest(farthest, plain.left)[: k - 1])]
         while len(group) < min(2 * k - 1, len(plain.left)):
             outside = [row for row in plain.left if row not in group]
-            distance, joins = min(plain.nearest(member, outside)[0] for member in group)
-            others = plain.nearest(joins, outside)
+            distance, joins = min(plain.list_nearest(member, outside)[0] for member in group)
+            others = plain.list_nearest(joins, outside)
             if others and not distance < gain * gain * others[0][0]:
                 break
             group.append(joins)
-        plain.leave(group)
+        plain.remove_rows(group)
         plain.formed += 1
         members.append(group)
-    middles = [plain.average(group) for group in members]
+    middles = [plain.compute_average(group) for group in members]
     for row in plain.left:
-        plain.groups[row] = min(range(len(middles)), key=lambda g: (plain.apart(plain.place(row), middles[g]), g))
+        plain.groups[row] = min(
+            range(len(middles)), key=lambda g: (plain.measure_distance(plain.find_place(row), middles[g]), g)
+        )
     return plain.groups
 
 

@@ -66,7 +66,7 @@ class ReportPage(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text += data
 
-    def all(self, tag: str) -> list[dict[str, str | None]]:
+    def find_all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
 
 
@@ -111,10 +111,10 @@ def write_page(
 def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     """No script, no address but the names of SVG, nothing that is fetched, and the browser is told to fetch nothing."""
     text, read = write_page(tmp_path, sweep=build_sweep())
-    assert not read.all("script")
-    assert not read.all("link")
-    assert not read.all("img")
-    assert not read.all("iframe")
+    assert not read.find_all("script")
+    assert not read.find_all("link")
+    assert not read.find_all("img")
+    assert not read.find_all("iframe")
     addresses = set(re.findall(r"https?://[^\"'\s<]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert not re.search(r"\b(?:src|href|action|on\w+)\s*=|@import|url\(", text)
@@ -148,8 +148,8 @@ def test_verdicts_and_promise_stand_before_the_first_picture(tmp_path: Path) -> 
 def test_every_picture_is_told_to_those_who_do_not_see_it(tmp_path: Path) -> None:
     """Four columns, three heat maps, three curves; each with its sentence, none with an id that another could have."""
     text, read = write_page(tmp_path, sweep=build_sweep())
-    pictures = read.all("svg")
-    assert len(pictures) == 4 + 3 + 3 == len(read.all("figure"))
+    pictures = read.find_all("svg")
+    assert len(pictures) == 4 + 3 + 3 == len(read.find_all("figure"))
     labels = [picture["aria-label"] or "" for picture in pictures]
     assert all(picture["role"] == "img" for picture in pictures)
     assert all(len(label) > 20 for label in labels)
@@ -160,7 +160,7 @@ def test_every_picture_is_told_to_those_who_do_not_see_it(tmp_path: Path) -> Non
 def test_many_columns_are_pictured_by_their_change(tmp_path: Path) -> None:
     """Twelve at most, the changed one among them; the others are named and stand in the tables."""
     _, read = write_page(tmp_path, further_rows=14)
-    labels = [picture["aria-label"] or "" for picture in read.all("svg")]
+    labels = [picture["aria-label"] or "" for picture in read.find_all("svg")]
     histogram_labels = [label for label in labels if "before and after" in label]
     assert len(histogram_labels) == MAX_PICTURES
     assert any("of age " in label for label in histogram_labels)
@@ -204,7 +204,7 @@ def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
     """Every column has a row, and every table a caption."""
     _, read = write_page(tmp_path, sweep=build_sweep())
     comparison = compare_tables(*build_tables())
-    assert len(read.all("caption")) == len(read.all("table")) >= 6
+    assert len(read.find_all("caption")) == len(read.find_all("table")) >= 6
     assert f"{comparison.means['age'][0]:.4g}" in read.text
     figures = (comparison.disclosure, comparison.disclosure_by_chance, comparison.disclosure_excess)
     assert "income" + "".join(f"{100 * each['income']:.3g} %" for each in figures) in read.text

@@ -28,7 +28,7 @@ NAN = math.nan
 ANIMALS = Taxonomy.of({"cat": "pet", "dog": "pet", "cow": "farm", "pet": "animal", "farm": "animal"})
 
 
-def square_distance(one: RecordSpace, i: int, two: RecordSpace, j: int) -> float:
+def compute_square_distance(one: RecordSpace, i: int, two: RecordSpace, j: int) -> float:
     """The distance by its formula, summed in the order that is promised."""
     total = 0.0
     for x, y in zip(one.points[i], two.points[j], strict=True):
@@ -60,7 +60,7 @@ def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int,
     targets, queries_space = draw_space(draw, rows, shape[0], squares), draw_space(draw, queries, shape[0], squares)
     ties = find_nearest_ties(queries_space, targets)
     for query in range(queries):
-        all_of_them = [square_distance(queries_space, query, targets, row) for row in range(rows)]
+        all_of_them = [compute_square_distance(queries_space, query, targets, row) for row in range(rows)]
         tied = ties.targets[ties.starts[query] : ties.starts[query + 1]]
         assert ties.squares[query] == min(all_of_them)
         assert sorted(tied) == [row for row in range(rows) if all_of_them[row] == min(all_of_them)]

@@ -61,11 +61,11 @@ Record = tuple[int, ...]
 PURE, CONCENTRATED = PrivacyBudget(epsilon=Fraction(1)), PrivacyBudget(rho=Fraction(1, 10))
 
 
-def build_names(name: str, count: int) -> Column:
+def build_category_column(name: str, count: int) -> Column:
     return Column(name, "nominal", 0, count - 1, categories=tuple(map(str, range(count))), missing=0)
 
 
-def build_numbers(name: str, lower: int, upper: int, missing: int | None = 0) -> Column:
+def build_range_column(name: str, lower: int, upper: int, missing: int | None = 0) -> Column:
     return Column(name, "integer", lower, upper, missing=missing)
 
 
@@ -125,7 +125,7 @@ def compute_table_loss(noises: Sequence[Noise], one: Sequence[Counts], two: Sequ
 
 
 CUBE = list(product((0, 1), repeat=3))
-THREE = (build_names("a", 2), build_names("b", 2), build_numbers("c", 0, 1))
+THREE = (build_category_column("a", 2), build_category_column("b", 2), build_range_column("c", 0, 1))
 
 
 def build_fixed_counts(rows: int) -> dict[str, Counts]:
@@ -234,7 +234,12 @@ def test_trees_are_drawn_by_that_law(trees: int) -> None:
 def test_random_replacements_stay_within_the_calibration_and_some_reach_it(loss: PrivacyBudget, times: int) -> None:
     """Thousands of replacements in a larger domain: no table moves by more, no score by over 2, and 80 % is reached."""
     random = Random(7)
-    columns = (build_names("a", 5), build_numbers("b", 0, 999), build_numbers("c", -50, 50), build_names("d", 2))
+    columns = (
+        build_category_column("a", 5),
+        build_range_column("b", 0, 999),
+        build_range_column("c", -50, 50),
+        build_category_column("d", 2),
+    )
     plan = build_marginals_plan(columns, 300, loss, most=8)
     rows = [[random.randint(column.lower, column.upper) for column in columns] for _ in range(300)]
     counts = {c.name: count_codes([row[at] for row in rows], ColumnGrid.of(c)) for at, c in enumerate(columns)}
@@ -265,7 +270,7 @@ def _find_bin(column: BinnedColumn, code: int) -> int:
 @pytest.mark.parametrize("loss", [PURE, CONCENTRATED])
 def test_every_cell_of_a_table_has_the_noise_it_should(loss: PrivacyBudget) -> None:
     """Two jaws: the claimed law fits, one a tenth narrower or wider does not."""
-    columns = (build_names("a", 16), build_names("b", 16))
+    columns = (build_category_column("a", 16), build_category_column("b", 16))
     plan = build_marginals_plan(columns, 16, loss)
     codes = {"a": np.arange(16), "b": np.arange(16)}
     counts = {name: np.ones(16, dtype=np.int64) for name in codes}
@@ -305,7 +310,7 @@ def test_linked_ranks_are_told_apart_and_linked_records_are_not() -> None:
     numbers_of_rows = [{len(rank_rows(rows, 2, random)) for _ in range(50)} for rows in TWINS]
     assert numbers_of_rows == [{2}, {4}]
 
-    columns = (build_numbers("x", 0, 10), build_numbers("y", 0, 10))
+    columns = (build_range_column("x", 0, 10), build_range_column("y", 0, 10))
     plan = build_marginals_plan(columns, 4, PURE)
     for block_counts in product(*(([4 - k, *[0] * 9, k] for k in range(5)),) * 2):
         counts = {
@@ -342,11 +347,11 @@ def draw_marginals(
 
 
 FIVE = (
-    build_names("a", 4),
-    build_numbers("b", 0, 99),
-    build_numbers("c", 0, 5, None),
-    build_names("d", 3),
-    build_names("e", 2),
+    build_category_column("a", 4),
+    build_range_column("b", 0, 99),
+    build_range_column("c", 0, 5, None),
+    build_category_column("d", 3),
+    build_category_column("e", 2),
 )
 
 
@@ -564,7 +569,7 @@ def test_shrinking_leaves_what_stands_out_and_no_noise() -> None:
 
 def test_engines_are_asked_for_the_bins_that_rows_are_in() -> None:
     """Every value, missing ones too, is in the bin that the key of the engine says."""
-    columns = {"n": build_numbers("n", -20, 300, None), "w": build_names("w", 9)}
+    columns = {"n": build_range_column("n", -20, 300, None), "w": build_category_column("w", 9)}
     random = Random(1)
     rows = [{"n": random.choice([None, *range(-20, 301)]), "w": min(random.randrange(30), 8)} for _ in range(800)]
     codes = {
@@ -582,18 +587,18 @@ def test_engines_are_asked_for_the_bins_that_rows_are_in() -> None:
 
 def test_bins_are_of_about_equal_counts_and_never_split_a_cell() -> None:
     """Ordered columns in runs, missing values apart; a heavy cell leaves the other bins to others; rare names share."""
-    even = BinnedColumn.of(ColumnGrid.of(build_numbers("x", 0, 99)), np.full(100, 10), 8)
+    even = BinnedColumn.of(ColumnGrid.of(build_range_column("x", 0, 99)), np.full(100, 10), 8)
     assert even.bin_count == 8
     assert set(even.sizes.tolist()) <= {120, 130}
     counts = np.full(101, 1)
     counts[40], counts[-1] = 900, 50
-    heavy = BinnedColumn.of(ColumnGrid.of(build_numbers("x", 0, 99, None)), counts, 8)
+    heavy = BinnedColumn.of(ColumnGrid.of(build_range_column("x", 0, 99, None)), counts, 8)
     assert heavy.bin_count == 8
     assert heavy.sizes[-1] == 50
     assert all(high - low in (0, 1) for low, high in pairwise(heavy.bin_of_cell.tolist()))
-    rare = BinnedColumn.of(ColumnGrid.of(build_names("w", 6)), np.array([5, 90, 0, 1, 40, 2]), 4)
+    rare = BinnedColumn.of(ColumnGrid.of(build_category_column("w", 6)), np.array([5, 90, 0, 1, 40, 2]), 4)
     assert rare.bin_of_cell.tolist() == [2, 0, 3, 3, 1, 3]
-    assert BinnedColumn.of(ColumnGrid.of(build_names("w", 3)), np.array([0, 7, 0]), 4).bin_count == 1
+    assert BinnedColumn.of(ColumnGrid.of(build_category_column("w", 3)), np.array([0, 7, 0]), 4).bin_count == 1
 
 
 @pytest.mark.parametrize(
@@ -602,7 +607,7 @@ def test_bins_are_of_about_equal_counts_and_never_split_a_cell() -> None:
 @pytest.mark.parametrize("count", [2, 3, 8, 14])
 def test_the_parts_of_a_plan_add_up_to_the_loss(count: int, loss: PrivacyBudget) -> None:
     """Columns, choice and tables together lose what may be lost, to the last digit."""
-    columns = [build_numbers(f"x{at}", 0, 999) for at in range(count)]
+    columns = [build_range_column(f"x{at}", 0, 999) for at in range(count)]
     plan = plan_marginals(columns, 1000, loss)
     parts = [plan.columns_budget, plan.measuring_budget, *([plan.choosing_budget] if plan.choosing_budget else [])]
     assert sum((part.epsilon for part in parts), Fraction(0)) == loss.epsilon
@@ -613,7 +618,7 @@ def test_the_parts_of_a_plan_add_up_to_the_loss(count: int, loss: PrivacyBudget)
 
 def test_plans_follow_public_facts() -> None:
     """More rows or more loss: more bins and less error; many columns and little loss: a tree instead of all pairs."""
-    columns = [build_numbers(f"x{at}", 0, 999) for at in range(12)]
+    columns = [build_range_column(f"x{at}", 0, 999) for at in range(12)]
     small, large = (plan_marginals(columns, rows, PURE) for rows in (2000, 2_000_000))
     assert small.choosing_budget is not None
     assert large.choosing_budget is None

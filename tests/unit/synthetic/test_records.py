@@ -49,7 +49,7 @@ def build_number_column(name: str, size: int) -> Column:
     return Column(name, "integer", 0, size - 1, missing=0)
 
 
-def build_names_column(name: str, count: int, taxonomy: Taxonomy | None = None) -> Column:
+def build_nominal_column(name: str, count: int, taxonomy: Taxonomy | None = None) -> Column:
     listed = tuple(chr(97 + place) for place in range(count))
     return Column(name, "nominal", 0, count - 1, categories=listed, missing=0, taxonomy=taxonomy)
 
@@ -240,7 +240,7 @@ def test_every_pair_of_neighbours_keeps_to_the_calibration(
 @pytest.mark.parametrize("taxonomy", [None, Taxonomy.of({"a": "u", "b": "u", "c": "r", "u": "r"})])
 def test_names_of_every_pair_of_neighbours(taxonomy: Taxonomy | None) -> None:
     """Exhaustively, exact laws: over all blocks the choices of two neighbours lose at most their share, in product."""
-    plan = build_records_plan([build_number_column("x", 2), build_names_column("s", 3, taxonomy)], 2, 4, 2)
+    plan = build_records_plan([build_number_column("x", 2), build_nominal_column("s", 3, taxonomy)], 2, 4, 2)
     domain = list(product(range(2), range(3)))
     (selection,) = plan.selections.values()
     assert selection.epsilon == Fraction(1, 2)
@@ -282,7 +282,7 @@ def test_names_keep_to_the_chain(trials: int) -> None:
     """Random replacements: scores move apart by no more than the chain says, which is less than any order's."""
     draw = random.Random(4)
     plan = build_records_plan(
-        [build_number_column("x", 16), build_names_column("s", 2), build_names_column("t", 4)], 4, 60, 2
+        [build_number_column("x", 16), build_nominal_column("s", 2), build_nominal_column("t", 4)], 4, 60, 2
     )
     assert plan.bound_name_scores(1) < plan.block_count * plan.axes[1].compute_max_change()
     for _ in range(trials):
@@ -295,7 +295,7 @@ def test_names_keep_to_the_chain(trials: int) -> None:
 
 def test_no_noise_of_names_is_wasted() -> None:
     """Blocks that exchange one name for the other in turn reach the whole of the bound."""
-    plan = build_records_plan([build_number_column("x", 2), build_names_column("s", 3)], 2, 4, 2)
+    plan = build_records_plan([build_number_column("x", 2), build_nominal_column("s", 3)], 2, 4, 2)
     domain = list(product(range(2), range(3)))
     tables = list(all_tables(domain, 4))
     scores = {table: plan.compute_totals(*count_distinct(table))[1][1] for table in tables}
@@ -307,7 +307,7 @@ def test_no_noise_of_names_is_wasted() -> None:
 def test_the_law_of_names_is_the_exponential_mechanism() -> None:
     """The same probabilities, exactly, also where two names have one score."""
     (selection,) = build_records_plan(
-        [build_number_column("x", 2), build_names_column("s", 4)], 2, 4, 2
+        [build_number_column("x", 2), build_nominal_column("s", 4)], 2, 4, 2
     ).selections.values()
     scores = np.array([-30, -2, -2, 0])
     assert build_name_distribution(selection, scores).law() == Exponential(selection).distribution(scores).law()
@@ -315,7 +315,7 @@ def test_the_law_of_names_is_the_exponential_mechanism() -> None:
 
 def test_names_are_drawn_by_their_law() -> None:
     """Two jaws: the share of the nearer name is that of the rate claimed, not of one a tenth less or more."""
-    plan = build_records_plan([build_names_column("s", 2)], 1, 2000, 1)
+    plan = build_records_plan([build_nominal_column("s", 2)], 1, 2000, 1)
     (selection,) = plan.selections.values()
     table = np.array([[0], [1]]), np.array([2000, 0])
     draws = np.concatenate([plan.measure(*table, SYSTEM)[:, 0] for _ in range(3)])
@@ -330,7 +330,7 @@ def test_names_are_drawn_by_their_law() -> None:
 
 def test_names_under_zcdp() -> None:
     """The squares of what blocks lose, over 8, add up to at most the share: h^2 most bound / 8."""
-    plan = build_records_plan([build_number_column("x", 4), build_names_column("s", 3)], 3, 60, 5, CONCENTRATED)
+    plan = build_records_plan([build_number_column("x", 4), build_nominal_column("s", 3)], 3, 60, 5, CONCENTRATED)
     (selection,) = plan.selections.values()
     rate = selection.epsilon / selection.spread
     assert rate**2 * plan.axes[1].compute_max_change() * plan.bound_name_scores(1) / 8 <= CONCENTRATED.rho / 2
@@ -451,7 +451,7 @@ def test_sums_have_the_noise_they_claim() -> None:
 
 def test_the_order_of_the_cells_given_does_not_matter() -> None:
     """Cells come from an engine in any order; a cell given in two parts is one."""
-    plan = build_records_plan([build_number_column("x", 8), build_names_column("s", 3)], 3, 50, 7)
+    plan = build_records_plan([build_number_column("x", 8), build_nominal_column("s", 3)], 3, 50, 7)
     cells, counts = draw_even_cells(plan, 50)
     shuffled = np.random.default_rng(1).permutation(len(cells))
     sums, scores = plan.compute_totals(cells, counts)
@@ -462,7 +462,7 @@ def test_the_order_of_the_cells_given_does_not_matter() -> None:
 
 def test_more_names_than_places_still_have_one_order() -> None:
     """Names that share a place on the axis are told apart by their list, whatever order they come in."""
-    plan = build_records_plan([build_names_column("s", 5), build_number_column("x", 2)], 1, 12, 3)
+    plan = build_records_plan([build_nominal_column("s", 5), build_number_column("x", 2)], 1, 12, 3)
     assert plan.bound_name_scores(0) == plan.block_count * plan.axes[0].compute_max_change()
     cells = np.array([[name, x] for name in range(5) for x in range(2)])
     counts = np.arange(1, 11)
@@ -501,7 +501,7 @@ def test_a_table_without_rows_lies_at_the_end_of_the_curve() -> None:
 @pytest.mark.parametrize("far", [-(2**62), 0, 2**62])
 def test_codes_are_in_the_domain_whatever_was_drawn(far: int) -> None:
     """Noise of any size becomes a code between the bounds."""
-    columns = [Column("x", "integer", -5, 1000, missing=0), build_number_column("y", 3), build_names_column("s", 4)]
+    columns = [Column("x", "integer", -5, 1000, missing=0), build_number_column("y", 3), build_nominal_column("s", 4)]
     plan = build_records_plan(columns, 4, 21, 5)
     far_sums = np.full((plan.block_count, 3), far)
     far_sums[:, 2] = 3
@@ -514,7 +514,7 @@ def test_codes_are_in_the_domain_whatever_was_drawn(far: int) -> None:
 
 def test_without_noise_centroids_come_back() -> None:
     """Records of a block are replaced by their mean, in the order of blocks and each as often as its block is large."""
-    plan = build_records_plan([build_number_column("x", 16), build_names_column("s", 3)], 4, 7, 3)
+    plan = build_records_plan([build_number_column("x", 16), build_nominal_column("s", 3)], 4, 7, 3)
     table = [(0, 0), (1, 0), (2, 0), (15, 2), (15, 2), (14, 2), (13, 2)]
     sums, scores = plan.compute_totals(*count_distinct(table))
     outputs = np.column_stack((sums[:, 0], scores[1].argmax(axis=1)))
@@ -584,7 +584,7 @@ def plan_shared(columns: tuple[Column, ...], rows: int, loss: PrivacyBudget) -> 
 
 MIXED = [
     *(build_number_column(f"x{place}", 300) for place in range(4)),
-    *(build_names_column(f"n{place}", size) for place, size in enumerate((2, 8, 40, 2, 41))),
+    *(build_nominal_column(f"n{place}", size) for place, size in enumerate((2, 8, 40, 2, 41))),
     build_number_column("z", 7),
     build_number_column("w", 4000),
 ]
@@ -596,7 +596,7 @@ MIXED = [
         ([build_number_column("x", 1001), build_number_column("y", 500)], 30_000, PURE),
         ([build_number_column(f"x{place}", 1001) for place in range(4)], 1080, PrivacyBudget(Fraction(10))),
         ([build_number_column(f"x{place}", 300) for place in range(3)], 30_000, PrivacyBudget(rho=Fraction(1, 40))),
-        ([build_number_column("x", 1001), build_number_column("y", 1001), build_names_column("s", 12)], 30_000, PURE),
+        ([build_number_column("x", 1001), build_number_column("y", 1001), build_nominal_column("s", 12)], 30_000, PURE),
         ([build_number_column(f"x{place}", 64) for place in range(7)], 30_000, PURE),
         (MIXED, 50_000, PURE),
     ],
@@ -657,12 +657,12 @@ def test_the_box_is_chosen_where_it_has_less_noise() -> None:
 @pytest.mark.parametrize(
     "columns",
     [
-        [build_names_column("s", 2), build_names_column("t", 5)],
-        [build_names_column("s", 1), build_number_column("x", 9)],
+        [build_nominal_column("s", 2), build_nominal_column("t", 5)],
+        [build_nominal_column("s", 1), build_number_column("x", 9)],
         [build_number_column("x", 1), build_number_column("y", 9)],
         [Column("b", "boolean", 0, 1, categories=("false", "true"), missing=0), build_number_column("x", 1)],
         [Column("d", "date", 10_000, 20_000, missing=10_000), Column("n", "number", -5, 5, Fraction(1, 2), missing=0)],
-        [Column("o", "ordinal", 0, 2, categories=("low", "mid", "high"), missing=0), build_names_column("s", 200)],
+        [Column("o", "ordinal", 0, 2, categories=("low", "mid", "high"), missing=0), build_nominal_column("s", 200)],
     ],
 )
 def test_columns_of_every_kind(columns: Sequence[Column], loss: PrivacyBudget) -> None:
@@ -678,7 +678,7 @@ def test_columns_of_every_kind(columns: Sequence[Column], loss: PrivacyBudget) -
 def test_names_lie_beside_their_siblings() -> None:
     """The order of names on the curve is the taxonomy's depth-first one, spread over the whole side."""
     taxonomy = Taxonomy.of({"a": "u", "b": "v", "c": "u", "d": "v", "u": "r", "v": "r"})
-    axis = CurveAxis.of(build_names_column("s", 4, taxonomy), 4)
+    axis = CurveAxis.of(build_nominal_column("s", 4, taxonomy), 4)
     assert axis.compute_places(4).tolist() == [0, 10, 5, 15]
     assert axis.distances[0][2] < axis.distances[0][1] == axis.distances[0][3]
     assert axis.compute_max_change() == axis.distances[0][1] * 2
@@ -693,7 +693,7 @@ def test_k_may_be_given() -> None:
 
 def test_more_epsilon_never_means_more_error() -> None:
     """And more rows neither."""
-    columns = [build_number_column("x", 512), build_number_column("y", 512), build_names_column("s", 3)]
+    columns = [build_number_column("x", 512), build_number_column("y", 512), build_nominal_column("s", 3)]
     errors = [
         plan_records(columns, 5000, PrivacyBudget(Fraction(epsilon))).error for epsilon in ("0.01", "0.1", "1", "10")
     ]
@@ -706,7 +706,7 @@ def test_more_epsilon_never_means_more_error() -> None:
     ("columns", "k", "message"),
     [
         ([Column("x", "nominal", private_keys=True, missing=0)], None, "not public"),
-        ([build_names_column("s", 300)], None, "at most 256"),
+        ([build_nominal_column("s", 300)], None, "at most 256"),
         ([build_number_column(f"x{place}", 4) for place in range(13)], None, "1 to 12 columns, got 13"),
         ([], None, "1 to 12 columns"),
         ([build_number_column("x", 4)], 101, "between 1 and the 100 rows"),
@@ -720,7 +720,7 @@ def test_what_cannot_be_planned_is_refused(columns: Sequence[Column], k: int | N
 
 def test_plans_are_checked_at_birth() -> None:
     """Shares that are too many, too large or missing, and a box where there is no pure loss, make no plan."""
-    axis, name = CurveAxis.of(build_number_column("x", 4), 2), CurveAxis.of(build_names_column("s", 2), 2)
+    axis, name = CurveAxis.of(build_number_column("x", 4), 2), CurveAxis.of(build_nominal_column("s", 2), 2)
     for axes, shares in (((axis,), (ONE, ONE)), ((axis,), (2 * ONE,)), ((axis, name), (ONE, 0 * ONE)), ((), (ONE,))):
         with pytest.raises(InvalidInput, match="share"):
             RecordsPlan(axes, 2, 10, 2, PURE, shares)
@@ -734,4 +734,4 @@ def test_a_missing_value_counts_as_the_middle() -> None:
     """Of a number's domain, or the name that is least far from all others: public, and the same for every table."""
     assert CurveAxis.of(Column("x", "integer", 0, 8), 4).middle == 4
     apart = Taxonomy.of({"a": "r", "b": "u", "c": "u", "d": "u", "u": "r"})
-    assert CurveAxis.of(build_names_column("s", 4, apart), 2).middle == 1
+    assert CurveAxis.of(build_nominal_column("s", 4, apart), 2).middle == 1
