@@ -189,14 +189,14 @@ def test_stated_errors_are_the_exact_ones(about: str, delta: float) -> None:
     values, mass = prior.floats(), prior.mass / prior.total
     laws = np.array([mechanism.distribution(truth).floats() for truth in prior.support])
     away = np.abs(values[:, None] - values[None, :])
-    compute_pair_law = mass[:, None] * laws
-    assert mechanism.expected_error() == pytest.approx((compute_pair_law * away).sum())
-    assert mechanism.variance() == pytest.approx((compute_pair_law * away**2).sum())
+    joint = mass[:, None] * laws
+    assert mechanism.expected_error() == pytest.approx((joint * away).sum())
+    assert mechanism.variance() == pytest.approx((joint * away**2).sum())
     for alpha in (1, 3.5, 20):
-        assert mechanism.useful(alpha) == pytest.approx(compute_pair_law[away > alpha].sum())
+        assert mechanism.useful(alpha) == pytest.approx(joint[away > alpha].sum())
     low, high = mechanism.interval(0.9)
     assert low == -high
-    assert compute_pair_law[away <= high].sum() >= 0.9 > compute_pair_law[away <= high - 1].sum()
+    assert joint[away <= high].sum() >= 0.9 > joint[away <= high - 1].sum()
     assert mechanism.useful(5, answers=3) == pytest.approx(1 - (1 - mechanism.useful(5)) ** 3)
 
 
@@ -226,9 +226,9 @@ def test_the_chosen_factors_are_the_best_ones(prior: Prior, epsilon: float) -> N
 
     def compute_risk(up: object) -> float:
         laws = np.array([refine(prior, truth, epsilon, up=up).floats() for truth in prior.support])
-        compute_pair_law = mass[:, None] * laws
-        posterior = (values[:, None] * compute_pair_law).sum(axis=0) / compute_pair_law.sum(axis=0)
-        return float((compute_pair_law * (values[:, None] - posterior[None, :]) ** 2).sum())
+        joint = mass[:, None] * laws
+        posterior = (values[:, None] * joint).sum(axis=0) / joint.sum(axis=0)
+        return float((joint * (values[:, None] - posterior[None, :]) ** 2).sum())
 
     top = float(exp_below(Fraction(str(epsilon))))
     best = min(compute_risk(top**share) for share in np.linspace(0.01, 0.99, 50))
@@ -239,9 +239,9 @@ def test_risk_from_prefix_sums_is_the_exact_one() -> None:
     prior = Prior.parse("0.5 point(3) + normal(10, 4) on [0, 30]")
     mechanism = Refinement.of(prior, 1, up=1.7)
     values, mass = prior.floats(), prior.mass / prior.total
-    compute_pair_law = mass[:, None] * np.array([mechanism.distribution(truth).floats() for truth in prior.support])
-    posterior = (values[:, None] * compute_pair_law).sum(axis=0) / compute_pair_law.sum(axis=0)
-    exact = (compute_pair_law * (values[:, None] - posterior[None, :]) ** 2).sum()
+    joint = mass[:, None] * np.array([mechanism.distribution(truth).floats() for truth in prior.support])
+    posterior = (values[:, None] * joint).sum(axis=0) / joint.sum(axis=0)
+    exact = (joint * (values[:, None] - posterior[None, :]) ** 2).sum()
     assert PriorLine.of(prior, 10**4).compute_risk(*map(float, mechanism.factors)) == pytest.approx(exact)
     # A finer grid is gathered into cells: the choice hardly moves.
     fine, coarse = Prior.normal(50_000, 9_000, 0, 99_999), Prior.normal(500, 90, 0, 999)

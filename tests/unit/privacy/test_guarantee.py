@@ -189,13 +189,9 @@ def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta:
     """The epsilon told is at least the formula's minimum, and within a thousandth of it."""
     converted = Guarantee.zcdp(rho).approximate(delta).epsilon
 
-    def epsilon(compute_order: mpmath.mpf) -> mpmath.mpf:
-        top = mpmath.log(1 / (compute_order * mpmath.mpf(delta)))
-        return (
-            mpmath.mpf(rho.numerator) / rho.denominator * compute_order
-            + top / (compute_order - 1)
-            + mpmath.log(1 - 1 / compute_order)
-        )
+    def compute_epsilon(order: mpmath.mpf) -> mpmath.mpf:
+        top = mpmath.log(1 / (order * mpmath.mpf(delta)))
+        return mpmath.mpf(rho.numerator) / rho.denominator * order + top / (order - 1) + mpmath.log(1 - 1 / order)
 
     def compute_order(place: float) -> mpmath.mpf:
         return 1 + mpmath.mpf(2) ** (mpmath.mpf(place) / 8)
@@ -204,7 +200,7 @@ def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta:
     orders = 1 + 2.0 ** (places / 8)  # floats find about where it is least, more digits the least itself
     about = float(rho) * orders - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
     nearest = int(places[about.argmin()])
-    best = max(0, min(epsilon(compute_order(nearest + part / 32)) for part in range(-32, 33)))
+    best = max(0, min(compute_epsilon(compute_order(nearest + part / 32)) for part in range(-32, 33)))
     assert converted is not None
     assert converted <= best + best / 1000 + mpmath.mpf(2) ** -30
     assert converted >= best - best / 1000 - mpmath.mpf(10) ** -6
@@ -213,22 +209,20 @@ def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta:
 def test_the_conversion_rounds_up_at_every_order() -> None:
     """Against 60 digits, and with logarithms so coarse that a rounding the wrong way shows at once."""
     with mpmath.workdps(60):
-        for compute_order, rho, delta, bits in product(
+        for order, rho, delta, bits in product(
             (Fraction(9, 8), Fraction(4, 3), Fraction(5, 2), Fraction(40)),
             (Fraction(0), Fraction(1, 7), Fraction(20)),
             (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10**6)),
             (2, 5, 10, 40),
         ):
-            a, r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (compute_order, rho, delta))
+            a, r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (order, rho, delta))
             exact = a * r + mpmath.log((a - 1) / a) - (mpmath.log(a) + mpmath.log(d)) / (a - 1)
-            epsilon = compute_epsilon_at_order(compute_order, rho, delta, bits)
+            epsilon = compute_epsilon_at_order(order, rho, delta, bits)
             above = mpmath.mpf(epsilon.numerator) / epsilon.denominator - exact
             assert 0 <= above <= mpmath.mpf(2) ** -bits * (1 + 2 / (a - 1)) * 1.01
         whole = Guarantee.zcdp(20).approximate(1e-6)
         orders = [Fraction(1) + Fraction(place, 1000) for place in range(100, 5000, 10)]
-        least = min(
-            compute_epsilon_at_order(compute_order, Fraction(20), Fraction(1, 10**6)) for compute_order in orders
-        )
+        least = min(compute_epsilon_at_order(order, Fraction(20), Fraction(1, 10**6)) for order in orders)
         assert least * (1 - Fraction(1, 10**4)) < whole.epsilon <= least
 
 
