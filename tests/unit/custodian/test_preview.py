@@ -381,8 +381,8 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
     refinement = (
         measurement.refinement
         if isinstance(measurement, RefinedTotal)
-        else measurement.mechanism.position_refinement.refinement
-    )  # type: ignore[union-attr]
+        else measurement.mechanism.position_refinement.refinement  # type: ignore[union-attr]
+    )
     laws = [refinement.distribution(truth) for truth in refinement.prior.support]
     worst = max(worst_ratio(first, second) or 10**9 for first in laws for second in laws)
     assert 2 < worst <= exp_above(Fraction(1))

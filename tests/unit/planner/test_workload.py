@@ -143,9 +143,9 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
     assert len(plans) > 15
     for query_plan in plans:
         for measurement in list_additive(query_plan)[:1]:
-            assert [float(law.rate) for law in measurement.noise.noises] == [
+            assert [float(law.rate) for law in measurement.noise.noises] == [  # type: ignore[union-attr]
                 float(1 / Fraction(s)) for s in list_scales(measurement)
-            ]  # type: ignore[union-attr]
+            ]
     worst = dict.fromkeys(NAMES, Fraction(0))
     for _ in range(tables):
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
@@ -207,9 +207,9 @@ def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail
         for together in by_name.values():
             exact_inputs = read_people_inputs(together, people)
             exact_values = [
-                [measurement.value(cell) for cell in exact_inputs.inputs[at]]
+                [measurement.value(cell) for cell in exact_inputs.inputs[at]]  # type: ignore[arg-type]
                 for at, measurement in enumerate(list_additive(together))
-            ]  # type: ignore[arg-type]
+            ]
             labels = [output.aggregate for output in query_plan.query.presentation.outputs]
             assert [exact_values[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
 
