@@ -50,7 +50,7 @@ def chart_truth() -> DistributionChart:
 def chart_many() -> DistributionChart:
     """More names than stand level."""
     mass = np.arange(1.0, 13.0)
-    law_of_many = Posterior(mass / mass.sum(), names=tuple(f"a long name of a category {at}" for at in range(12)))
+    law_of_many = Posterior(mass / mass.sum(), names=tuple(f"a long name of a category {index}" for index in range(12)))
     return DistributionChart("ward, one person", "ward", law_of_many, None, law_of_many, None, None, SENTENCE)
 
 
@@ -133,7 +133,7 @@ def test_of_many_categories_the_raw_answer_is_always_shown() -> None:
     )
     assert len(categories) == charts.MAX_CATEGORIES
     assert [99] in categories.values()
-    assert sorted(at for cells in categories.values() for at in cells) == list(range(100))
+    assert sorted(cell for cells in categories.values() for cell in cells) == list(range(100))
     assert "85 others" in categories
 
 

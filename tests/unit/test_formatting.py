@@ -333,9 +333,11 @@ def test_a_posterior_is_shown_with_an_interval_that_holds_its_own() -> None:
 @pytest.mark.parametrize("dates", [False, True])
 def test_a_mark_in_a_picture_has_an_interval_that_holds_its_own(dates: bool) -> None:
     """Also where the line that is shown is much wider than it."""
-    low, at, high = -49_961.864401, -49_961.854806, -49_961.845211
+    low, middle, high = -49_961.864401, -49_961.854806, -49_961.845211
     words = (
-        _Mark("raw answer", at, (low, high), {}, dates).format_label((-60_000.0, 0.0)).replace("\N{MINUS SIGN}", "-")
+        _Mark("raw answer", middle, (low, high), {}, dates)
+        .format_label((-60_000.0, 0.0))
+        .replace("\N{MINUS SIGN}", "-")
     )
     match = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
     assert match is not None
@@ -364,25 +366,27 @@ def test_the_console_prints_amounts_as_the_service_does() -> None:
     assert lines == [f"{format_cost(amount)} {format_budget_left(amount)}" for amount in amounts]
 
 
-def answer_mean(total: int, entropy: KeyedEntropy, planned: Plan) -> Answer:
+def answer_mean(total: int, entropy: KeyedEntropy, query_plan: Plan) -> Answer:
     """The reply to a mean of 10,000 incomes whose sum is so many hundredths."""
-    measurement = planned.measurements[0]
+    measurement = query_plan.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.single_noise is not None
     noisy_totals = (total + int(measurement.single_noise.sample(entropy)),)
-    question = to_sql(planned.query, planned.schema)
-    return build_answer(planned, NoisyResult(((),), ((noisy_totals,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
+    question = to_sql(query_plan.query, query_plan.schema)
+    return build_answer(
+        query_plan, NoisyResult(((),), ((noisy_totals,),)), question, Fraction(1), 1, {"dp": Fraction(1)}
+    )
 
 
 @pytest.mark.parametrize("epsilon", [20, *(pytest.param(each, marks=pytest.mark.soak) for each in (5, 10))])
 def test_the_sentence_of_a_narrow_answer_is_true_whenever_its_interval_is(epsilon: int) -> None:
     """2,000 seeded answers with an interval of 2.9, 0.5 or 0.02 about 49,961.86, in the sentence and in the table."""
-    planned = plan(DECLARED, parse_sql(QUESTION, DECLARED), epsilon)
+    query_plan = plan(DECLARED, parse_sql(QUESTION, DECLARED), epsilon)
     entropy = KeyedEntropy(b"narrow", f"answers at {epsilon}")
     truth = Fraction(4_996_186, 100)
     computed = printed = 0
     for _ in range(2000):
-        answer = answer_mean(4_996_186 * 10_000, entropy, planned)
+        answer = answer_mean(4_996_186 * 10_000, entropy, query_plan)
         low, high = answer.interval()  # type: ignore[misc]
         match = BETWEEN.search(answer.meaning)
         assert match is not None

@@ -82,7 +82,7 @@ columns:
 @pytest.fixture(scope="module")
 def ward_custodian() -> Iterator[Custodian]:
     folder = temporary_folders.lasting()
-    lines = [f"p{at},{at % 90},late,{SECRET},2020-02-{1 + at % 28:02},Xanadu" for at in range(30)]
+    lines = [f"p{index},{index % 90},late,{SECRET},2020-02-{1 + index % 28:02},Xanadu" for index in range(30)]
     (folder / "ward.csv").write_text("\n".join(["id,age,stage,ill,admitted,town", *lines, ""]))
     (folder / "ward.yaml").write_text(SCHEMA)
     with Custodian.open(folder / "ward.yaml") as opened:
@@ -327,10 +327,10 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward_custodian: Cus
         lambda: ward_custodian.answer(COUNT, 1, key=FalseClass(str)),  # type: ignore[arg-type]
         lambda: ward_custodian.answer(GROUPED, 1, constraints=[FalseClass(Constraint)]),  # type: ignore[list-item]
     ]
-    for at, door in enumerate(doors):
+    for index, door in enumerate(doors):
         with pytest.raises(InvalidInput) as refusal:
             door()
-        assert "\n" not in str(refusal.value), at
+        assert "\n" not in str(refusal.value), index
     assert ward_custodian.budget() == before
 
 
@@ -472,7 +472,7 @@ def test_values_that_cannot_be_built_wrong() -> None:
     """Of every class that noise, a price or a promise is computed from."""
     whole, fraction, text = Column("x", "integer", upper=9), Fraction(1), Hostile().of("x")
     budget, grid = Budget(fraction), Grid(fraction, fraction)
-    declared = parse_ward_schema()
+    declared_schema = parse_ward_schema()
     tree = Taxonomy.of(PARENTS)
     wrong: list[Callable[[], object]] = [
         lambda: Column("x", "integer", lower=5, upper=1),
@@ -484,16 +484,16 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: Column(text, "integer", upper=9),
         lambda: Column("x", "nominal", upper=1, categories=(text, "b")),
         lambda: Column("x", "integer", upper=9, private_keys=1),  # type: ignore[arg-type]
-        lambda: replace(declared, rows=1.5),  # type: ignore[type-var]
-        lambda: replace(declared, rows=True),
-        lambda: replace(declared, rows=0),
-        lambda: replace(declared, neighbors="none"),  # type: ignore[arg-type]
-        lambda: replace(declared, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
-        lambda: replace(declared, columns={"y": whole}),
-        lambda: replace(declared, columns={"x": remake(subclass(Column, Log()), whole)}),
-        lambda: replace(declared, budget=remake(subclass(Budget, Log()), budget)),
-        lambda: replace(declared, published=("n = 1",)),  # type: ignore[arg-type]
-        lambda: replace(declared, models=["dp"]),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, rows=1.5),  # type: ignore[type-var]
+        lambda: replace(declared_schema, rows=True),
+        lambda: replace(declared_schema, rows=0),
+        lambda: replace(declared_schema, neighbors="none"),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, neighbors="replace-one", units=2.5),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, columns={"y": whole}),
+        lambda: replace(declared_schema, columns={"x": remake(subclass(Column, Log()), whole)}),
+        lambda: replace(declared_schema, budget=remake(subclass(Budget, Log()), budget)),
+        lambda: replace(declared_schema, published=("n = 1",)),  # type: ignore[arg-type]
+        lambda: replace(declared_schema, models=["dp"]),  # type: ignore[arg-type]
         lambda: Budget(0.5),  # type: ignore[arg-type]
         lambda: Budget(Fraction(-1)),
         lambda: PublishedStatistic("n", 1),  # type: ignore[arg-type]
@@ -533,10 +533,10 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: copy_taxonomy(grid),
         lambda: copy_constraint("total"),
     ]
-    for at, build in enumerate(wrong):
+    for index, build in enumerate(wrong):
         with pytest.raises(InvalidInput) as refusal:
             build()
-        assert "\n" not in str(refusal.value), at
+        assert "\n" not in str(refusal.value), index
 
 
 def test_all_classes_of_noise_are_known() -> None:

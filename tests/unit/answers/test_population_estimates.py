@@ -178,8 +178,8 @@ def test_both_parts_are_needed() -> None:
     sample, hits = SampleEstimator(Decoder(query_plan), 0.95, None), [0, 0]
     for result in sample_results(query_plan, draw_truth_values(400, 0.3, 400, 8), 9):
         estimate = sample.estimate_number("COUNT(*)", 0, result.numbers[0])
-        for at, reach in enumerate((estimate.noise, estimate.sampling)):
-            hits[at] += abs(estimate.value - 120) <= reach
+        for index, reach in enumerate((estimate.noise, estimate.sampling)):
+            hits[index] += abs(estimate.value - 120) <= reach
     assert hits[0] / 400 < 0.94
     assert hits[1] / 400 < 0.6
 
@@ -290,7 +290,7 @@ def test_an_answer_speaks_for_the_population(smokers_custodian: Custodian) -> No
 
 def test_a_variance_beside_a_mean_narrows_it() -> None:
     """By what it tells, less what a sample may hide."""
-    ages = [40 + at % 21 for at in range(5000)]
+    ages = [40 + index % 21 for index in range(5000)]
     widths = []
     for question in ("SELECT AVG(days), VAR(days) FROM t", "SELECT AVG(days) FROM t"):
         query_plan = plan_estimate(question, len(ages), 20)

@@ -293,7 +293,7 @@ def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
         replace(schema, columns={**schema.columns, "x": wide}), group_by("x", f"{CROSSED}, {OLD} AS old")
     )
     chance = random.Random(4)
-    units = {f"p{at}": [small_tables.random_row(chance) | {"x": chance.randrange(1000)}] for at in range(5_000)}
+    units = {f"p{index}": [small_tables.random_row(chance) | {"x": chance.randrange(1000)}] for index in range(5_000)}
     answer = answer_from_units(query_plan, units, 1)
     start = time.monotonic()
     reconciled_rows = require_reconciled(answer).rows
@@ -361,11 +361,11 @@ def test_intervals_allow_for_whole_number_noise(cells: int) -> None:
     """
     for epsilon in np.geomspace(0.08, 10, 30):
         noise = DiscreteLaplace(Fraction(float(epsilon)).limit_denominator(1000), 1)
-        at, chance = _project_by_scipy(noise, cells)
+        points, chance = _project_by_scipy(noise, cells)
         spread = math.sqrt((noise.variance() + INTEGER_NOISE_VARIANCE) * (1 if cells == 1 else 1 - 1 / cells))
         for confidence in np.linspace(0.8, 0.999, 40):
             reach = compute_worst_quantile(float(confidence)) * spread + COUNT_STEP / 2
-            assert chance[np.abs(at) <= reach].sum() >= confidence - 1e-9
+            assert chance[np.abs(points) <= reach].sum() >= confidence - 1e-9
 
 
 def _project_by_scipy(noise: DiscreteLaplace, cells: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -526,7 +526,7 @@ def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     schema = replace(schema, columns={**schema.columns, "x": wide})
     query_plan = plan_counts(schema, f"SELECT x, COUNT(*){more_columns} FROM t GROUP BY x")
     noisy = [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
-    amounts = [int(at < units) for at in range(cells)]  # a unit in each cell, then none
+    amounts = [int(index < units) for index in range(cells)]  # a unit in each cell, then none
     exact = [
         [measurement.compute_inputs((amount,) * len(measurement.linear_query.measures)) for amount in amounts]
         for measurement in noisy
@@ -556,7 +556,7 @@ COUNT_VISITS = "SELECT visit, COUNT(*) FROM people GROUP BY visit"
 @pytest.fixture
 def people_path(tmp_path: Path) -> Path:
     visits = [1] * 30 + [2] * 15 + [3] * 10 + [4] * 5
-    lines = [f"p{at},{'FM'[at % 2]},{visit}" for at, visit in enumerate(visits)]
+    lines = [f"p{index},{'FM'[index % 2]},{visit}" for index, visit in enumerate(visits)]
     (tmp_path / "people.csv").write_text("\n".join(["id,sex,visit", *lines]) + "\n")
     (tmp_path / "people.yaml").write_text(PEOPLE_SCHEMA)
     return tmp_path / "people.yaml"

@@ -40,17 +40,19 @@ def declare_pay() -> Schema:
 def build_pay_source(declared_schema: Schema, sparse: bool, rows: int = 900) -> MemorySource:
     """All in one bin and one ward, or spread evenly."""
     places = [0] * rows if sparse else range(rows)
-    people = [{"pay": at * 7 % 480, "ward": at % 6, "sex": 0} for at in places]
-    return MemorySource(declared_schema, [{UNIT: f"p{at}"} | person for at, person in enumerate(people)])
+    people = [{"pay": place * 7 % 480, "ward": place % 6, "sex": 0} for place in places]
+    return MemorySource(declared_schema, [{UNIT: f"p{place}"} | person for place, person in enumerate(people)])
 
 
 def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
     declared_schema = declare_pay()
-    planned = plan(declared_schema, parse_sql(question, declared_schema), epsilon)
-    cells = planned.list_cells()
-    secret = read_exact_inputs(planned, build_pay_source(declared_schema, sparse, rows), cells, planned.query.where)
-    noisy_outputs = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
-    return [build.build_answer(planned, outputs, question, build.FREE, None, {}) for outputs in noisy_outputs]
+    query_plan = plan(declared_schema, parse_sql(question, declared_schema), epsilon)
+    cells = query_plan.list_cells()
+    secret = read_exact_inputs(
+        query_plan, build_pay_source(declared_schema, sparse, rows), cells, query_plan.query.where
+    )
+    noisy_outputs = (sample_noisy_outputs(query_plan, secret, [0] * len(cells)) for _ in range(count))
+    return [build.build_answer(query_plan, outputs, question, build.FREE, None, {}) for outputs in noisy_outputs]
 
 
 def sum_counts(answer: Answer) -> tuple[float, float]:

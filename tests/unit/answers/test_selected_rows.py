@@ -40,7 +40,7 @@ columns:
   town: {kind: nominal, keys: private}
 """
 ROWS: list[dict[str, Any]] = [
-    {"sex": "FM"[at % 2], "g": at % 100, "x": 50, "town": f"town {at % 40}"} for at in range(2000)
+    {"sex": "FM"[index % 2], "g": index % 100, "x": 50, "town": f"town {index % 40}"} for index in range(2000)
 ]
 AT_ONCE = "ith a probability of at least 95 %, the intervals of all {} groups hold, also of those not shown"
 ONE_ROW = "ver all draws, also those that do not show the row, "
@@ -81,7 +81,7 @@ QUESTIONS = {
 @pytest.fixture(scope="module")
 def rows_custodian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Custodian]:
     folder = tmp_path_factory.mktemp("chosen")
-    lines = [f"p{at},{row['sex']},{row['g']},{row['x']},{row['town']}" for at, row in enumerate(ROWS)]
+    lines = [f"p{index},{row['sex']},{row['g']},{row['x']},{row['town']}" for index, row in enumerate(ROWS)]
     (folder / "t.csv").write_text("\n".join(["id,sex,g,x,town", *lines]))
     (folder / "t.yaml").write_text(SCHEMA)
     with Custodian.open(folder / "t.yaml") as opened:
@@ -89,11 +89,13 @@ def rows_custodian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Custodi
 
 
 def _draw_answers(rows_custodian: Custodian, sql: str, count: int = DRAWS) -> Iterator[Answer]:
-    planned = plan(rows_custodian.schema, parse_question(sql, rows_custodian.schema), epsilon=1)
-    cells = planned.list_cells()
-    secret = read_exact_inputs(planned, rows_custodian._source, cells, planned.query.where)
+    query_plan = plan(rows_custodian.schema, parse_question(sql, rows_custodian.schema), epsilon=1)
+    cells = query_plan.list_cells()
+    secret = read_exact_inputs(query_plan, rows_custodian._source, cells, query_plan.query.where)
     for _ in range(count):
-        yield build_answer(planned, sample_noisy_outputs(planned, secret, [0] * len(cells)), sql, Fraction(1), 1, {})
+        yield build_answer(
+            query_plan, sample_noisy_outputs(query_plan, secret, [0] * len(cells)), sql, Fraction(1), 1, {}
+        )
 
 
 def _compute_truth(ranked_question: RankedQuestion, row: Mapping[str, object]) -> float:
@@ -264,13 +266,13 @@ def test_the_interval_of_a_private_key_holds_given_that_it_is_shown(
 ) -> None:
     """Exactly, of keys of any number of units: by the law of the noise, given that it passes the threshold."""
     sql = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"
-    planned = plan(rows_custodian.schema, parse_question(sql, rows_custodian.schema), epsilon=1, delta=1e-6)
-    (counted,) = planned.measurements
+    query_plan = plan(rows_custodian.schema, parse_question(sql, rows_custodian.schema), epsilon=1, delta=1e-6)
+    (counted,) = query_plan.measurements
     assert isinstance(counted, ThresholdedCount)
     noise, least = counted.threshold.noise, counted.threshold.min_count
     assert isinstance(noise, DiscreteLaplace)
-    noisy_outputs = measure_plan(planned, rows_custodian._source)
-    answer = build_answer(planned, noisy_outputs, sql, Fraction(1), 1, {})
+    noisy_outputs = measure_plan(query_plan, rows_custodian._source)
+    answer = build_answer(query_plan, noisy_outputs, sql, Fraction(1), 1, {})
     spans = {
         numbers[0][0]: row["n"]
         for numbers, row in zip(noisy_outputs.numbers, answer.intervals(confidence), strict=True)

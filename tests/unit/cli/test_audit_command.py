@@ -283,14 +283,14 @@ def test_keys_that_are_not_shown_have_a_number_too() -> None:
 
 def test_pairs_that_give_the_same_inputs_are_left_out() -> None:
     """Their answers have one law; of an answer that is public there is one pair all the same."""
-    declared = made_schema("replace-one", 1, units=6)
-    audited_question = AuditedQuestion.of(declared, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
+    declared_schema = made_schema("replace-one", 1, units=6)
+    audited_question = AuditedQuestion.of(declared_schema, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
     assert 0 < len(audited_question.pairs) < 32
     assert len({repr(_collect_inputs(audited_question.plan, pair)) for pair in audited_question.pairs}) == len(
         audited_question.pairs
     )
     assert all(_collect_inputs(audited_question.plan, pair) for pair in audited_question.pairs)
-    public = AuditedQuestion.of(declared, "SELECT COUNT(DISTINCT pid) FROM t", 1)
+    public = AuditedQuestion.of(declared_schema, "SELECT COUNT(DISTINCT pid) FROM t", 1)
     assert len(public.pairs) == 1
 
 

@@ -219,9 +219,9 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
 def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
     from discreet.verification.audit.targets import describe_tables
 
-    declared = write_registry(tmp_path)
-    declared.write_text(declared.read_text().replace("replace-one", "add-remove").replace("units: 2000\n", ""))
-    plan = AuditedQuestion.of(load_schema(declared), COUNT, 1, pairs=4).plan
+    schema_path = write_registry(tmp_path)
+    schema_path.write_text(schema_path.read_text().replace("replace-one", "add-remove").replace("units: 2000\n", ""))
+    plan = AuditedQuestion.of(load_schema(schema_path), COUNT, 1, pairs=4).plan
     row: Row = {}
     row |= dict.fromkeys(plan.schema.columns, 0) | {"age": 41}
     other = row | {"age": 42}

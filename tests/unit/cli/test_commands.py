@@ -383,9 +383,9 @@ def test_a_picture_is_drawn(schema_path: Path, suffix: str) -> None:
 def test_an_accuracy_costs_the_smallest_epsilon(schema_path: Path) -> None:
     """0.05932 for a count within 50 with 95 %; the answer's interval is as asked."""
     words = ("SELECT COUNT(*) FROM registry WHERE age >= 50", "--accuracy", "±50 at 95%")
-    planned = done("preview", schema_path, *words, "--json").document
+    preview = done("preview", schema_path, *words, "--json").document
     document = done("ask", schema_path, *words, "--json").document
-    assert planned["cost"]["epsilon"] == document["cost"]["epsilon"] == str(Fraction("0.05932"))
+    assert preview["cost"]["epsilon"] == document["cost"]["epsilon"] == str(Fraction("0.05932"))
     assert document["accuracy"] == "within 50 with a probability of at least 95 %"
     low, high = document["intervals_95"][0]["COUNT(*)"]
     assert high - low <= 100

@@ -30,7 +30,7 @@ def grades_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     """A folder with 400 rows of two columns with missing values, registered and never asked."""
     folder = tmp_path_factory.mktemp("registered")
     chance = random.Random(3)
-    lines = [f"p{at},{chance.randrange(100)},{chance.choice('FM')},{chance.choice('abcd')}" for at in range(400)]
+    lines = [f"p{index},{chance.randrange(100)},{chance.choice('FM')},{chance.choice('abcd')}" for index in range(400)]
     (folder / "t.csv").write_text("\n".join(["id,age,sex,grade", *lines]) + "\n")
     units = "units: 400\n" if request.param == "replace-one" else ""
     (folder / "t.yaml").write_text(HEAD.format(relation=request.param, units=units) + COLUMNS)

@@ -505,12 +505,12 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
     ]
     real, recorded_outputs, unmatched_plans = Custodian._measure_plan, [], []
 
-    def record_totals(custodian: Custodian, planned: Plan) -> str:
-        recorded_outputs.append(real(custodian, planned))
+    def record_totals(custodian: Custodian, query_plan: Plan) -> str:
+        recorded_outputs.append(real(custodian, query_plan))
         return recorded_outputs[-1]
 
-    def replay_totals(custodian: Custodian, planned: Plan) -> str:
-        real(custodian, planned)
+    def replay_totals(custodian: Custodian, query_plan: Plan) -> str:
+        real(custodian, query_plan)
         return recorded_outputs.pop(0)
 
     for first in (1, 400):  # fewer rows than were expected, and as many

@@ -85,12 +85,12 @@ def test_the_preview_names_what_the_answer_then_does(previewed_custodian: Custod
 def test_the_reason_names_a_rival_that_is_told_apart() -> None:
     """As a sentence; one whose error has the same four digits is no reason, and is left out."""
     declared_schema = schema("add-remove", 1, 0)
-    planned = plan(declared_schema, parse_sql("SELECT COUNT(*) FROM t", declared_schema), 1)
-    mine, other = replace(planned.candidates[0], expected_error=1022.21, chosen=True), planned.candidates[0]
+    query_plan = plan(declared_schema, parse_sql("SELECT COUNT(*) FROM t", declared_schema), 1)
+    mine, other = replace(query_plan.candidates[0], expected_error=1022.21, chosen=True), query_plan.candidates[0]
 
     def explain_rival(error: float) -> str:
         rival = replace(other, mechanism="rival", expected_error=error, chosen=False)
-        return explain_mechanism(replace(planned, candidates=(mine, rival)))
+        return explain_mechanism(replace(query_plan, candidates=(mine, rival)))
 
     assert explain_rival(2044.4) == "its expected error is about 1,022, that of the rival is about 2,044"
     assert explain_rival(1022.4) == "the one that fits what was asked"

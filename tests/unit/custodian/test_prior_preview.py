@@ -116,7 +116,9 @@ def test_few_values_stay_as_they_are(wards_schema: Schema) -> None:
 
 def test_many_values_are_gathered_and_their_tails_kept(wards_schema: Schema) -> None:
     """Ten thousand of them, nearly all of no weight; the outermost that are shown hold what lies beyond."""
-    stated = build_stated_prior(wards_schema, WOMEN, {10 * at: 10**6 if 2000 <= at < 3000 else 1 for at in range(5000)})
+    stated = build_stated_prior(
+        wards_schema, WOMEN, {10 * index: 10**6 if 2000 <= index < 3000 else 1 for index in range(5000)}
+    )
     assert len(stated.points) == 500
     assert (stated.points[0], stated.points[-1]) == pytest.approx((20_000, 29_990), abs=20)
     assert sum(stated.probabilities) == pytest.approx(1)
@@ -143,7 +145,7 @@ def test_names(wards_schema: Schema, question: str) -> None:
 
 
 def test_names_beyond_what_can_be_shown_stand_together(tmp_path: Path) -> None:
-    many = [f"w{at}" for at in range(2000)]
+    many = [f"w{index}" for index in range(2000)]
     (tmp_path / "t.yaml").write_text(WARDS_SCHEMA.replace("[a, b, c]", f"[{', '.join(many)}]"))
     weights: dict[Hashable, object] = dict.fromkeys(many, 1) | {"w1999": 1000}
     stated = build_stated_prior(load_schema(tmp_path / "t.yaml"), "SELECT MODE(ward) FROM t", weights)

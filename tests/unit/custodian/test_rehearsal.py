@@ -75,8 +75,8 @@ columns:
 
 
 def write_every_kind(folder: Path, source: str = "nowhere.csv", rows: int = 1, neighbors: str = "add-remove") -> Path:
-    declared = "neighbours: add-remove" if neighbors == "add-remove" else "neighbours: replace-one\nunits: 777777"
-    text = EVERY_KIND_SCHEMA.replace("SOURCE", source).replace("NEIGHBOURS", declared).replace("ROWS", str(rows))
+    relation_lines = "neighbours: add-remove" if neighbors == "add-remove" else "neighbours: replace-one\nunits: 777777"
+    text = EVERY_KIND_SCHEMA.replace("SOURCE", source).replace("NEIGHBOURS", relation_lines).replace("ROWS", str(rows))
     (folder / "visits.yaml").write_text(text)
     return folder / "visits.yaml"
 

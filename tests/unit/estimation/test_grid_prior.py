@@ -43,12 +43,12 @@ def compute_noise_probability(noise: Noise, units: int) -> float:
 @pytest.mark.parametrize("noise", NOISES)
 def test_laws_as_arrays_are_the_noises_own(noise: Noise) -> None:
     k = np.arange(-30, 31)
-    exact = np.array([compute_noise_probability(noise, int(at)) for at in k])
+    exact = np.array([compute_noise_probability(noise, int(unit_count)) for unit_count in k])
     law = np.exp(compute_log_probability(noise, k.astype(float)))
     np.testing.assert_allclose(law / law.sum(), exact / exact.sum(), rtol=1e-6)
     wide = np.arange(-400, 401)
-    whole = np.array([compute_noise_probability(noise, int(at)) for at in wide])
-    above = [float(whole[wide >= at].sum()) for at in k]
+    whole = np.array([compute_noise_probability(noise, int(unit_count)) for unit_count in wide])
+    above = [float(whole[wide >= unit_count].sum()) for unit_count in k]
     np.testing.assert_allclose(compute_upper_tail(noise, k.astype(float)), above, atol=1e-6)
 
 
@@ -72,9 +72,9 @@ def test_the_tail_of_a_weighted_sum(noise: object, weights: tuple[float, float])
     law /= law.sum()
     sums = np.abs(weights[0] * x[:, None] + weights[1] * y[None, :])
     assert compute_sum_deviation(noise, weights) == pytest.approx(math.sqrt(float((law * sums**2).sum())), rel=0.02)  # type: ignore[arg-type]
-    at = compute_sum_deviation(noise, weights) * np.array([0.5, 1.0, 2.0, 3.5])  # type: ignore[arg-type]
-    exact = np.array([float(law[sums > c].sum()) for c in at])
-    np.testing.assert_allclose(compute_sum_tail(noise, weights, at), exact, atol=0.02)  # type: ignore[arg-type]
+    distances = compute_sum_deviation(noise, weights) * np.array([0.5, 1.0, 2.0, 3.5])  # type: ignore[arg-type]
+    exact = np.array([float(law[sums > c].sum()) for c in distances])
+    np.testing.assert_allclose(compute_sum_tail(noise, weights, distances), exact, atol=0.02)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noise", PAIRS)
@@ -266,9 +266,9 @@ def test_a_quantile_of_narrow_noise_is_far_enough(epsilon: int, weights: tuple[f
 
 def test_a_smooth_law_tabulated() -> None:
     law = SummedNoise.of(PAIRS[0], (1.0, -1.0))
-    at = np.array([-60.0, -10.0, 0.0, 10.0, 60.0])
-    np.testing.assert_allclose(law.compute_upper_tail(at) + law.compute_upper_tail(-at), 1.0)
-    np.testing.assert_allclose(law.compute_log_probability(at), law.compute_log_probability(-at))
+    points = np.array([-60.0, -10.0, 0.0, 10.0, 60.0])
+    np.testing.assert_allclose(law.compute_upper_tail(points) + law.compute_upper_tail(-points), 1.0)
+    np.testing.assert_allclose(law.compute_log_probability(points), law.compute_log_probability(-points))
 
 
 @pytest.mark.parametrize(

@@ -279,12 +279,12 @@ def test_whole_number_noise_is_covered_with_its_step() -> None:
     assert 1 - 2 * p ** (math.floor(short) + 1) / (1 + p) < 0.93
 
 
-def compute_tail_probability(weights: Array, gaussian: float, at: float) -> float:
+def compute_tail_probability(weights: Array, gaussian: float, threshold: float) -> float:
     """P(|S| > at) for a weighted sum S, of variance 1, of Laplace noises and a Gaussian: by its characteristic law."""
     weights = weights / math.sqrt(2 * float(weights @ weights) / (1 - gaussian))
     t = np.linspace(1e-6, 300, 60_001)
     law = np.exp(-gaussian * t**2 / 2 - np.log1p(np.outer(weights**2, t**2)).sum(axis=0))
-    return float(1 - 2 / math.pi * (np.trapezoid(law * np.sin(t * at) / t, t) + 1e-6 * at))
+    return float(1 - 2 / math.pi * (np.trapezoid(law * np.sin(t * threshold) / t, t) + 1e-6 * threshold))
 
 
 def list_mixtures() -> list[tuple[Array, float]]:
@@ -299,9 +299,9 @@ def list_mixtures() -> list[tuple[Array, float]]:
 @pytest.mark.parametrize("confidence", [0.5, 0.7, 0.8, 0.88, 0.9, 0.905, 0.91, 0.92, 0.95, 0.99, 0.999])
 def test_the_quantile_covers_every_weighted_sum_of_laplace_and_gaussian_noises(confidence: float) -> None:
     """And is met by one of the two ends, so none shorter would do."""
-    at = compute_worst_quantile(confidence)
-    chances = [compute_tail_probability(weights, gaussian, at) for weights, gaussian in list_mixtures()]
-    chances.append(math.erfc(at / math.sqrt(2)))
+    quantile = compute_worst_quantile(confidence)
+    chances = [compute_tail_probability(weights, gaussian, quantile) for weights, gaussian in list_mixtures()]
+    chances.append(math.erfc(quantile / math.sqrt(2)))
     assert max(chances) == pytest.approx(1 - confidence, rel=2e-3, abs=2e-6)
 
 

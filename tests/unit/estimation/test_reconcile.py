@@ -445,6 +445,6 @@ def test_variances_too_far_apart_are_refused() -> None:
 def test_too_many_constraints_on_one_cell_are_refused() -> None:
     """Rather than take minutes and gigabytes."""
     many = 3_001
-    parts = {2 * at + 1: [0, 2 * at + 2] for at in range(many)}
+    parts = {2 * index + 1: [0, 2 * index + 2] for index in range(many)}
     with pytest.raises(Unsupported, match="do not fit into memory"):
         reconcile([1.0] * (2 * many + 1), [nested(parts)])

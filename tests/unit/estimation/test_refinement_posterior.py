@@ -85,7 +85,7 @@ def test_the_error_of_numbers_is_that_of_the_posterior_mean(prior: Prior, epsilo
     refinement = Refinement.of(prior, epsilon, about, distance=by)
     values, mass = prior.floats(), prior.mass / prior.total
     joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in prior.support])
-    means = [compute_refinement_posterior(refinement, at) @ values for at in range(len(values))]
+    means = [compute_refinement_posterior(refinement, index) @ values for index in range(len(values))]
     exact = math.sqrt((joint * (values[:, None] - np.array(means)[None, :]) ** 2).sum())
     assert estimate_refinement_error(refinement) == pytest.approx(exact, rel=1e-6, abs=1e-6)
 
@@ -97,7 +97,7 @@ def test_the_error_over_categories_is_that_of_the_best_guess(name: str) -> None:
     square = np.array([[DISTANCES[name].between(value, two) ** 2 for two in values] for value in values])
     mass = np.array([float(p) for p in LETTERS.probabilities])
     joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in values])
-    exact = sum(min(joint[:, at] @ square[:, guess] for guess in range(5)) for at in range(5))
+    exact = sum(min(joint[:, index] @ square[:, guess] for guess in range(5)) for index in range(5))
     assert estimate_refinement_error(refinement) == pytest.approx(math.sqrt(exact), rel=1e-9)
 
 

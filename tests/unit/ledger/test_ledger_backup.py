@@ -444,8 +444,8 @@ def test_a_file_put_there_meanwhile_is_not_replaced(copied_ledger: str, backup_p
 class StopAtStage:
     """Ends the work at one of its stages."""
 
-    def __init__(self, at: int, end: Callable[[], None]) -> None:
-        self.left, self.end = at, end
+    def __init__(self, last_stage: int, end: Callable[[], None]) -> None:
+        self.left, self.end = last_stage, end
 
     def __call__(self, stage: str) -> None:
         assert stage
@@ -469,9 +469,9 @@ def test_a_backup_that_is_stopped_leaves_nothing(copied_ledger: str, backup_path
     stages = count_stages(
         lambda progress: Ledger.backup(copied_ledger, backup_path.with_name("whole"), progress=progress)
     )
-    for at in range(1, stages + 1):
+    for index in range(1, stages + 1):
         with pytest.raises(KeyboardInterrupt):
-            Ledger.backup(copied_ledger, backup_path, progress=StopAtStage(at, interrupt))
+            Ledger.backup(copied_ledger, backup_path, progress=StopAtStage(index, interrupt))
     assert list_file_names(backup_path.parent) == {"whole"}
     assert stages > 6
 
@@ -479,9 +479,9 @@ def test_a_backup_that_is_stopped_leaves_nothing(copied_ledger: str, backup_path
 def test_a_restore_that_is_stopped_leaves_nothing(lost_backup: Path, empty_address: str, tmp_path: Path) -> None:
     whole = tmp_path / "whole.db"
     stages = count_stages(lambda progress: Ledger.restore(lost_backup, whole, forgotten=1, progress=progress))
-    for at in range(1, stages + 1):
+    for index in range(1, stages + 1):
         with pytest.raises(KeyboardInterrupt):
-            Ledger.restore(lost_backup, empty_address, forgotten=1, progress=StopAtStage(at, interrupt))
+            Ledger.restore(lost_backup, empty_address, forgotten=1, progress=StopAtStage(index, interrupt))
     assert list_file_names(lost_backup.parent) == {lost_backup.name}
     assert Ledger.restore(lost_backup, empty_address, forgotten=0).ledger == verify_ledger(empty_address)
 
@@ -490,20 +490,20 @@ def kill_itself() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run_killed_backup(where: str, backup_path: Path, at: int) -> None:
-    Ledger.backup(where, backup_path, force=True, progress=StopAtStage(at, kill_itself))
+def run_killed_backup(where: str, backup_path: Path, stage: int) -> None:
+    Ledger.backup(where, backup_path, force=True, progress=StopAtStage(stage, kill_itself))
 
 
-def run_killed_restore(backup_path: Path, where: str, at: int) -> None:
-    Ledger.restore(backup_path, where, forgotten=1, progress=StopAtStage(at, kill_itself))
+def run_killed_restore(backup_path: Path, where: str, stage: int) -> None:
+    Ledger.restore(backup_path, where, forgotten=1, progress=StopAtStage(stage, kill_itself))
 
 
 def test_a_backup_that_is_killed_leaves_the_one_before(copied_ledger: str, backup_path: Path) -> None:
     before = Ledger.backup(copied_ledger, backup_path)
     with Ledger.open(copied_ledger) as ledger:
         ledger.charge(ask("later", snapshot="s2"), LIMITS)
-    for at in (1, 4, 8):
-        process = processes.Process(target=run_killed_backup, args=(copied_ledger, backup_path, at))
+    for stage in (1, 4, 8):
+        process = processes.Process(target=run_killed_backup, args=(copied_ledger, backup_path, stage))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
@@ -512,8 +512,8 @@ def test_a_backup_that_is_killed_leaves_the_one_before(copied_ledger: str, backu
 
 
 def test_a_restore_that_is_killed_leaves_nothing(lost_backup: Path, empty_address: str) -> None:
-    for at in (1, 8, 9):
-        process = processes.Process(target=run_killed_restore, args=(lost_backup, empty_address, at))
+    for stage in (1, 8, 9):
+        process = processes.Process(target=run_killed_restore, args=(lost_backup, empty_address, stage))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL

@@ -418,8 +418,8 @@ def kill_clients(tmp_path: Path, times: int) -> None:
         assert custodian.verify().entries > 2 * times
     last = json.loads(record.read_text())
     with Ledger.existing(tmp_path / "t.discreet" / "ledger.db") as ledger, ledger._database.begin_read() as connection:
-        at = select(entries.c.hash).where(entries.c.dataset == "t", entries.c.seq == last["entry"])
-        assert connection.execute(at).scalar_one() == last["hash"]
+        stored_hash = select(entries.c.hash).where(entries.c.dataset == "t", entries.c.seq == last["entry"])
+        assert connection.execute(stored_hash).scalar_one() == last["hash"]
 
 
 def _start_client(registry_path: Path, first: int) -> Any:

@@ -61,7 +61,9 @@ def test_a_changed_entry_is_found_where_it_is(full_ledger: Ledger) -> None:
     """Every column of every entry, and every twentieth byte of its text."""
     for row in read_table_rows(full_ledger, entries):
         body = row["body"]
-        flips = [body[:at] + chr(ord(body[at]) ^ 1) + body[at + 1 :] for at in range(row["seq"], len(body), 20)]
+        flips = [
+            body[:index] + chr(ord(body[index]) ^ 1) + body[index + 1 :] for index in range(row["seq"], len(body), 20)
+        ]
         changes = [{name: "x"} for name in ("kind", "analyst", "key", "finds", "epsilon", "hash")]
         for change in [*changes, {"source": 1}, *({"body": flip} for flip in flips)]:
             with (

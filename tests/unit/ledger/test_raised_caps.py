@@ -112,8 +112,8 @@ def test_the_best_stopping_after_one_stage_is_the_known_delta_of_gaussian_noise(
     for cap, rho in ((1.0, 0.1), (0.5, 0.1)):
         size = math.sqrt(2 * rho)
 
-        def compute_normal_cdf(at: float) -> float:
-            return math.erfc(-at / math.sqrt(2)) / 2
+        def compute_normal_cdf(point: float) -> float:
+            return math.erfc(-point / math.sqrt(2)) / 2
 
         formula = compute_normal_cdf(size / 2 - cap / size) - math.exp(cap) * compute_normal_cdf(-size / 2 - cap / size)
         assert compute_best_stopping([(cap, rho)]) == pytest.approx(formula, rel=1e-3)
@@ -206,7 +206,7 @@ def test_orders_cost_hardly_more_than_the_best_where_the_cap_stays() -> None:
         for most, dearer in ((None, 1.002), (4 * epsilon, 1.05)):
             delta = Fraction(1, 10**6)
             best = max(
-                _compute_rho(1 + math.exp(at / 100), float(epsilon), float(delta) / 4) for at in range(-400, 1000)
+                _compute_rho(1 + math.exp(index / 100), float(epsilon), float(delta) / 4) for index in range(-400, 1000)
             )
             routes = Terms.from_first_cap(Budget(epsilon, delta, most)).compute_order_costs()
             assert min(float(order) * best + float(least) for order, least in routes) <= dearer * float(epsilon)

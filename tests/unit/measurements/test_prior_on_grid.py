@@ -39,10 +39,10 @@ def compute_probabilities(prior: Prior, size: int) -> np.ndarray:
 
 def add_heavy_tail(law: np.ndarray, support: np.ndarray) -> np.ndarray:
     """The rule, written out: nine tenths of it, one tenth of a Cauchy of its mean and sd."""
-    at = np.arange(len(law))
-    mean = law @ at
-    sd = max(1.0, math.sqrt(law @ (at - mean) ** 2))
-    cauchy = np.where(support, 1 / (1 + ((at - mean) / sd) ** 2), 0)
+    positions = np.arange(len(law))
+    mean = law @ positions
+    sd = max(1.0, math.sqrt(law @ (positions - mean) ** 2))
+    cauchy = np.where(support, 1 / (1 + ((positions - mean) / sd) ** 2), 0)
     return 0.9 * law + 0.1 * cauchy / cauchy.sum()
 
 
@@ -157,11 +157,12 @@ def test_placing_is_rounding_to_codes(width: int, weights: dict[Fraction, int], 
         with pytest.raises(InvalidInput, match=r"outside its bounds|none of its values possible"):
             place_prior_on_column(column, prior, width)
         return
-    law = np.array([float(expected.get(at, 0)) for at in range(-(-34 // width))])
+    law = np.array([float(expected.get(position, 0)) for position in range(-(-34 // width))])
     grid_prior = place_prior(column, width, len(law), prior)
     assert compute_probabilities(grid_prior.used_prior, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
     assert all(
-        int(code) in codes[int(at)] for at, code in zip(grid_prior.used_prior.index, grid_prior.codes, strict=True)
+        int(code) in codes[int(position)]
+        for position, code in zip(grid_prior.used_prior.index, grid_prior.codes, strict=True)
     )
     with_one = place_prior(column, width, len(law), prior, tail=True).used_prior
     assert compute_probabilities(with_one, len(law)) == pytest.approx(
@@ -302,9 +303,9 @@ HOSTILE = {
     "between two values": "normal(38.5, 1e-400)",
     "a huge scale": "cauchy(38, 1e4)",
     "a tiny weight": "1e-400 point(20) + normal(40, 1)",
-    "many points": " + ".join(f"point({17 + at % 70})" for at in range(800)),
+    "many points": " + ".join(f"point({17 + index % 70})" for index in range(800)),
     "many uniforms": " + ".join(["uniform(17, 90)"] * 500),
-    "many weights": json.dumps({str(17 + at / 20): at + 1 for at in range(700)}),
+    "many weights": json.dumps({str(17 + index / 20): index + 1 for index in range(700)}),
 }
 
 

@@ -124,7 +124,7 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
         return  # a trimmed mean is of a public number of rows
     declared_schema, chance, count = declare_prior_columns(neighbors), random.Random(7), 60
     share = 10 if "SUM" in aggregate else 1
-    planned = plan(
+    query_plan = plan(
         declared_schema,
         parse_sql(f"SELECT {aggregate} FROM t", declared_schema),
         epsilon,
@@ -132,13 +132,15 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
         prior,
         distance=distance,
     )
-    reader, hits = Decoder(planned), 0
+    reader, hits = Decoder(query_plan), 0
     for _ in range(count):
         values = rows(draw_truth(prior, chance) / share)
-        source = MemorySource(declared_schema, [{UNIT: f"p{at}", "income": value} for at, value in enumerate(values)])
-        cells = planned.list_cells()
+        source = MemorySource(
+            declared_schema, [{UNIT: f"p{index}", "income": value} for index, value in enumerate(values)]
+        )
+        cells = query_plan.list_cells()
         noisy_result = sample_noisy_outputs(
-            planned, read_exact_inputs(planned, source, cells, planned.query.where), [0] * len(cells)
+            query_plan, read_exact_inputs(query_plan, source, cells, query_plan.query.where), [0] * len(cells)
         ).numbers[0][0]
         law = reader.compute_posterior(0, noisy_result)
         assert law is not None
@@ -157,14 +159,14 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
         300,
         Prior.normal(38, 3, 17, 90),
     )
-    planned = plan(declared_schema, parse_sql("SELECT AVG(age) FROM t", declared_schema), 1, None, prior)
-    reader, hits, widths = Decoder(planned), 0, []
+    query_plan = plan(declared_schema, parse_sql("SELECT AVG(age) FROM t", declared_schema), 1, None, prior)
+    reader, hits, widths = Decoder(query_plan), 0, []
     for _ in range(count):
         whole = round(chance.gauss(38, 3) * many)
-        ages = [whole // many + (at < whole % many) for at in range(many)]
-        source = MemorySource(declared_schema, [{UNIT: f"p{at}", "age": age} for at, age in enumerate(ages)])
-        secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
+        ages = [whole // many + (index < whole % many) for index in range(many)]
+        source = MemorySource(declared_schema, [{UNIT: f"p{index}", "age": age} for index, age in enumerate(ages)])
+        secret = read_exact_inputs(query_plan, source, query_plan.list_cells(), query_plan.query.where)
+        law = reader.compute_posterior(0, sample_noisy_outputs(query_plan, secret, [0]).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         hits += low <= whole / many <= high
@@ -201,7 +203,7 @@ def test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactl
 ) -> None:
     """Ten ages have means a tenth apart: every truth of the shape by every draw."""
     declared_schema = declare_prior_columns()
-    planned = plan(
+    query_plan = plan(
         declared_schema,
         parse_sql("SELECT AVG(age) FROM t", declared_schema),
         epsilon,
@@ -209,14 +211,14 @@ def test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactl
         prior,
         distance="continuous",
     )
-    measurement = planned.measurements[0]
+    measurement = query_plan.measurements[0]
     assert isinstance(measurement, RefinedTotal)
     means = [Fraction(tenth, 10) for tenth in range(10 * ends[0], 10 * ends[1] + 1)]
     edges = np.array([float(mean) for mean in (*means, means[-1] + Fraction(1, 10))]) - 0.05
     chances = parse_shapes(prior.shape).terms[0].compute_cell_masses(edges)
     assert compute_hit_rate(measurement, dict(zip(means, (chances / chances.sum()).tolist(), strict=True))) >= 0.95
     assert set(measurement.refinement.prior.support) == set(means)  # none beyond the ends, and none left out
-    assert f"values outside {ends[0]} to {ends[1]} are impossible" in planned.prior_description
+    assert f"values outside {ends[0]} to {ends[1]} are impossible" in query_plan.prior_description
 
 
 def test_a_prior_value_means_what_its_text_means(tmp_path: Path) -> None:
@@ -244,21 +246,21 @@ def test_stated_points_stay_and_the_answer_says_what_they_leave_out(
 ) -> None:
     text, _, known = aggregate_and_prior.partition("/")
     declared_schema = declare_prior_columns("replace-one" if known else "add-remove")
-    planned = plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), 1, None, prior)
-    assert isinstance(planned.grid_prior, PointGridPrior)
-    assert planned.grid_prior.values.tolist() == [38, 39]
+    query_plan = plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), 1, None, prior)
+    assert isinstance(query_plan.grid_prior, PointGridPrior)
+    assert query_plan.grid_prior.values.tolist() == [38, 39]
     what = text.replace("(", " of ").rstrip(")")
     assert (
         f"Only the values that it gives a weight to are possible, but {what} can lie between"
-        in planned.prior_description
+        in query_plan.prior_description
     )
-    assert "state a shape such as normal(mean, sd)" in planned.prior_description
+    assert "state a shape such as normal(mean, sd)" in query_plan.prior_description
 
 
 @pytest.mark.parametrize("aggregate", ["SUM(age)", "COUNT(*)", "MEDIAN(age)"])
 def test_points_of_a_number_that_has_such_values_need_no_word(aggregate: str) -> None:
     declared_schema = declare_prior_columns("add-remove", 60)
-    planned = plan(
+    query_plan = plan(
         declared_schema,
         parse_sql(f"SELECT {aggregate} FROM t", declared_schema),
         1,
@@ -266,12 +268,12 @@ def test_points_of_a_number_that_has_such_values_need_no_word(aggregate: str) ->
         WEIGHTS[1],
         distance="continuous",
     )
-    assert planned.prior_description
-    assert "Only the values" not in planned.prior_description
+    assert query_plan.prior_description
+    assert "Only the values" not in query_plan.prior_description
 
 
-def read_question_key(planned: Plan) -> dict[str, object]:
-    question_key: dict[str, object] = json.loads(planned.build_question_key())
+def read_question_key(query_plan: Plan) -> dict[str, object]:
+    question_key: dict[str, object] = json.loads(query_plan.build_question_key())
     return question_key
 
 

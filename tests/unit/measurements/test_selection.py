@@ -273,13 +273,13 @@ def test_numbers_before_after_and_their_error(prior: object) -> None:
     values = 17.0 + positions
     law, square = compute_joint(unit_query), 0.0
     right = law / law.sum(axis=1, keepdims=True) * unit_query.position_refinement.stated_mass[:, None]
-    for at, position in enumerate(positions):
+    for index, position in enumerate(positions):
         after = unit_query.posterior((int(position),))
         assert after is not None
         assert after.edges is not None
         assert (after.edges[0], after.edges[-1]) == (values[0] - 0.5, values[-1] + 0.5)
-        assert after.mean() == pytest.approx(law[:, at] @ values / law[:, at].sum())
-        square += right[:, at] @ (values - after.mean()) ** 2
+        assert after.mean() == pytest.approx(law[:, index] @ values / law[:, index].sum())
+        square += right[:, index] @ (values - after.mean()) ** 2
     assert before.mean() == pytest.approx(unit_query.position_refinement.stated_mass @ values)
     assert unit_query.expected_error() == pytest.approx(math.sqrt(square), rel=1e-6)
 
@@ -292,12 +292,12 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
     refined = PositionRefinement.of(candidates, placed, Fraction(2), "individual", "add-remove", Distance.continuous())
     law = compute_joint(UnitQuery(candidates, refined, is_even_prior=False, name=""))
     square = 0.0
-    for at in range(10):
-        after = refined.posterior(at)
+    for index in range(10):
+        after = refined.posterior(index)
         assert after is not None
         assert after.centers[0] == (-4 + 2) / 2
         codes = (-4 + np.arange(50)) / 2
-        square += np.repeat(law[:, at] / 5, 5) @ (codes - after.mean()) ** 2
+        square += np.repeat(law[:, index] / 5, 5) @ (codes - after.mean()) ** 2
     assert refined.expected_error() == pytest.approx(math.sqrt(square), rel=1e-9)
 
 
@@ -367,8 +367,8 @@ def test_a_grid_of_candidates_covers_every_code_once() -> None:
         candidates = CandidateGrid.of(column, 10)
         codes = [
             code
-            for at in range(candidates.count)
-            for code in range(candidates.get_code_range(at)[0], candidates.get_code_range(at)[1] + 1)
+            for index in range(candidates.count)
+            for code in range(candidates.get_code_range(index)[0], candidates.get_code_range(index)[1] + 1)
         ]
         assert codes == list(range(-5, size - 5))
 

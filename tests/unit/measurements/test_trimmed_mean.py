@@ -123,9 +123,11 @@ def test_random_replacements_stay_within_the_width(present: int) -> None:
         table = [chance.choice((0, points - 1, chance.randrange(points))) for _ in range(present)]
         before = mechanism_ranks.sum_positions(count_ages(table, points))
         for _ in range(100):
-            at, value = chance.randrange(present), chance.choice((0, points - 1, chance.randrange(points)))
-            after = mechanism_ranks.sum_positions(count_ages([*table[:at], value, *table[at + 1 :]], points))
-            assert abs(after - before) <= abs(value - table[at]) <= mechanism_ranks.sensitivity
+            position, value = chance.randrange(present), chance.choice((0, points - 1, chance.randrange(points)))
+            after = mechanism_ranks.sum_positions(
+                count_ages([*table[:position], value, *table[position + 1 :]], points)
+            )
+            assert abs(after - before) <= abs(value - table[position]) <= mechanism_ranks.sensitivity
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 1), (3, 9), (1, 20), (20, 20)])
@@ -152,7 +154,7 @@ def test_rows_that_are_not_there_are_at_the_end() -> None:
 
 def compute_centroids(table: Sequence[int], k: int) -> list[Fraction]:
     ordered = sorted(table)
-    blocks = [ordered[at : at + k] for at in range(0, len(ordered), k)]
+    blocks = [ordered[index : index + k] for index in range(0, len(ordered), k)]
     return [Fraction(sum(block), len(block)) for block in blocks for _ in block]
 
 
@@ -221,7 +223,7 @@ def test_the_spread_of_even_rows_is_exact() -> None:
         for first in range(1, rows + 1):
             for last in range(first, rows + 1):
                 for wanted in range(first, last + 1):
-                    weights = {at: Fraction(1, last - first + 1) for at in range(first, last + 1)}
+                    weights = {index: Fraction(1, last - first + 1) for index in range(first, last + 1)}
                     weights[wanted] -= 1
                     square = sum(
                         one * two * min(i, j) * (max(i, j) + 1)
@@ -319,7 +321,7 @@ def test_a_choice_by_rank_is_judged_as_it_is_on_even_rows() -> None:
     rule, column = Selection.of(1, 2), Column("x", "integer", lower=0, upper=19, missing=0)
     scores = compute_rank_scores(np.ones(20, dtype=np.int64), HALF)
     law = [float(share) for share in PermuteAndFlip(rule).probabilities(scores)]
-    error = math.sqrt(sum(share * (at - 9.5) ** 2 for at, share in enumerate(law)))
+    error = math.sqrt(sum(share * (index - 9.5) ** 2 for index, share in enumerate(law)))
     bound = compute_rank_error(CandidateGrid.of(column, 20), 10, 20, rule, 2)
     assert 0.8 * bound < error < 1.05 * bound
 
@@ -457,7 +459,7 @@ def test_a_trimmed_mean_is_a_total_like_others() -> None:
     assert with_prior.build_estimator(measurement).posterior(with_prior.grid_prior, (30 * 80,)).mean() < 50
     near = plan_statistic("TRIMMED_MEAN(age, 0.1)", 100, None, accuracy="±1 at 95%")
     assert near.build_estimator(near.measurements[0]).half_width(0.95) <= 1  # type: ignore[arg-type]
-    several = ", ".join(f"TRIMMED_MEAN(age, 0.{at})" for at in range(10, 40))
+    several = ", ".join(f"TRIMMED_MEAN(age, 0.{index})" for index in range(10, 40))
     names = [measurement.name for measurement in plan_statistic(several, 1000, delta=TENTH**3).measurements]
     assert len(names) == 30
     assert all(name.endswith(" by discrete Gaussian") for name in names)
@@ -596,9 +598,9 @@ def test_duckdb_reads_what_the_plain_loop_reads(tmp_path: Path) -> None:
     chance, key = random.Random(4), "a secret of the custodian's"
     for present in (60, 40, 90):
         rows = [
-            {"pid": f"p{at}", "age": str(chance.randint(17, 90)), "fine": str(chance.randint(-5, 199_994) / 2)}
+            {"pid": f"p{index}", "age": str(chance.randint(17, 90)), "fine": str(chance.randint(-5, 199_994) / 2)}
             | {"day": "1970-02-01", "gap": "1", "sex": "F"}
-            for at in range(present)
+            for index in range(present)
         ]
         declared_schema = declare_ranked_columns(60)
         texts = pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]})

@@ -40,7 +40,7 @@ def test_every_row_that_comes_or_goes_costs_its_share(end: str, rank: int) -> No
     share = exp_above(Fraction(1, 2))
     for table in list_count_tables(4):
         for place in range(POINTS):
-            with_row = tuple(count + (at == place) for at, count in enumerate(table))
+            with_row = tuple(count + (index == place) for index, count in enumerate(table))
             assert compute_worst_ratio(mechanism, table, with_row) <= share
             assert compute_worst_ratio(mechanism, with_row, table) <= share
 

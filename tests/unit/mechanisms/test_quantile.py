@@ -97,8 +97,8 @@ def compute_joint_law(mechanism: Quantiles, counts: np.ndarray) -> dict:
         else:
             chances = node.build_exponential().probabilities
         law = defaultdict(Fraction)
-        for at, chance in enumerate(chances):
-            position, slot = node.get_cell(at)
+        for index, chance in enumerate(chances):
+            position, slot = node.get_cell(index)
             left, right = split_counts(part_counts, position, slot)
             lefts = split(left, (span[0], position), lower, (ends[0], middle))
             rights = split(right, (position, span[1]), upper, (middle, ends[1]))

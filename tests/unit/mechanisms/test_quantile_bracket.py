@@ -45,7 +45,7 @@ def list_quantiles(counts: np.ndarray, q: Fraction) -> list[int]:
     """Every q-quantile on the grid, from the definition."""
     upto = np.cumsum(counts)
     rank = q * int(counts.sum())
-    return [at for at in range(len(counts)) if upto[at] - counts[at] <= rank <= upto[at]]
+    return [index for index in range(len(counts)) if upto[index] - counts[index] <= rank <= upto[index]]
 
 
 def compute_coverage(bracket: Bracket, counts: np.ndarray) -> float:
@@ -103,11 +103,11 @@ def test_the_claim_is_not_loose() -> None:
     """Some neighbours use over half of epsilon, so half the noise would fail the tests above."""
     bracket = Bracket(Fraction(1, 2), 12, 6, Fraction(1), "add-remove", 1, Fraction(95, 100))
     worst = Fraction(1)
-    for at in (0, 11):
+    for position in (0, 11):
         counts = np.zeros(12, dtype=np.int64)
         counts[5] = 20
         two = counts.copy()
-        two[at] += 1
+        two[position] += 1
         worst = max(worst, compute_joint_end_ratio(bracket, counts, two))
     assert worst > exp_above(Fraction(1, 2))
 
@@ -131,11 +131,15 @@ def test_some_point_is_always_right(table: list[int], q: Fraction, off: int) -> 
     counts = count_points(table, 7)
     for end, sign in (("low", -1), ("high", 1)):
         aim = q * len(table) + Fraction(sign * off, q.denominator)
-        upto = [sum(x <= at for x in table) for at in range(7)]
-        below = [sum(x < at for x in table) for at in range(7)]
+        upto = [sum(x <= index for x in table) for index in range(7)]
+        below = [sum(x < index for x in table) for index in range(7)]
         by_hand = [
-            max(Fraction(0), below[at] - aim if at else Fraction(0), aim - upto[at] if at < 6 else Fraction(0))
-            for at in range(7)
+            max(
+                Fraction(0),
+                below[index] - aim if index else Fraction(0),
+                aim - upto[index] if index < 6 else Fraction(0),
+            )
+            for index in range(7)
         ]
         assert [Fraction(-int(score), q.denominator) for score in bracket.scores(counts, end)] == by_hand
         assert min(by_hand) == 0

@@ -30,10 +30,10 @@ ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 4)), ("
 Unit = tuple[int, ...]
 
 
-def compute_rank_score(below: int, at: int, above: int, q: Fraction) -> int:
+def compute_rank_score(below: int, equal: int, above: int, q: Fraction) -> int:
     """Minus b times how many ranks a candidate is from being the q-quantile, q = a/b: from the definition."""
     a, rest = q.numerator, q.denominator - q.numerator
-    return -max(0, rest * below - a * (at + above), a * above - rest * (below + at))
+    return -max(0, rest * below - a * (equal + above), a * above - rest * (below + equal))
 
 
 def list_multisets(options: Sequence[object], sizes: Iterable[int]) -> list[tuple]:

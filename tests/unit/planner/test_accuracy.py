@@ -25,8 +25,8 @@ REPLACE, ADD = schema("replace-one", 1, 10_000), schema("add-remove", 1, 10_000)
 SEVERAL = schema("add-remove", 3, 10_000)
 
 
-def plan_by_accuracy(question: str, declared: Schema, **options: object) -> Plan:
-    return plan(declared, parse_sql(question, declared), max_epsilon=Fraction(20), **options)  # type: ignore[arg-type]
+def plan_by_accuracy(question: str, declared_schema: Schema, **options: object) -> Plan:
+    return plan(declared_schema, parse_sql(question, declared_schema), max_epsilon=Fraction(20), **options)  # type: ignore[arg-type]
 
 
 def compute_miss_rate(epsilon: Fraction, distance: int) -> float:
@@ -64,11 +64,11 @@ def test_what_is_no_accuracy(text: object) -> None:
         Accuracy.parse(text)
 
 
-@pytest.mark.parametrize("declared", [REPLACE, ADD], ids=["replace-one", "add-remove"])
+@pytest.mark.parametrize("declared_schema", [REPLACE, ADD], ids=["replace-one", "add-remove"])
 @pytest.mark.parametrize(("distance", "confidence"), [(50, "95%"), (3, "99%"), (1000, "50%"), (20, "99.9999%")])
-def test_a_count_costs_the_smallest_epsilon(declared: Schema, distance: int, confidence: str) -> None:
+def test_a_count_costs_the_smallest_epsilon(declared_schema: Schema, distance: int, confidence: str) -> None:
     """To four digits: the next smaller number would miss more often than was asked."""
-    epsilon = plan_by_accuracy(COUNT, declared, accuracy=f"±{distance} at {confidence}").epsilon
+    epsilon = plan_by_accuracy(COUNT, declared_schema, accuracy=f"±{distance} at {confidence}").epsilon
     allowed = 1 - float(Fraction(confidence.rstrip("%")) / 100)
     unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 3)
     assert (epsilon / unit).denominator == 1
@@ -81,7 +81,7 @@ def test_fifty_people_with_95_percent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "aggregate", "accuracy"),
+    ("declared_schema", "aggregate", "accuracy"),
     [
         (REPLACE, "SUM(score)", "±100 at 95%"),
         (ADD, "SUM(age)", "±40 at 99%"),
@@ -91,12 +91,12 @@ def test_fifty_people_with_95_percent() -> None:
         (ADD, "VAR(age)", "±1 at 90%"),
     ],
 )
-def test_other_totals_cost_the_smallest_epsilon(declared: Schema, aggregate: str, accuracy: str) -> None:
+def test_other_totals_cost_the_smallest_epsilon(declared_schema: Schema, aggregate: str, accuracy: str) -> None:
     """As near as asked, and not so with a hundredth less."""
     question, target = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
-    query_plan = plan_by_accuracy(question, declared, accuracy=accuracy, rows=4000)
+    query_plan = plan_by_accuracy(question, declared_schema, accuracy=accuracy, rows=4000)
     assert farthest(query_plan, float(target.confidence)) <= target.distance
-    less = plan_by_accuracy(question, declared, epsilon=query_plan.epsilon * Fraction(99, 100), rows=4000)
+    less = plan_by_accuracy(question, declared_schema, epsilon=query_plan.epsilon * Fraction(99, 100), rows=4000)
     assert farthest(less, float(target.confidence)) > target.distance * Fraction(99, 100)
 
 
@@ -135,17 +135,17 @@ def test_the_reachable_accuracy_is_told() -> None:
 @pytest.mark.parametrize("confidence", [50, 99])
 @pytest.mark.parametrize("left", ["0.0037", "0.0091", "0.1"])
 @pytest.mark.parametrize("aggregate", ["COUNT(*)", "SUM(age)", "AVG(score)"])
-@pytest.mark.parametrize("declared", [REPLACE, ADD], ids=["replace-one", "add-remove"])
+@pytest.mark.parametrize("declared_schema", [REPLACE, ADD], ids=["replace-one", "add-remove"])
 def test_the_accuracy_that_a_refusal_advises_is_not_refused(
-    declared: Schema, aggregate: str, left: str, confidence: int
+    declared_schema: Schema, aggregate: str, left: str, confidence: int
 ) -> None:
     """As it is printed; and hardly less than what is left is needed for it."""
-    query, most = parse_sql(f"SELECT {aggregate} FROM t WHERE age > 0", declared), Fraction(left)
+    query, most = parse_sql(f"SELECT {aggregate} FROM t WHERE age > 0", declared_schema), Fraction(left)
     options: dict[str, Any] = {"rows": 100_000, "max_epsilon": most}
     with pytest.raises(BudgetExceeded, match=f"the epsilon of {left} that is left; ±.* is what that can") as refusal:
-        plan(declared, query, accuracy=f"±0.0001 at {confidence}%", **options)
+        plan(declared_schema, query, accuracy=f"±0.0001 at {confidence}%", **options)
     advised = str(refusal.value).rpartition("; ")[2].removesuffix(" is what that can reach")
-    reached = plan(declared, query, accuracy=advised, **options)
+    reached = plan(declared_schema, query, accuracy=advised, **options)
     assert most * Fraction(9, 10) < reached.epsilon <= most
 
 
@@ -177,14 +177,14 @@ def test_any_budget_will_do() -> None:
     assert 0 < (preview.cost.epsilon or 0) < 1
 
 
-@pytest.mark.parametrize("declared", [REPLACE, ADD, SEVERAL], ids=["replace-one", "add-remove", "several rows"])
+@pytest.mark.parametrize("declared_schema", [REPLACE, ADD, SEVERAL], ids=["replace-one", "add-remove", "several rows"])
 @pytest.mark.parametrize("aggregate", ["AVG(score)", "VAR(score)", "STDDEV(score)"])
-def test_the_accuracy_of_a_mean_needs_the_number_of_rows(declared: Schema, aggregate: str) -> None:
+def test_the_accuracy_of_a_mean_needs_the_number_of_rows(declared_schema: Schema, aggregate: str) -> None:
     """With a condition nobody knows how many rows there are: a guess would promise what may not be kept."""
     question = f"SELECT {aggregate} FROM t WHERE age > 0"
     with pytest.raises(
         InvalidInput,
         match=r"depends on how many of the selected rows have a value.*give rows, the fewest .* COUNT\(score\) with",
     ):
-        preview_from_schema(declared, question, accuracy="±0.5")
-    assert preview_from_schema(declared, question, accuracy="±0.5", rows=2000).cost.epsilon
+        preview_from_schema(declared_schema, question, accuracy="±0.5")
+    assert preview_from_schema(declared_schema, question, accuracy="±0.5", rows=2000).cost.epsilon

@@ -37,8 +37,8 @@ QUESTIONS = [
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
 
 
-def plan_hierarchy(declared: Schema, text: str, delta: object = None) -> Plan:
-    return plan(declared, parse_sql(text, declared), 1, delta)
+def plan_hierarchy(declared_schema: Schema, text: str, delta: object = None) -> Plan:
+    return plan(declared_schema, parse_sql(text, declared_schema), 1, delta)
 
 
 def get_measurement(query_plan: Plan) -> HierarchicalHistogram:
@@ -47,10 +47,10 @@ def get_measurement(query_plan: Plan) -> HierarchicalHistogram:
     return measurement
 
 
-def read_level_inputs(query_plan: Plan, declared: Schema, people: Units) -> list[np.ndarray]:
+def read_level_inputs(query_plan: Plan, declared_schema: Schema, people: Units) -> list[np.ndarray]:
     """The exact inputs of every level."""
     secret = measure.read_exact_inputs(
-        query_plan, MemorySource(declared, rows_of(people)), query_plan.list_cells(), query_plan.query.where
+        query_plan, MemorySource(declared_schema, rows_of(people)), query_plan.list_cells(), query_plan.query.where
     )
     return [level for level in get_measurement(query_plan).split_levels(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
 
@@ -74,14 +74,16 @@ def compute_level_loss(query_plan: Plan, first: list[np.ndarray], second: list[n
 def test_neighbours_lose_at_most_epsilon(relation: str, rows: int, delta: Fraction | None) -> None:
     """Replayed on neighbours, all levels together; and the bound is reached, or nearly."""
     chance = random.Random(f"{relation} {rows}")
-    declared = schema(relation, rows, units=5)
+    declared_schema = schema(relation, rows, units=5)
     worst = {}
     for text in QUESTIONS:
-        query_plan = plan_hierarchy(declared, text, delta)
+        query_plan = plan_hierarchy(declared_schema, text, delta)
         for _ in range(60):
             people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
             tables = people, neighbours_of(people, relation, rows, chance)
-            loss = compute_level_loss(query_plan, *(read_level_inputs(query_plan, declared, table) for table in tables))
+            loss = compute_level_loss(
+                query_plan, *(read_level_inputs(query_plan, declared_schema, table) for table in tables)
+            )
             worst[text] = max(worst.get(text, loss), loss)
     assert max(worst.values()) <= 1, worst
     assert max(worst.values()) > Fraction(99, 100), worst
@@ -89,17 +91,17 @@ def test_neighbours_lose_at_most_epsilon(relation: str, rows: int, delta: Fracti
 
 
 def test_shares_add_up_to_all_there_is() -> None:
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     for text in QUESTIONS:
-        assert sum(level.share for level in get_measurement(plan_hierarchy(declared, text)).levels) == 1
+        assert sum(level.share for level in get_measurement(plan_hierarchy(declared_schema, text)).levels) == 1
 
 
 def test_what_is_asked_is_chosen_by_expected_error() -> None:
     """Few cells are measured alone; many as a tree; the wavelet is told beside them."""
     few = plan_hierarchy(schema("add-remove", 1, units=5), QUESTIONS[0])
     assert len(get_measurement(few).levels) == 1
-    declared = schema("add-remove", 1, units=5, columns=build_wide_column(1024))
-    many = plan_hierarchy(declared, "SELECT HISTOGRAM(wide, 1024) FROM t")
+    declared_schema = schema("add-remove", 1, units=5, columns=build_wide_column(1024))
+    many = plan_hierarchy(declared_schema, "SELECT HISTOGRAM(wide, 1024) FROM t")
     assert len(get_measurement(many).levels) > 1
     names = [candidate.mechanism for candidate in many.candidates]
     assert len(names) == 3
@@ -131,11 +133,11 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
     Where one range is missed others are too, since they share their noise: shares are off by some 0.005. What is
     allowed is five deviations or more below what is so; an interval of 90 % would be twice as far off.
     """
-    declared, chance = (
+    declared_schema, chance = (
         schema("add-remove", 1, units=5, columns=build_wide_column(bins)),
         random.Random(f"{epsilon} {bins}"),
     )
-    query_plan = plan(declared, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared), epsilon)
+    query_plan = plan(declared_schema, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared_schema), epsilon)
     counts = [chance.randrange(200) for _ in range(bins)]
     hits = {0.95: 0, 0.99: 0}
     cells, runs, ranges = 0, *{16: (400, 5), 256: (150, 10)}[bins]
@@ -158,9 +160,11 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
 
 def test_the_reconciled_counts_are_whole_and_add_up() -> None:
     """None is below 0, and of sparse cells they are far nearer the truth than the raw ones."""
-    declared = schema("add-remove", 1, units=5, columns=build_wide_column(256))
-    query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 256) FROM t", declared), Fraction(1, 10))
-    counts = [300 if at % 32 == 0 else 0 for at in range(256)]
+    declared_schema = schema("add-remove", 1, units=5, columns=build_wide_column(256))
+    query_plan = plan(
+        declared_schema, parse_sql("SELECT HISTOGRAM(wide, 256) FROM t", declared_schema), Fraction(1, 10)
+    )
+    counts = [300 if index % 32 == 0 else 0 for index in range(256)]
     raw = refined = 0.0
     for _ in range(10):
         answer = answer_counts(query_plan, counts)
@@ -229,8 +233,8 @@ def test_the_stored_answer_says_the_same(wards_custodian: Custodian) -> None:
 
 
 def test_draws_survive_being_stored() -> None:
-    declared = schema("add-remove", 1, units=5, columns=build_wide_column(100))
-    query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared), 1)
+    declared_schema = schema("add-remove", 1, units=5, columns=build_wide_column(100))
+    query_plan = plan(declared_schema, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared_schema), 1)
     measurement = get_measurement(query_plan)
     released = measure.sample_noisy_outputs(
         query_plan,
@@ -311,9 +315,9 @@ def test_a_rollup_is_asked_by_epsilon_alone(wards_custodian: Custodian, options:
 
 
 def test_private_keys_cannot_be_rolled_up() -> None:
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     with pytest.raises(Unsupported, match="keys whose values are public"):
-        plan_hierarchy(declared, "SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", Fraction(1, 10**6))
+        plan_hierarchy(declared_schema, "SELECT city, COUNT(*) FROM t GROUP BY ROLLUP (city)", Fraction(1, 10**6))
 
 
 def test_the_layout_is_applied_to_what_is_told(wards_custodian: Custodian) -> None:
@@ -342,9 +346,9 @@ def test_a_histogram_is_drawn(wards_custodian: Custodian, tmp_path: Path) -> Non
 
 
 def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
-    declared = schema("add-remove", 1, units=5, columns=build_wide_column(1024))
-    query_plan = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared), 1)
-    counts = [at % 5 for at in range(1024)]
+    declared_schema = schema("add-remove", 1, units=5, columns=build_wide_column(1024))
+    query_plan = plan(declared_schema, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared_schema), 1)
+    counts = [index % 5 for index in range(1024)]
     released = measure.sample_noisy_outputs(
         query_plan,
         measure.ExactInputs(query_plan.list_cells(), [get_measurement(query_plan).compute_inputs(counts)]),

@@ -175,7 +175,7 @@ def test_a_search_cut_short_is_never_below_the_truth(counts: list[CountQuery], r
     atoms = DomainGrid(SMALL, counts).build_atoms()
     atoms = atoms.add_uncounted() if rows > 1 else atoms
     whole = [int(42 / count.scale * 10) for count in counts]
-    most = max(int(compute_atom_distances(atoms, atoms.get_row(at), whole).max()) for at in range(len(atoms)))
+    most = max(int(compute_atom_distances(atoms, atoms.get_row(index), whole).max()) for index in range(len(atoms)))
     bound = sum(w * change for w, change in zip(whole, find_farthest_changes(atoms, whole, work), strict=True))
     alone = sum(w * (2 if count.keys else 1) for w, count in zip(whole, counts, strict=True))
     assert most <= bound <= alone
@@ -202,7 +202,7 @@ def test_a_far_pair_is_not_taken_for_the_farthest() -> None:
             DomainGrid(build_wide_schema(2), counts).build_atoms(),
             [int(6 / count.scale) for count in counts],
         )
-        most = max(int(compute_atom_distances(atoms, atoms.get_row(at), whole).max()) for at in range(len(atoms)))
+        most = max(int(compute_atom_distances(atoms, atoms.get_row(index), whole).max()) for index in range(len(atoms)))
         totals = [
             sum(w * change for w, change in zip(whole, find_farthest_changes(atoms, whole, work), strict=True))
             for work in (10**9, 0, LABEL_COST * len(atoms) * len(counts))
@@ -263,7 +263,7 @@ def build_wide_schema(places: int) -> Schema:
 def test_beyond_a_million_cells_parts_are_added_up(neighbors: NeighborRelation) -> None:
     """Eight columns cut into ten pieces each: halves that are exact, so still far below the sum of all counts."""
     declared_schema = build_wide_schema(8)
-    counts = [CountQuery(InRanges(f"x{x}", ((at, at),)), Fraction(1)) for x in range(8) for at in range(10)]
+    counts = [CountQuery(InRanges(f"x{x}", ((index, index),)), Fraction(1)) for x in range(8) for index in range(10)]
     assert DomainGrid(declared_schema, counts).cells is None
     assert DomainGrid(declared_schema, counts[:40]).cells == 10**4
     each = 8 if neighbors == "add-remove" else 16

@@ -29,8 +29,8 @@ ADD, REPLACE = schema("add-remove", 1, 0), schema("replace-one", 1, units=50)
 FOUR_ROWS = schema("add-remove", 4, 0)
 
 
-def plan_text(text: str, declared: Schema = ADD, epsilon: object = 1, **options: object) -> Plan:
-    return plan(declared, parse_sql(text, declared), epsilon, **options)  # type: ignore[arg-type]
+def plan_text(text: str, declared_schema: Schema = ADD, epsilon: object = 1, **options: object) -> Plan:
+    return plan(declared_schema, parse_sql(text, declared_schema), epsilon, **options)  # type: ignore[arg-type]
 
 
 def get_noise(query_plan: Plan) -> Noise:
@@ -53,7 +53,7 @@ def get_scale(query_plan: Plan) -> Fraction:
 
 
 @pytest.mark.parametrize(
-    ("text", "declared", "expected"),
+    ("text", "declared_schema", "expected"),
     [
         ("COUNT(*) FROM t", ADD, 1),
         ("COUNT(*) FROM t", FOUR_ROWS, 4),
@@ -74,9 +74,9 @@ def get_scale(query_plan: Plan) -> Fraction:
         ("AVG(score) FROM t WHERE age > 0", REPLACE, 12),
     ],
 )
-def test_sensitivities(text: str, declared: Schema, expected: int) -> None:
+def test_sensitivities(text: str, declared_schema: Schema, expected: int) -> None:
     """COUNT r; SUM r max(|L|, |U|) or r (max(U, 0) - min(L, 0)), U - L where every row counts; groups r or 2r."""
-    assert get_scale(plan_text(f"SELECT {text}", declared)) == expected
+    assert get_scale(plan_text(f"SELECT {text}", declared_schema)) == expected
 
 
 @pytest.mark.parametrize("text", ["COUNT(*) FROM t", "COUNT(score) FROM t", "COUNT(DISTINCT pid) FROM t"])
@@ -145,7 +145,7 @@ def test_the_question_names_everything_but_epsilon() -> None:
         == plan_text("SELECT SUM(score) FROM t WHERE NOT age < 0").build_question_key()
     )
     others = [schema("add-remove", 2, 0), schema("replace-one", 1, 9), schema("replace-one", 1, 8)]
-    assert len({plan_text(text, declared).build_question_key() for declared in (ADD, *others)}) == 4
+    assert len({plan_text(text, declared_schema).build_question_key() for declared_schema in (ADD, *others)}) == 4
 
 
 def test_gaussian_noise_with_a_delta() -> None:
@@ -165,17 +165,17 @@ def test_gaussian_noise_with_a_delta() -> None:
 def test_a_label_holds_where_only_some_totals_are_gaussian() -> None:
     """What is too wide for Gaussian noise keeps its own share of epsilon; the rho is paid by the others' shares."""
     wide = Column("rev", "integer", lower=0, upper=2**43, missing=0)
-    declared = schema("add-remove", 1, 0)
-    declared = replace(declared, columns={**declared.columns, "rev": wide})
+    declared_schema = schema("add-remove", 1, 0)
+    declared_schema = replace(declared_schema, columns={**declared_schema.columns, "rev": wide})
     many = ", ".join(f"{name}({column})" for name in ("COUNT", "SUM", "AVG", "VAR") for column in ("age", "day", "rev"))
     many = (
         many.replace("SUM(day), ", "").replace("AVG(day), ", "").replace("VAR(day), ", "") + ", COUNT(sex), COUNT(city)"
     )
     many += ", SUM(score), AVG(score), VAR(score), SUM(debt), AVG(debt), VAR(debt)"
-    assert plan_text(f"SELECT {many} FROM t", declared, delta=1e-3).mechanism.startswith("discrete Gaussian, ")
+    assert plan_text(f"SELECT {many} FROM t", declared_schema, delta=1e-3).mechanism.startswith("discrete Gaussian, ")
     for text in (many, "COUNT(*), SUM(rev)", "COUNT(*), VAR(rev), AVG(score)", "SUM(rev)", "COUNT(*), MEDIAN(age)"):
         for small in (1e-3, 1e-6, 1e-9):
-            query_plan = plan_text(f"SELECT {text} FROM t", declared, delta=small)
+            query_plan = plan_text(f"SELECT {text} FROM t", declared_schema, delta=small)
             implied = (
                 Guarantee.zcdp(query_plan.cost.gaussian_rho).approximate(small).epsilon
                 if query_plan.cost.gaussian_rho
@@ -200,15 +200,17 @@ def test_rho_within_is_nearly_the_largest() -> None:
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_private_keys_need_a_delta_and_get_a_threshold(rows: int) -> None:
-    declared = schema("add-remove", rows, 0)
+    declared_schema = schema("add-remove", rows, 0)
     text = "SELECT city, COUNT(DISTINCT pid) FROM t GROUP BY city"
     with pytest.raises(InvalidInput, match="not public"):
-        plan_text(text, declared)
-    query_plan = plan_text(text, declared, delta=1e-6)
+        plan_text(text, declared_schema)
+    query_plan = plan_text(text, declared_schema, delta=1e-6)
     assert query_plan.threshold is not None
     assert query_plan.threshold.noise.rate == Fraction(1, rows)
     assert query_plan.cost == PrivacyCost(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
-    with_sum = plan_text("SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared, delta=1e-6)
+    with_sum = plan_text(
+        "SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared_schema, delta=1e-6
+    )
     assert with_sum.cost.epsilon == 1
     assert with_sum.threshold is not None
     assert with_sum.threshold.noise.rate == Fraction(1, 2 * rows)
@@ -242,12 +244,14 @@ def test_keys_that_one_unit_has_alone_are_shown_with_delta_together(relation: st
 
 
 def test_regions_are_found_from_the_filter() -> None:
-    declared = schema("replace-one", 2, 9, partition="grade")
+    declared_schema = schema("replace-one", 2, 9, partition="grade")
     assert plan_text(
-        "SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared
+        "SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared_schema
     ).get_sub_account() == SubAccount("partition", "high", 4)
-    assert plan_text("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared).get_sub_account() is None
-    assert plan_text("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared).get_sub_account() is None
+    assert plan_text("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared_schema).get_sub_account() is None
+    assert (
+        plan_text("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared_schema).get_sub_account() is None
+    )
     with_units = schema("add-remove", 1, 0, individual_queries=True)
     assert plan_text("SELECT age FROM t FOR UNIT 'p1'", with_units).get_sub_account() == SubAccount(
         "individual", "p1", 1
@@ -255,8 +259,8 @@ def test_regions_are_found_from_the_filter() -> None:
 
 
 def test_a_restricted_question_has_the_sensitivity_of_the_whole_table() -> None:
-    declared = schema("replace-one", 1, 9, partition="grade")
-    assert get_scale(plan_text("SELECT SUM(debt) FROM t WHERE grade = 'high'", declared)) == 4
+    declared_schema = schema("replace-one", 1, 9, partition="grade")
+    assert get_scale(plan_text("SELECT SUM(debt) FROM t WHERE grade = 'high'", declared_schema)) == 4
 
 
 def test_models_are_allowed_by_the_schema() -> None:
@@ -275,20 +279,22 @@ def test_models_are_allowed_by_the_schema() -> None:
 
 
 def test_individual_dp_is_labelled_and_limited() -> None:
-    declared = schema("replace-one", 1, 9, models=("dp", "individual-dp"), individual_dp_reason="a test")
-    query_plan = plan_text("SELECT MEDIAN(score) FROM t", declared, model="individual-dp")
+    declared_schema = schema("replace-one", 1, 9, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    query_plan = plan_text("SELECT MEDIAN(score) FROM t", declared_schema, model="individual-dp")
     assert query_plan.guarantee.model == "individual-dp"
     assert "weaker" in query_plan.guarantee.words()
     with pytest.raises(Unsupported, match="public number"):
-        plan_text("SELECT MEDIAN(age) FROM t", declared, model="individual-dp")
+        plan_text("SELECT MEDIAN(age) FROM t", declared_schema, model="individual-dp")
     with pytest.raises(InvalidInput, match="MEDIAN"):
-        plan_text("SELECT SUM(score) FROM t", declared, model="individual-dp")
+        plan_text("SELECT SUM(score) FROM t", declared_schema, model="individual-dp")
 
 
 def test_individual_dp_is_clamped_to_the_public_bounds() -> None:
     """Rows from 2 to 4 of 0 to 6: with much noise answers lie at the ends of the domain, not at those of the rows."""
-    declared = schema("replace-one", 1, 5, models=("dp", "individual-dp"), individual_dp_reason="a test")
-    query_plan = plan_text("SELECT MEDIAN(score) FROM t", declared, epsilon=Fraction(1, 100), model="individual-dp")
+    declared_schema = schema("replace-one", 1, 5, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    query_plan = plan_text(
+        "SELECT MEDIAN(score) FROM t", declared_schema, epsilon=Fraction(1, 100), model="individual-dp"
+    )
     [measurement] = query_plan.measurements
     assert isinstance(measurement, OrderStatistic)
     counts = np.zeros(measurement.candidates.count, dtype=np.int64)
@@ -305,7 +311,7 @@ def test_an_epsilon_that_is_none_is_refused(epsilon: object) -> None:
 def test_what_was_published_stands_on_every_label() -> None:
     from discreet.schema import PublishedStatistic
 
-    declared = schema("add-remove", 1, 0, published=(PublishedStatistic("SELECT COUNT(*) FROM t", "7"),))
-    assert plan_text("SELECT SUM(age) FROM t", declared).guarantee.assumptions == (
+    declared_schema = schema("add-remove", 1, 0, published=(PublishedStatistic("SELECT COUNT(*) FROM t", "7"),))
+    assert plan_text("SELECT SUM(age) FROM t", declared_schema).guarantee.assumptions == (
         "published exactly before: SELECT COUNT(*) FROM t = 7; what it adds to this answer cannot be told",
     )

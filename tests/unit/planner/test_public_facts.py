@@ -36,10 +36,12 @@ def list_warnings(
     sql: str, *questions: str | None, neighbors: str = "add-remove", rows: int = 1, **options: object
 ) -> list[str]:
     """What the label says after each statistic, and after all of them."""
-    declared = schema(neighbors, rows, 50)
+    declared_schema = schema(neighbors, rows, 50)
     published = tuple(PublishedStatistic(f"number {place}", "80", question) for place, question in enumerate(questions))
-    declared = replace(declared, published=published, columns={**declared.columns, "sex": SEX})
-    texts = plan(declared, parse_sql(sql, declared), options.pop("epsilon", 0.1), **options).guarantee.assumptions
+    declared_schema = replace(declared_schema, published=published, columns={**declared_schema.columns, "sex": SEX})
+    texts = plan(
+        declared_schema, parse_sql(sql, declared_schema), options.pop("epsilon", 0.1), **options
+    ).guarantee.assumptions
     assert all(
         text.startswith((f"published exactly before: number {place} = 80; ", "whoever"))
         for place, text in enumerate(texts)
@@ -149,9 +151,9 @@ def test_what_cuts_the_cells_counts_only_with_others() -> None:
 
 
 def test_a_session_says_it_too() -> None:
-    declared = replace(schema("add-remove", 1, 0), published=(PublishedStatistic("everyone", "9", COUNT_ALL),))
-    query = parse_sql("SELECT grade, COUNT(*) FROM t GROUP BY grade", declared)
-    label = plan_session_counts(declared, query, Fraction(50), Fraction(1)).guarantee
+    declared_schema = replace(schema("add-remove", 1, 0), published=(PublishedStatistic("everyone", "9", COUNT_ALL),))
+    query = parse_sql("SELECT grade, COUNT(*) FROM t GROUP BY grade", declared_schema)
+    label = plan_session_counts(declared_schema, query, Fraction(50), Fraction(1)).guarantee
     assert label.assumptions == (
         f"published exactly before: everyone = 9; {format_refined_loss(format_rho_loss('0.04'))}",
     )
@@ -231,10 +233,10 @@ def test_too_many_to_look_at_are_not_called_bounded() -> None:
 def test_it_takes_no_time() -> None:
     """A thousand cells and more in under 20 ms, best of five."""
     sql = "SELECT age, score, grade, smoker, day, COUNT(*) FROM t GROUP BY age, score, grade, smoker, day"
-    declared = schema("add-remove", 1, 0)
-    query = parse_sql(sql, declared)
+    declared_schema = schema("add-remove", 1, 0)
+    query = parse_sql(sql, declared_schema)
     with_published = replace(
-        declared, published=(PublishedStatistic("all", "9", COUNT_ALL), PublishedStatistic("women", "4", WOMEN))
+        declared_schema, published=(PublishedStatistic("all", "9", COUNT_ALL), PublishedStatistic("women", "4", WOMEN))
     )
 
     def measure_time(of: object) -> float:
@@ -245,8 +247,8 @@ def test_it_takes_no_time() -> None:
             times.append(time.process_time() - start)
         return min(times)
 
-    assert len(plan(declared, query, 1).list_cells()) == 2268
-    assert measure_time(with_published) - measure_time(declared) < 0.02
+    assert len(plan(declared_schema, query, 1).list_cells()) == 2268
+    assert measure_time(with_published) - measure_time(declared_schema) < 0.02
 
 
 TEXT = "name: t\nsource: t.csv\nneighbours: add-remove\nbudget: {epsilon: 1}\ncolumns: {x: {kind: boolean}}\n"
@@ -257,13 +259,13 @@ def test_the_question_stands_in_the_schema() -> None:
     entries = (
         '  - {statistic: yes, value: 7, question: "SELECT COUNT(*) FROM t WHERE x"}\n  - {statistic: b, value: 1}\n'
     )
-    declared = schema_from_text(f"{TEXT}published:\n{entries}", Path())
-    assert declared.published == (
+    declared_schema = schema_from_text(f"{TEXT}published:\n{entries}", Path())
+    assert declared_schema.published == (
         PublishedStatistic("yes", "7", "SELECT COUNT(*) FROM t WHERE x"),
         PublishedStatistic("b", "1"),
     )
-    check_published(declared)
-    assert schema_to_public_json(declared)["published"] == [
+    check_published(declared_schema)
+    assert schema_to_public_json(declared_schema)["published"] == [
         {"statistic": "yes", "value": "7", "question": "SELECT COUNT(*) FROM t WHERE x"},
         {"statistic": "b", "value": "1"},
     ]

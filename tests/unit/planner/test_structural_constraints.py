@@ -53,13 +53,13 @@ def find_constraints(question: str, schema: Schema) -> StructuralConstraints:
 
 def count_exactly(question: str, schema: Schema, units: small_tables.Units) -> NDArray[np.int64]:
     """The exact counts of a table, by count and cell."""
-    planned, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, small_tables.rows_of(units))
+    query_plan, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, small_tables.rows_of(units))
     counts = []
-    for count_query in select_counts(planned.query):
+    for count_query in select_counts(query_plan.query):
         what = ScanMeasure("units") if count_query.function == "count_distinct" else ScanMeasure("rows")
         what = ScanMeasure("present", count_query.column) if count_query.column else what
-        totals = source.totals(TotalsScan((what,), planned.keys, AllOf((planned.query.where, count_query.where))))
-        counts.append([totals.get(cell, (0,))[0] for cell in planned.list_cells()])
+        totals = source.totals(TotalsScan((what,), query_plan.keys, AllOf((query_plan.query.where, count_query.where))))
+        counts.append([totals.get(cell, (0,))[0] for cell in query_plan.list_cells()])
     return np.array(counts, dtype=np.int64)
 
 
@@ -73,8 +73,8 @@ def assert_holds(structure: StructuralConstraints, counts: NDArray[np.int64]) ->
             <= (counts_of_cell.sum() if ends.max_total is None else ends.max_total)
         )
         assert counts_of_cell.max() <= (counts_of_cell.max() if ends.max_cell is None else ends.max_cell)
-    for at in structure.rising_counts:
-        assert (np.diff(counts[at][list(structure.rising_cells)]) >= 0).all()
+    for index in structure.rising_counts:
+        assert (np.diff(counts[index][list(structure.rising_cells)]) >= 0).all()
     assert all((counts[i] <= counts[j]).all() for i, j in structure.ordered_pairs)
 
 
@@ -177,7 +177,7 @@ def test_bins_keep_a_declared_order_whatever_the_counts() -> None:
         chain = find_constraints(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", schema).rising_cells
         for _ in range(100):
             counts = sorted((chance.randrange(9) for _ in range(7)), reverse=order == "falling")
-            bins = [sum(counts[at : at + width]) for at in range(0, 7, width)]
+            bins = [sum(counts[index : index + width]) for index in range(0, 7, width)]
             assert all(bins[one] <= bins[two] for one, two in pairwise(chain))
 
 

@@ -63,7 +63,7 @@ TAILS = [
 
 
 def format_filters(*conditions: str) -> str:
-    return ", ".join(f"COUNT(*) FILTER (WHERE {condition}) AS c{at}" for at, condition in enumerate(conditions))
+    return ", ".join(f"COUNT(*) FILTER (WHERE {condition}) AS c{index}" for index, condition in enumerate(conditions))
 
 
 WORKLOADS = {
@@ -76,8 +76,8 @@ WORKLOADS = {
 }
 
 
-def plan_workload(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
-    return plan(declared, parse_sql(f"SELECT {select} FROM t {tail}", declared), epsilon)
+def plan_workload(declared_schema: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
+    return plan(declared_schema, parse_sql(f"SELECT {select} FROM t {tail}", declared_schema), epsilon)
 
 
 def force_strategy(query_plan: Plan, strategy: str) -> Plan:
@@ -151,14 +151,14 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
         other = neighbours_of(people, relation, rows, chance)
         for query_plan in plans:
-            at, additive = next(
-                (at, measurement)
-                for at, measurement in enumerate(query_plan.measurements)
+            position, additive = next(
+                (position, measurement)
+                for position, measurement in enumerate(query_plan.measurements)
                 if isinstance(measurement, AdditiveNoise)
             )
             pairs = zip(
-                read_people_inputs(query_plan, people).inputs[at],
-                read_people_inputs(query_plan, other).inputs[at],
+                read_people_inputs(query_plan, people).inputs[position],
+                read_people_inputs(query_plan, other).inputs[position],
                 strict=True,
             )
             moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
@@ -175,8 +175,8 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
 def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> None:
     """For some neighbours all of it is used up: no smaller scale would do."""
     chance = random.Random(11)
-    declared = schema(relation, rows, units=2)
-    query_plan = force_strategy(plan_workload(declared, format_filters("sex = 'F'", "age > 0"), tail), ATOMS)
+    declared_schema = schema(relation, rows, units=2)
+    query_plan = force_strategy(plan_workload(declared_schema, format_filters("sex = 'F'", "age > 0"), tail), ATOMS)
     most = Fraction(0)
     for _ in range(3000):
         people = {name: random_unit(chance, rows) for name in ("a", "b")}
@@ -198,20 +198,22 @@ def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> N
 def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail: str) -> None:
     """Unbiased to the last digit, since the estimates are fractions; atoms are what the plain counts say they are."""
     chance = random.Random(tail)
-    declared = schema(relation, 3, units=5)
+    declared_schema = schema(relation, 3, units=5)
     people = {f"p{number}": random_unit(chance, 3) for number in range(5)}
     for workload, select in WORKLOADS.items():
         query_plan, by_name = plan_every_strategy(relation, 3, tail, workload)
-        alone = [plan_workload(declared, part, tail) for part in _split_select(select)]
+        alone = [plan_workload(declared_schema, part, tail) for part in _split_select(select)]
         exact = [read_people_inputs(single_plan, people).inputs[0] for single_plan in alone]
         for together in by_name.values():
             exact_inputs = read_people_inputs(together, people)
             exact_values = [
-                [measurement.value(cell) for cell in exact_inputs.inputs[at]]  # type: ignore[arg-type]
-                for at, measurement in enumerate(list_additive(together))
+                [measurement.value(cell) for cell in exact_inputs.inputs[output_index]]  # type: ignore[arg-type]
+                for output_index, measurement in enumerate(list_additive(together))
             ]
             labels = [output.aggregate for output in query_plan.query.presentation.outputs]
-            assert [exact_values[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
+            assert [exact_values[output_index or 0] for output_index in labels] == [
+                [cell[0] for cell in column] for column in exact
+            ]
 
 
 def _split_select(select: str) -> list[str]:
@@ -252,24 +254,24 @@ def test_the_best_strategy_is_chosen_and_better_than_as_asked(
 def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     """Drawn 400 times: the mean squared error of each count within a fifth or so of what was promised, 95 % covered."""
     chance = random.Random(5)
-    declared = schema("add-remove", 1, units=5)
-    query_plan = plan_workload(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_workload(declared_schema, WORKLOADS[workload], epsilon=Fraction(1, 2))
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = read_people_inputs(query_plan, people)
-    exact = [measurement.value(secret.inputs[at][0]) for at, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
+    exact = [measurement.value(secret.inputs[index][0]) for index, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
     samples = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
     promised = {
         candidate.aggregate: candidate.expected_error for candidate in query_plan.candidates if candidate.chosen
     }
     covered = errors = expected = 0.0
-    for at, measurement in enumerate(list_additive(query_plan)):
+    for index, measurement in enumerate(list_additive(query_plan)):
         meaning = query_plan.build_estimator(measurement)
         reach = meaning.half_width(0.95)
-        off = [float(measurement.value(numbers[at]) - exact[at]) for numbers in samples]
+        off = [float(measurement.value(numbers[index]) - exact[index]) for numbers in samples]
         errors += sum(error**2 for error in off) / len(off)
-        expected += (promised[query_plan.query.presentation.outputs[at].label] or 0.0) ** 2
+        expected += (promised[query_plan.query.presentation.outputs[index].label] or 0.0) ** 2
         covered += sum(abs(error) <= reach for error in off) / len(off) / len(list_additive(query_plan))
-        low, high = meaning.interval(samples[0][at], 0.95)
+        low, high = meaning.interval(samples[0][index], 0.95)
         assert high - low == pytest.approx(2 * reach)
     assert errors == pytest.approx(expected, rel=0.25)
     assert 0.93 <= covered <= 0.975
@@ -277,8 +279,8 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
 
 def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers serve every count: a second draw would be a second loss."""
-    declared = schema("add-remove", 1, units=5)
-    query_plan = plan_workload(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_workload(declared_schema, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
     drawings: list[int] = []
     plain = IndependentNoises.sample_units
 
@@ -291,19 +293,21 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
         query_plan, read_people_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
     )
     group = [
-        at
-        for at, measurement in enumerate(query_plan.measurements)
+        position
+        for position, measurement in enumerate(query_plan.measurements)
         if isinstance(measurement, AdditiveNoise) and measurement.joint_group
     ]
     assert len(group) == 7
     assert len(drawings) == 2
-    assert all(len({cell[at] for at in group}) == 1 for cell in released.numbers)
+    assert all(len({cell[position] for position in group}) == 1 for cell in released.numbers)
 
 
 def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
-    declared = schema("add-remove", 1, units=5)
-    query_plan = plan_workload(declared, "SUM(age), AVG(score), " + format_filters("sex = 'F'", "smoker"), epsilon=2)
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = plan_workload(
+        declared_schema, "SUM(age), AVG(score), " + format_filters("sex = 'F'", "smoker"), epsilon=2
+    )
     counts = [measurement for measurement in list_additive(query_plan) if measurement.joint_group]
     assert len(counts) == 2
     rates = [
@@ -317,10 +321,10 @@ def test_counts_get_the_shares_of_counts() -> None:
 
 def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
     """A filter makes the number of rows private; without one it is what the schema says, and takes no share."""
-    declared = schema("replace-one", 1, units=50)
-    query_plan = plan_workload(declared, "COUNT(*), " + format_filters("sex = 'F'", "smoker"))
+    declared_schema = schema("replace-one", 1, units=50)
+    query_plan = plan_workload(declared_schema, "COUNT(*), " + format_filters("sex = 'F'", "smoker"))
     assert query_plan.measurements[0].name == "public by the schema"
-    single = plan_workload(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
+    single = plan_workload(declared_schema, "COUNT(*) FILTER (WHERE sex = 'F')")
     assert single.mechanism == "discrete Laplace"
     assert list_additive(single)[0].linear_query.components[0].l1_sensitivity == 1
     assert list_additive(single)[0].linear_query.measures[0].where != TRUE
@@ -330,9 +334,9 @@ def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
 
 def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     """What names it does not depend on epsilon, and tells one strategy from another; so does the plan it is read by."""
-    declared = schema("replace-one", 1, units=50)
+    declared_schema = schema("replace-one", 1, units=50)
     for select in WORKLOADS.values():
-        plans = [plan_workload(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
+        plans = [plan_workload(declared_schema, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
         assert len({query_plan.build_question_key() for query_plan in plans}) == 1
         replanned = replan_query(plans[0], QueryOptions(Fraction(1)))
         assert replanned.build_question_key() == plans[0].build_question_key()
@@ -347,18 +351,23 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
 
 def test_a_session_counts_what_a_filter_leaves() -> None:
     """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     query_plan = plan_session_counts(
-        declared, parse_sql(f"SELECT {format_filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
+        declared_schema,
+        parse_sql(f"SELECT {format_filters('age > 0', 'age < 0')} FROM t", declared_schema),
+        Fraction(2),
+        ONE,
     )
-    assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(query_plan, Fraction(2))).spent == Fraction(1, 2)
+    assert SessionBudget(declared_schema, ONE).add_counts(list_noisy_counts(query_plan, Fraction(2))).spent == Fraction(
+        1, 2
+    )
 
 
 def test_keys_that_are_not_public_have_counts_together_too() -> None:
     """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     select = "COUNT(*), " + format_filters("sex = 'F'", "smoker", "age > 0")
-    query_plan = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
+    query_plan = plan(declared_schema, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared_schema), 1, 1e-6)
     assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
     assert all(measurement.joint_group for measurement in list_additive(query_plan))
     assert query_plan.cost.epsilon <= 1
@@ -366,19 +375,19 @@ def test_keys_that_are_not_public_have_counts_together_too() -> None:
 
 def test_under_delta_nothing_is_together() -> None:
     """Gaussian noise is shared as it was."""
-    declared = schema("add-remove", 1, units=5)
-    query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
-    query_plan = plan(declared, query, 1, 1e-6)
+    declared_schema = schema("add-remove", 1, units=5)
+    query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared_schema)
+    query_plan = plan(declared_schema, query, 1, 1e-6)
     assert not any(measurement.joint_group for measurement in list_additive(query_plan))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
     """Seven halves cut a table into 128 atoms, which is too many; 100 thresholds of a date likewise."""
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     halves = format_filters(
         "sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1"
     )
-    query_plan = plan_workload(declared, halves)
+    query_plan = plan_workload(declared_schema, halves)
     assert query_plan.mechanism == "discrete Laplace"
     assert {candidate.mechanism for candidate in query_plan.candidates} == {AS_ASKED}
 
@@ -386,9 +395,9 @@ def test_too_many_atoms_are_asked_as_they_are() -> None:
 @pytest.mark.parametrize("epsilon", [1e-9, 0.001, 30, 10_000])
 def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     """Weights, reaches and previews stay finite and in order."""
-    declared = schema("add-remove", 3, units=5)
+    declared_schema = schema("add-remove", 3, units=5)
     for select in WORKLOADS.values():
-        query_plan = plan_workload(declared, select, epsilon=epsilon)
+        query_plan = plan_workload(declared_schema, select, epsilon=epsilon)
         for measurement in list_additive(query_plan):
             reaches = [
                 query_plan.build_estimator(measurement).half_width(confidence) for confidence in (0.5, 0.95, 0.999)
@@ -446,14 +455,14 @@ def solve_by_pseudo_inverse(matrix: np.ndarray, totals: Sequence[Sequence[int]],
 
 
 @st.composite
-def st_works(draw_: st.DrawFn) -> Workload:
+def st_workloads(draw_: st.DrawFn) -> Workload:
     counts, atoms = draw_(st.integers(2, 5)), draw_(st.integers(1, 7))
     columns = st.lists(st.integers(0, 1), min_size=counts, max_size=counts).filter(any)
     atom_columns = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
     return Workload(np.array(atom_columns, dtype=np.int64).T, draw_(st.booleans()))
 
 
-@given(st_works(), st.sampled_from(RELATIONS), st.booleans())
+@given(st_workloads(), st.sampled_from(RELATIONS), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
     work: Workload, relation: tuple[str, int], grouped: bool
@@ -499,8 +508,8 @@ def test_fractions_are_solved_exactly(rows: list[list[int]]) -> None:
 def test_the_law_of_a_weighted_sum() -> None:
     """Against partial fractions where these are exact, and against enumeration where the noise is nearly none."""
     two = IndependentNoises((DiscreteLaplace(Fraction(1, 100), 1), DiscreteLaplace(Fraction(1, 300), 1)))
-    at = noise_distributions.compute_sum_half_width(two, (1.0, 0.5), 0.95)
-    assert compute_laplace_tail([100, 150], np.array([at]))[0] == pytest.approx(0.05, rel=0.03)
+    half_width = noise_distributions.compute_sum_half_width(two, (1.0, 0.5), 0.95)
+    assert compute_laplace_tail([100, 150], np.array([half_width]))[0] == pytest.approx(0.05, rel=0.03)
     many = IndependentNoises((DiscreteLaplace(3, 1),) * 20)
     law = np.array([1.0])
     each = np.array([DiscreteLaplace(3, 1).probability(k) for k in range(-12, 13)])

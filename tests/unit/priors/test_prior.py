@@ -288,7 +288,7 @@ def test_quarters_order_the_grid_by_distance(step: object) -> None:
         m = grid.find_quarter_index(value, 0, 30)
         clamped = min(max(value, 0), grid.value(30))
         exact = Fraction(str(clamped)) if isinstance(clamped, float) else Fraction(clamped)
-        keys, far = [abs(4 * at - m) for at in range(31)], [abs(grid.value(at) - exact) for at in range(31)]
+        keys, far = [abs(4 * index - m) for index in range(31)], [abs(grid.value(index) - exact) for index in range(31)]
         assert all((keys[a] < keys[b]) == (far[a] < far[b]) for a in range(31) for b in range(31))
 
 

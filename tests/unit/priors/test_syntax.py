@@ -146,7 +146,7 @@ def test_a_shape_is_valid_at_birth() -> None:
 
 def test_many_points_are_quick_on_many_places() -> None:
     """Each costs what it covers, not the whole grid."""
-    text = " + ".join(f"point({at})" for at in range(700))
+    text = " + ".join(f"point({index})" for index in range(700))
     start = time.process_time()
     assert len(parse_shapes(text).build_prior(0, 2**20 - 1)) == 700
     assert time.process_time() - start < 1

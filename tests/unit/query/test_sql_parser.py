@@ -556,10 +556,10 @@ def test_a_histogram_of_the_most_bins_is_read() -> None:
     """As many as a refusal tells, one fewer where a value can be missing."""
     missing = replace(REGISTRY.columns["income"], missing=None)
     for column, most in ((REGISTRY.columns["income"], 100_000), (missing, 99_999)):
-        declared = replace(REGISTRY, columns={**REGISTRY.columns, "income": column})
-        assert read_question(f"SELECT HISTOGRAM(income, {most}) FROM registry", declared).nesting == "ranges"
+        declared_schema = replace(REGISTRY, columns={**REGISTRY.columns, "income": column})
+        assert read_question(f"SELECT HISTOGRAM(income, {most}) FROM registry", declared_schema).nesting == "ranges"
         with pytest.raises(InvalidInput, match=f"ask for at most {most:,} bins of income"):
-            parse_sql("SELECT HISTOGRAM(income, 100001) FROM registry", declared)
+            parse_sql("SELECT HISTOGRAM(income, 100001) FROM registry", declared_schema)
 
 
 def test_a_table_without_units_counts_rows() -> None:
@@ -706,9 +706,9 @@ def mutate_question(chance: random.Random) -> str:
         return "".join(letters)
     words = [text[token.start : token.end + 1] for token in Tokenizer().tokenize(text)]
     for _ in range(chance.randint(1, 3)):
-        at, other = chance.randrange(len(words)), chance.randrange(len(words))
+        position, other = chance.randrange(len(words)), chance.randrange(len(words))
         piece = chance.choice([[], [chance.choice(FREQUENT_WORDS)], [chance.choice(WORDS)], words[other : other + 9]])
-        words[at : at + chance.randint(0, 1)] = piece
+        words[position : position + chance.randint(0, 1)] = piece
         words = words or ["SELECT"]
     return " ".join(words)
 

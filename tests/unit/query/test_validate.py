@@ -214,7 +214,7 @@ WRONG_QUERIES: dict[str, Callable[[], Query]] = {
         COUNT_OF_AGES, aggregates=(Aggregate("count", where=InRanges("age", ((0, 4),))),)
     ),
     "very many parts": lambda: replace(
-        COUNT_OF_AGES, where=AnyOf(tuple(InRanges("age", ((at % 5, at % 5),)) for at in range(9_000)))
+        COUNT_OF_AGES, where=AnyOf(tuple(InRanges("age", ((index % 5, index % 5),)) for index in range(9_000)))
     ),
     "parts very deep": lambda: replace(COUNT_OF_AGES, where=_nest_deeply(400)),
     "a histogram of two keys": lambda: forge_value(
@@ -240,8 +240,8 @@ WRONG_QUERIES: dict[str, Callable[[], Query]] = {
 
 def _nest_deeply(depth: int) -> InRanges | InTexts | AllOf | AnyOf:
     inner: InRanges | InTexts | AllOf | AnyOf = InRanges("age", ((0, 0),))
-    for at in range(depth):
-        inner = (AllOf, AnyOf)[at % 2]((inner, InRanges("score", ((at % 5, at % 5),))))
+    for index in range(depth):
+        inner = (AllOf, AnyOf)[index % 2]((inner, InRanges("score", ((index % 5, index % 5),))))
     return inner
 
 
@@ -274,8 +274,8 @@ def _change_field(chance: random.Random, query: Query, other: Query) -> Query:
     if name != "inside":
         return forge_value(query, **{name: getattr(other, name)})  # type: ignore[no-any-return]
     parts: tuple[Any, ...] = query.keys or query.aggregates
-    at = chance.randrange(len(parts))
-    field = chance.choice(fields(parts[at])).name
+    position = chance.randrange(len(parts))
+    field = chance.choice(fields(parts[position])).name
     columns = [
         *SCHEMA.columns,
         None,
@@ -290,8 +290,8 @@ def _change_field(chance: random.Random, query: Query, other: Query) -> Query:
         "var",
         "count",
     ]
-    part = forge_value(parts[at], **{field: chance.choice(columns)})
-    changed = (*parts[:at], part, *parts[at + 1 :])
+    part = forge_value(parts[position], **{field: chance.choice(columns)})
+    changed = (*parts[:position], part, *parts[position + 1 :])
     return forge_value(query, **{"keys" if query.keys else "aggregates": changed})  # type: ignore[no-any-return]
 
 
@@ -323,18 +323,18 @@ def test_the_law_of_what_is_planned_keeps_its_promise_on_neighbours() -> None:
     """By exact inputs of pairs of tables and the scales of the noises alone: |change| / scale adds up to at most 1."""
     chance = random.Random(3)
     for text in (HISTOGRAM, TEXTS[4], "SELECT HISTOGRAM(score, 5) FROM t WHERE sex = 'F'"):
-        planned = plan(SCHEMA, parse_sql(text, SCHEMA), 1)
-        (nested,) = planned.measurements
+        query_plan = plan(SCHEMA, parse_sql(text, SCHEMA), 1)
+        (nested,) = query_plan.measurements
         assert isinstance(nested, HierarchicalHistogram)
         for _ in range(20):
-            rows = {f"p{at}": [small_tables.random_row(chance)] for at in range(6)}
-            pair = [_read_inputs(planned, rows), _read_inputs(planned, dict(list(rows.items())[1:]))]
+            rows = {f"p{index}": [small_tables.random_row(chance)] for index in range(6)}
+            pair = [_read_inputs(query_plan, rows), _read_inputs(query_plan, dict(list(rows.items())[1:]))]
             assert _compute_loss(nested, *pair) <= 1
 
 
-def _read_inputs(planned: Any, units: small_tables.Units) -> list[Any]:
+def _read_inputs(query_plan: Any, units: small_tables.Units) -> list[Any]:
     source = MemorySource(SCHEMA, small_tables.rows_of(units))
-    return list(read_exact_inputs(planned, source, planned.list_cells(), planned.query.where).inputs[0])
+    return list(read_exact_inputs(query_plan, source, query_plan.list_cells(), query_plan.query.where).inputs[0])
 
 
 def _compute_loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any]) -> Fraction:

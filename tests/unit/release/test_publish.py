@@ -250,8 +250,8 @@ def test_the_second_release_is_laid_over_the_first(patients_schema_path: Path, t
 def test_a_changed_file_is_found_out(out: Path) -> None:
     done("verify", out)
     header, *lines = out.read_text().splitlines()
-    at = [header.split(",").index(name) for name in QUASI]
-    classes = [tuple(line.split(",")[place] for place in at) for line in lines]
+    positions = [header.split(",").index(name) for name in QUASI]
+    classes = [tuple(line.split(",")[place] for place in positions) for line in lines]
     dropped_line = next(
         number for number, equivalence_class in enumerate(classes) if classes.count(equivalence_class) == 10
     )
@@ -451,7 +451,7 @@ def test_columns_that_say_nothing_are_refused(
     head, *lines = source.read_text().splitlines()
     place = head.split(",").index("bmi")
     changed = [
-        ",".join(value + "0" * (value == "7") if at == place else cell for at, cell in enumerate(line.split(",")))
+        ",".join(value + "0" * (value == "7") if index == place else cell for index, cell in enumerate(line.split(",")))
         for line in lines
     ]
     source.write_text("\n".join([head, *changed]) + "\n")

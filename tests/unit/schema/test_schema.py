@@ -65,9 +65,9 @@ def schema_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load_column(declared: str, schema_folder: Path = Path("/")) -> Column:
+def load_column(declaration: str, schema_folder: Path = Path("/")) -> Column:
     """The column x of a schema that declares it so."""
-    text = SMALLEST_SCHEMA.replace("{kind: boolean}", declared)
+    text = SMALLEST_SCHEMA.replace("{kind: boolean}", declaration)
     return schema_from_text(text, schema_folder).columns["x"]
 
 
@@ -140,14 +140,14 @@ def test_space_around_a_text_is_trimmed() -> None:
 
 
 def test_a_missing_value_can_stand_for_one_of_each_kind() -> None:
-    for declared, code in (
+    for declaration, code in (
         ("{kind: integer, lower: -5, upper: 5, missing: -5}", -5),
         ("{kind: number, lower: 0, upper: 1, step: 0.25, missing: 0.5}", 2),
         ("{kind: date, lower: 1969-12-31, upper: 1970-01-03, missing: 1970-01-02}", 1),
         ("{kind: boolean, missing: True}", 1),
         ("{kind: nominal, categories: [a, b], missing: b}", 1),
     ):
-        assert load_column(declared).missing == code
+        assert load_column(declaration).missing == code
 
 
 @given(
@@ -193,7 +193,7 @@ PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
 
 
 @pytest.mark.parametrize(
-    ("declared", "sentence"),
+    ("declaration", "sentence"),
     [
         ("{kind: integer, upper: 9}", "column x of kind integer needs lower; add it as lower: ..."),
         ("{kind: date, lower: 2015-01-01}", "column x of kind date needs upper; add it as upper: ..."),
@@ -296,8 +296,8 @@ PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
         ("{role: identifier}", "columns must declare at least one column that is not an identifier"),
     ],
 )
-def test_a_column_is_refused_in_one_sentence(declared: str, sentence: str) -> None:
-    assert read_refusal(SMALLEST_SCHEMA.replace("{kind: boolean}", declared)) == sentence
+def test_a_column_is_refused_in_one_sentence(declaration: str, sentence: str) -> None:
+    assert read_refusal(SMALLEST_SCHEMA.replace("{kind: boolean}", declaration)) == sentence
 
 
 KEYS = (
@@ -829,10 +829,10 @@ def test_a_budget_is_a_promise(wrong: tuple[Fraction, Fraction]) -> None:
 
 
 def test_a_budget_may_declare_how_far_it_may_be_raised() -> None:
-    declared = schema_from_text(SMALLEST_SCHEMA.replace("epsilon: 1", "epsilon: 1, max_epsilon: 2.5"), Path("/"))
-    assert declared.budget == declared.analyst_budget == Budget(Fraction(1), Fraction(0), Fraction(5, 2))
-    assert declared.budget.ceiling == Fraction(5, 2)
-    public = schema_to_public_json(declared)
+    declared_schema = schema_from_text(SMALLEST_SCHEMA.replace("epsilon: 1", "epsilon: 1, max_epsilon: 2.5"), Path("/"))
+    assert declared_schema.budget == declared_schema.analyst_budget == Budget(Fraction(1), Fraction(0), Fraction(5, 2))
+    assert declared_schema.budget.ceiling == Fraction(5, 2)
+    public = schema_to_public_json(declared_schema)
     assert public["budget"] == {"epsilon": "1", "delta": "0", "max_epsilon": "5/2"}
     assert Budget(Fraction(1)).ceiling == 1
     with pytest.raises(InvalidInput, match="max_epsilon of a budget must be at least its epsilon"):

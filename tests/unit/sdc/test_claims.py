@@ -405,7 +405,7 @@ def test_the_second_table_lists_no_people() -> None:
 
 def _flatten_table(rows: list[list[tuple[int, str, int]]]) -> Arrays:
     listed = [each for group in rows for each in group]
-    return {name: np.array([each[at] for each in listed]) for at, name in enumerate(("group", "job", "count"))}
+    return {name: np.array([each[index] for each in listed]) for index, name in enumerate(("group", "job", "count"))}
 
 
 @pytest.mark.parametrize("claim", [PROBABLY_ANONYMOUS, Guarantee.t_closeness(10**6, "emd")])

@@ -264,8 +264,8 @@ def test_insensitive_groups_change_by_one_record(data: st.DataObject) -> None:
     """Proposition 7: replace one record, and every group loses at most one record and gains at most one."""
     place = st.tuples(st.integers(0, 4), st.integers(0, 4))
     rows = data.draw(st.lists(place, min_size=6, max_size=30))
-    k, at, other = data.draw(st.integers(2, 4)), data.draw(st.integers(0, len(rows) - 1)), data.draw(place)
-    changed = [*rows[:at], other, *rows[at + 1 :]]
+    k, position, other = data.draw(st.integers(2, 4)), data.draw(st.integers(0, len(rows) - 1)), data.draw(place)
+    changed = [*rows[:position], other, *rows[position + 1 :]]
     domains = [(0, 4), (0, 4)]
     groups_before = _list_rows_of_groups(
         rows, microaggregate(np.array(rows), k, "insensitive", "domain", domains=domains)

@@ -79,7 +79,7 @@ def build_tables(rows: int = 60, further_rows: int = 0) -> tuple[Table, Table]:
         HOSTILE: draw.choice(["a", "<b>", HOSTILE], rows),
         "income": draw.exponential(20_000, rows),
     }
-    columns |= {f"extra {at}": draw.normal(size=rows) for at in range(further_rows)}
+    columns |= {f"extra {index}": draw.normal(size=rows) for index in range(further_rows)}
     after, order = dict(columns), np.argsort(columns["age"])
     after["age"] = columns["age"].astype(float)
     for start in range(0, rows, 10):
@@ -275,7 +275,7 @@ def test_numbers_and_the_intervals_they_became_are_not_pictured_together() -> No
 
 def test_shares_of_categories_add_up() -> None:
     """Missing values are one more category, and those without room are counted together."""
-    values = np.array([f"c{at}" for at in range(30) for _ in range(at + 1)] + [None] * 40, dtype=object)
+    values = np.array([f"c{index}" for index in range(30) for _ in range(index + 1)] + [None] * 40, dtype=object)
     chart = build_column_chart(*(read_table({"c": values})["c"] for _ in range(2)))
     assert chart is not None
     rows = chart.spec["data"]["values"]

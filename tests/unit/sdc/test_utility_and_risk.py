@@ -66,7 +66,7 @@ def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int,
         assert sorted(tied) == [row for row in range(rows) if all_of_them[row] == min(all_of_them)]
 
 
-def count_linkage_by_pairs(before: np.ndarray, after: np.ndarray) -> float:
+def compute_linkage_by_pairs(before: np.ndarray, after: np.ndarray) -> float:
     """RL of thesis 6.4.2, by looking at every pair."""
     shares = []
     for row in range(len(before)):
@@ -84,7 +84,7 @@ def test_linkage_shares_ties(rows: list[tuple[int, int, int, int]]) -> None:
     before, after = both[:, :2], both[:, 2:]
     columns = ({"a": table[:, 0], "b": table[:, 1]} for table in (before, after))
     assert compare_release(*columns, ("a", "b"), scale=None).linkage == pytest.approx(
-        count_linkage_by_pairs(before, after)
+        compute_linkage_by_pairs(before, after)
     )
 
 
@@ -97,7 +97,7 @@ def test_ties_are_exact_whatever_the_scale(rows: list[tuple[int, ...]]) -> None:
     columns = [read_table({name: table[:, i] for i, name in enumerate("abc")}) for table in (before, after)]
     wide = read_table(columns[0].to_arrays(), domains=dict.fromkeys("abc", (0, 10)))
     assert compare_release(wide, columns[1], tuple("abc")).linkage == pytest.approx(
-        count_linkage_by_pairs(before, after)
+        compute_linkage_by_pairs(before, after)
     )
 
 

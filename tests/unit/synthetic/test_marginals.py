@@ -103,7 +103,7 @@ def build_marginals_plan(columns: Sequence[Column], rows: int, loss: PrivacyBudg
 
 def compute_pair_tables(plan: MarginalsPlan, counts: Mapping[str, Counts], records: Sequence[Record]) -> list[Counts]:
     """The exact tables of all pairs, for bins that are fixed by private counts."""
-    codes = {grid.column: np.array([record[at] for record in records]) for at, grid in enumerate(plan.grids)}
+    codes = {grid.column: np.array([record[index] for record in records]) for index, grid in enumerate(plan.grids)}
     return list(build_joint_tables(codes)(list(combinations(plan.bin_columns(counts), 2))))
 
 
@@ -242,22 +242,24 @@ def test_random_replacements_stay_within_the_calibration_and_some_reach_it(loss:
     )
     plan = build_marginals_plan(columns, 300, loss, most=8)
     rows = [[random.randint(column.lower, column.upper) for column in columns] for _ in range(300)]
-    counts = {c.name: count_codes([row[at] for row in rows], ColumnGrid.of(c)) for at, c in enumerate(columns)}
+    counts = {
+        c.name: count_codes([row[row_index] for row in rows], ColumnGrid.of(c)) for row_index, c in enumerate(columns)
+    }
     binned = plan.bin_columns(counts)
     pairs = list(combinations(range(4), 2))
     independent = [fitting.compute_independent_table(binned[a].sizes, binned[b].sizes) for a, b in pairs]
     tables = compute_pair_tables(plan, counts, [tuple(row) for row in rows])
     noises, worst, farthest = list_table_noises(plan, tables), Fraction(0), 0
     for _ in range(times):
-        at, new = random.randrange(300), [random.randint(column.lower, column.upper) for column in columns]
+        row_index, new = random.randrange(300), [random.randint(column.lower, column.upper) for column in columns]
         after = [table.copy() for table in tables]
         for table, (a, b) in zip(after, pairs, strict=True):
-            table[_find_bin(binned[a], rows[at][a]), _find_bin(binned[b], rows[at][b])] -= 1
+            table[_find_bin(binned[a], rows[row_index][a]), _find_bin(binned[b], rows[row_index][b])] -= 1
             table[_find_bin(binned[a], new[a]), _find_bin(binned[b], new[b])] += 1
         worst = max(worst, compute_table_loss(noises, tables, after))
         for before, moved, flat in zip(tables, after, independent, strict=True):
             farthest = max(farthest, abs(compute_pair_score(before, flat) - compute_pair_score(moved, flat)))
-        rows[at], tables = new, after
+        rows[row_index], tables = new, after
     most = plan.measuring_budget.epsilon + plan.measuring_budget.rho
     assert most * 8 / 10 <= worst <= most
     assert farthest == 2
@@ -607,7 +609,7 @@ def test_bins_are_of_about_equal_counts_and_never_split_a_cell() -> None:
 @pytest.mark.parametrize("count", [2, 3, 8, 14])
 def test_the_parts_of_a_plan_add_up_to_the_loss(count: int, loss: PrivacyBudget) -> None:
     """Columns, choice and tables together lose what may be lost, to the last digit."""
-    columns = [build_range_column(f"x{at}", 0, 999) for at in range(count)]
+    columns = [build_range_column(f"x{index}", 0, 999) for index in range(count)]
     plan = plan_marginals(columns, 1000, loss)
     parts = [plan.columns_budget, plan.measuring_budget, *([plan.choosing_budget] if plan.choosing_budget else [])]
     assert sum((part.epsilon for part in parts), Fraction(0)) == loss.epsilon
@@ -618,7 +620,7 @@ def test_the_parts_of_a_plan_add_up_to_the_loss(count: int, loss: PrivacyBudget)
 
 def test_plans_follow_public_facts() -> None:
     """More rows or more loss: more bins and less error; many columns and little loss: a tree instead of all pairs."""
-    columns = [build_range_column(f"x{at}", 0, 999) for at in range(12)]
+    columns = [build_range_column(f"x{index}", 0, 999) for index in range(12)]
     small, large = (plan_marginals(columns, rows, PURE) for rows in (2000, 2_000_000))
     assert small.choosing_budget is not None
     assert large.choosing_budget is None

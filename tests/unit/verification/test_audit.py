@@ -328,7 +328,7 @@ def test_the_event_is_shaded_where_it_is() -> None:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        lambda data, n: [("a", "b")[(at + data) % 3 == 0] for at in range(n)],
+        lambda data, n: [("a", "b")[(index + data) % 3 == 0] for index in range(n)],
         lambda _, n: np.full(n, math.nan),
         lambda _, n: np.full(n, 2.5),
         lambda data, n: np.full(n, 1e300 * (data + 1)),

@@ -54,7 +54,7 @@ def test_how_draws_are_read_does_not_follow_from_those_that_test(strange: object
 
 
 def test_how_rows_are_read_does_not_follow_from_those_that_test() -> None:
-    rows: list[object] = [(at, -at) for at in range(20)]
+    rows: list[object] = [(index, -index) for index in range(20)]
     for strange in (("x", 0.5, 2), "x", 3.5):
         odd = [*rows[:7], strange, *rows[8:]]
         read = read_output_pair(odd, rows, 20)[0]
@@ -116,7 +116,7 @@ def test_an_honest_mechanism_is_not_accused_by_the_type_of_its_array(
 ) -> None:
     """The seeds are fixed; with numbers times 2^59, 19 of 40 were accused when the type of the array was read."""
     assert not any(
-        audit_mechanism(build_scaled_geometric(at, dress), 7, 8, 1, draws=2000).violated for at in range(audits)
+        audit_mechanism(build_scaled_geometric(index, dress), 7, 8, 1, draws=2000).violated for index in range(audits)
     )
 
 
@@ -184,7 +184,7 @@ def test_a_gross_leak_is_found_in_answers_of_any_kind(reply_of: Callable[[float]
         lambda data, g, n: np.datetime64("2020-01-01T00:00:00") + (g.integers(0, 9, n) + 9 * data).astype("m8[s]"),
         lambda data, g, n: np.ma.masked_array(g.normal(size=n), g.random(n) < 0.1 + 0.8 * data),
         lambda data, g, n: [(("yes", "no")[data], float(x)) for x in g.normal(size=n)],
-        lambda data, g, n: [(1.0, 2, 1, 2.0)[int(at) + 2 * data] for at in g.integers(0, 2, n)],
+        lambda data, g, n: [(1.0, 2, 1, 2.0)[int(offset) + 2 * data] for offset in g.integers(0, 2, n)],
     ],
     ids=range(12),
 )

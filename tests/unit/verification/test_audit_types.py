@@ -245,8 +245,8 @@ def assert_read_alike(one: Pair, two: Pair, rest: list[int]) -> None:
 
 
 Values = list[Any]
-WHOLE, FLOATS, ROWS = [*range(-4, 16)], [at / 4 for at in range(20)], [(at, -at) for at in range(20)]
-DAYS = [np.datetime64("2020-01-01") + at for at in range(20)]
+WHOLE, FLOATS, ROWS = [*range(-4, 16)], [index / 4 for index in range(20)], [(index, -index) for index in range(20)]
+DAYS = [np.datetime64("2020-01-01") + index for index in range(20)]
 
 
 @pytest.mark.parametrize(
@@ -332,9 +332,9 @@ def list_strange(name: str) -> list[Any]:
 
 @pytest.mark.parametrize("name", USUAL_VALUES)
 def test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read(name: str) -> None:
-    usual = [USUAL_VALUES[name](at) for at in range(20)]
+    usual = [USUAL_VALUES[name](index) for index in range(20)]
     before = read_output_pair(np.array(usual), np.array(usual), 20)
-    rest = [at for at in range(20) if at not in {7, 13}]
+    rest = [index for index in range(20) if index not in {7, 13}]
     for one, two in itertools.product(list_strange(name), repeat=2):
         odd = list(usual)
         odd[7], odd[13] = one, two
@@ -365,21 +365,23 @@ def test_moments_too_far_for_the_unit_that_others_need_are_one_value() -> None:
 
 def test_durations_of_months_have_a_column_of_their_own() -> None:
     years = np.arange(8).astype("m8[Y]")
-    assert read_output_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * at for at in range(8)]  # type: ignore[union-attr]
+    assert read_output_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * index for index in range(8)]  # type: ignore[union-attr]
     apart = read_output_pair(years, np.arange(8).astype("m8[D]"), 8)[0]
     assert [attribute.name for attribute in apart.attributes][:2] == ["the answer", "the kind of the answer"]
 
 
 def test_masked_entries_and_fields_are_read_by_value() -> None:
     """A masked entry is no object: it must not seem that training draws made the array one."""
-    mask = [at % 4 == 2 for at in range(20)]
-    floats = [at / 4 for at in range(20)]
+    mask = [index % 4 == 2 for index in range(20)]
+    floats = [index / 4 for index in range(20)]
     odd = [*floats[:7], None, *floats[8:]]
     before = [np.ma.masked_array(np.array(floats), mask)] * 2
     after = [np.ma.masked_array(np.array(odd), mask)] * 2
-    assert_read_alike(read_output_pair(*before, 20), read_output_pair(*after, 20), [at for at in range(20) if at != 7])
+    assert_read_alike(
+        read_output_pair(*before, 20), read_output_pair(*after, 20), [index for index in range(20) if index != 7]
+    )
     kind = np.dtype([("day", "M8[ns]"), ("name", "S3")])
-    fields = np.array([(DAY + at, "x" * (at % 3)) for at in range(8)], kind)
+    fields = np.array([(DAY + index, "x" * (index % 3)) for index in range(8)], kind)
     attributes = read_output_pair(fields, fields, 8)[0].attributes
     assert attributes[0].values is not None
     assert attributes[0].values[0] == "(2020-01-05, '')"
@@ -405,12 +407,12 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
 
     Numbers beside durations become durations, but not in pandas: docs/audit.md says so.
     """
-    rest = [at for at in range(20) if at != 7]
+    rest = [index for index in range(20) if index != 7]
     alarms = 0
     for (one, strange), (two, _) in itertools.product(COLUMNS, COLUMNS[:6]):
         if gather is not pd.DataFrame and any(isinstance(column(1), timedelta) for column in (one, two)):
             continue
-        first, second = [one(at) for at in range(20)], [two(at) for at in range(20)]
+        first, second = [one(index) for index in range(20)], [two(index) for index in range(20)]
         odd = [*first[:7], strange, *first[8:]]
         try:
             before, after = (gather({"a": first_row, "b": second}) for first_row in (first, odd))
@@ -461,7 +463,8 @@ def count_alarms(audits: int, gather: Gather, names: list[str]) -> int:
     """How many honest mechanisms are accused, of all kinds in turn."""
     each = itertools.cycle(names)
     return sum(
-        audit_mechanism(build_honest(next(each), gather, at), 0, 1, 1, draws=4000).violated for at in range(audits)
+        audit_mechanism(build_honest(next(each), gather, index), 0, 1, 1, draws=4000).violated
+        for index in range(audits)
     )
 
 

@@ -56,18 +56,18 @@ TAILS += ["WHERE city <> 'Oslo' GROUP BY smoker", "GROUP BY city"]
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
 
 
-def plan_aggregate(declared: Schema, aggregate: str, tail: str) -> Plan:
+def plan_aggregate(declared_schema: Schema, aggregate: str, tail: str) -> Plan:
     private = tail.endswith("BY city")
-    query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
-    return plan(declared, query, 1, delta=1e-6 if private else None)  # type: ignore[arg-type]
+    query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared_schema)
+    return plan(declared_schema, query, 1, delta=1e-6 if private else None)  # type: ignore[arg-type]
 
 
 @cache
 def draw_pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
     """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
-    declared = schema(relation, rows, units=units)
-    pairs = neighbor_rows(declared, count)
-    return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(pairs)]
+    declared_schema = schema(relation, rows, units=units)
+    pairs = neighbor_rows(declared_schema, count)
+    return [register_pair(declared_schema, pair) if index % 3 == 0 else pair for index, pair in enumerate(pairs)]
 
 
 def replay_only_mechanism(query_plan: Plan, pair: Pair) -> MechanismReplay:
@@ -79,8 +79,8 @@ def replay_only_mechanism(query_plan: Plan, pair: Pair) -> MechanismReplay:
 @cache
 def plan_every_aggregate(relation: str, rows: int, tail: str) -> list[Plan]:
     """One for each aggregate, of tables of five units."""
-    declared = schema(relation, rows, units=5)
-    return [plan_aggregate(declared, aggregate, tail) for aggregate in AGGREGATES]
+    declared_schema = schema(relation, rows, units=5)
+    return [plan_aggregate(declared_schema, aggregate, tail) for aggregate in AGGREGATES]
 
 
 def list_noise_alternatives(query_plan: Plan) -> list[Plan]:
@@ -184,8 +184,8 @@ def test_every_other_way_to_answer(
 @pytest.mark.parametrize("question", ["TRIMMED_MEAN(score, 0.2)", "MEDIAN(score)", "QUANTILE(debt, 0.3)"])
 def test_a_mean_of_ranks(question: str) -> None:
     """Of a public number of rows: the sum of the ranks moves by no more than the domain."""
-    declared = schema("replace-one", 1, units=8)
-    worst = assert_private(declared, f"SELECT {question} FROM t", 5)
+    declared_schema = schema("replace-one", 1, units=8)
+    worst = assert_private(declared_schema, f"SELECT {question} FROM t", 5)
     assert worst.largest_share == 1
     assert ("mean of ranks" in worst.mechanisms[0].mechanism) == question.startswith("TRIMMED")
 
@@ -210,14 +210,18 @@ def test_a_session_loses_what_its_tally_says(relation: str, rows: int) -> None:
 def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch, rows: int, farthest: int) -> None:
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
     monkeypatch.setattr("discreet.measurements.additive.MAX_VERTEX", farthest)
-    declared = schema("replace-one", rows, units=4)
-    alternatives = list_noise_alternatives(plan_aggregate(declared, "AVG(age)", "WHERE sex = 'F'"))
+    declared_schema = schema("replace-one", rows, units=4)
+    alternatives = list_noise_alternatives(plan_aggregate(declared_schema, "AVG(age)", "WHERE sex = 'F'"))
     query_plan = next(alternative for alternative in alternatives if alternative.mechanism == "polygon staircase")
     measurement = query_plan.measurements[0]
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.linear_query.components[0].grain > 1
     assert (
-        max(replay_only_mechanism(query_plan, pair).observed_loss.epsilon for pair in neighbor_rows(declared, 200)) == 1
+        max(
+            replay_only_mechanism(query_plan, pair).observed_loss.epsilon
+            for pair in neighbor_rows(declared_schema, 200)
+        )
+        == 1
     )
 
 
@@ -237,10 +241,10 @@ TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(
 
 
 @cache
-def compute_shares(relation: str, rows: int, tail: str, aggregate: str, at: int) -> Mapping[str, Fraction]:
+def compute_shares(relation: str, rows: int, tail: str, aggregate: str, pair_index: int) -> Mapping[str, Fraction]:
     """What one pair of tables of two units uses of what is declared of one total."""
     query_plan = plan_tight(relation, rows, tail, aggregate)
-    return replay_only_mechanism(query_plan, draw_pairs(relation, rows, 250, units=2)[at]).shares
+    return replay_only_mechanism(query_plan, draw_pairs(relation, rows, 250, units=2)[pair_index]).shares
 
 
 @cache
@@ -258,19 +262,19 @@ def test_every_scale_is_reached(relation: str, rows: int, tail: str, of: str) ->
     """
     for aggregate in TIGHT:
         least = Fraction(3, 5) if "VAR" in aggregate and relation == "replace-one" else Fraction(1)
-        shares = (compute_shares(relation, rows, tail, aggregate, at)[of] for at in range(250))
+        shares = (compute_shares(relation, rows, tail, aggregate, index)[of] for index in range(250))
         assert any(share >= least for share in shares), aggregate
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 def test_keys_that_are_not_public(relation: str, rows: int) -> None:
     """On common keys units differ by at most the reach; at most r keys are in one table only, and there once."""
-    declared = schema(relation, rows, units=6)
-    query_plan = plan_aggregate(declared, "COUNT(*)", "GROUP BY city")
+    declared_schema = schema(relation, rows, units=6)
+    query_plan = plan_aggregate(declared_schema, "COUNT(*)", "GROUP BY city")
     reach = rows * (2 if relation == "replace-one" else 1)
     most = Fraction(0)
     for pair in draw_pairs(relation, rows, 100, units=6):
-        one, two = (count_key_units(query_plan, MemorySource(declared, rows)) for rows in pair)
+        one, two = (count_key_units(query_plan, MemorySource(declared_schema, rows)) for rows in pair)
         assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
         for mine, theirs in ((one, two), (two, one)):
             alone = [mine[key] for key in mine if key not in theirs]
@@ -287,8 +291,8 @@ def test_keys_that_are_not_public(relation: str, rows: int) -> None:
 def test_one_person_is_asked_about_alone(relation: str) -> None:
     """The input is that person's value and nobody else's; one who is absent gives no input at all."""
     chance = random.Random(3)
-    declared = schema(relation, 1, units=4, individual_queries=True)
-    query_plan = plan(declared, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared), 1)
+    declared_schema = schema(relation, 1, units=4, individual_queries=True)
+    query_plan = plan(declared_schema, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared_schema), 1)
     assert isinstance(query_plan.measurements[0], UnitQuery)
     for _ in range(50):
         people = {f"p{number}": random_unit(chance, 1) for number in range(4)}
@@ -298,24 +302,26 @@ def test_one_person_is_asked_about_alone(relation: str) -> None:
         assert recorded.first_inputs == recorded.second_inputs == {(): people["p1"][0]["score"]}
         absent = dict(people)
         del absent["p1"]
-        source = MemorySource(declared, rows_of(absent))
+        source = MemorySource(declared_schema, rows_of(absent))
         assert measure.read_exact_inputs(
             query_plan, source, query_plan.list_cells(), query_plan.query.where
         ).inputs == [[None]]
-    assert assert_private(declared, "SELECT score FROM t FOR UNIT 'p1'", 1).largest_share == 1
+    assert assert_private(declared_schema, "SELECT score FROM t FOR UNIT 'p1'", 1).largest_share == 1
 
 
 def test_individual_dp_sees_as_many_rows_as_declared() -> None:
     """The declared number of rows enters the mechanism, whatever is there; its label says that it is weaker."""
     chance = random.Random(4)
-    declared = schema("replace-one", 1, units=5, models=("dp", "individual-dp"), individual_dp_reason="a test")
-    query_plan = plan(declared, parse_sql("SELECT MEDIAN(score) FROM t", declared), 1, model="individual-dp")
+    declared_schema = schema("replace-one", 1, units=5, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    query_plan = plan(
+        declared_schema, parse_sql("SELECT MEDIAN(score) FROM t", declared_schema), 1, model="individual-dp"
+    )
     assert isinstance(query_plan.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
         people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        noisy_result = measure.measure_plan(query_plan, MemorySource(declared, rows_of(people)))
+        noisy_result = measure.measure_plan(query_plan, MemorySource(declared_schema, rows_of(people)))
         assert 0 <= noisy_result.numbers[0][0][0] <= 6
-    worst = assert_private(declared, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
+    worst = assert_private(declared_schema, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
     assert worst.totals == {"epsilon of individual DP": 1}
     assert "individual DP: weaker" in worst.table()
 

@@ -161,11 +161,11 @@ def test_a_seeded_fault_is_caught(
     monkeypatch: pytest.MonkeyPatch, fault: Fault, relation: str, rows: int, question: str, options: dict[str, Any]
 ) -> None:
     """Without it the same question passes; with it the question is named, and both tables are shown."""
-    declared = schema(relation, rows, units=8)
-    assert assert_private(declared, question, 1, count=40, **options).ok
+    declared_schema = schema(relation, rows, units=8)
+    assert assert_private(declared_schema, question, 1, count=40, **options).ok
     fault(monkeypatch)
     with pytest.raises(AssertionError, match="not private: ") as caught:
-        assert_private(declared, question, 1, count=60, **options)
+        assert_private(declared_schema, question, 1, count=60, **options)
     message = str(caught.value)
     assert "FROM t" in message
     assert "D has " in message
@@ -175,35 +175,35 @@ def test_a_seeded_fault_is_caught(
 
 def test_the_rows_of_others_may_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question about one part of the data is paid for by that part alone, so no other row may enter."""
-    declared = schema("add-remove", 1, units=5, partition="sex")
+    declared_schema = schema("add-remove", 1, units=5, partition="sex")
     question = "SELECT COUNT(*) FROM t WHERE sex = 'F' AND age > 0"
-    assert assert_private(declared, question, 1, count=60).largest_share == 1
+    assert assert_private(declared_schema, question, 1, count=60).largest_share == 1
     right = MemorySource.totals
     monkeypatch.setattr(MemorySource, "totals", lambda source, plan: right(source, replace(plan, where=TRUE)))
     with pytest.raises(AssertionError, match="rows of others: far too much of what is promised"):
-        assert_private(declared, question, 1, count=60)
+        assert_private(declared_schema, question, 1, count=60)
 
 
 def test_nobody_else_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question about one person that reads another row is caught."""
-    declared = schema("replace-one", 1, units=5, individual_queries=True)
+    declared_schema = schema("replace-one", 1, units=5, individual_queries=True)
     question = "SELECT score FROM t FOR UNIT 'p1'"
-    assert assert_private(declared, question, 1).largest_share == 1
+    assert assert_private(declared_schema, question, 1).largest_share == 1
     monkeypatch.setattr(MemorySource, "individual", lambda source, column, _: source._rows[0][column])
     with pytest.raises(AssertionError, match="rows of others"):
-        assert_private(declared, question, 1)
+        assert_private(declared_schema, question, 1)
 
 
 def test_a_session_that_forgets_a_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    declared = schema("add-remove", 1, units=5)
+    declared_schema = schema("add-remove", 1, units=5)
     questions = [("SELECT COUNT(*) FROM t WHERE age > 0", 2), ("SELECT COUNT(*) FROM t WHERE age > 1", 2)]
-    assert assert_private_session(declared, questions, 1).largest_share == 1
+    assert assert_private_session(declared_schema, questions, 1).largest_share == 1
     monkeypatch.setattr(
         "discreet.planner.session_budget.SessionBudget._find_worst_case",
         lambda tally, counts: worst_of(tally.schema, counts, "add-remove", 1),
     )
     with pytest.raises(AssertionError, match="together, tally: 200 %"):
-        assert_private_session(declared, questions, 1)
+        assert_private_session(declared_schema, questions, 1)
 
 
 NUMBERS = ["age", "score", "debt", "grade", "day"]
@@ -235,20 +235,22 @@ def test_releases_are_handed_no_more_than_declared(method: str, options: dict[st
 @pytest.mark.parametrize("loss", [PrivacyBudget(epsilon=Fraction(1)), PrivacyBudget(rho=Fraction(1, 8))])
 def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     """Rarely the best way to tell a column, so here it is chosen by hand; with a spread too small it is caught."""
-    declared = schema("replace-one", 1, units=9)
-    plan = plan_replayed_release(declared, "private-columns", 1, columns=["sex"])
+    declared_schema = schema("replace-one", 1, units=9)
+    plan = plan_replayed_release(declared_schema, "private-columns", 1, columns=["sex"])
     [block_plan] = [
         column_plan
-        for column_plan in list_column_plans(declared.column("sex"), 9, loss, 3)
+        for column_plan in list_column_plans(declared_schema.column("sex"), 9, loss, 3)
         if isinstance(column_plan, NameBlocks)
     ]
     names = replace(
         block_plan.name_order, length=block_plan.name_order.length // 2, diameter=block_plan.name_order.diameter // 4
     )
-    pairs, shares = neighbor_rows(declared, 60), []
+    pairs, shares = neighbor_rows(declared_schema, 60), []
     for column_plan in (block_plan, replace(block_plan, name_order=names)):
         blocks = replace(plan, method_plan=(column_plan,), budget=loss)
-        shares.append(max(replay_release_plan(declared, blocks, *pair).mechanisms[0].largest_share for pair in pairs))
+        shares.append(
+            max(replay_release_plan(declared_schema, blocks, *pair).mechanisms[0].largest_share for pair in pairs)
+        )
     assert Fraction(1, 5) < shares[0] <= 1 < shares[1]
 
 
@@ -296,14 +298,14 @@ def test_a_seeded_fault_of_a_release_is_caught(
 
 def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> None:
     """The columns that bins come from are drawn; the same key draws the same."""
-    declared = schema("replace-one", 1, units=9)
-    pair = neighbor_rows(declared, 1)[0]
+    declared_schema = schema("replace-one", 1, units=9)
+    pair = neighbor_rows(declared_schema, 1)[0]
     options = {"epsilon": 5, "columns": COLUMNS}
-    one, two = (replay_release(declared, "private-linked", *pair, **options).table() for _ in range(2))
+    one, two = (replay_release(declared_schema, "private-linked", *pair, **options).table() for _ in range(2))
     assert one == two
     others = {
         replay_release(
-            declared, "private-linked", *pair, entropy=KeyedEntropy(bytes([key]), "a test"), **options
+            declared_schema, "private-linked", *pair, entropy=KeyedEntropy(bytes([key]), "a test"), **options
         ).table()
         for key in range(4)
     }
@@ -311,9 +313,9 @@ def test_linked_records_are_the_same_every_time_unless_entropy_is_given() -> Non
 
 
 def test_a_replay_tells_what_it_saw() -> None:
-    declared = schema("add-remove", 1, units=5)
-    one, two = neighbor_rows(declared, 2)[1]
-    replay_result = replay(declared, "SELECT SUM(age) FROM t", one, two, epsilon=1)
+    declared_schema = schema("add-remove", 1, units=5)
+    one, two = neighbor_rows(declared_schema, 2)[1]
+    replay_result = replay(declared_schema, "SELECT SUM(age) FROM t", one, two, epsilon=1)
     assert replay_result.ok
     assert replay_result.largest_share == 1
     assert replay_result.violations == ()
@@ -332,46 +334,49 @@ def test_a_replay_tells_what_it_saw() -> None:
 
 
 def test_tables_that_are_no_neighbours_are_refused() -> None:
-    declared = schema("add-remove", 1, units=5)
-    rows = neighbor_rows(declared, 12)[-1][0]
+    declared_schema = schema("add-remove", 1, units=5)
+    rows = neighbor_rows(declared_schema, 12)[-1][0]
     with pytest.raises(InvalidInput, match="no neighbours"):
-        replay(declared, "SELECT SUM(age) FROM t", rows, [], epsilon=1)
+        replay(declared_schema, "SELECT SUM(age) FROM t", rows, [], epsilon=1)
     with pytest.raises(Unsupported, match="add-remove"):
-        assert_private_release(declared, "private-columns", 1)
+        assert_private_release(declared_schema, "private-columns", 1)
     with pytest.raises(InvalidInput, match="how many pairs"):
-        assert_private(declared, "SELECT SUM(age) FROM t", 1, count=0)
+        assert_private(declared_schema, "SELECT SUM(age) FROM t", 1, count=0)
     with pytest.raises(AssertionError, match="no pair of tables was replayed"):
         find_worst_replay([])
 
 
 def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too few pairs, no question, or a source that reads nothing; only what is public may stay as it is."""
-    declared, question = schema("add-remove", 1, units=5), "SELECT COUNT(*) FROM t WHERE age > 0"
+    declared_schema, question = schema("add-remove", 1, units=5), "SELECT COUNT(*) FROM t WHERE age > 0"
     with pytest.raises(AssertionError, match="age >= 1: no pair of neighbours moved any input, so nothing was tested"):
-        assert_private(declared, question, 1, count=1)
+        assert_private(declared_schema, question, 1, count=1)
     with pytest.raises(AssertionError, match="nothing was tested; replay more pairs"):
-        assert_private_session(declared, [], 1, count=2)
-    assert assert_private(declared, question, 1, count=12).largest_share == 1
+        assert_private_session(declared_schema, [], 1, count=2)
+    assert assert_private(declared_schema, question, 1, count=12).largest_share == 1
     monkeypatch.setattr(MemorySource, "totals", lambda *_: {})
     with pytest.raises(AssertionError, match="nothing was tested"):
-        assert_private(declared, question, 1, count=12)
+        assert_private(declared_schema, question, 1, count=12)
     public = assert_private(schema("replace-one", 1, units=5), "SELECT COUNT(*) FROM t", 1, count=12)
     assert public.largest_share == 0
 
 
 def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     """A new way to measure is refused until its loss is told; it is not taken for one that loses nothing."""
-    declared = schema("add-remove", 1, units=5)
-    query_plan = planner.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
+    declared_schema = schema("add-remove", 1, units=5)
+    query_plan = planner.plan(declared_schema, parse_sql("SELECT COUNT(*) FROM t", declared_schema), 1)
     unknown: Any = object()
     with pytest.raises(Internal, match="object is not replayed"):
-        compute_input_change(unknown, declared, {}, {})
-    median = planner.plan(declared, parse_sql("SELECT MEDIAN(age) FROM t", declared), 1).measurements[0]
+        compute_input_change(unknown, declared_schema, {}, {})
+    median = planner.plan(declared_schema, parse_sql("SELECT MEDIAN(age) FROM t", declared_schema), 1).measurements[0]
     other: Any = replace(median, mechanism=unknown)
     one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
     with pytest.raises(Internal, match="a choice by object is not replayed"):
-        compute_input_change(other, declared, {(): one}, {(): two})
-    assert compute_input_change(query_plan.measurements[0], declared, {(): (0,)}, {(): (1,)}).observed_loss.epsilon == 1
+        compute_input_change(other, declared_schema, {(): one}, {(): two})
+    assert (
+        compute_input_change(query_plan.measurements[0], declared_schema, {(): (0,)}, {(): (1,)}).observed_loss.epsilon
+        == 1
+    )
 
 
 def test_shares_are_never_rounded_to_all() -> None:
