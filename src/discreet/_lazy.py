@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-
-IMPORT = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
 
 
 def attach(namespace: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Read `__init__.pyi` of a namespace and make its `__all__`, `__getattr__` and `__dir__`.
+    """Make `__all__`, `__getattr__` and `__dir__` of a namespace from the imports in its `__init__.pyi`.
 
-    Type checkers read the same stub. `import discreet` stays light, since nothing is imported before it is used.
+    Type checkers read the same stub. `import discreet` stays light: nothing is imported before it is used, neither the
+    modules that define the names, nor regular expressions or `pathlib` to read the stub with.
     """
     module = sys.modules[namespace]
-    homes = {name: home for home, name in IMPORT.findall(Path(str(module.__file__)).with_suffix(".pyi").read_text())}
-    names = sorted(name for name in homes if not name.startswith("_"))
+    homes = {}
+    with open(os.path.join(os.path.dirname(str(module.__file__)), "__init__.pyi"), encoding="utf-8") as stub:
+        for line in stub:  # from discreet.<module> import <name> as <name>
+            _, home, _, name, _, _ = line.split()
+            if not name.startswith("_"):
+                homes[name] = home
+    names = sorted(homes)
 
     def get_public(name: str) -> object:
         if name not in homes:

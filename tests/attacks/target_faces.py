@@ -25,7 +25,7 @@ TARGET = "p37,37,true,Hammerfest,7"
 SCHEMA = """\
 name: t
 source: t.csv
-neighbours: {neighbours}
+neighbours: {neighbors}
 unit: {{column: person, rows: 1}}
 budget: {{epsilon: {budget}}}
 analyst_budget: {{epsilon: {each}}}
@@ -84,7 +84,7 @@ WITH_AND_WITHOUT = ([*crowd(), TARGET], crowd())
 def write(folder: Path, people: Sequence[str], **schema: object) -> Path:
     """Write a table and its schema; the path of the schema."""
     folder.mkdir(parents=True, exist_ok=True)
-    said = {"budget": 1000, "neighbours": "add-remove", "kind": "integer", "lower": 0, "upper": 99} | schema
+    said = {"budget": 1000, "neighbors": "add-remove", "kind": "integer", "lower": 0, "upper": 99} | schema
     (folder / "t.csv").write_text("\n".join([HEADER, *people, ""]))
     (folder / "t.yaml").write_text(SCHEMA.format(**{"each": said["budget"]} | said))
     return folder / "t.yaml"

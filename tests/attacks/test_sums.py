@@ -58,7 +58,7 @@ def through_discreet(folder: Path, pair: Pair) -> Total:
 
     def total(cells: Sequence[str]) -> float:
         people = [f"n{at},{cell},true,Oslo,0" for at, cell in enumerate(cells)]
-        schema = {"neighbours": f"replace-one\nunits: {len(cells)}", "lower": pair.lower, "upper": pair.upper}
+        schema = {"neighbors": f"replace-one\nunits: {len(cells)}", "lower": pair.lower, "upper": pair.upper}
         with target_faces.ours(next(folders), people, budget=10**6, **schema) as curator:
             return int(curator.ask("SELECT SUM(age) AS n FROM t", 10_000)[0]["n"])
 

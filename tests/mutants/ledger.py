@@ -314,7 +314,7 @@ FAULTS = (
         "Whoever lowers delta because of answers is shown a delta that is not proven.",
         "ledger/accounts.py",
         "(0 if pure else terms.delta / 2)",
-        "(0 if pure else terms.cap.compute_spent_delta / 2)",
+        "(0 if pure else terms.cap.delta / 2)",
         ("unit/ledger/test_raised_caps.py::test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown[sqlite]",),
     ),
     Fault(

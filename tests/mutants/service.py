@@ -271,7 +271,7 @@ def derive_form_token""",
         "Who adds up pages counts entries twice.",
         "ledger/ledger.py",
         'entries.c.seq < as_int(before, "before")',
-        'entries.c.seq <= as_int(statement, "before")',
+        'entries.c.seq <= as_int(before, "before")',
         ("service/test_service_isolation.py::test_a_history_is_read_page_by_page[2]",),
     ),
     Fault(

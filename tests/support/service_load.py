@@ -27,7 +27,7 @@ EPSILON = Fraction(1, 100)
 SCHEMA = """\
 name: {name}
 source: {name}.csv
-neighbours: {neighbours}
+neighbours: {neighbors}
 budget: {{epsilon: {cap}}}
 columns:
   number: {{kind: integer, lower: 0, upper: 9999}}

@@ -425,14 +425,14 @@ def list_roundings(source: str) -> Iterator[str]:
 
 
 def test_numbers_are_rounded_for_people_in_one_module() -> None:
-    found: dict[str, list[str]] = {}
+    roundings: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         place = name if name in EXCEPTIONS else name.split("/")[0]
         if path != Path(formatting.__file__) and (rounded := [*list_roundings(path.read_text(encoding="utf-8"))]):
-            found.setdefault(place, []).extend(f"{name}, {rounding}" for rounding in rounded)
-    assert {place: rounded for place, rounded in found.items() if place not in EXCEPTIONS} == {}
-    assert set(EXCEPTIONS) == set(found), "an exception that nothing needs"
+            roundings.setdefault(place, []).extend(f"{name}, {rounding}" for rounding in rounded)
+    assert {place: rounded for place, rounded in roundings.items() if place not in EXCEPTIONS} == {}
+    assert set(EXCEPTIONS) == set(roundings), "an exception that nothing needs"
 
 
 @pytest.mark.parametrize(

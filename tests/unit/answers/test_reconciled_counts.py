@@ -397,8 +397,11 @@ def test_it_is_worked_out_once_and_covers_rows_that_are_not_shown() -> None:
 def test_numbers_that_are_no_counts_stay_as_they_are() -> None:
     query_plan = plan_counts(declare_wards("add-remove", 1, 0), "SELECT sex, COUNT(*), SUM(score) FROM t GROUP BY sex")
     answer = answer_from_units(query_plan, {}, 6)
-    raw, found = read_column(answer.rows, "SUM(score)"), read_column(require_reconciled(answer).rows, "SUM(score)")
-    assert raw.tolist() == found.tolist()
+    raw, reconciled_sums = (
+        read_column(answer.rows, "SUM(score)"),
+        read_column(require_reconciled(answer).rows, "SUM(score)"),
+    )
+    assert raw.tolist() == reconciled_sums.tolist()
     assert (read_column(require_reconciled(answer).rows) >= 0).all()
     spans, plain_spans = require_reconciled(answer).intervals(0.9), answer.intervals(0.9)
     assert [row["SUM(score)"] for row in spans] == [row["SUM(score)"] for row in plain_spans]

@@ -141,8 +141,8 @@ def test_what_is_printed_of_rows_chosen_by_their_numbers_holds(rows_custodian: C
         if answer.reconciled is not None:
             paired_intervals = zip(answer.reconciled.intervals(0.95), truths, strict=True)
             fitted.append(all(_is_inside(row[answer.numbers[0]], truth) for row, truth in paired_intervals))
-        if found := re.search(r"within ([0-9.,]+) with a probability of at least 95 %", answer.accuracy):
-            within, numbers = float(found.group(1).replace(",", "")), [row[answer.numbers[0]] for row in answer.rows]
+        if match := re.search(r"within ([0-9.,]+) with a probability of at least 95 %", answer.accuracy):
+            within, numbers = float(match.group(1).replace(",", "")), [row[answer.numbers[0]] for row in answer.rows]
             pairs_near = zip(numbers, truths, strict=True)
             near.append(all(abs(float(n) - t) <= within + 1e-9 for n, t in pairs_near))  # type: ignore[arg-type]
     assert all(map(_is_likely, (outcomes for outcomes in (spans, fitted, near) if outcomes))), (spans, fitted, near)

@@ -336,5 +336,5 @@ def test_the_event_is_shaded_where_it_is() -> None:
 )
 def test_whatever_comes_out_has_a_picture(mechanism: Mechanism, tmp_path: Path) -> None:
     """Labels as bars; one value, none that is finite, and huge ones along a line all the same."""
-    found: Audit = audit_mechanism(mechanism, 0, 1, 1, draws=1000)
-    assert found.picture(tmp_path / "audit.svg").stat().st_size > 500
+    audit: Audit = audit_mechanism(mechanism, 0, 1, 1, draws=1000)
+    assert audit.picture(tmp_path / "audit.svg").stat().st_size > 500

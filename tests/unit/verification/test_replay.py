@@ -209,7 +209,7 @@ def test_a_session_loses_what_its_tally_says(relation: str, rows: int) -> None:
 @pytest.mark.parametrize("farthest", [6, 11, 17])
 def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch, rows: int, farthest: int) -> None:
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
-    monkeypatch.setattr("discreet.measurements.additive.MAX_VERTEX", farthest)
+    monkeypatch.setattr("discreet.measurements.total_sensitivity.MAX_VERTEX", farthest)
     declared_schema = schema("replace-one", rows, units=4)
     alternatives = list_noise_alternatives(plan_aggregate(declared_schema, "AVG(age)", "WHERE sex = 'F'"))
     query_plan = next(alternative for alternative in alternatives if alternative.mechanism == "polygon staircase")
