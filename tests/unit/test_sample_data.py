@@ -51,14 +51,14 @@ def registry_rows(registry_folder: Path) -> list[Row]:
         return list(csv.DictReader(stream))
 
 
-def compute_share(registry_rows: Iterable[Row], column: str, *values: str) -> float:
-    counter = Counter(row[column] in values for row in registry_rows)
+def compute_share(rows: Iterable[Row], column: str, *values: str) -> float:
+    counter = Counter(row[column] in values for row in rows)
     return counter[True] / counter.total()
 
 
-def read_column_numbers(registry_rows: Iterable[Row], column: str) -> list[float]:
+def read_column_numbers(rows: Iterable[Row], column: str) -> list[float]:
     """Those that can be read, and only adults' plausible ones of ages."""
-    read = [float(row[column]) for row in registry_rows if row[column].replace(".", "", 1).isdigit()]
+    read = [float(row[column]) for row in rows if row[column].replace(".", "", 1).isdigit()]
     return [value for value in read if column != "age" or 17 <= value <= 90]
 
 

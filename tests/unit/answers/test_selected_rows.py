@@ -88,10 +88,10 @@ def rows_custodian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Custodi
         yield opened
 
 
-def _draw_answers(rows_custodian: Custodian, sql: str, count: int = DRAWS) -> Iterator[Answer]:
-    query_plan = plan(rows_custodian.schema, parse_question(sql, rows_custodian.schema), epsilon=1)
+def _draw_answers(custodian: Custodian, sql: str, count: int = DRAWS) -> Iterator[Answer]:
+    query_plan = plan(custodian.schema, parse_question(sql, custodian.schema), epsilon=1)
     cells = query_plan.list_cells()
-    secret = read_exact_inputs(query_plan, rows_custodian._source, cells, query_plan.query.where)
+    secret = read_exact_inputs(query_plan, custodian._source, cells, query_plan.query.where)
     for _ in range(count):
         yield build_answer(
             query_plan, sample_noisy_outputs(query_plan, secret, [0] * len(cells)), sql, Fraction(1), 1, {}

@@ -101,10 +101,10 @@ def compute_head(folder: Path) -> object:
     return KNOWN_HEADS[ledger_files]
 
 
-def replace_text(file: Path, old: str, new_schema_path: str) -> None:
+def replace_text(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
-    file.write_text(text.replace(old, new_schema_path))
+    file.write_text(text.replace(old, new))
 
 
 @pytest.mark.parametrize(
@@ -425,7 +425,7 @@ def test_a_hostile_prior_changes_no_charge(answered_schema_path: Path, new_schem
 
 
 @pytest.mark.parametrize(
-    ("old", "new_schema_path", "says"),
+    ("old", "new", "says"),
     [
         ("lower: 17, ", "", "age of kind integer needs lower"),
         ("lower: 17, upper: 90", "lower: 90, upper: 17", "the bounds of age are reversed"),
@@ -440,10 +440,8 @@ def test_a_hostile_prior_changes_no_charge(answered_schema_path: Path, new_schem
     ids=["missing", "reversed", "NaN", "infinite", "undecided", "no budget", "misspelt", "no YAML", "no taxonomy"],
 )
 @pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
-def test_a_schema_that_does_not_hold(
-    answered_schema_path: Path, command: str, old: str, new_schema_path: str, says: str
-) -> None:
-    replace_text(answered_schema_path, old, new_schema_path)
+def test_a_schema_that_does_not_hold(answered_schema_path: Path, command: str, old: str, new: str, says: str) -> None:
+    replace_text(answered_schema_path, old, new)
     options = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
     assert_refused(answered_schema_path.parent, (command, answered_schema_path, *options), 2, says)
 
@@ -641,36 +639,36 @@ def has_token(outcome: Outcome) -> bool:
     return TOKEN[1:] in "".join((outcome.out + outcome.err).split())
 
 
-def list_good_commands(answered_schema_path: Path) -> list[tuple[object, ...]]:
+def list_good_commands(schema_path: Path) -> list[tuple[object, ...]]:
     commands: list[tuple[object, ...]] = [
-        ("init", answered_schema_path.with_name("registry.csv")),
-        ("check", answered_schema_path),
-        ("check", answered_schema_path, "--refresh"),
-        ("ask", answered_schema_path, COUNT, "--epsilon", "0.1"),
+        ("init", schema_path.with_name("registry.csv")),
+        ("check", schema_path),
+        ("check", schema_path, "--refresh"),
+        ("ask", schema_path, COUNT, "--epsilon", "0.1"),
         (
             "ask",
-            answered_schema_path,
+            schema_path,
             "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis",
             "--epsilon",
             "0.1",
         ),
-        ("ask", answered_schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
-        ("ask", answered_schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
-        ("preview", answered_schema_path, COUNT, "--epsilon", "0.1"),
-        ("budget", answered_schema_path, "--analyst", "analyst"),
-        ("history", answered_schema_path),
-        ("ledger", "verify", answered_schema_path.parent / "registry.discreet" / "ledger.db"),
+        ("ask", schema_path, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
+        ("ask", schema_path, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
+        ("preview", schema_path, COUNT, "--epsilon", "0.1"),
+        ("budget", schema_path, "--analyst", "analyst"),
+        ("history", schema_path),
+        ("ledger", "verify", schema_path.parent / "registry.discreet" / "ledger.db"),
     ]
     return [*commands, *((*words, "--json") for words in commands if words[-1] != "--refresh")]
 
 
-def list_bad_commands(answered_schema_path: Path) -> list[tuple[object, ...]]:
-    ask = ("ask", answered_schema_path)
+def list_bad_commands(schema_path: Path) -> list[tuple[object, ...]]:
+    ask = ("ask", schema_path)
     return [
-        ("check", answered_schema_path, "--refresh", "--source", answered_schema_path.with_name("chapters.csv")),
-        ("check", answered_schema_path, "--name", "1", "--refresh"),
+        ("check", schema_path, "--refresh", "--source", schema_path.with_name("chapters.csv")),
+        ("check", schema_path, "--name", "1", "--refresh"),
         (*ask, "SELECT AVG(salary) FROM registry", "--epsilon", "0.1"),
         (*ask, f"{FROM_REGISTRY} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
         (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "5"),
-        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "1", "--ledger", answered_schema_path),
+        (*ask, f"{FROM_REGISTRY} WHERE age > 50", "--epsilon", "1", "--ledger", schema_path),
     ]

@@ -41,11 +41,11 @@ OTHER_FILE = "is not the file that was registered; put that back, or register a 
 CHANGED_FILE = "the snapshot '1' of people was changed or taken away since it was opened; open the data set again"
 
 
-def write_women(partitioned_snapshot: Path, women: int) -> Path:
+def write_women(folder: Path, women: int) -> Path:
     rows = [f"{number % 100},{'F' if number < women else 'M'}" for number in range(500)]
-    (partitioned_snapshot / "people.csv").write_text("\n".join(["age,sex", *rows, ""]))
-    (partitioned_snapshot / "people.yaml").write_text(SCHEMA)
-    return partitioned_snapshot / "people.yaml"
+    (folder / "people.csv").write_text("\n".join(["age,sex", *rows, ""]))
+    (folder / "people.yaml").write_text(SCHEMA)
+    return folder / "people.yaml"
 
 
 @dataclass(frozen=True)

@@ -275,8 +275,8 @@ def write_version(folder: Path, number: int, does: str) -> None:
     )
 
 
-def list_tables(empty_database: Database) -> set[str]:
-    with empty_database.begin_read() as connection:
+def list_tables(database: Database) -> set[str]:
+    with database.begin_read() as connection:
         return set(inspect(connection).get_table_names())
 
 

@@ -417,13 +417,13 @@ def test_a_disk_that_fails_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
 
 
-def rewrite_schema(patients_schema_path: Path, old: str, new: str) -> Path:
+def rewrite_schema(schema_path: Path, old: str, new: str) -> Path:
     """The same data set anew with another schema."""
-    text = patients_schema_path.read_text()
+    text = schema_path.read_text()
     assert old in text
-    patients_schema_path.write_text(text.replace(old, new))
-    shutil.rmtree(patients_schema_path.parent / "registry.discreet")
-    return patients_schema_path
+    schema_path.write_text(text.replace(old, new))
+    shutil.rmtree(schema_path.parent / "registry.discreet")
+    return schema_path
 
 
 def test_a_table_without_roles_is_refused(patients_schema_path: Path, tmp_path: Path) -> None:

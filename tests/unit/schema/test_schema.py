@@ -65,16 +65,16 @@ def schema_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load_column(declaration: str, schema_folder: Path = Path("/")) -> Column:
+def load_column(declaration: str, folder: Path = Path("/")) -> Column:
     """The column x of a schema that declares it so."""
     text = SMALLEST_SCHEMA.replace("{kind: boolean}", declaration)
-    return schema_from_text(text, schema_folder).columns["x"]
+    return schema_from_text(text, folder).columns["x"]
 
 
-def read_refusal(text: str, schema_folder: Path = Path("/")) -> str:
+def read_refusal(text: str, folder: Path = Path("/")) -> str:
     """Why a schema is refused."""
     with pytest.raises(InvalidInput) as caught:
-        schema_from_text(text, schema_folder)
+        schema_from_text(text, folder)
     return str(caught.value)
 
 
