@@ -355,7 +355,7 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
-    schema_path = write_dataset(tmp_path, neighbors="add-remove", units="")
+    schema_path = write_dataset(tmp_path, neighbours="add-remove", units="")
     refusal = discreet(
         "publish", schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
     )
@@ -419,7 +419,7 @@ def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
 def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> None:
     """The number of rows is a secret there, and a file tells it."""
     with (
-        Custodian.open(write_dataset(tmp_path, neighbors="add-remove", units="")) as custodian,
+        Custodian.open(write_dataset(tmp_path, neighbours="add-remove", units="")) as custodian,
         pytest.raises(Unsupported, match="tells how many rows"),
     ):
         custodian.publish(method, tmp_path / "out.csv", epsilon=1)
