@@ -429,7 +429,7 @@ class FalseClass:
 
 def test_what_only_says_that_it_is_a_truth_is_refused(ward_custodian: Custodian) -> None:
     for door in (ward_custodian.answer, ward_custodian.preview):
-        with pytest.raises(InvalidInput, match="tail is True, False or left out, got Liar"):
+        with pytest.raises(InvalidInput, match="tail is True, False or left out, got FalseClass"):
             door(COUNT, epsilon=1, prior="normal(20, 5)", tail=FalseClass(bool))
 
 

@@ -140,6 +140,7 @@ def test_on_one_column_equal_rows_give_equal_forms(name: str) -> None:
     ]
 
     @given(st_tiny_predicates(name))
+    @settings(max_examples=200)
     def assert_same_rows(predicate: Predicate) -> None:
         simple = simplify_predicate(predicate, TINY)
         true_of = tuple(is_satisfied(predicate, row) for row in rows)
