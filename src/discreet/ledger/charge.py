@@ -124,9 +124,9 @@ class Charge:
                 object.__setattr__(self, name, value)
         if type(self.model) is not str or self.model not in MODELS:
             raise InvalidInput(f"a charge is in one of {', '.join(MODELS)}, got {self.model!r:.40}")
-        require_exact_class(self.spend, PrivacyCost, "the spend of a charge must be a Spend")
+        require_exact_class(self.spend, PrivacyCost, "the spend of a charge must be a PrivacyCost")
         if self.part is not None:
-            require_exact_class(self.part, SubAccount, "the part of a charge must be a Part")
+            require_exact_class(self.part, SubAccount, "the part of a charge must be a SubAccount")
         object.__setattr__(self, "epsilon", require_amount(self.epsilon, "epsilon"))
         for name in ("fresh", "any_price", "degradable"):
             object.__setattr__(self, name, bool(getattr(self, name)))

@@ -166,7 +166,7 @@ class DomainGrid:
         return total
 
     def _get_label_type(self, count: CountQuery) -> np.dtype[Any]:
-        key_cells = (count_column_cells(self._schema.column(key.column), key.width) for key in count.keys)
+        key_cells = (count_axis_cells(self._schema.column(key.column), key.width) for key in count.keys)
         return _select_label_type(math.prod(key_cells))
 
     def _group_by_axis(self) -> dict[str, list[ConditionOrKey]]:
@@ -182,7 +182,7 @@ class DomainGrid:
         kind = self._get_label_type(count)
         label: Labels = np.zeros((1,) * len(self._shape), dtype=kind)
         for key in count.keys:
-            size = count_column_cells(self._schema.column(key.column), key.width)
+            size = count_axis_cells(self._schema.column(key.column), key.width)
             label = label * kind.type(size) + self._broadcast_labels(key).astype(kind)
         return np.asarray(np.where(self._evaluate_predicate(count.predicate), label + kind.type(1), kind.type(0)))
 
@@ -207,7 +207,7 @@ class DomainGrid:
         return self._part_labels[part].reshape([-1 if axis == wide else 1 for wide in self._wide_axes] or [1])
 
 
-def count_column_cells(column: Column, width: int) -> int:
+def count_axis_cells(column: Column, width: int) -> int:
     """Count the cells of a public key, that of missing values included."""
     return math.ceil(column.size / width) + column.is_nullable
 
@@ -236,7 +236,7 @@ def _select_label_type(max_label: int) -> np.dtype[Any]:
 
 
 def _find_max_label(part: ConditionOrKey, schema: Schema) -> int:
-    return count_column_cells(schema.column(part.column), part.width) if isinstance(part, GroupKey) else 1
+    return count_axis_cells(schema.column(part.column), part.width) if isinstance(part, GroupKey) else 1
 
 
 def _find_points(axis: Column, parts: Sequence[ConditionOrKey]) -> Codes:
@@ -292,7 +292,7 @@ def _look_up_codes(column: Column, axis: Column, points: Codes) -> Codes:
 def _label_part(part: ConditionOrKey, column: Column, codes: Codes) -> Labels:
     """Whether a condition holds, or which bin of a key it is."""
     if isinstance(part, GroupKey):
-        last = count_column_cells(column, part.width) - 1
+        last = count_axis_cells(column, part.width) - 1
         bins = np.where(codes == MISSING_CODE, last, (codes - column.lower) // part.width)
         return bins.astype(_select_label_type(last + 1))
     ranges = np.array(part.ranges if isinstance(part, InRanges) else (), dtype=np.int64).reshape(-1, 2)

@@ -23,7 +23,7 @@ from discreet.measurements.threshold import Threshold
 from discreet.measurements.unit_query import OrderStatistic, UnitQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises, Noise
-from discreet.planner.domain_partition import count_column_cells
+from discreet.planner.domain_partition import count_axis_cells
 from discreet.planner.options import Accuracy
 from discreet.priors.heavy_tail import COARSE_GRID_RULES, PriorUse
 from discreet.priors.prior import Grid, Prior
@@ -134,7 +134,7 @@ class Plan:
             return None
         if isinstance(first, HierarchicalHistogram) and self.query.nesting == "rollup":
             return sum(len(level.starts) for level in first.levels)
-        return math.prod(count_column_cells(self.schema.column(key.column), key.width) for key in self.query.keys)
+        return math.prod(count_axis_cells(self.schema.column(key.column), key.width) for key in self.query.keys)
 
     @property
     def is_free(self) -> bool:
@@ -346,5 +346,5 @@ def count_answer_cells(schema: Schema, query: Query) -> int | None:
         return None
     columns = [(schema.column(key.column), key.width) for key in query.keys]
     return math.prod(
-        PRIVATE_KEY_CELLS if column.private_keys else count_column_cells(column, width) for column, width in columns
+        PRIVATE_KEY_CELLS if column.private_keys else count_axis_cells(column, width) for column, width in columns
     )

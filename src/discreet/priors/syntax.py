@@ -208,7 +208,9 @@ class ShapeMixture:
     def __post_init__(self) -> None:
         """Some weight above 0, not too many shapes, ends in order, a step above 0."""
         terms = copy_list(self.terms, "the shapes of a prior")
-        set_fields(self, terms=tuple(require_exact_class(term, ShapeTerm, "a shape must be a Term") for term in terms))
+        set_fields(
+            self, terms=tuple(require_exact_class(term, ShapeTerm, "a shape must be a ShapeTerm") for term in terms)
+        )
         if self.ends is not None:
             ends = copy_list(self.ends, "the ends of a prior")
             low, high = (copy_exact_number(end, "an end of a prior") for end in ends)

@@ -29,7 +29,7 @@ class InRanges:
     def __post_init__(self) -> None:
         """Require exact builtin types; the ranges themselves are checked where a query comes in."""
         if type(self.column) is not str or type(self.ranges) is not tuple or type(self.null) is not bool:
-            raise InvalidInput("Within takes a column's name, a tuple of ranges, and whether missing values count")
+            raise InvalidInput("InRanges takes a column's name, a tuple of ranges, and whether missing values count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class InTexts:
         """Require exact builtin types; the texts themselves are checked where a query comes in."""
         flags = type(self.outside) is type(self.null) is bool
         if type(self.column) is not str or type(self.texts) is not tuple or not flags:
-            raise InvalidInput("OneOf takes a column's name, a tuple of texts, and two truth values")
+            raise InvalidInput("InTexts takes a column's name, a tuple of texts, and two truth values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class AnyOf:
 
 def _check_parts(parts: object) -> None:
     if type(parts) is not tuple or not all(has_exact_type(part, *PREDICATES) for part in parts):
-        raise InvalidInput("All and Some take a tuple of predicates: Within, OneOf, All or Some")
+        raise InvalidInput("AllOf and AnyOf take a tuple of predicates: InRanges, InTexts, AllOf or AnyOf")
 
 
 Predicate = InRanges | InTexts | AllOf | AnyOf

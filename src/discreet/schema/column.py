@@ -96,7 +96,7 @@ class Column:
         has_taxonomy = has_exact_type(self.taxonomy, Taxonomy, NoneType)
         if not (has_taxonomy and has_exact_type(self.derived, DerivedCodes, NoneType)):
             raise InvalidInput(
-                f"the taxonomy of {self.name[:40]!r} must be a Taxonomy, and what it is derived from Derived"
+                f"the taxonomy of {self.name[:40]!r} must be a Taxonomy, and what it is derived from DerivedCodes"
             )
 
     @property

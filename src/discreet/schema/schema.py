@@ -154,7 +154,7 @@ class Schema:
         if not all(type(text) is str for text in (*self.models, *self.impossible)):
             raise InvalidInput("the models of a schema, and what is impossible, are plain text")
         if not all(type(entry) is PublishedStatistic for entry in self.published):
-            raise InvalidInput("what was published before is a tuple of Published")
+            raise InvalidInput("what was published before is a tuple of PublishedStatistic")
         if not type(self.budget) is type(self.analyst_budget) is Budget or type(self.individual_queries) is not bool:
             raise InvalidInput("a schema has two Budgets, and individual_queries is True or False")
         if self.neighbors not in get_args(NeighborRelation):
