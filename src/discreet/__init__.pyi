@@ -1,3 +1,8 @@
+from discreet import constraints as constraints
+from discreet import mechanisms as mechanisms
+from discreet import sdc as sdc
+from discreet import synthetic as synthetic
+from discreet import verification as verification
 from discreet._version import __version__ as __version__
 from discreet.answers.answer import Answer as Answer
 from discreet.client import Client as Client

@@ -77,9 +77,7 @@ def copy_exact_number(value: object, subject: str) -> Fraction:
     if has_type(value, Fraction):
         return copy_fraction(value)  # type: ignore[arg-type]
     if not has_type(value, int) or has_type(value, bool):
-        raise InvalidInput(
-            f"{subject} must be an exact fraction, got {type(value).__name__}; read it with numeric.as_rational"
-        )
+        raise InvalidInput(f"{subject} must be an exact fraction, got {type(value).__name__}; give a Fraction")
     return Fraction(int.__int__(value))  # type: ignore[arg-type]
 
 

@@ -28,14 +28,14 @@ def people(truth: list[bool]) -> list[str]:
 
 
 def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
-    truth = certified_success.tossed(ROOMS)
+    truth = certified_success.toss_coins(ROOMS)
     target_faces.write(tmp_path, people(truth))
     assert attack(weak_targets.SmallCountsSuppressed(tmp_path / "t.csv"), truth) == ROOMS
 
 
 def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """Both questions are about the ill alone, and a target is one of them or not: both epsilons together bound it."""
-    truth = certified_success.tossed(ROOMS)
+    truth = certified_success.toss_coins(ROOMS)
     with target_faces.ours(tmp_path, people(truth)) as curator:
         right = attack(curator, truth)
     assert right <= certified_success.most_right(ROOMS, certified_success.guessing(2 * EPSILON)) < 0.85 * ROOMS

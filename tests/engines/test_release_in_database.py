@@ -157,7 +157,7 @@ def test_far_codes_and_odd_texts_are_followed_too(open_source: Opened, request: 
     odd = [row(name, None, -50, FAR - i, 2**31 - 1 - i, name) for i, name in enumerate(WEIRD)]
     rows, schema = [*PEOPLE, *odd], wide_schema()
     source, reference = open_source(schema, rows), MemorySource(schema, rows)
-    few = request.node.callspec.params["opened"] == "spark"  # each key is a job of a second there
+    few = request.node.callspec.params["open_source"] == "spark"  # each key is a job of a second there
     for key, name in zip(WEIRD[:2] if few else WEIRD, cycle(("far", "edge", "age")), strict=False):
         plan = SwapPlan(((name, RankRuns.low_end(13, 3)),))
         assert gather_batches(source.release_rows(plan, key)) == gather_batches(reference.release_rows(plan, key))

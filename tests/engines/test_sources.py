@@ -330,7 +330,7 @@ def test_predicates_hold_of_the_rows_they_name(opened: Opened, request: pytest.F
     source = opened()
     together = TotalsScan(tuple(ScanMeasure("rows", where=where) for where, _ in CASES))
     assert source.totals(together) == {(): tuple(expected for _, expected in CASES)}
-    assert_alone(source, CASES[::4] if request.node.callspec.params["stored"] == "spark" else CASES)
+    assert_alone(source, CASES[::4] if request.node.callspec.params["store_rows"] == "spark" else CASES)
 
 
 @pytest.mark.soak
@@ -353,7 +353,7 @@ def test_texts_are_values_and_never_sql(opened: Opened) -> None:
 def test_thousands_of_ranges(opened: Opened, request: pytest.FixtureRequest) -> None:
     """Thousands of codes, of texts, of narrow ranges, of narrow gaps and of wide ranges with wide gaps are answered."""
     few = {"memory": 1000, "spark": 600}
-    assert_ranges(opened, few.get(request.node.callspec.params["stored"], 4000))
+    assert_ranges(opened, few.get(request.node.callspec.params["store_rows"], 4000))
 
 
 @pytest.mark.soak

@@ -270,8 +270,17 @@ def test_every_public_name_is_there_and_seen_by_type_checkers(name: str) -> None
     loaded = {public: getattr(namespace, public) for public in namespace.__all__}
     assert [public for public, value in loaded.items() if isinstance(value, ModuleType)] == []
     stub = ast.parse(Path(str(namespace.__file__)).with_suffix(".pyi").read_text())
-    typed = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert typed - {"__version__"} == set(loaded)
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.module != namespace.__name__]
+    assert {alias.asname for node in imports for alias in node.names} - {"__version__"} == set(loaded)
+
+
+def test_public_namespaces_are_there_without_an_import() -> None:
+    """`import discreet` is enough for `discreet.sdc`; `dir` shows the namespaces, and names that were never used."""
+    code = "import discreet; print(discreet.sdc.swap_chances.__name__, *dir(discreet), *discreet.__all__, sep=chr(10))"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert shown[0] == "swap_chances"
+    assert {"constraints", "mechanisms", "sdc", "synthetic", "verification", "Prior", "__version__"} <= set(shown)
+    assert sorted(discreet.__all__) == shown[-len(discreet.__all__) :]
 
 
 def test_randomness_enters_by_one_door() -> None:

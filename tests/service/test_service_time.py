@@ -170,7 +170,7 @@ def read_metrics(timed_service: Timed, what: str) -> dict[str, float]:
 def run_scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
     """A service whose clock moves as the script says."""
     config, script = build_config(folder, padding=pads, deadline=ELSE), Script()
-    script_text = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
+    dataset = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
 
     def looked_up(*args: Any) -> Any:
         script.now += script.work
@@ -181,11 +181,11 @@ def run_scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iter
         patch.setattr(deadlines, "Timer", lambda: script)
         patch.setattr(deadlines, "time", SimpleNamespace(sleep=script.sleep, monotonic=time.monotonic))
         patch.setattr(auth, "_find_principal", looked_up)
-        app = make_app(replace(config, datasets=(script_text,)))
+        app = make_app(replace(config, datasets=(dataset,)))
         with closing(app.service) as service:
-            new_token = {who: create_token(service.store, who, role, 30, may) for who, (role, may) in PEOPLE.items()}
-            cookies = {who: sign_in(service.store, token) for who, (token, _) in new_token.items()}
-            yield Timed(app, script, {who: secret for who, (_, secret) in new_token.items()}, cookies)
+            created = {who: create_token(service.store, who, role, 30, may) for who, (role, may) in PEOPLE.items()}
+            cookies = {who: sign_in(service.store, token) for who, (token, _) in created.items()}
+            yield Timed(app, script, {who: secret for who, (_, secret) in created.items()}, cookies)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def timed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
 @pytest.fixture(autouse=True)
 def no_work_is_left_over(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
-    if "timed" in request.fixturenames:
+    if "timed_service" in request.fixturenames:
         request.getfixturevalue("timed_service").script.work = 0.0
 
 

@@ -410,13 +410,13 @@ class Script:
     taken: list[int] = field(default_factory=list)
     numbers: int = 0
 
-    def draw(self, law: Law, add_noise_to_rows: int, width: int = 1) -> NDArray[np.object_]:
+    def draw(self, law: Law, row_count: int, width: int = 1) -> NDArray[np.object_]:
         """Rows of numbers."""
-        self.noised.append(NoiseDraw(law, add_noise_to_rows, width, self.numbers))
-        drawn = np.empty((add_noise_to_rows, width), dtype=np.object_)
-        for at in range(add_noise_to_rows * width):
+        self.noised.append(NoiseDraw(law, row_count, width, self.numbers))
+        drawn = np.empty((row_count, width), dtype=np.object_)
+        for at in range(row_count * width):
             drawn[at // width, at % width] = self.noise(self.numbers + at)
-        self.numbers += add_noise_to_rows * width
+        self.numbers += row_count * width
         return drawn
 
     def pick(self, logs: Floats) -> int:
@@ -487,9 +487,9 @@ class Tap:
         self.found.append(Recorded(Output([], [], [logs]), taken))
         return int(taken)
 
-    def noise(self, law: Law, add_noise_to_rows: int, width: int = 1) -> NDArray[np.object_]:
+    def noise(self, law: Law, row_count: int, width: int = 1) -> NDArray[np.object_]:
         assert DECIDING, "noise was drawn where nothing is recorded"
-        return DECIDING[-1].draw(law, add_noise_to_rows, width)
+        return DECIDING[-1].draw(law, row_count, width)
 
 
 def _pick_at_random(logs: Floats, chance: random.Random) -> int:
@@ -653,14 +653,14 @@ class Output:
                     noise_by_draw[self._number(number, row, len(shown))] = value - place
         return lambda number: noise_by_draw.get(number, 0)
 
-    def _number(self, number: int, row: int, add_noise_to_rows: int) -> int:
+    def _number(self, number: int, row: int, row_count: int) -> int:
         """Which draw it is where only so many keys are shown, and this one is in that row."""
         keys = len(self.keys or {})
         first = keys
         for draw_one in self.noised[1:]:
             if draw_one.first <= number < draw_one.first + draw_one.rows * draw_one.width:
                 return first + row * draw_one.width + (number - draw_one.first) % draw_one.width
-            first += add_noise_to_rows * draw_one.width
+            first += row_count * draw_one.width
         return number
 
 

@@ -1,4 +1,4 @@
-"""Runs all tests that sample many times over, in another order each time: `make chance`, or `python -m tests.chance`.
+"""Runs all tests that sample many times over, in another order each time: `make chance`.
 
 Which tests sample is seen in a run of all of them, or read from a file that such a run wrote (`--names`). By default
 every run has the same seeds, and any failure is a fault: of a test that depends on the order, or on time. With

@@ -1,6 +1,6 @@
-"""Discrete Laplace noise, drawn exactly, and its exact degradation to a smaller epsilon.
+"""Discrete Laplace noise, drawn exactly. Proof: discrete_laplace.md.
 
-Proofs: discrete_laplace.md and degradation.md.
+An answer with such noise is degraded exactly to one of a smaller epsilon. Proof: degradation.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""Quantiles, brackets around a quantile and extreme values, chosen by rank on a public grid.
+"""One quantile, or several in order, chosen by rank on a public grid. Proof: quantile.md.
 
-Proofs: quantile.md, quantile_bracket.md and extreme_value.md. The rows enter as counts per grid point. Accuracy is
-stated in ranks, from public facts: how far that is in values depends on the rows and cannot be stated. So a bracket is
-itself drawn, each end aimed as many ranks outside as its choice may be off. And no private answer can be near the very
+The rows enter as counts per grid point. Accuracy is stated in ranks, from public facts: how far that is in values
+depends on the rows and cannot be stated.
+
+A bracket is two grid points with a quantile between them, at a stated confidence. Proof: quantile_bracket.md.
+It is itself drawn, each end aimed as many ranks outside as its choice may be off.
+
+Extremes are the largest or smallest values by rank. Proof: extreme_value.md. No private answer can be near the very
 largest value, which is one person's, whatever the table: where the bounds lie far beyond all rows, an extreme may be a
 value that no row reaches.
 """
@@ -68,7 +72,7 @@ class QuantileGrid:
 
     def check_counts(self, counts: NDArray[np.integer]) -> Integers:
         """Counts of rows, one per point of the grid, clamped; only their type and shape are checked."""
-        return _clamp_counts(counts, self.count, "; make them from rows with counts()")
+        return _clamp_counts(counts, self.count, "; make them from rows with candidates.count_values()")
 
     def value(self, position: int) -> int | Fraction:
         """The value at a position."""

@@ -38,10 +38,7 @@ QUERY_CLASSES = (Query, Presentation, OutputColumn, HavingCondition, GroupKey, A
 BUILTIN_CLASSES = (str, int, bool, type(None))
 MAX_QUERY_DEPTH = 200
 """Parts within parts: text nests 32 brackets, each can hold an AND and an OR, and each of these is two deep."""
-NOT_A_SQL_QUERY = (
-    "no question in SQL is read as this query; write the question as text, or make the query with "
-    "discreet.query.parse_sql"
-)
+NOT_A_SQL_QUERY = "no question in SQL is read as this query; write the question as SQL text"
 
 
 def validate_query(query: Query, schema: Schema) -> Query:

@@ -233,14 +233,18 @@ class RecordsPlan:
         sums, scores = self.compute_totals(cells, counts)
         outputs = np.zeros((self.block_count, len(self.axes)), dtype=np.int64)
         if self.ordered_axes:
-            size = len(sums) if self.uses_box_staircase else sums.size
-            noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
-            outputs[:, list(self.ordered_axes)] = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
+            outputs[:, list(self.ordered_axes)] = self._add_noise(sums, entropy)
         for axis, selection in self.selections.items():
             outputs[:, axis] = [
                 build_name_distribution(selection, row).sample_position(entropy) for row in scores[axis]
             ]
         return outputs
+
+    def _add_noise(self, sums: IntegerArray, entropy: Entropy) -> IntegerArray:
+        size = len(sums) if self.uses_box_staircase else sums.size
+        noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
+        noisy_sums: IntegerArray = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
+        return noisy_sums
 
     def compute_totals(self, cells: IntegerArray, counts: Counts) -> tuple[IntegerArray, dict[int, IntegerArray]]:
         """The exact sums of places of each block and ordered column, and the scores of all names. Secret."""

@@ -282,7 +282,7 @@ def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, le
 
 
 def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(ledger: Ledger) -> None:
-    ledger.charge(build_charge(1), build_every_model_caps(1))
+    ledger.charge(build_charge(1), build_caps(1))
     orders = read_terms(ledger).orders
     ledger.charge(ask_gaussian(2), build_every_model_caps(1))
     assert (read_terms(ledger).orders, read_terms(ledger).delta) == (orders, Fraction(1, 10**6))
@@ -551,7 +551,7 @@ def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(le
 
 
 def test_a_delta_that_comes_later_takes_nothing_from_the_pure_promise(ledger: Ledger) -> None:
-    ledger.charge(build_charge(1), build_every_model_caps(1))
+    ledger.charge(build_charge(1), build_caps(1))
     ledger.charge(ask_gaussian(2), build_every_model_caps(1))
     assert (
         "satisfy differential privacy with epsilon 1, as long as"
@@ -621,12 +621,12 @@ def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledg
 
 def test_a_model_that_dp_stood_for_keeps_its_promise(ledger: Ledger) -> None:
     """Where only dp was allowed only dp answers were given, and what they add up to is the same in every model."""
-    ledger.charge(build_charge(1), build_every_model_caps(1, delta="1e-6"))
+    ledger.charge(build_charge(1), build_caps(1, delta="1e-6"))
     assert read_terms(ledger).enforced_models == EVERY_MODEL
-    ledger.charge(ask_gaussian(2), build_every_model_caps(1, delta="1e-6", models=("approx-dp", "dp")))
+    ledger.charge(ask_gaussian(2), build_caps(1, delta="1e-6", models=("approx-dp", "dp")))
     assert (read_terms(ledger).models, read_terms(ledger).enforced_models) == (("dp", "approx-dp"), EVERY_MODEL)
     assert all(map(is_promised_in_advance, read_promises(ledger, build_every_model_caps(1)).values()))
-    ledger.charge(build_charge(3), build_every_model_caps(1, delta="1e-6", models=("dp",)))
+    ledger.charge(build_charge(3), build_caps(1, delta="1e-6", models=("dp",)))
     assert read_terms(ledger).enforced_models == ("dp", "individual-dp")
     promised = read_promises(ledger, build_every_model_caps(1))
     assert [is_promised_in_advance(promised[model]) for model in EVERY_MODEL] == [True, False, True]
@@ -636,7 +636,7 @@ def test_a_model_that_dp_stood_for_keeps_its_promise(ledger: Ledger) -> None:
 def test_models_that_admit_nothing_or_are_written_in_another_order_are_no_change(ledger: Ledger) -> None:
     ledger.charge(build_charge(1), build_every_model_caps(1))
     with pytest.raises(BudgetExceeded):
-        ledger.charge(build_charge(2, 5), build_every_model_caps(1, delta="1e-6"))
+        ledger.charge(build_charge(2, 5), build_caps(1, delta="1e-6"))
     ledger.charge(build_charge(3), replace(build_every_model_caps(1), models=EVERY_MODEL[::-1]))
     assert not [body for body in read_entry_bodies(ledger) if body["kind"] == "cap"]
     assert all(map(is_promised_in_advance, read_promises(ledger, build_every_model_caps(1)).values()))
