@@ -1,6 +1,6 @@
 """Discrete Laplace noise, drawn exactly. Proof: discrete_laplace.md.
 
-An answer with such noise is degraded exactly to one of a smaller epsilon. Proof: degradation.md.
+Turn a discrete Laplace answer into one of a smaller epsilon, exactly. Proof: degradation.md.
 """
 
 from __future__ import annotations
