@@ -31,7 +31,7 @@ def release_nominally(
 ) -> tuple[Table, Guarantee]:
     """Insensitive microaggregation, Laplace noise of scale width / (k epsilon) on every value, clipped to the domain.
 
-    With k = 1 there is no microaggregation. Whoever releases a table many times hands in its `nominal_groups`, which
+    With k = 1 there is no microaggregation. Whoever releases a table many times hands in its `group_insensitively`, which
     are always the same. For reproduction only.
     """
     size, loss = as_int(k, "k"), as_positive(epsilon, "epsilon")

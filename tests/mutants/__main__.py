@@ -11,10 +11,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from .fault import PARTS, Fault
-from .faults import FAULTS
+from .fault import Fault
+from .faults import FAULTS, PACKAGES
 from .page import write
-from .running import WORKERS, Outcome, Verdict, check
+from .run_faults import WORKERS, Outcome, Verdict, check
 
 VERDICTS: tuple[Verdict, ...] = ("killed", "survived", "not tried", "broken")
 
@@ -22,34 +22,32 @@ VERDICTS: tuple[Verdict, ...] = ("killed", "survived", "not tried", "broken")
 def main(words: Sequence[str]) -> int:
     """Run the check, and tell how it went."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="a fault, or a part of the package: kernel, ledger, ..."
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a fault, or a package: mechanisms, ledger, ...")
     parser.add_argument("--docs", action="store_true", help="write the list into docs/mutants.md, and run nothing")
     parser.add_argument("--workers", type=int, default=WORKERS, help="how many run at once")
     options = parser.parse_args(words)
     if options.docs:
         write()
         return 0
-    unknown = sorted({*options.names} - {*PARTS} - {fault.name for fault in FAULTS})
+    unknown = sorted({*options.names} - {*PACKAGES} - {fault.name for fault in FAULTS})
     if unknown:
-        parser.error(f"there is no fault and no part of the name {unknown[0]!r}; docs/mutants.md lists them")
+        parser.error(f"there is no fault and no package of the name {unknown[0]!r}; docs/mutants.md lists them")
     outcomes = check(_find_faults(options.names), _say, options.workers)
     _say(summary(outcomes))
     return 1 if any(one.verdict in {"survived", "broken"} for one in outcomes) else 0
 
 
 def _find_faults(names: Sequence[str]) -> list[Fault]:
-    return [fault for fault in FAULTS if not names or fault.name in names or fault.part in names]
+    return [fault for fault in FAULTS if not names or fault.name in names or fault.package in names]
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """How many of each part were killed, and every fault that was not."""
-    counted = Counter((one.fault.part, one.verdict) for one in outcomes)
-    lines = ["", f"{'part':<10}" + "".join(f"{verdict:>11}" for verdict in VERDICTS)]
-    for part in PARTS:
-        if any(counted[part, verdict] for verdict in VERDICTS):
-            lines.append(f"{part:<10}" + "".join(f"{counted[part, verdict]:>11}" for verdict in VERDICTS))
+    """How many of each package were killed, and every fault that was not."""
+    counted = Counter((one.fault.package, one.verdict) for one in outcomes)
+    lines = ["", f"{'package':<14}" + "".join(f"{verdict:>11}" for verdict in VERDICTS)]
+    for package in PACKAGES:
+        if any(counted[package, verdict] for verdict in VERDICTS):
+            lines.append(f"{package:<14}" + "".join(f"{counted[package, verdict]:>11}" for verdict in VERDICTS))
     alive = [one.line() for one in outcomes if one.verdict != "killed"]
     killed = sum(one.verdict == "killed" for one in outcomes)
     return "\n".join([*lines, "", *alive, f"{killed} of {len(outcomes)} faults killed"])

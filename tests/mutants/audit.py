@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "audit-types-of-any-array-of-objects",
-        "audit",
         "An array of objects tells the type of each draw, though a test draw may have made it one.",
         "A rare answer such as None changes how all others are read, after they were to be fixed.",
         "verification/audit/read_outputs.py",
@@ -19,7 +18,6 @@ FAULTS = (
     ),
     Fault(
         "audit-whole-numbers-by-test-draws",
-        "audit",
         "Numbers of an array are read as whole ones only if those of the test are whole too.",
         "A rare answer that is not whole changes how all others are read, after they were to be fixed.",
         "verification/audit/read_outputs.py",
@@ -31,7 +29,6 @@ FAULTS = (
     ),
     Fault(
         "audit-zeros-after-digits",
-        "audit",
         "Zeros at the end of a text are taken off only after it was tried as a number.",
         "Digits with zeros are a number in an array of texts and a text in one of objects: a rare None decides which.",
         "verification/audit/output_values.py",
@@ -44,7 +41,6 @@ FAULTS = (
     ),
     Fault(
         "audit-moments-as-python-has-them",
-        "audit",
         "A moment in nanoseconds is the whole number that Python makes of it, and one in days a date.",
         "A rare draw in nanoseconds changes how all other moments are read, and honest mechanisms are accused.",
         "verification/audit/output_values.py",
@@ -56,7 +52,6 @@ FAULTS = (
     ),
     Fault(
         "audit-masked-entries-as-objects",
-        "audit",
         "A masked training draw counts as an object that made an array one of objects.",
         "A rare answer such as None changes how all others of a masked array are read.",
         "verification/audit/read_outputs.py",
@@ -66,7 +61,6 @@ FAULTS = (
     ),
     Fault(
         "audit-event-chosen-by-test-draws",
-        "audit",
         "The event is chosen by all draws, and tested on half of them.",
         "Of thousands of events some look unlikely by chance: honest mechanisms are accused.",
         "verification/audit/audit.py",
@@ -78,7 +72,6 @@ FAULTS = (
     ),
     Fault(
         "audit-residues-dropped",
-        "audit",
         "Remainders after division are no events.",
         "Noise in steps of two shows whether a count is even, and the audit finds nothing.",
         "verification/audit/features.py",
@@ -88,7 +81,6 @@ FAULTS = (
     ),
     Fault(
         "audit-common-steps-of-one",
-        "audit",
         "Of the common divisors of differences only 1 is kept.",
         "Noise in steps of 1,009 shows a count, and the audit finds nothing.",
         "verification/audit/features.py",
@@ -98,7 +90,6 @@ FAULTS = (
     ),
     Fault(
         "audit-one-scale-for-all-columns",
-        "audit",
         "All columns are measured by the widest one.",
         "One draw used in two narrow columns beside wide ones is not found.",
         "verification/audit/combined_features.py",
@@ -108,7 +99,6 @@ FAULTS = (
     ),
     Fault(
         "audit-first-columns-only",
-        "audit",
         "Of many columns the first twelve are looked at, and not those that differ most.",
         "A leak in a later column is not found.",
         "verification/audit/combined_features.py",

@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "custodian-draws-large-answers-at-once",
-        "custodian",
         "Parallel questions draw their large answers at the same time.",
         "The memory of 32 questions adds up in one worker, and little of it comes back.",
         "custodian/custodian.py",
@@ -18,7 +17,6 @@ FAULTS = (
     ),
     Fault(
         "charge-after-reading",
-        "custodian",
         "Rows are read and noise is drawn before anything is charged.",
         "Who stops the process between the two, or times it, has looked for nothing.",
         "custodian/custodian.py",
@@ -29,7 +27,6 @@ FAULTS = (
     ),
     Fault(
         "refund-on-failure",
-        "custodian",
         "Where reading fails, what was charged is given back.",
         "Who makes a source fail on some rows and not on others asks for nothing, again and again.",
         "custodian/custodian.py",
@@ -43,7 +40,6 @@ FAULTS = (
     ),
     Fault(
         "one-draw-for-all-cells",
-        "custodian",
         "All cells of a question get the same draw.",
         "Differences of the cells are exact.",
         "custodian/measure.py",
@@ -53,7 +49,6 @@ FAULTS = (
     ),
     Fault(
         "empty-cells-without-noise",
-        "custodian",
         "A total of 0 gets no noise.",
         "A cell that is told as exactly 0 again and again is empty, and one that is not is not.",
         "custodian/measure.py",
@@ -63,7 +58,6 @@ FAULTS = (
     ),
     Fault(
         "private-keys-without-threshold",
-        "custodian",
         "Every private key that a row has is shown.",
         "That somebody lives in a hamlet is told by the hamlet's name.",
         "custodian/measure.py",
@@ -73,7 +67,6 @@ FAULTS = (
     ),
     Fault(
         "cells-that-have-rows",
-        "custodian",
         "Only cells that have a row are answered.",
         "Which groups are empty is told exactly.",
         "custodian/measure.py",
@@ -88,7 +81,6 @@ FAULTS = (
     ),
     Fault(
         "stored-answers-drawn-again",
-        "custodian",
         "A question that has a stored answer is drawn again.",
         "Averaging: the same question for nothing, again and again.",
         "custodian/custodian.py",
@@ -98,7 +90,6 @@ FAULTS = (
     ),
     Fault(
         "session-answers-drawn-again",
-        "custodian",
         "The same question in a session is drawn again.",
         "Averaging inside one session, for nothing.",
         "custodian/session.py",
@@ -110,7 +101,6 @@ FAULTS = (
     ),
     Fault(
         "session-not-paid",
-        "custodian",
         "A session is opened with a charge of almost nothing.",
         "As many sessions as one likes.",
         "custodian/session.py",
@@ -120,7 +110,6 @@ FAULTS = (
     ),
     Fault(
         "one-charge-two-sessions",
-        "custodian",
         "A session does not claim its charge before it answers.",
         "A key that is used twice opens two sessions for one charge.",
         "custodian/session.py",
@@ -130,7 +119,6 @@ FAULTS = (
     ),
     Fault(
         "draws-seen-when-they-are-ready",
-        "custodian",
         "Nothing is waited for between a draw and what shows that it was made.",
         "That a question has a stored answer tells others how long the rows were read.",
         "custodian/custodian.py",
@@ -142,7 +130,6 @@ FAULTS = (
     ),
     Fault(
         "a-file-for-half-its-price",
-        "custodian",
         "A private file is charged half of what it costs.",
         "Files cost twice the epsilon that is charged.",
         "release/publish_synthetic.py",
@@ -153,7 +140,6 @@ FAULTS = (
     ),
     Fault(
         "any-log-of-a-session",
-        "custodian",
         "A session takes a log of any class.",
         "With a log that forgets, one charge buys as many draws as one likes.",
         "custodian/session.py",
@@ -163,7 +149,6 @@ FAULTS = (
     ),
     Fault(
         "refusal-of-another-search",
-        "custodian",
         "An accuracy that no epsilon reaches is refused by the search for a stored answer.",
         "The refusal names epsilon 10,000 where 0.01 is left, and an accuracy that this cannot reach.",
         "custodian/preview.py",

@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
-
-Part = Literal[
-    "kernel",
-    "guarantee",
-    "sources",
-    "planner",
-    "ledger",
-    "microdata",
-    "assess",
-    "inference",
-    "custodian",
-    "service",
-    "audit",
-]
-PARTS: tuple[Part, ...] = get_args(Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +18,6 @@ class Fault:
     """
 
     name: str
-    part: Part
     does: str
     """What is wrong with it, in a sentence."""
     lets: str
@@ -45,6 +28,11 @@ class Fault:
     killers: tuple[str, ...]
     dies_of: str = ""
     """The exception that its tests fail of, where they fail of none that they look for and that is the point."""
+
+    @property
+    def package(self) -> str:
+        """The package it is in, or the module where that is in none."""
+        return Path(self.file).parts[0].removesuffix(".py")
 
     @property
     def path(self) -> Path:

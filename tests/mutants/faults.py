@@ -5,32 +5,34 @@ from __future__ import annotations
 from . import (
     audit,
     custodian,
-    guarantee,
-    inference,
-    kernel_choices,
-    kernel_noise,
-    kernel_refinement,
+    estimation,
     ledger,
+    mechanisms_noise,
+    mechanisms_refinement,
+    mechanisms_selection,
     planner,
-    private_files,
-    protected_files,
+    privacy,
+    sdc,
     service,
     sources,
+    synthetic,
 )
 from .fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
-    *kernel_noise.FAULTS,
-    *kernel_choices.FAULTS,
-    *kernel_refinement.FAULTS,
-    *guarantee.FAULTS,
+    *mechanisms_noise.FAULTS,
+    *mechanisms_selection.FAULTS,
+    *mechanisms_refinement.FAULTS,
+    *privacy.FAULTS,
     *sources.FAULTS,
     *planner.FAULTS,
     *ledger.FAULTS,
-    *private_files.FAULTS,
-    *protected_files.FAULTS,
-    *inference.FAULTS,
+    *synthetic.FAULTS,
+    *sdc.FAULTS,
+    *estimation.FAULTS,
     *custodian.FAULTS,
     *service.FAULTS,
     *audit.FAULTS,
 )
+PACKAGES = tuple(sorted({fault.package for fault in FAULTS}))
+"""Where there are faults."""

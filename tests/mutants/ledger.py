@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "no-cap",
-        "ledger",
         "No charge is ever refused.",
         "Anyone spends without end.",
         "ledger/budget_check.py",
@@ -19,7 +18,6 @@ FAULTS = (
     ),
     Fault(
         "cap-per-analyst-only",
-        "ledger",
         "Only the analyst's cap is looked at.",
         "Analysts who collude spend as much as there are of them.",
         "ledger/budget_check.py",
@@ -31,7 +29,6 @@ FAULTS = (
     ),
     Fault(
         "cap-per-data-set-only",
-        "ledger",
         "Only the data set's cap is looked at.",
         "One analyst spends what all should share.",
         "ledger/budget_check.py",
@@ -43,7 +40,6 @@ FAULTS = (
     ),
     Fault(
         "skipped-charge",
-        "ledger",
         "A charge is entered and no account is debited.",
         "Anyone spends without end, and the history looks right.",
         "ledger/budget_check.py",
@@ -53,7 +49,6 @@ FAULTS = (
     ),
     Fault(
         "reuse-for-nothing",
-        "ledger",
         "Another analyst's stored answer costs nothing.",
         "Analysts pool what each has bought: their own accounts say nothing of what they know.",
         "ledger/budget_check.py",
@@ -63,7 +58,6 @@ FAULTS = (
     ),
     Fault(
         "dearer-answers-without-consent",
-        "ledger",
         "Another analyst's stored answer is taken whatever it costs.",
         "A question at epsilon 0.01 is charged 0.5, because somebody asked it before.",
         "ledger/budget_check.py",
@@ -73,7 +67,6 @@ FAULTS = (
     ),
     Fault(
         "two-degraded-answers-of-one-draw",
-        "ledger",
         "An analyst may be told several degraded answers of one draw.",
         "Two copies that agree show the draw itself, for a fraction of what it cost.",
         "ledger/budget_check.py",
@@ -85,7 +78,6 @@ FAULTS = (
     ),
     Fault(
         "draws-from-before-a-restore-degraded",
-        "ledger",
         "A draw from before a restore is degraded, whatever was forgotten.",
         "An analyst is told two degraded answers of one draw.",
         "ledger/budget_check.py",
@@ -97,7 +89,6 @@ FAULTS = (
     ),
     Fault(
         "lost-records-forget-restores",
-        "ledger",
         "A record that is written anew knows of no restore.",
         "A copy from just after an earlier restore is taken for a new one, and forgets charges.",
         "ledger/ledger.py",
@@ -107,7 +98,6 @@ FAULTS = (
     ),
     Fault(
         "records-without-a-ledger-are-whole",
-        "ledger",
         "A record of which only the number of an entry is left is not taken for lost.",
         "The service accepts a copy from just after an earlier restore, which forgets charges.",
         "ledger/ledger.py",
@@ -117,7 +107,6 @@ FAULTS = (
     ),
     Fault(
         "charges-from-before-a-restore-answered",
-        "ledger",
         "A key whose charge is in the back-up, and whose answer came after it, is answered again after a restore.",
         "An analyst has two answers, or two sessions, for one charge.",
         "ledger/budget_check.py",
@@ -129,7 +118,6 @@ FAULTS = (
     ),
     Fault(
         "answers-stored-for-charges-from-before-a-restore",
-        "ledger",
         "An answer is stored for a charge from before a restore.",
         "A session that is open while the ledger is restored answers a second time.",
         "ledger/ledger.py",
@@ -139,7 +127,6 @@ FAULTS = (
     ),
     Fault(
         "open-charges-stay-open-where-nothing-was-forgotten",
-        "ledger",
         "A charge that has no answer in a back-up can be answered after a restore with nothing forgotten.",
         "An analyst whose answer came after the back-up is answered a second time.",
         "ledger/backup.py",
@@ -153,7 +140,6 @@ FAULTS = (
     ),
     Fault(
         "void-entries-of-any-shape-verify",
-        "ledger",
         "An entry that voids charges may say anything else besides.",
         "One with a key stands in the way of its analyst, and verify says that the ledger holds.",
         "ledger/verify.py",
@@ -163,7 +149,6 @@ FAULTS = (
     ),
     Fault(
         "void-entries-stand-for-others",
-        "ledger",
         "A record that knows the number of an entry alone takes a void entry for it.",
         "An older copy that was restored with nothing forgotten is accepted, and forgets charges.",
         "ledger/verify.py",
@@ -173,7 +158,6 @@ FAULTS = (
     ),
     Fault(
         "voided-charges-verify",
-        "ledger",
         "The chain of a ledger in which a charge from before a restore was answered is said to hold.",
         "Two answers for one charge go unnoticed.",
         "ledger/verify.py",
@@ -184,7 +168,6 @@ FAULTS = (
     ),
     Fault(
         "degraded-for-nothing",
-        "ledger",
         "A degraded answer costs its analyst nothing.",
         "Whoever asks after others learns without end.",
         "ledger/budget_check.py",
@@ -195,7 +178,6 @@ FAULTS = (
     ),
     Fault(
         "degraded-answers-verified-twice",
-        "ledger",
         "Verifying accepts two degraded answers of one draw for one analyst.",
         "A ledger that was written by other code is verified although it breaks a promise.",
         "ledger/verify.py",
@@ -206,7 +188,6 @@ FAULTS = (
     ),
     Fault(
         "degraded-answers-shared",
-        "ledger",
         "Another analyst's degraded answer is taken for a draw.",
         "Two answers of one analyst share a noise, and tell more than they cost.",
         "ledger/chain.py",
@@ -216,7 +197,6 @@ FAULTS = (
     ),
     Fault(
         "second-draw-for-one-charge",
-        "ledger",
         "The last answer stored for a charge wins, and not the first.",
         "A retry draws again: averaging for one charge.",
         "ledger/ledger.py",
@@ -226,7 +206,6 @@ FAULTS = (
     ),
     Fault(
         "amounts-rounded-down",
-        "ledger",
         "What is charged is rounded down to the ledger's unit.",
         "Thirds of an epsilon add up to less than they cost.",
         "ledger/charge.py",
@@ -236,7 +215,6 @@ FAULTS = (
     ),
     Fault(
         "pure-charges-debit-one-model",
-        "ledger",
         "A pure charge debits the dp account alone.",
         "What was spent purely can be spent again as approx-dp.",
         "ledger/accounts.py",
@@ -246,7 +224,6 @@ FAULTS = (
     ),
     Fault(
         "parts-counted-once",
-        "ledger",
         "Of all parts only the largest counts, also where one unit reaches several.",
         "Someone in two partitions loses twice what the total says.",
         "ledger/accounts.py",
@@ -256,7 +233,6 @@ FAULTS = (
     ),
     Fault(
         "all-of-delta-for-answers",
-        "ledger",
         "Answers may use up all of the cap's delta, which the conversion of rho needs half of.",
         "The total's delta is above the cap.",
         "ledger/accounts.py",
@@ -266,7 +242,6 @@ FAULTS = (
     ),
     Fault(
         "orders-share-no-delta",
-        "ledger",
         "Every order that is watched has all of its delta.",
         "The best of several bounds is taken without paying for having looked at several.",
         "ledger/accounts.py",
@@ -276,7 +251,6 @@ FAULTS = (
     ),
     Fault(
         "orders-follow-the-cap",
-        "ledger",
         "The orders of an account are chosen anew for every cap.",
         "Raising the cap step by step and stopping at a large loss gives more than delta.",
         "ledger/accounts.py",
@@ -289,7 +263,6 @@ FAULTS = (
     ),
     Fault(
         "delta-raised",
-        "ledger",
         "A budget's delta can be raised after the first charge.",
         "Shares of delta that were fixed beforehand grow with what was answered.",
         "ledger/accounts.py",
@@ -299,7 +272,6 @@ FAULTS = (
     ),
     Fault(
         "old-losses-under-the-new-cap",
-        "ledger",
         "An account that was charged before caps were recorded is shown as one that the cap in force was the first of.",
         "After an upgrade, a lowered cap is promised to people who have lost more.",
         "ledger/budget_check.py",
@@ -309,7 +281,6 @@ FAULTS = (
     ),
     Fault(
         "lowered-delta-shown",
-        "ledger",
         "The delta shown as spent is half of the one in force, and not of the first.",
         "Whoever lowers delta because of answers is shown a delta that is not proven.",
         "ledger/accounts.py",
@@ -319,7 +290,6 @@ FAULTS = (
     ),
     Fault(
         "models-taken-away-stay-held",
-        "ledger",
         "A model that was taken away and put back counts as held against its cap all the time.",
         "A cap is promised in a model in which more was spent meanwhile.",
         "ledger/accounts.py",
@@ -332,7 +302,6 @@ FAULTS = (
     ),
     Fault(
         "transcripts-that-fit-are-promised",
-        "ledger",
         "Whether a model was held against its cap is judged by what was spent on this transcript.",
         "A cap is promised in a model that no cap held, wherever the answers happened to stay below it.",
         "ledger/accounts.py",
@@ -346,7 +315,6 @@ FAULTS = (
     ),
     Fault(
         "raised-reach-for-one-model",
-        "ledger",
         "A charge that names a larger reach is held against its own model alone.",
         "Parts charged before count more often in every model: a cap is promised where more may have been lost.",
         "ledger/budget_check.py",
@@ -358,7 +326,6 @@ FAULTS = (
     ),
     Fault(
         "raised-reach-for-who-pays",
-        "ledger",
         "A charge that names a larger reach is held against the accounts of those who pay it.",
         "Another analyst's account passes its cap by a question that is not hers.",
         "ledger/budget_check.py",
@@ -372,7 +339,6 @@ FAULTS = (
     ),
     Fault(
         "raised-reach-forgotten",
-        "ledger",
         "What an older version admitted at a raised reach counts as within the cap.",
         "Once other units have come, a cap is promised to those before who may have lost more.",
         "ledger/storage.py",
@@ -386,7 +352,6 @@ FAULTS = (
     ),
     Fault(
         "sums-of-several-snapshots-break-promises",
-        "ledger",
         "The largest amounts of several snapshots count together as what somebody lost.",
         "A promise is taken back, with the reason that more was spent than it says, which is false.",
         "ledger/accounts.py",
@@ -396,7 +361,6 @@ FAULTS = (
     ),
     Fault(
         "answers-beside-not-told",
-        "ledger",
         "Only the dp balance says that answers of other models were given.",
         "The individual-dp balance is read as if it counted Gaussian answers too.",
         "ledger/ledger.py",
@@ -409,7 +373,6 @@ FAULTS = (
     ),
     Fault(
         "forgotten-spend-without-its-mark",
-        "ledger",
         "Verifying accepts forgotten spend that does not say that its caps are not known.",
         "Who can write the database gives a restored ledger its promises in advance back.",
         "ledger/verify.py",
@@ -419,7 +382,6 @@ FAULTS = (
     ),
     Fault(
         "unrecorded-models-count-as-held",
-        "ledger",
         "What an older ledger does not record of models is taken for the best.",
         "After an upgrade a cap is promised in models that perhaps none held.",
         "ledger/accounts.py",
@@ -431,7 +393,6 @@ FAULTS = (
     ),
     Fault(
         "accounts-opened-after-a-restore-are-new",
-        "ledger",
         "An account that is opened after a restore is taken for one that nothing was forgotten of.",
         "Whoever asked for the first time after the back-up is promised half of what she has.",
         "ledger/storage.py",
@@ -443,7 +404,6 @@ FAULTS = (
     ),
     Fault(
         "raise-not-chained",
-        "ledger",
         "A changed cap is recorded, and no entry says so.",
         "A custodian raises the cap, and the history does not show it.",
         "ledger/budget_check.py",
@@ -455,7 +415,6 @@ FAULTS = (
     ),
     Fault(
         "refresh-forgets",
-        "ledger",
         "A new snapshot of the same people starts with an empty account.",
         "The budget is spent anew with every refresh.",
         "ledger/ledger.py",
@@ -465,7 +424,6 @@ FAULTS = (
     ),
     Fault(
         "key-for-any-request",
-        "ledger",
         "A key that was used returns its receipt whatever is asked with it.",
         "One charge pays for any number of questions.",
         "ledger/budget_check.py",
@@ -475,7 +433,6 @@ FAULTS = (
     ),
     Fault(
         "answers-of-less-epsilon-shared",
-        "ledger",
         "A stored answer is shared whatever epsilon it was drawn with.",
         "An answer is told with a label that is not its own.",
         "ledger/budget_check.py",
@@ -487,7 +444,6 @@ FAULTS = (
     ),
     Fault(
         "no-flag-for-weaker-releases",
-        "ledger",
         "A release that is not differential privacy leaves no flag.",
         "The DP total is read as if it described all disclosure.",
         "ledger/chain.py",
@@ -497,7 +453,6 @@ FAULTS = (
     ),
     Fault(
         "entries-not-chained",
-        "ledger",
         "The hash of an entry does not cover the one before it.",
         "Who can write the database changes places of entries, or takes some away, unseen.",
         "ledger/chain.py",
@@ -507,7 +462,6 @@ FAULTS = (
     ),
     Fault(
         "hashes-not-checked",
-        "ledger",
         "Verifying does not recompute the hashes.",
         "A changed entry is not found.",
         "ledger/verify.py",
@@ -517,7 +471,6 @@ FAULTS = (
     ),
     Fault(
         "accounts-not-checked",
-        "ledger",
         "Verifying does not compare accounts with the entries they follow from.",
         "An account that was set back to 0 is not found.",
         "ledger/verify.py",
@@ -527,7 +480,6 @@ FAULTS = (
     ),
     Fault(
         "commits-not-on-the-disk",
-        "ledger",
         "A commit returns before it is on the disk.",
         "After a power cut answers are out that the ledger does not know of.",
         "ledger/sqlite.py",
@@ -537,7 +489,6 @@ FAULTS = (
     ),
     Fault(
         "look-then-write",
-        "ledger",
         "A charge looks at the accounts before it has the database alone.",
         "Two at once find the same room and both spend it.",
         "ledger/sqlite.py",
@@ -547,7 +498,6 @@ FAULTS = (
     ),
     Fault(
         "charges-below-nothing",
-        "ledger",
         "A charge may be below 0.",
         "Whoever can charge gives herself a refund.",
         "privacy/cost.py",
@@ -557,7 +507,6 @@ FAULTS = (
     ),
     Fault(
         "replaced-file-unnoticed",
-        "ledger",
         "The file at the ledger's path is not compared with the open one.",
         "Two workers charge two files, and each has a whole budget.",
         "ledger/sqlite.py",
@@ -569,7 +518,6 @@ FAULTS = (
     ),
     Fault(
         "other-file-opened-later",
-        "ledger",
         "After a fork the file that is then at the path is opened, whichever it is.",
         "An older copy put in the ledger's place gives back what was spent.",
         "ledger/sqlite.py",
@@ -580,7 +528,6 @@ FAULTS = (
     ),
     Fault(
         "remade-database-unnoticed",
-        "ledger",
         "A PostgreSQL database of the same name is taken for the one that was open.",
         "A database restored from an older dump gives back what was spent.",
         "ledger/postgres.py",
@@ -590,7 +537,6 @@ FAULTS = (
     ),
     Fault(
         "head-not-compared",
-        "ledger",
         "A charge does not look for the last head that is known.",
         "A ledger set back in place forgets charges, and nobody notices.",
         "ledger/ledger.py",
@@ -601,7 +547,6 @@ FAULTS = (
     ),
     Fault(
         "head-by-number-alone",
-        "ledger",
         "A recorded head is found by its number, whatever its hash.",
         "An older copy that was charged further is taken for the ledger.",
         "ledger/verify.py",
@@ -611,7 +556,6 @@ FAULTS = (
     ),
     Fault(
         "any-restore-is-a-way-out",
-        "ledger",
         "A restore that was accepted before excuses an older copy again.",
         "Whoever has restored once sets the ledger back as often as they like.",
         "ledger/verify.py",
@@ -626,7 +570,6 @@ FAULTS = (
     ),
     Fault(
         "restores-not-remembered",
-        "ledger",
         "A restore that the record had no need of is not remembered.",
         "A copy made after it is accepted later in place of a newer ledger.",
         "ledger/verify.py",
@@ -638,7 +581,6 @@ FAULTS = (
     ),
     Fault(
         "head-recorded-too-early",
-        "ledger",
         "A head is recorded before it is durable in the ledger.",
         "A process that is killed between the two closes the data set by a false alarm.",
         "ledger/ledger.py",
@@ -652,7 +594,6 @@ FAULTS = (
     ),
     Fault(
         "refused-ledger-recorded",
-        "ledger",
         "The head of a ledger is recorded before it is known to be the data set's.",
         "Whoever names another data set's ledger once by mistake can never use the right one.",
         "datasets/dataset_dir.py",
@@ -662,7 +603,6 @@ FAULTS = (
     ),
     Fault(
         "advice-without-the-data-set",
-        "ledger",
         "The refusal of a stored answer's price looks at the analyst's account alone.",
         "It advises an epsilon for a new draw that the data set cannot pay.",
         "ledger/budget_check.py",
@@ -674,7 +614,6 @@ FAULTS = (
     ),
     Fault(
         "stored-answers-denied",
-        "ledger",
         "A refusal says that nothing more can be answered where a stored answer serves a smaller epsilon.",
         "Analysts give up on a question whose answer is there.",
         "ledger/budget_check.py",
@@ -684,7 +623,6 @@ FAULTS = (
     ),
     Fault(
         "advice-below-the-least-epsilon",
-        "ledger",
         "A refusal advises an epsilon below the least that may be asked for.",
         "An analyst who follows the advice is refused again.",
         "ledger/budget_check.py",

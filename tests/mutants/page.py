@@ -6,7 +6,7 @@ from .fault import ROOT, Fault
 from .faults import FAULTS
 
 PAGE = ROOT / "docs" / "mutants.md"
-HEAD = "| fault | part | what is wrong | what it would let happen | killed by |\n|---|---|---|---|---|\n"
+HEAD = "| fault | package | what is wrong | what it would let happen | killed by |\n|---|---|---|---|---|\n"
 
 
 def table() -> str:
@@ -16,7 +16,7 @@ def table() -> str:
 
 def _line(fault: Fault) -> str:
     killers = ", ".join(f"`{test}`" for test in fault.killers)
-    return f"| `{fault.name}` | {fault.part} | {fault.does} | {fault.lets} | {killers} |\n"
+    return f"| `{fault.name}` | {fault.package} | {fault.does} | {fault.lets} | {killers} |\n"
 
 
 def write() -> None:

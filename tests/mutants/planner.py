@@ -10,7 +10,6 @@ LOST = "unit/verification/test_replay.py::test_every_noise_that_could_be_chosen_
 FAULTS = (
     Fault(
         "planner-halves-laplace-scales",
-        "planner",
         "Totals get Laplace noise of half the scale.",
         "Every count, sum and mean costs twice the epsilon that is charged.",
         "measurements/additive.py",
@@ -20,7 +19,6 @@ FAULTS = (
     ),
     Fault(
         "planner-halves-gaussian-variances",
-        "planner",
         "Totals get Gaussian noise of half the variance.",
         "A concentrated account is charged half of what is lost.",
         "measurements/additive.py",
@@ -30,7 +28,6 @@ FAULTS = (
     ),
     Fault(
         "wrong-neighbours-in-groups",
-        "planner",
         "A replaced row is counted in one of the cells shown, and not in the two that it changes.",
         "Histograms under replace-one cost twice the epsilon that is charged.",
         "measurements/contribution_bounds.py",
@@ -40,7 +37,6 @@ FAULTS = (
     ),
     Fault(
         "wrong-neighbours-in-sums",
-        "planner",
         "A replaced value moves a sum by the larger bound, and not by the width of all it can be.",
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
         "measurements/total_sensitivity.py",
@@ -50,7 +46,6 @@ FAULTS = (
     ),
     Fault(
         "rows-per-unit-forgotten-in-counts",
-        "planner",
         "A count moves by one row, however many a unit may have.",
         "Someone with three rows is protected by a third of epsilon's noise.",
         "measurements/total_sensitivity.py",
@@ -60,7 +55,6 @@ FAULTS = (
     ),
     Fault(
         "boxes-of-cells-not-shared",
-        "planner",
         "Each of the cells that a unit may change has all of epsilon for its staircase.",
         "Someone in several groups is protected by a part of epsilon's noise.",
         "measurements/additive.py",
@@ -70,7 +64,6 @@ FAULTS = (
     ),
     Fault(
         "variance-of-any-number-of-rows",
-        "planner",
         "The sum over pairs is told also where the table has another number of rows than declared.",
         "More rows than declared move it by more than its scale.",
         "measurements/total_sensitivity.py",
@@ -80,7 +73,6 @@ FAULTS = (
     ),
     Fault(
         "number-of-rows-taken-for-public",
-        "planner",
         "The declared number of units is taken for the number of rows that count, also with a filter.",
         "The number of rows that pass a filter is secret, and is told without noise.",
         "measurements/contribution_bounds.py",
@@ -91,7 +83,6 @@ FAULTS = (
     ),
     Fault(
         "aggregates-do-not-share-epsilon",
-        "planner",
         "Every aggregate of a question gets all of epsilon.",
         "Three aggregates cost three times the epsilon that is charged.",
         "planner/planner.py",
@@ -101,7 +92,6 @@ FAULTS = (
     ),
     Fault(
         "levels-of-a-histogram-do-not-share-epsilon",
-        "planner",
         "Every level of nested counts gets all of epsilon.",
         "A histogram of ten levels costs ten times the epsilon that is charged.",
         "planner/hierarchy_plan.py",
@@ -111,7 +101,6 @@ FAULTS = (
     ),
     Fault(
         "cells-of-a-choice-do-not-share-epsilon",
-        "planner",
         "A quantile of every group gets all of epsilon, also where a unit is in several groups.",
         "Medians by group cost several times the epsilon that is charged.",
         "measurements/selection.py",
@@ -121,7 +110,6 @@ FAULTS = (
     ),
     Fault(
         "point-and-interval-do-not-share-epsilon",
-        "planner",
         "A median and the interval about it get all of epsilon each.",
         "The two cost twice the epsilon that is charged.",
         "measurements/selection.py",
@@ -131,7 +119,6 @@ FAULTS = (
     ),
     Fault(
         "a-replaced-person-is-refined-as-an-added-one",
-        "planner",
         "One person's value is refined as if only being there or not had to be hidden.",
         "Where a person is replaced, the answer costs twice the epsilon that is charged.",
         "measurements/unit_query.py",
@@ -142,7 +129,6 @@ FAULTS = (
     ),
     Fault(
         "threshold-one-too-low",
-        "planner",
         "The threshold forgets that a key of one unit starts at 1.",
         "A private key that one person has is shown with more than delta.",
         "measurements/threshold.py",
@@ -152,7 +138,6 @@ FAULTS = (
     ),
     Fault(
         "threshold-for-one-key-per-unit",
-        "planner",
         "The threshold does not share delta among the keys that a unit may be alone in.",
         "Someone with three rows in three rare keys is shown with three times delta.",
         "measurements/threshold.py",
@@ -162,7 +147,6 @@ FAULTS = (
     ),
     Fault(
         "sessions-count-one-relation-only",
-        "planner",
         "Joint sensitivity is that of add-remove, whatever the schema says.",
         "A session under replace-one answers up to twice what it has paid for.",
         "planner/session_budget.py",
@@ -174,7 +158,6 @@ FAULTS = (
     ),
     Fault(
         "sessions-do-not-add-up",
-        "planner",
         "A session lets in every question that would fit alone.",
         "Averaging: as many questions as one likes for one epsilon.",
         "planner/session_budget.py",
@@ -186,7 +169,6 @@ FAULTS = (
     ),
     Fault(
         "individual-dp-sees-all-rows",
-        "planner",
         "Individual DP takes the rows that are there, and not as many as declared.",
         "Where there are more, a question fails: an error tells how many rows there are.",
         "measurements/unit_query.py",
@@ -197,7 +179,6 @@ FAULTS = (
     ),
     Fault(
         "bound-from-data",
-        "planner",
         "Individual DP's bounds are the least and the greatest value that a row has.",
         "The widest noise follows one person's value; its label does not hold.",
         "measurements/unit_query.py",
@@ -209,7 +190,6 @@ FAULTS = (
     ),
     Fault(
         "columns-do-not-share-epsilon",
-        "planner",
         "Every column of a private file gets all of epsilon.",
         "A file of ten columns costs ten times the epsilon that is charged.",
         "synthetic/file_plan.py",
@@ -220,7 +200,6 @@ FAULTS = (
     ),
     Fault(
         "queries-as-they-come",
-        "planner",
         "A query is planned as whoever handed it in has made it.",
         "A histogram of variances has the noise of counts: what is sold as an epsilon of 1 is a loss of thousands.",
         "query/validate.py",
@@ -233,7 +212,6 @@ FAULTS = (
     ),
     Fault(
         "plans-of-unchecked-queries",
-        "planner",
         "Only the custodian checks a query that was made by hand, not the planner.",
         "Any caller of the planner who forgets to check gives a promise that does not hold.",
         "planner/planner.py",
@@ -246,7 +224,6 @@ FAULTS = (
     ),
     Fault(
         "nested-cells-of-anything",
-        "planner",
         "The noise of nested counts is added to whatever is asked in the cells.",
         "Sums and squares of a histogram get noise made for counts.",
         "planner/hierarchy_plan.py",
@@ -257,7 +234,6 @@ FAULTS = (
     ),
     Fault(
         "tail-mixed-into-priors-with-ends",
-        "planner",
         "A heavy tail is mixed into a prior with ends also where the answer is drawn from it.",
         "With uniform(20, 30) one answer in eighty about a person lies outside: an impossible value is returned.",
         "priors/heavy_tail.py",
@@ -268,7 +244,6 @@ FAULTS = (
     ),
     Fault(
         "impossible-values-get-a-mass",
-        "planner",
         "Values beyond the ends of a prior are held possible, so that their mass of 0 is raised to 1.",
         "What the prior excludes can be drawn: once in 2^58 draws, which no sampling finds.",
         "measurements/prior_on_grid.py",
@@ -279,7 +254,6 @@ FAULTS = (
     ),
     Fault(
         "bins-stand-for-their-middles",
-        "planner",
         "A bin of several values stands for the one in its middle, whatever the prior holds possible.",
         "With point(123456) of an income in bins of sixteen another income is told.",
         "measurements/candidate_grid.py",
@@ -290,7 +264,6 @@ FAULTS = (
     ),
     Fault(
         "bins-of-several-values-are-atoms",
-        "planner",
         "A bin that holds several possible values is told as if it held one.",
         "An interval said to hold with 95 % holds the truth one time in fifteen.",
         "priors/posterior.py",
@@ -300,7 +273,6 @@ FAULTS = (
     ),
     Fault(
         "extremes-pass-over-a-prior-with-ends",
-        "planner",
         "An extreme is chosen by rank wherever a draw would hardly tell more than the prior, whatever that excludes.",
         "With uniform(100000, 100010) a MAX of 490743 is returned.",
         "measurements/selection.py",
@@ -312,7 +284,6 @@ FAULTS = (
     ),
     Fault(
         "points-of-a-total-are-atoms",
-        "planner",
         "A point that a refined total is drawn at, and that stands for many values, is told as if it were alone.",
         "An interval of a sum said to hold with 95 % holds the truth one time in fourteen.",
         "measurements/refined_total.py",
@@ -322,7 +293,6 @@ FAULTS = (
     ),
     Fault(
         "error-of-a-total-among-points-alone",
-        "planner",
         "The expected error of a refined total leaves out what one point stands for.",
         "1.9 is stated where the error is 14, and that decides which mechanism answers.",
         "estimation/refinement_posterior.py",
@@ -333,7 +303,6 @@ FAULTS = (
     ),
     Fault(
         "one-name-with-and-without-a-tail",
-        "planner",
         "Where numbers of a prior are no values of the column, a stored answer has one name with a tail and without.",
         "With values outside 22 to 30 impossible, a stored 60 is told.",
         "priors/heavy_tail.py",
@@ -343,7 +312,6 @@ FAULTS = (
     ),
     Fault(
         "one-name-for-two-laws-of-a-heavy-prior",
-        "planner",
         "A heavy prior whose numbers are no values of the column has the name that another law had before.",
         "An answer drawn by the other law is told, with a posterior that is not its own.",
         "priors/heavy_tail.py",
@@ -355,7 +323,6 @@ FAULTS = (
     ),
     Fault(
         "weights-of-no-count",
-        "planner",
         "Weights of numbers that a count or a sum cannot be are kept.",
         "A count of 5/2 is told.",
         "estimation/grid_prior.py",
@@ -367,7 +334,6 @@ FAULTS = (
     ),
     Fault(
         "individual-dp-without-its-floor",
-        "planner",
         "The error of individual DP is stated without the floor under its noise.",
         "A preview recommends a median that is 250 times worse than that of plain differential privacy.",
         "planner/dp_comparison.py",
@@ -377,7 +343,6 @@ FAULTS = (
     ),
     Fault(
         "gaps-of-rows-rounded-down",
-        "planner",
         "The gap between even rows is rounded down to a whole number.",
         "A preview states an error of 7 where it is 24, and recommends the weaker model where dp is nearer.",
         "planner/dp_comparison.py",
@@ -389,7 +354,6 @@ FAULTS = (
     ),
     Fault(
         "advised-accuracy-unchecked",
-        "planner",
         "A refusal advises an accuracy without asking whether the budget reaches it.",
         "An analyst who follows the advice is refused again, with the same advice.",
         "planner/calibrate.py",
@@ -404,7 +368,6 @@ FAULTS = (
     ),
     Fault(
         "the-weaker-model-preferred",
-        "planner",
         "A preview recommends individual DP wherever plain differential privacy is nearer, and the other way.",
         "The analyst takes a weaker promise and a worse answer.",
         "planner/dp_comparison.py",
@@ -416,7 +379,6 @@ FAULTS = (
     ),
     Fault(
         "individual-dp-previewed-alone",
-        "custodian",
         "The preview of an individual-dp question says nothing of plain differential privacy.",
         "The analyst does not learn that the stronger promise has the better answer.",
         "custodian/preview.py",
@@ -426,7 +388,6 @@ FAULTS = (
     ),
     Fault(
         "shapes-kept-on-the-points-of-their-grid",
-        "planner",
         "A prior made of a shape on whole numbers gives a mean no other values than whole numbers.",
         "A posterior of an average is a single whole number, and an interval of 95 % hardly ever holds the truth.",
         "estimation/grid_prior.py",
@@ -440,7 +401,6 @@ FAULTS = (
     ),
     Fault(
         "shapes-kept-on-points-of-a-column",
-        "planner",
         "A prior made of a shape on whole numbers gives a median of quarters no other values than whole numbers.",
         "Three of four values are impossible that nobody called impossible.",
         "measurements/prior_on_grid.py",
@@ -451,7 +411,6 @@ FAULTS = (
     ),
     Fault(
         "one-name-for-shapes-and-points",
-        "planner",
         "An answer drawn from a shape has the name of one that was drawn from the points of its grid.",
         "A stored answer of another law is told, and its posterior is that of this one.",
         "priors/heavy_tail.py",
@@ -462,7 +421,6 @@ FAULTS = (
     ),
     Fault(
         "two-shapes-of-one-name",
-        "planner",
         "The name of a stored answer has the points of a prior, and not the shape that it was drawn from.",
         "Two shapes with the same weights on whole numbers are told one another's answers.",
         "planner/plan.py",
@@ -473,7 +431,6 @@ FAULTS = (
     ),
     Fault(
         "posterior-without-the-bins",
-        "planner",
         "A posterior of a trimmed mean leaves out that each value is told by the middle of its bin.",
         "An interval of 95 % holds one truth in eight where the noise is smaller than a bin.",
         "measurements/estimator.py",
@@ -486,7 +443,6 @@ FAULTS = (
     ),
     Fault(
         "means-counted-from-the-end-of-a-prior",
-        "planner",
         "The grid of a mean of a public number of rows begins at the prior's own end, as if any number were a mean.",
         "A mean at the upper end of the prior is in no interval: one said to hold with 95 % holds 19 % of the time.",
         "planner/candidates.py",
@@ -498,7 +454,6 @@ FAULTS = (
     ),
     Fault(
         "one-name-for-means-and-for-what-lies-between",
-        "planner",
         "An answer drawn from the means has the name of one that was drawn from numbers between them.",
         "A stored answer of another law is told, and its posterior is that of this one.",
         "estimation/grid_prior.py",
@@ -509,7 +464,6 @@ FAULTS = (
     ),
     Fault(
         "weights-dropped-beside-a-cut-column",
-        "planner",
         "A prior is laid anew on the column cut to it, so that what went to its lowest value from below is dropped.",
         "A prior with 96 % of its weight on one value is used as if all ten were alike, and told as used as stated.",
         "measurements/prior_on_grid.py",
@@ -520,7 +474,6 @@ FAULTS = (
     ),
     Fault(
         "planner-guesses-rows-for-an-accuracy",
-        "planner",
         "The accuracy of a filtered mean is promised for a guessed number of rows.",
         "An answer misses the accuracy that was paid for, and the analyst was not asked how many rows there are.",
         "planner/calibrate.py",
@@ -531,7 +484,6 @@ FAULTS = (
     ),
     Fault(
         "stated-errors-of-means-halved",
-        "inference",
         "The stated error of a mean is half of what its noise makes it.",
         "A preview promises an accuracy that most answers do not have.",
         "estimation/noisy_ratio.py",
@@ -541,7 +493,6 @@ FAULTS = (
     ),
     Fault(
         "custodian-hides-missed-accuracies",
-        "custodian",
         "An answer that is less accurate than was requested does not say so.",
         "The analyst relies on an accuracy that the answer does not have.",
         "answers/explain.py",
@@ -551,7 +502,6 @@ FAULTS = (
     ),
     Fault(
         "custodian-states-a-probability-of-the-largest-mean",
-        "custodian",
         "Of a row that was chosen among several groups the accuracy of a single one is stated.",
         "What is said of all groups at once is computed from the one that is shown.",
         "answers/build.py",
@@ -561,7 +511,6 @@ FAULTS = (
     ),
     Fault(
         "planner-takes-chosen-rows-one-by-one",
-        "planner",
         "The intervals of rows that are chosen by their noisy numbers are those of rows that were not chosen.",
         "The largest of a hundred equal counts is said to lie where it does in 95 of 100 draws, and does in 30.",
         "measurements/contribution_bounds.py",
@@ -573,7 +522,6 @@ FAULTS = (
     ),
     Fault(
         "custodian-states-a-preview-as-an-answer",
-        "custodian",
         "With the answer of a filtered mean the accuracy of its preview is stated, whatever the answer shows.",
         "An answer that may be off by half the domain says that it is near.",
         "answers/explain.py",
@@ -583,7 +531,6 @@ FAULTS = (
     ),
     Fault(
         "planner-hides-that-rows-are-guessed",
-        "planner",
         "The number of rows that a condition suggests is taken for one that the analyst has stated.",
         "A preview promises the accuracy of a guess, and nothing says that it is one.",
         "measurements/contribution_bounds.py",
@@ -593,7 +540,6 @@ FAULTS = (
     ),
     Fault(
         "custodian-counts-rows-without-a-value",
-        "custodian",
         "The accuracy of a mean is stated for the selected rows, also those without a value.",
         "An analyst who counts all rows is promised an accuracy that the mean of a few values does not have.",
         "answers/explain.py",
@@ -604,7 +550,6 @@ FAULTS = (
     ),
     Fault(
         "rows-taken-for-noisy-rows",
-        "inference",
         "The bound of an interval forgets that the number of rows is noisy.",
         "An answer by its accuracy has a wider interval than was paid for.",
         "estimation/noisy_ratio.py",
@@ -616,7 +561,6 @@ FAULTS = (
     ),
     Fault(
         "interval-of-everything-at-a-bound",
-        "inference",
         "Where noise goes far beyond a bound of the column, its means are all in the interval.",
         "An answer by its accuracy misses it by chance, however many rows there are.",
         "estimation/noisy_ratio.py",
@@ -630,7 +574,6 @@ FAULTS = (
     ),
     Fault(
         "small-polygons-by-their-area",
-        "inference",
         "The tails of a polygon staircase are those of its area, also where it has three lines of points.",
         "With a large epsilon an interval said to hold with 95 % holds with 85 %.",
         "estimation/noise_distributions.py",
@@ -642,7 +585,6 @@ FAULTS = (
     ),
     Fault(
         "planner-allocates-before-limits",
-        "planner",
         "The labels of a question's conditions are laid out however many there are.",
         "One small question takes the memory of a worker.",
         "planner/domain_partition.py",
@@ -654,7 +596,6 @@ FAULTS = (
     ),
     Fault(
         "planner-keeps-labels-unbounded",
-        "planner",
         "The memory of the labels that a grid keeps is not looked at.",
         "Grouped counts of many filters take the memory of a worker.",
         "planner/domain_partition.py",
@@ -665,7 +606,6 @@ FAULTS = (
     ),
     Fault(
         "planner-keeps-labels-in-words",
-        "planner",
         "Labels are kept in 64 bits each, as they were.",
         "A question of 110 filters takes 1.2 GB.",
         "planner/domain_partition.py",
@@ -675,7 +615,6 @@ FAULTS = (
     ),
     Fault(
         "planner-lays-out-large-grids-at-once",
-        "planner",
         "Parallel questions lay out their large grids at the same time.",
         "The memory of 32 questions adds up in one worker.",
         "planner/domain_partition.py",
@@ -685,7 +624,6 @@ FAULTS = (
     ),
     Fault(
         "custodian-counts-all-cells-at-once",
-        "custodian",
         "The counts of all candidates are made for all cells before the first is drawn.",
         "32 questions of medians by day take more than a gigabyte.",
         "custodian/measure.py",
@@ -695,7 +633,6 @@ FAULTS = (
     ),
     Fault(
         "service-keeps-freed-memory",
-        "service",
         "A process never gives memory back to the system.",
         "One large question leaves a worker large until it is restarted.",
         "service/worker.py",

@@ -8,7 +8,6 @@ from .fault import Fault
 
 UNCLIPPED = Fault(
     "sql-numbers-not-clipped-duckdb",
-    "sources",
     "The SQL that registers a table leaves numbers beyond the upper bound as they are; DuckDB's tests look.",
     "One person's value without a bound moves a sum without a bound.",
     "sources/ingest/clamp_and_bound.py",
@@ -35,7 +34,6 @@ UNCLIPPED = Fault(
 )
 UNBOUNDED = Fault(
     "sql-rows-per-unit-not-bounded-duckdb",
-    "sources",
     "The SQL that registers a table keeps all rows of a unit; DuckDB's tests look.",
     "Someone with a thousand rows is protected by a thousandth of epsilon's noise.",
     "sources/ingest/clamp_and_bound.py",
@@ -47,7 +45,6 @@ UNBOUNDED = Fault(
 FAULTS = (
     Fault(
         "numbers-not-clipped",
-        "sources",
         "A number above the upper bound keeps its own code.",
         "One person's value without a bound moves a sum without a bound.",
         "sources/ingest/values.py",
@@ -57,7 +54,6 @@ FAULTS = (
     ),
     Fault(
         "dates-not-clipped",
-        "sources",
         "A date outside the bounds keeps its own day.",
         "One person's date moves an oldest day, or a mean, without a bound.",
         "sources/ingest/values.py",
@@ -80,7 +76,6 @@ FAULTS = (
     ),
     Fault(
         "sql-dates-not-clipped",
-        "sources",
         "The SQL that registers a table leaves dates outside the bounds as they are.",
         "One person's date moves a mean day without a bound.",
         "sources/ingest/clamp_and_bound.py",
@@ -90,7 +85,6 @@ FAULTS = (
     ),
     Fault(
         "sql-missing-values-stay-missing",
-        "sources",
         "The SQL that registers a table does not put the declared value where one is missing.",
         "Whether a value is missing changes how many rows count, which the schema says is public.",
         "sources/ingest/clamp_and_bound.py",
@@ -102,7 +96,6 @@ FAULTS = (
     ),
     Fault(
         "unknown-names-become-categories",
-        "sources",
         "A name that the schema does not list gets a code of its own.",
         "Categories come from the data: that someone wrote a rare name is told by the layout.",
         "sources/ingest/values.py",
@@ -119,7 +112,6 @@ FAULTS = (
     ),
     Fault(
         "one-row-too-many-per-unit",
-        "sources",
         "In memory a unit keeps one row more than the schema allows.",
         "Every noise is for one row less than a person has.",
         "sources/ingest/memory.py",
@@ -130,7 +122,6 @@ FAULTS = (
     ),
     Fault(
         "missing-matches-every-condition",
-        "sources",
         "In SQL a row with a missing value satisfies every condition on it.",
         "Counts are of other rows than the plan's, whose sensitivity was worked out.",
         "sources/sql.py",
@@ -140,7 +131,6 @@ FAULTS = (
     ),
     Fault(
         "sums-in-floats",
-        "sources",
         "DuckDB sums floats, and not whole numbers.",
         "Beyond 2^53 one row moves a sum by more, or less, than its value (Casacuberta and others 2022).",
         "sources/sql.py",
@@ -152,7 +142,6 @@ FAULTS = (
     ),
     Fault(
         "sums-that-wrap",
-        "sources",
         "PostgreSQL squares in 64 bits whatever the bounds.",
         "A sum that wraps moves by 2^64 with one row; one that fails tells of a row by its error.",
         "sources/sql.py",
@@ -162,7 +151,6 @@ FAULTS = (
     ),
     Fault(
         "units-counted-by-rows",
-        "sources",
         "In SQL a count of units is a count of rows.",
         "Someone with several rows moves it by as many, and the noise is for one.",
         "sources/sql.py",
@@ -172,7 +160,6 @@ FAULTS = (
     ),
     Fault(
         "spark-keeps-text-that-is-not-unicode",
-        "sources",
         "Registration with Spark keeps texts whose bytes are not UTF-8.",
         "Two people whose names Python cannot tell apart look like one, and texts that merge are keys of a snapshot.",
         "sources/sql_dialects.py",
@@ -183,7 +170,6 @@ FAULTS = (
     ),
     Fault(
         "old-spark-snapshots-read-raw",
-        "sources",
         "A snapshot that was registered with texts that are not UTF-8 is read as it is.",
         "Keys that Python cannot tell apart come as one, and what is read of them is not what is counted.",
         "sources/spark.py",
@@ -193,7 +179,6 @@ FAULTS = (
     ),
     Fault(
         "units-added-over-merged-keys",
-        "sources",
         "Where an engine returns one key twice, its numbers of units are added.",
         "Someone with several rows counts several times at a key of their own, which is then shown far too often.",
         "sources/protocol.py",
@@ -203,7 +188,6 @@ FAULTS = (
     ),
     Fault(
         "memory-keeps-text-that-is-not-unicode",
-        "sources",
         "The reference for all engines takes halves of surrogate pairs for text.",
         "What an engine must not keep agrees with the reference, and no comparison of engines finds it.",
         "sources/ingest/values.py",
@@ -213,7 +197,6 @@ FAULTS = (
     ),
     Fault(
         "sums-not-shifted",
-        "sources",
         "What a plan wants subtracted from every value is not subtracted.",
         "A sum of value less lower bound has another sensitivity than the plan says.",
         "sources/protocol.py",
@@ -223,7 +206,6 @@ FAULTS = (
     ),
     Fault(
         "bins-off-by-one",
-        "sources",
         "Bins of an engine start one code too late.",
         "Values at an edge fall into the neighbouring bin, or out of all of them.",
         "sources/protocol.py",
@@ -233,7 +215,6 @@ FAULTS = (
     ),
     Fault(
         "an-absent-unit-is-no-row",
-        "sources",
         "Asked for a unit that is not there, SQL returns no row, and the reader fails.",
         "The error tells whether someone is in the table, for nothing.",
         "sources/sql.py",
@@ -244,7 +225,6 @@ FAULTS = (
     ),
     Fault(
         "rows-released-in-their-order",
-        "sources",
         "An engine's release leaves rows in whatever order they come.",
         "The order of the file tells whose row is whose.",
         "sources/sql_release.py",

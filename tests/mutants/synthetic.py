@@ -12,7 +12,6 @@ NEIGHBOURS = f"{COLUMNS}::test_no_pair_of_neighbours_loses_more_and_some_pair_lo
 FAULTS = (
     Fault(
         "rank-blocks-with-halved-noise",
-        "microdata",
         "Sums of rank blocks get noise for half the width of the domain.",
         "A private column costs twice the epsilon that is charged.",
         "synthetic/column_methods.py",
@@ -22,7 +21,6 @@ FAULTS = (
     ),
     Fault(
         "noise-for-one-block",
-        "microdata",
         "Sums of rank blocks get the noise of a mean of k, as in the thesis: for one block, and not for all together.",
         "One person shifts every block after her own: the loss is many times epsilon.",
         "synthetic/column_methods.py",
@@ -34,7 +32,6 @@ FAULTS = (
     ),
     Fault(
         "rank-blocks-off-by-one",
-        "microdata",
         "Every block of ranks ends one rank too late.",
         "One rank is in two sums: a person moves both.",
         "synthetic/column_methods.py",
@@ -45,7 +42,6 @@ FAULTS = (
     ),
     Fault(
         "ranks-of-the-rows-that-are-there",
-        "microdata",
         "Blocks end where the rows end, and not at the declared number.",
         "How many rows there are is told by the noisy sums' number of terms.",
         "synthetic/column_methods.py",
@@ -56,7 +52,6 @@ FAULTS = (
     ),
     Fault(
         "cumulative-counts-for-one-cell",
-        "microdata",
         "Noise of cumulative counts is for one cell of a level, and not for the two that a replaced row changes.",
         "A private column costs twice the epsilon that is charged.",
         "synthetic/column_methods.py",
@@ -66,7 +61,6 @@ FAULTS = (
     ),
     Fault(
         "levels-do-not-share-the-loss",
-        "microdata",
         "Every level of cumulative counts gets all of the loss.",
         "A private column costs as many times epsilon as it has levels.",
         "synthetic/column_methods.py",
@@ -76,7 +70,6 @@ FAULTS = (
     ),
     Fault(
         "categories-for-one-cell",
-        "microdata",
         "Counts of categories get noise for one cell, and not for the two that a replaced row changes.",
         "A private column costs twice the epsilon that is charged.",
         "synthetic/column_methods.py",
@@ -86,7 +79,6 @@ FAULTS = (
     ),
     Fault(
         "boxes-of-records-not-shared",
-        "microdata",
         "Every block of records gets all of epsilon for its centroid.",
         "One person moves records across all blocks: the loss is many times epsilon.",
         "synthetic/records.py",
@@ -96,7 +88,6 @@ FAULTS = (
     ),
     Fault(
         "records-blocked-by-the-data",
-        "microdata",
         "Records are ordered by how many are alike, and not along the fixed curve.",
         "As with MDAV, one record moves many others to other blocks: no bound holds.",
         "synthetic/records.py",
@@ -106,7 +97,6 @@ FAULTS = (
     ),
     Fault(
         "names-chosen-block-by-block",
-        "microdata",
         "Names are chosen with the sensitivity of one block.",
         "One person moves the scores of many blocks: the loss is many times epsilon.",
         "synthetic/records.py",
@@ -116,7 +106,6 @@ FAULTS = (
     ),
     Fault(
         "chains-one-step-short",
-        "microdata",
         "The bound of a chain along the curve is that of one step less.",
         "Someone whose move shifts every block loses more than epsilon.",
         "synthetic/hilbert.py",
@@ -129,7 +118,6 @@ FAULTS = (
     ),
     Fault(
         "tables-of-pairs-for-one-cell",
-        "microdata",
         "Tables of two columns get noise for one cell, and not for the two that a replaced row changes.",
         "Linked records cost nearly twice the epsilon that is charged.",
         "synthetic/marginals.py",
@@ -141,7 +129,6 @@ FAULTS = (
     ),
     Fault(
         "tables-do-not-share-the-loss",
-        "microdata",
         "Every table of two columns gets all of the loss.",
         "Linked records cost as many times epsilon as there are tables.",
         "synthetic/marginals.py",
@@ -155,7 +142,6 @@ FAULTS = (
     ),
     Fault(
         "pairs-chosen-too-sharply",
-        "microdata",
         "Which pairs of columns are measured is chosen as if a row moved their scores by half of what it does.",
         "The choice of pairs costs twice its share of epsilon.",
         "synthetic/marginals.py",
@@ -167,7 +153,6 @@ FAULTS = (
     ),
     Fault(
         "choice-of-zcdp-not-converted",
-        "microdata",
         "A rho buys a choice of epsilon root 32 rho, and not root 8 rho.",
         "Names and pairs under a delta cost four times their rho.",
         "synthetic/columns.py",

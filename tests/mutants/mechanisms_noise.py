@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "laplace-halved-scale",
-        "kernel",
         "Discrete Laplace noise has half the scale that its label says.",
         "Every count and sum costs twice the epsilon that is charged.",
         "mechanisms/discrete_laplace.py",
@@ -17,7 +16,6 @@ FAULTS = (
     ),
     Fault(
         "laplace-one-sided",
-        "kernel",
         "Single draws of discrete Laplace noise are never negative.",
         "An answer below the noiseless one is impossible: it rules neighbours out.",
         "mechanisms/discrete_laplace.py",
@@ -27,7 +25,6 @@ FAULTS = (
     ),
     Fault(
         "laplace-draws-narrower-than-its-law",
-        "kernel",
         "The law that is stated is right, and what is drawn in bulk has a geometric part of twice the rate.",
         "Formulas and labels look right; the answers do not keep them.",
         "mechanisms/discrete_laplace.py",
@@ -37,7 +34,6 @@ FAULTS = (
     ),
     Fault(
         "sensitivity-rounded-down-to-the-grid",
-        "kernel",
         "A sensitivity between two grid points is rounded down.",
         "A sum with a step of 2 and a sensitivity of 3 gets the noise of 2.",
         "mechanisms/noise.py",
@@ -47,7 +43,6 @@ FAULTS = (
     ),
     Fault(
         "one-draw-for-all-components",
-        "kernel",
         "All numbers of a vector get the same draw.",
         "Differences of the numbers are exact: a sum and a count tell a person's value.",
         "mechanisms/noise.py",
@@ -57,7 +52,6 @@ FAULTS = (
     ),
     Fault(
         "noise-added-in-floats",
-        "kernel",
         "Many answers are made floats before noise is added, and not after.",
         "The last bits of the sum tell what the noise was added to (Mironov 2012).",
         "mechanisms/noise.py",
@@ -67,7 +61,6 @@ FAULTS = (
     ),
     Fault(
         "geometric-tail-cut",
-        "kernel",
         "A geometric number never goes beyond its digits.",
         "Noise has an end: an answer beyond it is certain proof.",
         "mechanisms/samplers.py",
@@ -77,7 +70,6 @@ FAULTS = (
     ),
     Fault(
         "ties-of-coins-not-broken",
-        "kernel",
         "A coin whose first 16 digits tie shows heads, whatever its further digits are.",
         "Every chance is rounded up to a multiple of 2^-16: tails are too heavy or too light by a factor.",
         "mechanisms/samplers.py",
@@ -87,7 +79,6 @@ FAULTS = (
     ),
     Fault(
         "modulo-bias",
-        "kernel",
         "A uniform draw is a word modulo its bound, also where that favours small numbers.",
         "Places inside a step of the staircase are not alike.",
         "mechanisms/samplers.py",
@@ -97,7 +88,6 @@ FAULTS = (
     ),
     Fault(
         "staircase-falls-twice",
-        "kernel",
         "The steps of every staircase fall by the square of what they may.",
         "Sums and means cost twice the epsilon that is charged.",
         "mechanisms/staircase.py",
@@ -107,7 +97,6 @@ FAULTS = (
     ),
     Fault(
         "staircase-draws-off-by-one",
-        "kernel",
         "What is drawn outside the core is a place further out than the law says.",
         "The place next to the core is never drawn: an answer there rules a neighbour out.",
         "mechanisms/staircase.py",
@@ -117,7 +106,6 @@ FAULTS = (
     ),
     Fault(
         "box-staircase-forgets-a-step",
-        "kernel",
         "The index of a box is one less in all but the first part of its mixture.",
         "Means and variances are drawn too near the truth.",
         "mechanisms/box_staircase.py",
@@ -127,7 +115,6 @@ FAULTS = (
     ),
     Fault(
         "gaussian-calibrated-as-if-continuous",
-        "kernel",
         "The delta of discrete Gaussian noise is that of the continuous law.",
         "On a coarse grid the real delta is above the one on the label.",
         "mechanisms/discrete_gaussian.py",
@@ -143,7 +130,6 @@ FAULTS = (
     ),
     Fault(
         "gaussian-by-the-book",
-        "kernel",
         "Gaussian noise is calibrated by the formula of the book.",
         "At epsilon 8 the delta on the label is not kept; the noise itself refuses to carry it.",
         "mechanisms/discrete_gaussian.py",
@@ -154,7 +140,6 @@ FAULTS = (
     ),
     Fault(
         "gaussian-claims-not-checked",
-        "kernel",
         "Gaussian noise carries any (epsilon, delta) that is claimed of it.",
         "A label can be put on noise that does not keep it.",
         "mechanisms/discrete_gaussian.py",
@@ -165,7 +150,6 @@ FAULTS = (
     ),
     Fault(
         "gaussian-keeps-too-few-far-draws",
-        "kernel",
         "A candidate is kept with the chance of a law of half the variance.",
         "Noise is narrower than its label says.",
         "mechanisms/discrete_gaussian.py",
@@ -175,7 +159,6 @@ FAULTS = (
     ),
     Fault(
         "concentrated-noise-for-twice-rho",
-        "kernel",
         "Gaussian noise for a rho is that of twice the rho.",
         "A concentrated account is charged half of what is lost.",
         "mechanisms/discrete_gaussian.py",
@@ -185,7 +168,6 @@ FAULTS = (
     ),
     Fault(
         "degraded-answers-keep-too-often",
-        "kernel",
         "A stored answer is told without more noise more often than it may be.",
         "An answer for a small epsilon has less noise than that epsilon needs.",
         "mechanisms/discrete_laplace.py",
@@ -195,7 +177,6 @@ FAULTS = (
     ),
     Fault(
         "degraded-answers-draw-each-number-anew",
-        "custodian",
         "Counts that were drawn together are drawn and degraded one by one.",
         "Several noisy copies of one draw are told, for the price of one.",
         "custodian/measure.py",
@@ -205,7 +186,6 @@ FAULTS = (
     ),
     Fault(
         "seeded-generator",
-        "kernel",
         "Random bytes follow from a fixed seed.",
         "Who knows the seed subtracts the noise.",
         "mechanisms/entropy.py",
@@ -215,7 +195,6 @@ FAULTS = (
     ),
     Fault(
         "keyed-draws-used-again",
-        "kernel",
         "Draws that follow from a release's key do not count on: each is the first again.",
         "All permutations of a release are the same one.",
         "mechanisms/entropy.py",

@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "scores-not-halved",
-        "kernel",
         "The exponential mechanism weighs by exp(epsilon score / sensitivity), without the 2.",
         "Quantiles, modes and choices of pairs cost twice the epsilon that is charged.",
         "mechanisms/selection_scores.py",
@@ -17,7 +16,6 @@ FAULTS = (
     ),
     Fault(
         "weights-rounded-against-privacy",
-        "kernel",
         "The weight kept per step of score is rounded down, and not up.",
         "The loss is above epsilon by a hair: certified bounds are not certified.",
         "mechanisms/selection_scores.py",
@@ -27,7 +25,6 @@ FAULTS = (
     ),
     Fault(
         "permute-and-flip-without-permuting",
-        "kernel",
         "Of all candidates that show heads the first one is chosen.",
         "Candidates at the front are chosen with certainty where a row ties them.",
         "mechanisms/permute_and_flip.py",
@@ -37,7 +34,6 @@ FAULTS = (
     ),
     Fault(
         "replaced-rows-counted-once-in-histograms",
-        "kernel",
         "A histogram's sensitivity under replace-one is that of add-remove.",
         "A row that moves changes two cells, and the noise is for one.",
         "mechanisms/sensitivity.py",
@@ -47,7 +43,6 @@ FAULTS = (
     ),
     Fault(
         "replaced-values-counted-once-in-sums",
-        "kernel",
         "A sum's sensitivity under replace-one is the larger bound, and not the width of all it can be.",
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
         "mechanisms/sensitivity.py",
@@ -59,7 +54,6 @@ FAULTS = (
     ),
     Fault(
         "replaced-ranks-counted-once",
-        "kernel",
         "The rank score's sensitivity under replace-one is that of add-remove.",
         "A median under replace-one costs up to twice the epsilon that is charged.",
         "mechanisms/sensitivity.py",
@@ -69,7 +63,6 @@ FAULTS = (
     ),
     Fault(
         "depths-of-quantiles-not-shared",
-        "kernel",
         "Each depth of several quantiles gets all of epsilon.",
         "Three quantiles cost twice the epsilon that is charged, seven three times.",
         "mechanisms/quantile.py",
@@ -79,7 +72,6 @@ FAULTS = (
     ),
     Fault(
         "prior-taken-from-data",
-        "kernel",
         "Where no prior is given, a choice by rank has the counts of the rows themselves as its base measure.",
         "Base measures of neighbours differ without a bound: a value of one row alone is possible or not.",
         "mechanisms/quantile.py",
@@ -97,7 +89,6 @@ FAULTS = (
     ),
     Fault(
         "ends-of-an-interval-not-shared",
-        "kernel",
         "Each end of a private interval gets all of epsilon.",
         "An interval about a median costs twice the epsilon that is charged.",
         "mechanisms/quantile.py",
@@ -107,7 +98,6 @@ FAULTS = (
     ),
     Fault(
         "several-rows-per-unit-forgotten",
-        "kernel",
         "A largest value is chosen as if every unit had one row.",
         "Someone with five rows is protected by a fifth of epsilon's noise.",
         "mechanisms/quantile.py",
@@ -117,7 +107,6 @@ FAULTS = (
     ),
     Fault(
         "local-instead-of-smooth-sensitivity",
-        "kernel",
         "The scale follows this table alone, and not the tables around it.",
         "The scale itself jumps between neighbours: no epsilon holds.",
         "mechanisms/order_statistic.py",
@@ -127,7 +116,6 @@ FAULTS = (
     ),
     Fault(
         "individual-noise-without-its-floor",
-        "kernel",
         "Individual DP's noise follows the local sensitivity down to nothing.",
         "A table of equal values is answered exactly, and the label's DP does not hold.",
         "mechanisms/individual_dp.py",
@@ -137,7 +125,6 @@ FAULTS = (
     ),
     Fault(
         "individual-label-says-e-alone",
-        "kernel",
         "The DP beside individual DP is told as E, whatever the scales' ratio.",
         "At a small epsilon the label promises more than is kept.",
         "mechanisms/individual_dp.py",
@@ -147,7 +134,6 @@ FAULTS = (
     ),
     Fault(
         "nan-counts-as-the-upper-bound",
-        "kernel",
         "In an array of floats what is not a number counts as the upper bound, elsewhere as the lower.",
         "How a row is read depends on the types of the others: one row changes all.",
         "mechanisms/order_statistic.py",
@@ -157,7 +143,6 @@ FAULTS = (
     ),
     Fault(
         "numpy-finds-one-type-for-all-rows",
-        "kernel",
         "A list is handed to numpy, which reads whole numbers as floats where one row is one.",
         "One row changes what the others become, by more than any sensitivity.",
         "mechanisms/order_statistic.py",
@@ -167,7 +152,6 @@ FAULTS = (
     ),
     Fault(
         "values-not-clamped-to-the-grid",
-        "kernel",
         "Floats beyond the bounds keep their own grid units.",
         "One value without a bound moves an order statistic without a bound.",
         "mechanisms/order_statistic.py",

@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "insensitive-groups-follow-the-data",
-        "microdata",
         "Insensitive microaggregation starts from a corner that depends on the records.",
         "One record changes many groups by more than a record: Proposition 7 does not hold.",
         "sdc/methods/microaggregate.py",
@@ -17,7 +16,6 @@ FAULTS = (
     ),
     Fault(
         "groups-of-k-less-one",
-        "microdata",
         "MDAV goes on until 2k - 1 records are left, so that the last group may have k - 1.",
         "A group is smaller than the k of its label.",
         "sdc/methods/mdav.py",
@@ -27,7 +25,6 @@ FAULTS = (
     ),
     Fault(
         "runs-of-k-less-one",
-        "microdata",
         "A run from the low end is taken until 2k - 1 ranks are left.",
         "The middle run of a swap has k - 1 rows: a value is its own with more than 1/k.",
         "query/scan.py",
@@ -37,7 +34,6 @@ FAULTS = (
     ),
     Fault(
         "swap-without-permutation",
-        "microdata",
         "Values inside a group stay where they are.",
         "The file is the original, and says that it is not.",
         "sdc/table.py",
@@ -47,7 +43,6 @@ FAULTS = (
     ),
     Fault(
         "swap-by-rotation",
-        "microdata",
         "Values inside a group move one place on, and are not permuted at random.",
         "Who knows the rule undoes it.",
         "sdc/table.py",
@@ -57,7 +52,6 @@ FAULTS = (
     ),
     Fault(
         "t-not-kept-from-below",
-        "microdata",
         "A group may hold less of a bucket than t allows: the bound is rounded down.",
         "A bucket becomes more than t times less likely.",
         "sdc/methods/bucket_feasibility.py",
@@ -69,7 +63,6 @@ FAULTS = (
     ),
     Fault(
         "closeness-one-way",
-        "microdata",
         "The ratio of a group to the whole is measured upwards only.",
         "A bucket that hardly occurs in a group, which tells as much, is called close.",
         "sdc/methods/bucket_feasibility.py",
@@ -79,7 +72,6 @@ FAULTS = (
     ),
     Fault(
         "verifier-counts-groups-loosely",
-        "assess",
         "The verifier lets a class be one row smaller than the claim.",
         "A file that is not k-anonymous is certified.",
         "sdc/verify/evidence.py",
@@ -89,7 +81,6 @@ FAULTS = (
     ),
     Fault(
         "verifier-does-not-look-whether-values-moved",
-        "assess",
         "The verifier does not ask whether more values are on their own rows than chance brings there.",
         "A swap that moved nothing is certified.",
         "sdc/verify/evidence.py",

@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "sums-end-at-the-first-dip",
-        "inference",
         "The law of a sum ends where its computed tail first dips below the chance to miss.",
         "An interval of narrow noise misses three times as often as it says.",
         "estimation/noise_distributions.py",
@@ -17,7 +16,6 @@ FAULTS = (
     ),
     Fault(
         "nested-intervals-by-the-variance-alone",
-        "inference",
         "Intervals of totals and bins are made from the variance of whole-number noise as it is.",
         "Far into the tail they miss 58 times as often as they say: rows chosen by their number are often outside.",
         "measurements/hierarchical.py",
@@ -27,7 +25,6 @@ FAULTS = (
     ),
     Fault(
         "quantiles-end-at-64-deviations",
-        "inference",
         "A distance beyond 64 standard deviations is not looked for.",
         "Of noise hardly one step wide an interval is said to hold that does not reach one step.",
         "estimation/noise_distributions.py",
@@ -38,7 +35,6 @@ FAULTS = (
     ),
     Fault(
         "sums-of-lifted-counts-praised",
-        "inference",
         "Reconciled counts of a sparse histogram are said to be good for sums.",
         "A sum of 2,400 is read as 5,500, with better numbers beside it.",
         "answers/reconcile.py",
@@ -53,7 +49,6 @@ FAULTS = (
     ),
     Fault(
         "bars-of-lifted-counts",
-        "inference",
         "The picture of a sparse histogram shows reconciled counts, each bar a sum of bins.",
         "All bars are too high where most bins are empty.",
         "answers/hierarchical_answer.py",
@@ -65,7 +60,6 @@ FAULTS = (
     ),
     Fault(
         "impossible-sums-recommended",
-        "inference",
         "A reconciled sum is called worse because it was moved from an impossible number to a possible one.",
         "The analyst is told to use a total below 0, or one above the public number of rows.",
         "answers/reconcile.py",
@@ -75,7 +69,6 @@ FAULTS = (
     ),
     Fault(
         "facts-keep-the-promise",
-        "inference",
         "Answers made to fit a fact of the data keep the label that they had.",
         "An exact total beside noisy parts tells what the noise hid, and the label does not say so.",
         "estimation/linear_refinement.py",
@@ -87,7 +80,6 @@ FAULTS = (
     ),
     Fault(
         "facts-without-a-word",
-        "inference",
         "Facts of the data are used without asking whether their cost is accepted.",
         "An analyst is told less than nothing of what it costs.",
         "estimation/linear_refinement.py",
@@ -97,7 +89,6 @@ FAULTS = (
     ),
     Fault(
         "loss-of-facts-halved",
-        "inference",
         "What one number that was made to fit facts tells of a person is told as half of it.",
         "The label of such a number promises twice what is kept.",
         "estimation/refinement_cost.py",
@@ -107,7 +98,6 @@ FAULTS = (
     ),
     Fault(
         "weights-spend-more-than-there-is",
-        "inference",
         "The shares of the levels of a histogram add up to more than 1.",
         "All levels together lose more than epsilon.",
         "estimation/hierarchical_counts.py",
@@ -117,7 +107,6 @@ FAULTS = (
     ),
     Fault(
         "posterior-ignores-the-prior",
-        "inference",
         "What a draw means is told without the prior that it was drawn from.",
         "A posterior that the analyst never held: she is told to be surer than she may.",
         "estimation/refinement_posterior.py",

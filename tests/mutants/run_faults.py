@@ -18,15 +18,15 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from .copied_package import COPY, DIED, PROFILE, SKIPPED
 from .fault import ROOT, SOURCE, Fault
-from .imported import COPY, DIED, PROFILE, SKIPPED
 
 WORKERS = 2
 MOST_SECONDS = 600
 PASSED, FAILED = 0, 1
 """Exit codes of pytest: all tests passed, some failed. Any other says that they did not run as they should."""
 COMPILED = re.compile(r"^@(inner|inlined|outer|njit)\b", re.MULTILINE)
-PLUGIN = f"{__package__}.imported"
+PLUGIN = f"{__package__}.copied_package"
 QUIETLY = ("-q", "-x", "--no-header", "--tb=no", "-p", "no:randomly", "-n", "0", "-p", "no:cacheprovider")
 LOOKED_FOR = {"AssertionError", "Failed"}
 """What a test fails of that looks for something and does not find it, also where nothing is raised that should be."""

@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "refinement-factors-swapped",
-        "kernel",
         "The mass near the truth gets the lower factor and the rest the higher one.",
         "The draw avoids the truth: who knows that learns it, at a loss nobody computed.",
         "mechanisms/refinement.py",
@@ -17,7 +16,6 @@ FAULTS = (
     ),
     Fault(
         "factors-follow-the-truth",
-        "kernel",
         "The factors are larger where the truth is a value of the prior.",
         "alpha taken from the data: two tables' laws differ by more than e^epsilon.",
         "mechanisms/refinement.py",
@@ -30,7 +28,6 @@ FAULTS = (
     ),
     Fault(
         "statistics-refined-like-individuals",
-        "kernel",
         "A statistic gets the factors that are right only where a neighbour is the prior itself.",
         "Between two data sets the loss is twice epsilon.",
         "mechanisms/refinement.py",
@@ -40,7 +37,6 @@ FAULTS = (
     ),
     Fault(
         "replaced-individuals-refined-against-the-prior",
-        "kernel",
         "A person who is replaced is treated as one who comes or goes.",
         "Under replace-one the loss is twice epsilon.",
         "mechanisms/refinement.py",
@@ -50,7 +46,6 @@ FAULTS = (
     ),
     Fault(
         "half-of-delta-at-the-truth",
-        "kernel",
         "delta' of the statistical factors is delta / 2, as printed, and not delta / (1 + e^epsilon).",
         "The atom at the truth leaks with more than delta.",
         "mechanisms/refinement.py",
@@ -60,7 +55,6 @@ FAULTS = (
     ),
     Fault(
         "an-absent-person-is-an-error",
-        "kernel",
         "Where there is no truth an error is raised, and not the prior drawn from.",
         "Whether someone is in the table is told by the error, for nothing.",
         "mechanisms/refinement.py",
@@ -71,7 +65,6 @@ FAULTS = (
     ),
     Fault(
         "distances-as-they-come",
-        "kernel",
         "A distance is kept as the object that the analyst made.",
         "It is asked how far the truth is from every value, and so is told the truth.",
         "priors/distance.py",
@@ -85,7 +78,6 @@ FAULTS = (
     ),
     Fault(
         "priors-as-they-come",
-        "kernel",
         "The values of a prior are kept as objects of the caller's own class.",
         "They are compared with the truth, and their comparison tells it to whoever wrote it.",
         "priors/prior.py",

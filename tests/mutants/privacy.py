@@ -7,7 +7,6 @@ from .fault import Fault
 FAULTS = (
     Fault(
         "conversion-rounded-down",
-        "guarantee",
         "The epsilon that a rho implies is rounded down.",
         "Labels and totals promise more than is kept, by a hair.",
         "privacy/guarantee.py",
@@ -17,7 +16,6 @@ FAULTS = (
     ),
     Fault(
         "conversion-at-half-of-rho",
-        "guarantee",
         "A rho is converted as if it were half of it.",
         "Totals of Gaussian answers are told far too low.",
         "privacy/guarantee.py",
@@ -27,7 +25,6 @@ FAULTS = (
     ),
     Fault(
         "replaced-rows-in-one-partition",
-        "guarantee",
         "Under replace-one a row counts in one of several disjoint accounts, and not in the two that it changes.",
         "Questions about disjoint parts cost up to twice what is told.",
         "privacy/guarantee.py",
@@ -37,7 +34,6 @@ FAULTS = (
     ),
     Fault(
         "weaker-is-called-differential-privacy",
-        "guarantee",
         "k-anonymity calls itself differential privacy.",
         "People trust a file with what it does not promise.",
         "privacy/guarantee.py",
@@ -47,7 +43,6 @@ FAULTS = (
     ),
     Fault(
         "high-ends-rounded-to-the-nearest",
-        "guarantee",
         "The high end of a printed interval is rounded to the nearest, and not up.",
         "A sentence that promises the exact value in 95 of 100 cases holds in none where the noise is narrow.",
         "formatting.py",
@@ -57,7 +52,6 @@ FAULTS = (
     ),
     Fault(
         "factors-rounded-to-the-nearest",
-        "guarantee",
         "The factor of 'at most so many times as likely' is rounded to the nearest.",
         "A file's sentence promises a smaller factor than e^epsilon.",
         "formatting.py",
@@ -67,7 +61,6 @@ FAULTS = (
     ),
     Fault(
         "costs-rounded-down",
-        "guarantee",
         "An epsilon, delta or rho of more than twelve digits is printed rounded down.",
         "A delta, a cost and a spent total are told as less than they are.",
         "formatting.py",
