@@ -438,7 +438,7 @@ FAULTS = (
         "pass",
         (
             "unit/measurements/test_prior_on_values.py::test_a_posterior_interval_holds_truths_between_the_points_of_the_prior"
-            "[replace-one-TRIMMED_MEAN(income, 0.1)-60-prior4-None-all_alike-mean]",
+            "[replace-one-TRIMMED_MEAN(income, 0.1)-60-prior4-None-list_equal_rows-mean]",
         ),
     ),
     Fault(
