@@ -366,5 +366,6 @@ def _check_distinct_names(names: Sequence[str]) -> None:
     """SQL does not tell names apart by case."""
     seen: dict[str, str] = {}
     for name in names:
-        if seen.setdefault(name.lower(), name) is not name:
+        if name.lower() in seen:
             raise InvalidInput(f"the names {seen[name.lower()]} and {name} are the same to SQL; rename one")
+        seen[name.lower()] = name

@@ -426,6 +426,7 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
             "columns must be a mapping such as {age: {kind: integer, lower: 0, upper: 120}}",
         ),
         ("name: t", "name: t\nlookups: {T: {file: f, key: x}}", "the names t and T are the same to SQL; rename one"),
+        ("name: t", "name: t\nlookups: {t: {file: f, key: x}}", "the names t and t are the same to SQL; rename one"),
         ("name: t", "name: t\nlookups: {a b: {file: f, key: x}}", f"a lookup's name {FIRST_63} 'a b'"),
         ("name: t", "name: t\nlookups: {l: {file: f}}", "lookup l needs key; add it as key: ..."),
     ],
