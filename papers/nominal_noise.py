@@ -31,8 +31,8 @@ def release_nominally(
 ) -> tuple[Table, Guarantee]:
     """Insensitive microaggregation, Laplace noise of scale width / (k epsilon) on every value, clipped to the domain.
 
-    With k = 1 there is no microaggregation. Whoever releases a table many times hands in its `group_insensitively`, which
-    are always the same. For reproduction only.
+    With k = 1 there is no microaggregation. A caller that releases a table many times hands in its groups, which are
+    always the same (`group_insensitively`). For reproduction only.
     """
     size, loss = as_int(k, "k"), as_positive(epsilon, "epsilon")
     for name in table:

@@ -76,20 +76,18 @@ def draws(planned: Plan, source: MemorySource, count: int) -> list[Value]:
 
 def test_answers_about_one_person_stay_within_a_uniform_prior() -> None:
     """An absent person's too."""
-    schema_of_one = build_schema(10)
-    planned = plan(
-        schema_of_one, parse_sql("SELECT age FROM t FOR UNIT 'p1'", schema_of_one), 1, None, "uniform(20, 30)"
-    )
+    small_schema = build_schema(10)
+    planned = plan(small_schema, parse_sql("SELECT age FROM t FOR UNIT 'p1'", small_schema), 1, None, "uniform(20, 30)")
     for age in (18, 25, 90, None):
-        source = MemorySource(schema_of_one, [] if age is None else [{UNIT_KEY: "p1", "age": age}])
+        source = MemorySource(small_schema, [] if age is None else [{UNIT_KEY: "p1", "age": age}])
         assert all(20 <= value <= 30 for value in draws(planned, source, 150))  # type: ignore[operator]
 
 
 def test_a_refined_trimmed_mean_stays_within_a_uniform_prior() -> None:
-    schema_of_one = build_schema(10)
-    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", schema_of_one)
-    planned = plan(schema_of_one, query, 1, None, "uniform(20, 30)", distance="continuous")
-    source = MemorySource(schema_of_one, [{"age": code} for code in (17, 20, 20, 21, 22, 23, 24, 25, 26, 90)])
+    small_schema = build_schema(10)
+    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", small_schema)
+    planned = plan(small_schema, query, 1, None, "uniform(20, 30)", distance="continuous")
+    source = MemorySource(small_schema, [{"age": code} for code in (17, 20, 20, 21, 22, 23, 24, 25, 26, 90)])
     assert all(20 <= value <= 30 for value in draws(planned, source, 500))  # type: ignore[operator]
 
 
@@ -209,9 +207,9 @@ def random_choice(chance: random.Random, number: int) -> Asked:
         more["interval"] = True
     group = " GROUP BY sex" if chance.random() < 0.2 else ""
     asked = f"SELECT {text.format(column.name)} FROM t{group}" if text else f"SELECT {column.name} FROM t FOR UNIT 'p1'"
-    schema_of_one = build_schema(number, chance.choice(["add-remove", "replace-one"]))
+    small_schema = build_schema(number, chance.choice(["add-remove", "replace-one"]))
     return Asked(
-        schema_of_one, column, asked, more, (column.lower * column.step, column.upper * column.step, column.step)
+        small_schema, column, asked, more, (column.lower * column.step, column.upper * column.step, column.step)
     )
 
 
@@ -300,9 +298,9 @@ TAILED = "A tenth of the prior's weight is given to a heavy tail."
 
 
 def asked_of_one(prior: str | Prior, tail: bool | None = None, column: str = "age") -> Plan:
-    schema_of_one = build_schema(10)
+    small_schema = build_schema(10)
     return plan(
-        schema_of_one, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", schema_of_one), 1, None, prior, tail=tail
+        small_schema, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", small_schema), 1, None, prior, tail=tail
     )
 
 
@@ -344,19 +342,19 @@ def test_names_and_dates_are_told_as_such() -> None:
 
 
 def test_a_tail_needs_a_prior_and_is_true_or_false() -> None:
-    schema_of_one = build_schema(10)
-    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", schema_of_one)
+    small_schema = build_schema(10)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", small_schema)
     with pytest.raises(InvalidInput, match="give the prior too, or leave out tail"):
-        plan(schema_of_one, query, 1, tail=True)
+        plan(small_schema, query, 1, tail=True)
     with pytest.raises(InvalidInput, match="tail is True, False or left out, got int"):
-        plan(schema_of_one, query, 1, None, "uniform(1, 5)", tail=1)
+        plan(small_schema, query, 1, None, "uniform(1, 5)", tail=1)
 
 
 def test_noise_is_weighed_with_a_tail_unless_it_is_declined() -> None:
     """The answer is the same, and so is its name in the store; only what it means to the analyst differs."""
-    schema_of_one = build_schema(100)
-    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", schema_of_one)
-    plans = {tail: plan(schema_of_one, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
+    small_schema = build_schema(100)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", small_schema)
+    plans = {tail: plan(small_schema, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
     assert len({query_plan.build_question_key() for query_plan in plans.values()}) == 1
     means = {}
     for tail, query_plan in plans.items():
@@ -422,20 +420,20 @@ def test_a_coarse_grid_has_only_values_between_the_ends() -> None:
 
 
 def test_a_single_possible_value_is_always_the_answer() -> None:
-    schema_of_one = build_schema(60, "add-remove")
+    small_schema = build_schema(60, "add-remove")
     for text, prior, value in (
         ("SELECT income FROM t FOR UNIT 'p1'", "point(123456)", 123456),
         ("SELECT MEDIAN(income) FROM t", Prior.weights({777777: 1}), 777777),
         ("SELECT MODE(age) FROM t", "uniform(40, 40)", 40),
     ):
-        planned = plan(schema_of_one, parse_sql(text, schema_of_one), 1, None, prior)
-        assert set(draws(planned, MemorySource(schema_of_one, rows(random.Random(3), 60)), 5)) == {value}
+        planned = plan(small_schema, parse_sql(text, small_schema), 1, None, prior)
+        assert set(draws(planned, MemorySource(small_schema, rows(random.Random(3), 60)), 5)) == {value}
         assert planned.expected_error in (None, 0.0)
     planned = plan(
-        schema_of_one, parse_sql("SELECT AVG(age) FROM t", schema_of_one), 1, None, "point(40)", distance="continuous"
+        small_schema, parse_sql("SELECT AVG(age) FROM t", small_schema), 1, None, "point(40)", distance="continuous"
     )
     assert isinstance(planned.measurements[0], RefinedTotal)
-    assert set(draws(planned, MemorySource(schema_of_one, rows(random.Random(3), 60)), 5)) == {40}
+    assert set(draws(planned, MemorySource(small_schema, rows(random.Random(3), 60)), 5)) == {40}
 
 
 def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
@@ -446,11 +444,11 @@ def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
     assert found.max() <= 30
 
 
-def coverage(planned: Plan, schema_of_one: Schema, column: str, truths: list[int]) -> float:
+def coverage(planned: Plan, small_schema: Schema, column: str, truths: list[int]) -> float:
     """How often the 95 % interval of a draw holds the truth it was drawn for."""
     held = 0
     for truth in truths:
-        source = MemorySource(schema_of_one, [{UNIT_KEY: "p1", column: truth}])
+        source = MemorySource(small_schema, [{UNIT_KEY: "p1", column: truth}])
         cells, reader = planned.list_cells(), Decoder(planned)
         secret = read_exact_inputs(planned, source, cells, planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
@@ -473,16 +471,16 @@ def test_an_interval_of_wide_bins_holds_the_truth_as_often_as_it_says(
     text: str, epsilon: int, truths: range, count: int
 ) -> None:
     """Truths drawn from the prior; but for five standard deviations, and the entropy is seeded."""
-    schema_of_one, chance = build_schema(1), random.Random(7)
-    planned = plan(schema_of_one, parse_sql(text, schema_of_one), epsilon, None, f"uniform({truths[0]}, {truths[-1]})")
-    found = coverage(planned, schema_of_one, "income", [chance.choice(truths) for _ in range(count)])
+    small_schema, chance = build_schema(1), random.Random(7)
+    planned = plan(small_schema, parse_sql(text, small_schema), epsilon, None, f"uniform({truths[0]}, {truths[-1]})")
+    found = coverage(planned, small_schema, "income", [chance.choice(truths) for _ in range(count)])
     assert found >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
 
 def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     """Its interval goes from the first possible value to the last, and it has a spread."""
-    schema_of_one = build_schema(1)
-    planned = plan(schema_of_one, parse_sql("SELECT MAX(income) FROM t", schema_of_one), 5, None, "uniform(20, 30)")
+    small_schema = build_schema(1)
+    planned = plan(small_schema, parse_sql("SELECT MAX(income) FROM t", small_schema), 5, None, "uniform(20, 30)")
     before = Decoder(planned).get_prior(0)
     assert before is not None
     assert before.interval(0.95) == (20.0, 30.0)
@@ -490,8 +488,8 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     assert before.variance() == pytest.approx((11**2 - 1) / 12)
     assert planned.prior_error == pytest.approx(planned.expected_error)
     wide = plan(
-        schema_of_one,
-        parse_sql("SELECT MAX(income) FROM t", schema_of_one),
+        small_schema,
+        parse_sql("SELECT MAX(income) FROM t", small_schema),
         5,
         None,
         "0.5 uniform(20, 30) + 0.5 uniform(900, 901)",
@@ -504,26 +502,26 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
 
 def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
     """However wide the column: epsilon is spent on telling the possible values apart."""
-    schema_of_one = build_schema(10)
+    small_schema = build_schema(10)
     planned = asked_of_one("uniform(20, 30)", column="income")
     measured = planned.measurements[0]
     assert isinstance(measured, UnitQuery)
     assert (measured.candidates.width, measured.candidates.count) == (1, 11)
     assert [measured.find_truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
     for truth, end in ((0, 20), (1_000_000, 30)):
-        sure = plan(schema_of_one, planned.query, 50, None, "uniform(20, 30)")
-        assert set(draws(sure, MemorySource(schema_of_one, [{UNIT_KEY: "p1", "income": truth}]), 20)) == {end}
+        sure = plan(small_schema, planned.query, 50, None, "uniform(20, 30)")
+        assert set(draws(sure, MemorySource(small_schema, [{UNIT_KEY: "p1", "income": truth}]), 20)) == {end}
     assert planned.build_question_key() != asked_of_one("uniform(20, 31)", column="income").build_question_key()
 
 
 @pytest.mark.parametrize("function", ["MAX", "MIN", "SECOND_MAX"])
 def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more(function: str) -> None:
-    schema_of_one = build_schema(60)
+    small_schema = build_schema(60)
     planned = plan(
-        schema_of_one, parse_sql(f"SELECT {function}(income) FROM t", schema_of_one), 1, None, "uniform(100000, 100010)"
+        small_schema, parse_sql(f"SELECT {function}(income) FROM t", small_schema), 1, None, "uniform(100000, 100010)"
     )
     assert planned.uses_prior
-    found = draws(planned, MemorySource(schema_of_one, rows(random.Random(5), 60)), 20)
+    found = draws(planned, MemorySource(small_schema, rows(random.Random(5), 60)), 20)
     assert all(100_000 <= number_of(value) <= 100_010 for value in found)
     assert "values outside 100,000 to 100,010 are impossible" in planned.prior_description
 
@@ -531,13 +529,13 @@ def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_m
 @pytest.mark.parametrize("prior", ["normal(50, 4)", "uniform(17, 90)"])
 def test_a_prior_that_is_not_used_is_said_to_be_not_used(prior: str) -> None:
     """It holds nothing impossible, and a draw at so small an epsilon would hardly tell more than it does."""
-    schema_of_one = build_schema(60)
-    planned = plan(schema_of_one, parse_sql("SELECT MAX(age) FROM t", schema_of_one), Fraction(1, 100), None, prior)
+    small_schema = build_schema(60)
+    planned = plan(small_schema, parse_sql("SELECT MAX(age) FROM t", small_schema), Fraction(1, 100), None, prior)
     assert not planned.uses_prior
     assert planned.prior_use is None
     assert planned.prior_description.startswith("The prior is not used for this answer: a draw from it would hardly")
     assert build_preview(planned, "").prior_use == planned.prior_description
-    assert not plan(schema_of_one, planned.query, Fraction(1, 100)).prior_description
+    assert not plan(small_schema, planned.query, Fraction(1, 100)).prior_description
 
 
 def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> None:
@@ -551,13 +549,13 @@ def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> N
     assert refined.position_refinement.stated_mass.tolist() == [0.25, 0.75]
 
 
-def errors_and_hits(planned: Plan, schema_of_one: Schema, truths: list[int]) -> tuple[np.ndarray, float]:
+def errors_and_hits(planned: Plan, small_schema: Schema, truths: list[int]) -> tuple[np.ndarray, float]:
     """How far the posterior mean of a draw is from its truth, and how often the 95 % interval holds that."""
     reader, away, held = Decoder(planned), [], 0
     for truth in truths:
         cells = planned.list_cells()
         secret = read_exact_inputs(
-            planned, MemorySource(schema_of_one, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
+            planned, MemorySource(small_schema, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
         )
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
         assert law is not None
@@ -592,17 +590,17 @@ def test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says(
     asked: str, epsilon: int, prior: str, distance: str | None, truth: Callable[[random.Random], int]
 ) -> None:
     """A point that is drawn stands for many values. Truths from the prior; but for five standard deviations."""
-    schema_of_one, chance, count = build_schema(1), random.Random(11), 120
+    small_schema, chance, count = build_schema(1), random.Random(11), 120
     planned = plan(
-        schema_of_one,
-        parse_sql(f"SELECT {asked}(income) FROM t", schema_of_one),
+        small_schema,
+        parse_sql(f"SELECT {asked}(income) FROM t", small_schema),
         epsilon,
         None,
         prior,
         distance=distance,
     )
     assert isinstance(planned.measurements[0], RefinedTotal)
-    _, held = errors_and_hits(planned, schema_of_one, [truth(chance) for _ in range(count)])
+    _, held = errors_and_hits(planned, small_schema, [truth(chance) for _ in range(count)])
     assert held >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
 
@@ -611,11 +609,11 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
 
     The square of such an error has a standard deviation of 0.9 of its mean: 0.064 of it for the mean of 200.
     """
-    schema_of_one, chance = build_schema(1), random.Random(13)
-    query = parse_sql("SELECT SUM(income) FROM t", schema_of_one)
-    planned = plan(schema_of_one, query, 30, None, "triangular(0, 50000, 100000)")
+    small_schema, chance = build_schema(1), random.Random(13)
+    query = parse_sql("SELECT SUM(income) FROM t", small_schema)
+    planned = plan(small_schema, query, 30, None, "triangular(0, 50000, 100000)")
     truths = [round(chance.triangular(0, 100_000, 50_000)) for _ in range(200)]
-    away, _ = errors_and_hits(planned, schema_of_one, truths)
+    away, _ = errors_and_hits(planned, small_schema, truths)
     assert planned.expected_error is not None
     assert float((away**2).mean()) == pytest.approx(planned.expected_error**2, rel=5 * 0.064)
     before = Decoder(planned).get_prior(0)
@@ -627,9 +625,9 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
 @pytest.mark.parametrize("prior", ["uniform(0, 4095)", "normal(2000, 400)", "triangular(0, 5000, 16000)"])
 def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance: str, prior: str) -> None:
     """Of values beside the points, half way between two, and beyond the last: exact probabilities of one draw."""
-    schema_of_one = build_schema(1)
+    small_schema = build_schema(1)
     planned = plan(
-        schema_of_one, parse_sql("SELECT SUM(income) FROM t", schema_of_one), 3, None, prior, distance=distance
+        small_schema, parse_sql("SELECT SUM(income) FROM t", small_schema), 3, None, prior, distance=distance
     )
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
@@ -640,7 +638,7 @@ def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance
     middles = truths.lows + (truths.spans - 1) // 2
     some = np.unique(np.concatenate((np.arange(0, len(middles), 97), np.abs(middles - drawn.index[at]).argsort()[:9])))
     ratios = after[some] / (
-        truths.used[some] * [likelihood(one.refinement, int(middles[schema_of_one]), at) for schema_of_one in some]
+        truths.used[some] * [likelihood(one.refinement, int(middles[small_schema]), at) for small_schema in some]
     )
     assert ratios == pytest.approx(np.full(len(some), ratios[0]), rel=1e-9)
 
@@ -654,12 +652,12 @@ def likelihood(refinement: Refinement, place: int, at: int) -> float:
 
 def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
     """A trimmed mean of eight ages is an eighth of a year, where ten rows make a step of a tenth."""
-    schema_of_one = build_schema(10)
-    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", schema_of_one)
+    small_schema = build_schema(10)
+    query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", small_schema)
     ages = (17, 20, 20, 20, 20, 20, 20, 20, 21, 90)
     for prior in ("uniform(20, 30)", "normal(22, 3)", "uniform(20, 20.125)"):
-        planned = plan(schema_of_one, query, 40, None, prior, distance="continuous")
-        source, reader = MemorySource(schema_of_one, [{"age": age} for age in ages]), Decoder(planned)
+        planned = plan(small_schema, query, 40, None, prior, distance="continuous")
+        source, reader = MemorySource(small_schema, [{"age": age} for age in ages]), Decoder(planned)
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None
@@ -704,9 +702,9 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
 ) -> None:
     """Also where the prior ends at no mean. Exact: every truth there is by every draw there can be."""
     load = Column("load", "number", lower=0, upper=40, step=Fraction(5), missing=0)
-    schema_of_one = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
+    small_schema = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
     planned = plan(
-        schema_of_one, parse_sql(f"SELECT {asked} FROM t", schema_of_one), epsilon, None, prior, distance="continuous"
+        small_schema, parse_sql(f"SELECT {asked} FROM t", small_schema), epsilon, None, prior, distance="continuous"
     )
     one, shapes = planned.measurements[0], parse_shapes(prior)
     assert isinstance(one, RefinedTotal)
@@ -722,9 +720,9 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
 
 def test_a_mean_of_a_secret_number_of_rows_may_lie_beyond_the_last_step() -> None:
     """Of a prior as narrow as two of them."""
-    schema_of_one = build_schema(10)
-    query = parse_sql("SELECT AVG(age) FROM t WHERE income > 3", schema_of_one)
-    planned = plan(schema_of_one, query, 1, None, "normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
+    small_schema = build_schema(10)
+    query = parse_sql("SELECT AVG(age) FROM t WHERE income > 3", small_schema)
+    planned = plan(small_schema, query, 1, None, "normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
     assert len(one.refinement.prior) == 2
@@ -751,21 +749,19 @@ def test_a_mean_whose_law_was_another_once_has_another_name(
     asked: str, prior: str, rules: tuple[int | None, ...]
 ) -> None:
     """Without a word on a tail, with one, and with none; where the law stayed what it was, so did the name."""
-    schema_of_one = build_schema(60)
-    query = parse_sql(f"SELECT {asked} FROM t", schema_of_one)
+    small_schema = build_schema(60)
+    query = parse_sql(f"SELECT {asked} FROM t", small_schema)
     query_plan = [
-        plan(schema_of_one, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)
+        plan(small_schema, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)
     ]
     assert tuple(json.loads(one.build_question_key()).get("prior_rule") for one in query_plan) == rules
 
 
 def test_a_prior_between_two_means_is_refused() -> None:
-    schema_of_one = build_schema(10)
+    small_schema = build_schema(10)
     for prior in ("normal(20.35, 1) on [20.31, 20.39]", "uniform(20.31, 20.39)"):
         with pytest.raises(InvalidInput, match=r"no probability to any value that (AVG of age|the answer) can have"):
-            plan(
-                schema_of_one, parse_sql("SELECT AVG(age) FROM t", schema_of_one), 1, None, prior, distance="continuous"
-            )
+            plan(small_schema, parse_sql("SELECT AVG(age) FROM t", small_schema), 1, None, prior, distance="continuous")
 
 
 def law_used(planned: Plan) -> tuple[object, ...]:
@@ -816,10 +812,10 @@ TEXTS = (
 )
 def test_another_law_has_another_name(text: str, distance: str | None, prior: str) -> None:
     """Else an answer drawn with a tail is told to who holds what lies in it impossible."""
-    schema_of_one = build_schema(1 if "SUM" in text else 60)
-    query = parse_sql(text, schema_of_one)
+    small_schema = build_schema(1 if "SUM" in text else 60)
+    query = parse_sql(text, small_schema)
     query_plan = [
-        plan(schema_of_one, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)
+        plan(small_schema, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)
     ]
     laws, names = [law_used(one) for one in query_plan], [one.build_question_key() for one in query_plan]
     for one in range(3):
@@ -841,13 +837,13 @@ def test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one(tmp_path: Pat
 
 
 def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
-    schema_of_one = build_schema(10)
-    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", schema_of_one)
-    planned = plan(schema_of_one, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
-    assert set(draws(planned, MemorySource(schema_of_one, rows(random.Random(1), 10)), 40)) <= {3, 4}
+    small_schema = build_schema(10)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", small_schema)
+    planned = plan(small_schema, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
+    assert set(draws(planned, MemorySource(small_schema, rows(random.Random(1), 10)), 40)) <= {3, 4}
     assert "values outside 3 to 4 are impossible" in planned.prior_description
     assert json.loads(planned.build_question_key())["prior_rule"] == 3
-    right = plan(schema_of_one, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
+    right = plan(small_schema, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
     assert json.loads(right.build_question_key())["prior_rule"] == 2
     assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
     assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
@@ -865,10 +861,10 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     for prior in ('{"200.5": 1, "300.25": 1}', halves):
         for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
             with pytest.raises(InvalidInput, match=r"no probability to any value that (COUNT|SUM)|lies outside"):
-                plan(schema_of_one, parse_sql(asked, schema_of_one), 3, None, prior, distance="continuous")
-    averaged = parse_sql("SELECT AVG(age) FROM t", schema_of_one)
-    between = plan(schema_of_one, averaged, 3, None, '{"20.25": 1, "30.55": 1}', distance="continuous")
-    assert set(draws(between, MemorySource(schema_of_one, rows(random.Random(1), 10)), 40)) <= {
+                plan(small_schema, parse_sql(asked, small_schema), 3, None, prior, distance="continuous")
+    averaged = parse_sql("SELECT AVG(age) FROM t", small_schema)
+    between = plan(small_schema, averaged, 3, None, '{"20.25": 1, "30.55": 1}', distance="continuous")
+    assert set(draws(between, MemorySource(small_schema, rows(random.Random(1), 10)), 40)) <= {
         Fraction("20.25"),
         Fraction("30.55"),
     }

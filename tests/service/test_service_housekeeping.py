@@ -88,9 +88,9 @@ def test_no_analyst_has_the_name_that_releases_are_paid_by(store: Store, name: s
 
 @pytest.mark.parametrize(("first", "then"), [("analyst", "custodian"), ("custodian", "analyst")])
 def test_a_name_has_one_role_for_good(store: Store, first: str, then: str) -> None:
-    result, _ = create_token(store, "ann", first)
+    token, _ = create_token(store, "ann", first)
     create_token(store, "ann", first)
-    revoke_token(store, result.id)
+    revoke_token(store, token.id)
     with pytest.raises(InvalidInput, match=f"has, or had, a token as {first}"):
         create_token(store, "ann", then)
     create_token(store, "bob", then)

@@ -117,9 +117,9 @@ def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:
 
 
 def test_a_second_opening_changes_nothing(store: Store, where: str) -> None:
-    result, _ = create_token(store, "ann", "analyst")
+    token, _ = create_token(store, "ann", "analyst")
     with Store.open(where) as again:
-        assert list_tokens(again) == [result]
+        assert list_tokens(again) == [token]
 
 
 def test_a_token_is_kept_as_its_hash_alone(store: Store) -> None:
@@ -145,12 +145,12 @@ def test_unknown_expired_and_revoked_tokens_open_nothing(store: Store) -> None:
 
 
 def test_a_console_session_ends_with_its_token(store: Store) -> None:
-    result, _ = create_token(store, "ann", "analyst")
-    cookies = [sign_in(store, result) for _ in range(2)]
-    assert [find_session_token(store, one) == result for one in cookies] == [True, True]
+    token, _ = create_token(store, "ann", "analyst")
+    cookies = [sign_in(store, token) for _ in range(2)]
+    assert [find_session_token(store, one) == token for one in cookies] == [True, True]
     sign_out(store, cookies[0])
     assert find_session_token(store, cookies[0]) is None
-    revoke_token(store, result.id)
+    revoke_token(store, token.id)
     assert find_session_token(store, cookies[1]) is None
 
 
