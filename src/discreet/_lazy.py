@@ -31,4 +31,4 @@ def attach(namespace: str) -> tuple[list[str], Callable[[str], object], Callable
         setattr(module, name, value)
         return value
 
-    return names, get_public, lambda: sorted({*homes, *vars(module)})
+    return names, get_public, lambda: sorted(homes)

@@ -259,7 +259,7 @@ def test_names_are_found_and_others_are_not() -> None:
     import discreet
 
     namespaces = {"constraints", "mechanisms", "sdc", "synthetic", "verification"}
-    assert {*discreet.__all__, *namespaces, "__version__"} <= {*dir(discreet)}
+    assert dir(discreet) == sorted([*discreet.__all__, *namespaces, "__version__"])
     assert not namespaces & {*discreet.__all__}
     assert all(getattr(discreet, name) for name in discreet.__all__)
     assert not hasattr(discreet, "secrets_of_the_custodian")

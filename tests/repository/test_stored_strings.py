@@ -113,7 +113,6 @@ IN_MEMORY = "tells pairs of one run apart, and is not kept"
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
     'value = import_module(f"{home}.{name}") if home == namespace else getattr(import': (LOADS, 1),
-    "return names, get_public, lambda: sorted({*homes, *vars(module)})": (LOADS, 1),
     "function = getattr(module, name, None)": (NOT_OURS, 1),
     'return NAN if value is None or type(value).__name__ == "NAType" else value': (NOT_OURS, 1),
     "return type(value).__name__": (NOT_OURS, 1),
