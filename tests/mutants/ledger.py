@@ -630,4 +630,22 @@ FAULTS = (
         "range(-2 * EPSILON_DECIMALS, 10)",
         ("unit/ledger/test_ledger.py::test_a_refusal_advises_no_epsilon_below_the_least[sqlite]",),
     ),
+    Fault(
+        "gaussian-charge-degradable",
+        "A charge with a delta or a Gaussian rho can be built as degradable.",
+        "A Laplace answer with Laplace noise is handed out under a Gaussian's price.",
+        "ledger/charge.py",
+        "if self.degradable and (spend.gaussian_rho or spend.delta or not spend.epsilon):",
+        "if False:",
+        ("unit/ledger/test_ledger.py::test_only_pure_charges_can_be_degradable[spend0]",),
+    ),
+    Fault(
+        "cheaper-answer-degraded",
+        "A stored answer is degraded for an analyst who pays more than it cost.",
+        "The ledger writes an entry that its own verification refuses.",
+        "ledger/budget_check.py",
+        "return body if body is not None and chain.costs_at_least(body, charge.spend) else None",
+        "return body",
+        ("unit/ledger/test_ledger.py::test_a_stored_answer_that_cost_less_is_not_degraded[sqlite]",),
+    ),
 )

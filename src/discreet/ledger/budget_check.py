@@ -241,11 +241,12 @@ def find_shared_entry(connection: Connection, charge: Charge) -> Body | None:
 
 
 def find_degradable_entry(connection: Connection, charge: Charge) -> Body | None:
-    """Find the charge whose stored answer serves this one once noise is added to it."""
+    """Find the charge whose stored answer serves this one once noise is added to it; it cost no less than this one."""
     if not charge.degradable or _find_source(connection, SELECT_ANY_ANALYST, charge) is None:
         return None
     restored = find_last_restore(connection, charge.dataset)
-    return _find_source(connection, SELECT_UNUSED, charge, {"analyst": charge.analyst, "restored": restored})
+    body = _find_source(connection, SELECT_UNUSED, charge, {"analyst": charge.analyst, "restored": restored})
+    return body if body is not None and chain.costs_at_least(body, charge.spend) else None
 
 
 def _find_source(

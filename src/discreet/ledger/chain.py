@@ -230,8 +230,16 @@ def parse_spend(body: Body) -> PrivacyCost:
 
 def costs_at_most(body: Body, offer: PrivacyCost) -> bool:
     """Whether what an entry paid is within an offer, component by component, as they are written."""
-    paid = (parse_amount(body["spend"][name]) for name in SPEND_COMPONENTS)
-    return all(amount <= limit for amount, limit in zip(paid, _spend_to_units(offer), strict=True))
+    return all(paid <= limit for paid, limit in _pair_spend_components(body, offer))
+
+
+def costs_at_least(body: Body, spend: PrivacyCost) -> bool:
+    """Whether what an entry paid is no less than a spend, component by component, as they are written."""
+    return all(paid >= amount for paid, amount in _pair_spend_components(body, spend))
+
+
+def _pair_spend_components(body: Body, spend: PrivacyCost) -> Iterable[tuple[int, int]]:
+    return zip((parse_amount(body["spend"][name]) for name in SPEND_COMPONENTS), _spend_to_units(spend), strict=True)
 
 
 def parse_part(body: Body) -> SubAccount | None:

@@ -98,7 +98,8 @@ class Charge:
     `question` names the canonical query, the mechanism, its parameters but epsilon, and the prior where one is used;
     `query` is what people read in the history. A `key` makes a retry safe; `fresh` asks for a new draw.
     `any_price` takes another analyst's stored answer also where it costs more than `spend`; without it, nobody pays
-    more. `degradable` says that a stored answer of a larger epsilon can be turned into one of this epsilon.
+    more. `degradable` says that a stored answer of a larger epsilon can be turned into one of this epsilon, which is
+    so for Laplace noise alone: its spend has neither a delta nor a Gaussian rho.
     """
 
     dataset: str
@@ -137,6 +138,8 @@ class Charge:
             raise InvalidInput(f"{self.model} is charged in epsilon alone; a loss with delta is approx-dp")
         if self.model != "individual-dp" and (spend.epsilon > 0) != (spend.rho > 0):
             raise InvalidInput("a pure loss has both an epsilon and a rho above 0, or neither")
+        if self.degradable and (spend.gaussian_rho or spend.delta or not spend.epsilon):
+            raise InvalidInput("only a charge in epsilon alone can be degradable: degradation adds Laplace noise")
 
 
 @dataclass(frozen=True, slots=True)

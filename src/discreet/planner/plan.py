@@ -235,7 +235,8 @@ class Plan:
 
         All its noises are discrete Laplace, and their rates are in proportion to epsilon.
         """
-        return self.threshold is None and all(map(_is_laplace_only, self.measurements))
+        has_noise = self.threshold is None and not self.is_free
+        return has_noise and all(map(_is_laplace_only, self.measurements))
 
     def build_question_key(self) -> str:
         """Build the name of a stored answer: all but epsilon; of a prior its digest, and only where it was used."""

@@ -116,6 +116,34 @@ def test_a_refusal_does_not_deny_what_a_stored_answer_serves(ledger: Ledger) -> 
     assert ledger.charge(build_charge(1, "0.4", analyst="bob", degradable=True), limits).answer_to_degrade == "stored"
 
 
+@pytest.mark.parametrize(
+    "spend",
+    [
+        PrivacyCost(gaussian_rho=Fraction(1, 5000)),
+        PrivacyCost(Fraction("0.1"), Fraction("0.005"), delta=Fraction(1, 10**7)),
+        PrivacyCost(),
+    ],
+)
+def test_only_pure_charges_can_be_degradable(spend: PrivacyCost) -> None:
+    """A stored answer is degraded by Laplace noise, which no Gaussian answer can be made of, or make."""
+    with pytest.raises(InvalidInput, match="only a charge in epsilon alone can be degradable"):
+        build_charge(model="approx-dp", spend=spend, degradable=True)
+    assert not build_charge(model="approx-dp", spend=spend).degradable
+
+
+def test_a_stored_answer_that_cost_less_is_not_degraded(ledger: Ledger) -> None:
+    """Its account would be charged more than the draw behind the answer cost, and `verify` would refuse the entry."""
+    limits = build_caps(10, delta="0.001", models=("dp", "approx-dp"))
+    cheap = build_charge(1, "0.5", model="approx-dp", spend=PrivacyCost(gaussian_rho=Fraction(1, 5000)))
+    charge_and_store(ledger, cheap, limits, "stored")
+    request = build_charge(1, "0.25", analyst="bob", model="approx-dp", degradable=True)
+    offer = ledger.find_offer(request)
+    assert offer is None
+    receipt = ledger.charge(request, limits)
+    assert (receipt.answer, receipt.answer_to_degrade) == (None, None)
+    assert ledger.verify().entries == 4
+
+
 def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
     """It is nobody's question, and no analyst pays for it."""
     file = replace(build_charge(1, "0.6", analyst="custodian"), query="file t-1 by private-columns: x", fresh=True)

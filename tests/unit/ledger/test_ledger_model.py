@@ -76,7 +76,7 @@ class SimpleLedger:
             for answer in undegraded
             if answer.epsilon > charge.epsilon and (charge.analyst, answer.draw) not in self.used
         ]
-        if charge.degradable and nearer:
+        if charge.degradable and nearer and _is_within(charge.spend, nearer[0].price):
             if not self._is_within_budgets(charge, charge.spend, {charge.analyst: limits.analyst}, limits):
                 return "refused"
             self._pay(charge, charge.spend, [charge.analyst])
@@ -168,7 +168,7 @@ def st_requests(draw: some.DrawFn, models: tuple[str, ...]) -> Charge:
         part=SUB_ACCOUNTS[number % len(SUB_ACCOUNTS)],
         fresh=draw(some.sampled_from([False, False, True])),
         any_price=draw(some.sampled_from([False, False, True])),
-        degradable=number % 3 != 0,
+        degradable=number % 3 != 0 and not spend.gaussian_rho and not spend.delta,
     )
 
 
