@@ -405,14 +405,14 @@ FAILING = {
     "discreet.custodian.custodian.build_answer": ("POST", ANSWERS, COUNT),
     "discreet.custodian.preview.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
-    "discreet.service.api.dataset_routes.build_stated_prior": (
+    "discreet.service.api.analyst_routes.build_stated_prior": (
         "POST",
         f"{HOME}/priors",
         {"question": "SELECT COUNT(*) FROM planted", "prior": "point(1)"},
     ),
-    "discreet.service.api.dataset_routes.entry_to_json": ("GET", f"{HOME}/history", None),
-    "discreet.service.api.dataset_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
-    "discreet.service.api.dataset_routes.schema_to_public_json": ("GET", HOME, None),
+    "discreet.service.api.analyst_routes.entry_to_json": ("GET", f"{HOME}/history", None),
+    "discreet.service.api.analyst_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
+    "discreet.service.api.analyst_routes.schema_to_public_json": ("GET", HOME, None),
     "discreet.service.console.analyst_pages.get_history_document": ("GET", "/console/datasets/{dataset}/history", None),
     "discreet.service.console.rendering.build_environment": ("GET", "/console/datasets/{dataset}", None),
     "discreet.service.store.tokens.hash_secret": ("GET", "/v1/me", None),
@@ -479,12 +479,12 @@ def test_a_leak_is_found(
     """The trap itself: a cell that is put into a reply, a header, or the log on purpose is seen there."""
     planted, driver, _ = leaking
     cell = planted.texts[3]
-    monkeypatch.setattr("discreet.service.api.dataset_routes.schema_to_public_json", lambda _: {"name": cell})
+    monkeypatch.setattr("discreet.service.api.analyst_routes.schema_to_public_json", lambda _: {"name": cell})
     assert planted.find_cells(driver.get("ann", HOME, dataset="planted").all) == [cell]
-    monkeypatch.setattr("discreet.service.api.dataset_routes.requests.read_idempotency_key", lambda _: cell)
+    monkeypatch.setattr("discreet.service.api.analyst_routes.requests.read_idempotency_key", lambda _: cell)
     assert planted.find_cells(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
     monkeypatch.setattr("discreet.service.monitoring.format_error_location", str)
-    monkeypatch.setattr("discreet.service.api.dataset_routes.balance_to_json", failing_with(ValueError(cell)))
+    monkeypatch.setattr("discreet.service.api.analyst_routes.balance_to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
     assert planted.find_cells(capfd.readouterr().err) == [cell]
 

@@ -18,8 +18,8 @@ from starlette.responses import Response
 from discreet._version import __version__
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service import monitoring
-from discreet.service.api import admin_routes, dataset_routes
-from discreet.service.api.admin_routes import PRIOR_NAME_PATTERN
+from discreet.service.api import admin_routes, analyst_routes
+from discreet.service.api.analyst_routes import PRIOR_NAME_PATTERN
 from discreet.service.config import Config
 from discreet.service.console.pages import build_console
 from discreet.service.console.rendering import render_refusal
@@ -99,10 +99,10 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
 def _build_routers() -> tuple[APIRouter, ...]:
     """Routes hold nothing of any service, and take longer to make than all else, so they are made once."""
     return (
-        dataset_routes.build_dataset_list_routes(),
-        dataset_routes.build_dataset_routes("/v1/datasets", "data sets"),
-        dataset_routes.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
-        admin_routes.build_personal_routes(),
+        analyst_routes.build_dataset_list_routes(),
+        analyst_routes.build_dataset_routes("/v1/datasets", "data sets"),
+        analyst_routes.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
+        analyst_routes.build_personal_routes(),
         admin_routes.build_access_routes(),
         admin_routes.build_release_routes("/v1/datasets", "custodian"),
         admin_routes.build_release_routes("/v1/rehearsal/datasets", "rehearsal"),
