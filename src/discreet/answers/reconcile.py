@@ -29,8 +29,8 @@ from discreet.errors import DiscreetError
 from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, compute_worst_quantile
 from discreet.formatting import format_number
 from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.estimates import Linear
 from discreet.measurements.estimator import Estimator
+from discreet.measurements.point_estimates import Linear
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.plan import NoisyResult, Plan, PublicConstant

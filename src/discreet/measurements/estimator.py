@@ -27,7 +27,7 @@ from discreet.estimation.noise_distributions import (
 )
 from discreet.estimation.noisy_ratio import NoisyRatio, NoisyVariance
 from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.estimates import Linear, MeanFromCenter, MeanOfPair, Variance, WeightedSum
+from discreet.measurements.point_estimates import Linear, MeanFromCenter, MeanOfPair, Variance, WeightedSum
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.priors.posterior import Posterior
 

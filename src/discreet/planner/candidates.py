@@ -13,8 +13,8 @@ from discreet.estimation.grid_prior import GridPrior, parse_grid_prior
 from discreet.estimation.noise_distributions import compute_deviations
 from discreet.measurements.additive import AdditiveNoise, build_laplace, build_staircase
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.estimates import Linear
 from discreet.measurements.estimator import Estimator
+from discreet.measurements.point_estimates import Linear
 from discreet.measurements.refined_total import RefinedTotal, build_refined_total
 from discreet.measurements.selection import resolve_distance
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries

@@ -20,9 +20,9 @@ from discreet.measurements.contribution_bounds import (
     estimate_rows,
     find_coverage,
 )
-from discreet.measurements.estimates import Linear
 from discreet.measurements.estimator import Estimator
 from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.measurements.point_estimates import Linear
 from discreet.measurements.selection import CandidateSelection, Mode, build_selection
 from discreet.measurements.threshold import Threshold
 from discreet.measurements.trimmed_mean import RankMean, check_better_than_guess
