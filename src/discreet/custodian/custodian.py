@@ -62,7 +62,7 @@ from discreet.schema import Budget, Schema, load_schema
 from discreet.untrusted import copy_text
 
 if TYPE_CHECKING:
-    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.sweep import SweepResult
     from discreet.sources.protocol import Source
     from discreet.synthetic.file_plan import SyntheticPlan
 
