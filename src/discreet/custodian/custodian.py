@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet.answers.answer import Answer
 from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
 from discreet.answers.constraint_fit import StatedConstraint, copy_constraints
-from discreet.answers.reconcile import check_plan_constraints
+from discreet.answers.reconciled_counts import check_plan_constraints
 from discreet.custodian.measure import degrade_result, measure_plan
 from discreet.custodian.preview import (
     DEFAULT_ANALYST,

@@ -385,12 +385,6 @@ def compute_noise_scale(log_sensitivity: float, epsilon: Fraction) -> Fraction:
     return exp_above(rung * math.ceil((Fraction(log_scale) + FLOAT_ERROR) / rung), 64)
 
 
-def compute_noise_probability(units: int, scale: Fraction | float) -> float:
-    """P(N = units) = t tanh(pi t) / (pi (t^2 + units^2))."""
-    t = float(scale)
-    return t * math.tanh(math.pi * t) / (math.pi * (t * t + float(units) ** 2))
-
-
 def sample_noise_units(scale: Fraction, entropy: Entropy) -> int:
     """An exact draw with P(k) proportional to 1 / (1 + (k/t)^2), t a rational scale above 0.
 

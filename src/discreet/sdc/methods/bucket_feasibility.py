@@ -16,8 +16,6 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
-from discreet.numeric import as_rational
 from discreet.priors.taxonomy import Taxonomy
 from discreet.sdc.methods.partition import convert_to_ranks
 from discreet.sdc.table import ABSENT, Attribute, Integers, Table
@@ -74,24 +72,6 @@ def groups_apart(groups: Integers, bucket: Integers) -> GroupsApart:
     sizes = [sum(kind) for kind in kinds]
     between = max(max(members) / min(members) for members in shares)
     return GroupsApart(worst, between, count, min(sizes), max(sizes))
-
-
-def compute_theoretical_masses(t: object) -> tuple[tuple[Fraction, ...], ...]:
-    """Table 7.6: the mass of every bucket in the whole, then in a group where the first, the second, ... stands out.
-
-    There are floor(t) + 1 buckets; where t is not whole, the one that stands out has less than t times its mass.
-    """
-    close = as_rational(t, "t")
-    if close < 1:
-        raise InvalidInput("t must be at least 1, where every group is as the whole table")
-    buckets = int(close) + 1
-    even = Fraction(1, buckets)
-    peak = 1 - (buckets - 1) * even / close
-    groups = (
-        tuple(peak if bucket == peak_bucket else even / close for bucket in range(buckets))
-        for peak_bucket in range(buckets)
-    )
-    return (even,) * buckets, *groups
 
 
 MISSING_LABEL = "missing"

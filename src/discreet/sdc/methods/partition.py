@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar, Unpack, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,8 @@ from discreet.sdc.table import (
     Attribute,
     Floats,
     Table,
-    TableReadOptions,
-    check_columns,
-    check_informative,
-    check_k,
     read_row_strata,
     read_row_weights,
-    read_table,
 )
 
 Rows = NDArray[np.int64]
@@ -329,26 +324,6 @@ def group_by_confidential(
     if len(confidential) == 1:
         return group_by_rank(table, k, confidential[0], options, floors)
     return group_by_nearness(table, k, confidential, options, floors)
-
-
-def partition_by_confidential(
-    table: object,
-    k: int,
-    confidential: object,
-    *,
-    scale: Scale = "domain",
-    weights: object = None,
-    strata: object = None,
-    **reading: Unpack[TableReadOptions],
-) -> Groups:
-    """The groups of Algorithm 7.1 by one confidential column; several are one compound, microaggregated by MDAV."""
-    original = read_table(table, **reading)
-    min_size, names = check_k(k, original.rows), check_columns(original, confidential, "confidential")
-    for name in names:
-        check_informative(original[name])
-    return group_by_confidential(
-        original, min_size, names, read_grouping_options(original, "mdav", scale, weights, strata)
-    )
 
 
 def convert_to_ranks(attribute: Attribute) -> Attribute:
