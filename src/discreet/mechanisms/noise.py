@@ -22,14 +22,14 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, read_clamped_binary
 from discreet.privacy.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
-from discreet.untrusted import has_exact_type, set_fields
+from discreet.untrusted import CheckedValue, has_exact_type, set_fields
 
 MAX_READABLE = Fraction(10) ** 300
 MAX_GRID_UNITS = 2**200
 NoiseValues = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
 
 
-class SymmetricDistribution(ABC):
+class SymmetricDistribution(CheckedValue, ABC):
     """A symmetric law about 0, continuous or on a grid, whose tail is known."""
 
     @abstractmethod
@@ -156,7 +156,7 @@ def compute_grid_units(sensitivity: object, step: object) -> tuple[Fraction, Fra
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AddNoise:
+class AddNoise(CheckedValue):
     """Adds noise to answers of a given sensitivity; the cost follows from the two.
 
     An answer is rounded to the noise's grid first, exactly, then noise on the grid is added: what leaves is a multiple

@@ -18,7 +18,7 @@ from typing import ClassVar
 from discreet.errors import InvalidInput
 from discreet.numeric import MAX_EXPONENT, as_positive, is_hashable, read_clamped
 from discreet.priors.taxonomy import Taxonomy, copy_taxonomy
-from discreet.untrusted import copy_list, copy_text, copy_value, has_type, require_exact_class, set_fields
+from discreet.untrusted import CheckedValue, copy_list, copy_text, copy_value, has_type, require_exact_class, set_fields
 
 KEY_RESOLUTION = 2**40
 """Irrational distances are compared after rounding up to 1/KEY_RESOLUTION; ceilings keep the triangle inequality."""
@@ -26,7 +26,7 @@ MAX_MAGNITUDE = Fraction(10**MAX_EXPONENT)
 """A number beyond this counts as this."""
 
 
-class Distance(ABC):
+class Distance(CheckedValue, ABC):
     """A way to say how far apart two values are."""
 
     stored_name: ClassVar[str]

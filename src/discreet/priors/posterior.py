@@ -18,13 +18,14 @@ from discreet.errors import InvalidInput
 from discreet.formatting import format_estimate
 from discreet.numeric import as_number_between
 from discreet.priors.prior import Grid
+from discreet.untrusted import CheckedValue
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(CheckedValue):
     """What is known after an answer: probabilities of cells between rising edges, for numbers, or of names.
 
     `points` are the values that the cells stand for, where these are not their middles. `grid` is where values are, if

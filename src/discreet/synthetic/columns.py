@@ -21,6 +21,7 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
 from discreet.query.scan import MISSING_CODE, RankRuns
 from discreet.schema import Column
+from discreet.untrusted import CheckedValue
 
 MAX_CELLS = 2**20
 """No grid has more cells; a wider domain is snapped to cells of several codes, which costs a millionth of its width."""
@@ -84,7 +85,7 @@ RHO_ROOT_UNITS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyBudget:
+class PrivacyBudget(CheckedValue):
     """An `epsilon`, or a `rho` of zCDP; never both."""
 
     epsilon: Fraction = ZERO

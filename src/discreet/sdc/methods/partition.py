@@ -23,6 +23,7 @@ from discreet.sdc.table import (
     read_row_strata,
     read_row_weights,
 )
+from discreet.untrusted import CheckedValue
 
 Rows = NDArray[np.int64]
 GroupTest = Callable[[Rows], bool]
@@ -30,7 +31,7 @@ GroupTest = Callable[[Rows], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(CheckedValue):
     """At least this many different values; missing is one of them."""
 
     stored_name: ClassVar[str] = "distinct"
@@ -50,7 +51,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(CheckedValue):
     """At least this far from the least to the greatest value: in units of a number, in places of an ordinal value."""
 
     stored_name: ClassVar[str] = "spread"
@@ -77,7 +78,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Closeness:
+class Closeness(CheckedValue):
     """Values distributed as in the whole table, up to t.
 
     Between 0 and 1: half the sum of the differences for nominal values; for numbers and ordinal values the earth
