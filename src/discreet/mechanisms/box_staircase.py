@@ -200,15 +200,15 @@ class VectorStaircase(CheckedValue, ABC):
 
     @abstractmethod
     def probability(self, units: Sequence[int]) -> Fraction:
-        """P(N = x), x given in grid units, exactly."""
+        """Compute P(N = x), x in grid units, exactly."""
 
     @abstractmethod
     def exact_variance(self) -> tuple[Fraction, ...]:
-        """The variances as rationals."""
+        """Compute the variances as rationals."""
 
     @abstractmethod
     def sample_units(self, size: int, entropy: Entropy) -> Units:
-        """`size` independent draws in grid units, one row each."""
+        """Draw `size` independent values in grid units, one row each."""
 
     @property
     def density_at_zero(self) -> float:
