@@ -53,6 +53,12 @@ def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], 
     return value  # type: ignore[return-value]
 
 
+def require_callable(value: object, subject: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise InvalidInput(f"{subject} must be a function, got {type(value).__name__}")
+
+
 def set_fields(instance: object, **fields: object) -> None:
     """Set fields of a frozen dataclass while it is made: to checked copies of what the caller handed in."""
     for name, value in fields.items():

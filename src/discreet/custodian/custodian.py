@@ -59,6 +59,7 @@ from discreet.release.methods import (
 from discreet.release.publish import DatasetHandle, publish_protected
 from discreet.release.publish_synthetic import plan_synthetic_files, publish_synthetic
 from discreet.schema import Budget, Schema, load_schema
+from discreet.schema.loader import locate_schema
 from discreet.untrusted import copy_text
 
 if TYPE_CHECKING:
@@ -457,7 +458,7 @@ class Custodian:
 
 def _stat_schema_file(schema: str | Path) -> TrackedFiles:
     """The schema's file as it is before it is read."""
-    path = Path(schema).absolute()
+    path = locate_schema(schema)
     return TrackedFiles("the schema", path, stat_files(path))
 
 

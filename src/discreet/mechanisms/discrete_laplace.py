@@ -27,7 +27,7 @@ from discreet.mechanisms.samplers import (
 )
 from discreet.numeric import as_positive, exp_bounds
 from discreet.privacy.guarantee import Guarantee, NeighborRelation
-from discreet.untrusted import CheckedValue, set_fields
+from discreet.untrusted import CheckedValue, require_exact_class, set_fields
 
 HALF_CHANCE = build_rational_chance(Fraction(1, 2))
 
@@ -110,6 +110,8 @@ class LaplaceDegradation(CheckedValue):
     target_noise: DiscreteLaplace
 
     def __post_init__(self) -> None:
+        for noise in (self.present_noise, self.target_noise):
+            require_exact_class(noise, DiscreteLaplace, "only a DiscreteLaplace is degraded, to another one")
         if self.present_noise.step != self.target_noise.step:
             raise InvalidInput("a noisy number is degraded on its own grid; use noises of the same step")
         if self.present_noise.rate < self.target_noise.rate:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -175,7 +176,8 @@ def score(sse_0: float, rl_0: float, sse: float, rl: float) -> float:
     SSE_f = sqrt(SSE_0 / SSE) and RL_f = RL_0 / RL are both better when larger. The thesis prints Score = SSE_f / RL_f,
     but its tables hold the product (Table 6.1, k = 2, epsilon 0.01: 0.014 and 386.92 give 5.37), and so does this.
     """
-    if not all(0 <= figure < math.inf for figure in (sse_0, rl_0, sse, rl)) or sse == 0 or rl == 0:
+    figures = (sse_0, rl_0, sse, rl)
+    if not all(isinstance(figure, Real) and 0 <= figure < math.inf for figure in figures) or sse == 0 or rl == 0:
         raise InvalidInput("a score needs errors and linkages that are at least 0, and above 0 for the release")
     return math.sqrt(sse_0 / sse) * (rl_0 / rl)
 
