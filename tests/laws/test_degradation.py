@@ -163,12 +163,12 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
     draws: list[list[list[int]]] = []
     for _ in range(times):
         inputs = [_nothing(one, cells) for one in present.measurements]
-        told = degrade_result(
+        degraded = degrade_result(
             sample_noisy_outputs(present, ExactInputs(present.list_cells(), inputs), [0] * cells),
             present.epsilon,
             wanted,
         )
-        draws.append([[number for cell in told.numbers for number in cell[at]] for at in range(len(inputs))])
+        draws.append([[number for cell in degraded.numbers for number in cell[at]] for at in range(len(inputs))])
     for at, one in enumerate(wanted.measurements):
         squares = np.array([draw_numbers[at] for draw_numbers in draws], dtype=float) ** 2
         expected = _variances(one, cells)
@@ -258,8 +258,8 @@ def test_a_degraded_answer_says_what_a_direct_one_says(people_custodian: Custodi
     people_custodian.answer(question, epsilon=Fraction(1, 10), analyst="ann")
     name = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="bob")
     direct = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="cat", fresh=True)
-    for told in ("guarantee", "accuracy", "cost", "mechanism"):
-        assert getattr(name, told) == getattr(direct, told)
+    for field in ("guarantee", "accuracy", "cost", "mechanism"):
+        assert getattr(name, field) == getattr(direct, field)
     widths = [one.interval()[1] - one.interval()[0] for one in (name, direct)]  # type: ignore[index, operator]
     assert widths[0] == widths[1]
 

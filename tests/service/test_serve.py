@@ -386,9 +386,11 @@ def test_what_does_not_stop_is_killed(signal_bytes: bytes, limit: float) -> None
 
 def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> None:
     """Whoever looks after it can ask how it is; a request's head without end is refused."""
-    own = write_certificate(folder)
-    known = ssl.create_default_context(cafile=own.certificate)
-    config = write_config_beside(folder, tls=f"{{certificate: {own.certificate.name}, key: {own.key.name}}}")
+    own_certificate = write_certificate(folder)
+    known = ssl.create_default_context(cafile=own_certificate.certificate)
+    config = write_config_beside(
+        folder, tls=f"{{certificate: {own_certificate.certificate.name}, key: {own_certificate.key.name}}}"
+    )
     headers = {"Authorization": f"Bearer {create_service_token(config)}"}
     with start_service(folder, "--config", config) as served:
         assert served.address.startswith("https://127.0.0.1:")
