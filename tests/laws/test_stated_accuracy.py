@@ -16,6 +16,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from support.estimators import get_estimator
+
 from discreet import Answer, Custodian, InvalidInput
 from discreet.answers.build import build_answer
 from discreet.custodian import preview_from_schema
@@ -286,7 +288,7 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
         within = _number(found)
     for _ in range(draws):
         drawn = build_answer(
-            planned, sample_noisy_outputs(planned, secret, [0] * len(cells)), question.sql, Fraction(1), 1, {}
+            planned, sample_noisy_outputs(planned, secret), question.sql, Fraction(1), 1, {}
         )
         if function.startswith("HISTOGRAM"):
             _count_bins(data, question, planned, drawn, stated, (before, after))
@@ -456,7 +458,7 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbors: str, rows: int, share:
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
     wide = declared.column("score").upper
-    bound = planned.build_estimator(noisy).half_width(0.95, rows)
+    bound = get_estimator(planned).half_width(0.95, rows)
     totals, draws = noisy.compute_inputs((rows, round(rows * share * wide))), 4000
     drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
     values = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
@@ -478,7 +480,7 @@ def test_no_interval_is_wider_than_its_bound(neighbors: str, aggregate: str, row
     )
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
-    meaning, high = planned.build_estimator(noisy), round(rows * share)
+    meaning, high = get_estimator(planned), round(rows * share)
     bound, wide, draws = meaning.interval_bound(0.95), declared.column("score").upper, 300
     totals = noisy.compute_inputs((rows, high * wide, high * wide**2)[: len(noisy.linear_query.measures)])
     drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
@@ -498,7 +500,7 @@ def test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means(s
     planned = plan(declared, parse_question("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1, rows=1000)
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
-    meaning, wide = planned.build_estimator(noisy), declared.column("score").upper
+    meaning, wide = get_estimator(planned), declared.column("score").upper
     above, below = noisy.compute_inputs((1000, 1000 * share * wide))
     assert noisy.linear_query.components[0].weights == (0, 1)  # sums of x - L and of U - x
     far = 40 * wide * (1 if share else -1)

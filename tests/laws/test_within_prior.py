@@ -69,7 +69,7 @@ def draws(planned: Plan, source: MemorySource, count: int) -> list[Value]:
     return [
         value
         for _ in range(count)
-        for numbers in sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers
+        for numbers in sample_noisy_outputs(planned, secret).numbers
         for value in reader.decode_values(0, numbers[0])
     ]
 
@@ -241,7 +241,7 @@ def check_laws(planned: Plan, source: MemorySource, drawn: Drawn) -> None:
     """What is believed before and after stays between the ends too: its mean is the headline."""
     cells = planned.list_cells()
     secret, reader = read_exact_inputs(planned, source, cells, planned.query.where), Decoder(planned)
-    released = sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0]
+    released = sample_noisy_outputs(planned, secret).numbers[0][0]
     slack = 1e-9 * (1 + sum(abs(float(end)) for end in drawn.hull))
     for law in (reader.get_prior(0), reader.compute_posterior(0, released)):
         moments = () if law is None else (law.mean(), *law.interval(0.95))
@@ -451,7 +451,7 @@ def coverage(planned: Plan, small_schema: Schema, column: str, truths: list[int]
         source = MemorySource(small_schema, [{UNIT_KEY: "p1", column: truth}])
         cells, reader = planned.list_cells(), Decoder(planned)
         secret = read_exact_inputs(planned, source, cells, planned.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         held += low <= truth <= high
@@ -557,7 +557,7 @@ def errors_and_hits(planned: Plan, small_schema: Schema, truths: list[int]) -> t
         secret = read_exact_inputs(
             planned, MemorySource(small_schema, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
         )
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         away.append(law.mean() - truth)
@@ -659,7 +659,7 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
         planned = plan(small_schema, query, 40, None, prior, distance="continuous")
         source, reader = MemorySource(small_schema, [{"age": age} for age in ages]), Decoder(planned)
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         assert low <= 20.125 <= high

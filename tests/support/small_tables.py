@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from support.estimators import get_estimator
+
 from discreet.measurements.additive import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.schema import Budget, Column, Schema
@@ -86,5 +88,5 @@ def farthest(planned: Plan, confidence: float) -> float:
     """How far off a plan's one answer may be with that probability, or an end of its interval from it: the larger."""
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
-    meaning = planned.build_estimator(noisy)
+    meaning = get_estimator(planned)
     return max(meaning.half_width(confidence), meaning.interval_bound(confidence))

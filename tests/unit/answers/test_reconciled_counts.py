@@ -87,7 +87,7 @@ def read_unit_inputs(query_plan: Plan, units: small_tables.Units) -> ExactInputs
 def answer_from_inputs(query_plan: Plan, secret: ExactInputs, seed: int) -> Answer:
     """The reply to a plan that has read its table, with noise from a seed."""
     with patch.object(measure, "SYSTEM", Stream(seed)):
-        released = sample_noisy_outputs(query_plan, secret, [0] * len(secret.cells))
+        released = sample_noisy_outputs(query_plan, secret)
     return build.build_answer(query_plan, released, "a question", query_plan.epsilon, 1, {})
 
 

@@ -166,7 +166,7 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
         ages = [whole // many + (index < whole % many) for index in range(many)]
         source = MemorySource(declared_schema, [{UNIT_KEY: f"p{index}", "age": age} for index, age in enumerate(ages)])
         secret = read_exact_inputs(query_plan, source, query_plan.list_cells(), query_plan.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(query_plan, secret, [0]).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(query_plan, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         hits += low <= whole / many <= high

@@ -121,7 +121,7 @@ def answer_counts(query_plan: Plan, counts: list[int]) -> Answer:
     """The answer to a plan of one key, for these exact counts."""
     measurement = get_measurement(query_plan)
     secret = measure.ExactInputs(query_plan.list_cells(), [measurement.compute_inputs(counts)])
-    released = measure.sample_noisy_outputs(query_plan, secret, [0] * len(counts))
+    released = measure.sample_noisy_outputs(query_plan, secret)
     return build_answer(query_plan, released, "", Fraction(1), 1, {})
 
 

@@ -18,7 +18,8 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.planner.candidates import find_rho
 from discreet.planner.options import QueryOptions
-from discreet.planner.plan import Plan, PublicConstant
+from discreet.measurements.constant import PublicConstant
+from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_query
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.query import parse_sql

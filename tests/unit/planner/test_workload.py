@@ -259,13 +259,13 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = read_people_inputs(query_plan, people)
     exact = [measurement.value(secret.inputs[index][0]) for index, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
-    samples = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
+    samples = [measure.sample_noisy_outputs(query_plan, secret).numbers[0] for _ in range(400)]
     promised = {
         candidate.aggregate: candidate.expected_error for candidate in query_plan.candidates if candidate.chosen
     }
     covered = errors = expected = 0.0
     for index, measurement in enumerate(list_additive(query_plan)):
-        meaning = query_plan.build_estimator(measurement)
+        meaning = get_estimator(query_plan)
         reach = meaning.half_width(0.95)
         off = [float(measurement.value(numbers[index]) - exact[index]) for numbers in samples]
         errors += sum(error**2 for error in off) / len(off)
@@ -400,7 +400,7 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
         query_plan = plan_workload(declared_schema, select, epsilon=epsilon)
         for measurement in list_additive(query_plan):
             reaches = [
-                query_plan.build_estimator(measurement).half_width(confidence) for confidence in (0.5, 0.95, 0.999)
+                get_estimator(query_plan).half_width(confidence) for confidence in (0.5, 0.95, 0.999)
             ]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
+from discreet.measurements.observed_loss import ZERO
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.planner.plan import Plan
@@ -29,8 +30,8 @@ from discreet.verification.replays.neighbors import (
     limit_units,
     snapshot,
 )
-from discreet.verification.replays.observed_loss import ZERO, Replay
 from discreet.verification.replays.replay import (
+    Replay,
     plan_replayed_release,
     plan_session,
     replay_plan,
