@@ -15,8 +15,7 @@ import pytest
 
 from discreet.estimation.grid_prior import parse_grid_prior
 from discreet.estimation.noise_distributions import ScaledNoise, estimate_posterior_error
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.additive import ERROR_SHARES
+from discreet.measurements.additive import ERROR_SHARES, AdditiveNoise
 from discreet.measurements.refined_total import RefinedTotal
 from discreet.measurements.selection import CandidateSelection, RefinedStatistic
 from discreet.measurements.unit_query import UnitQuery
@@ -28,7 +27,7 @@ from discreet.planner.planner import plan, plan_query
 from discreet.priors.posterior import Posterior
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
-from support.small_tables import schema
+from support.small_tables import get_estimator, schema
 
 WIDE = (
     Column("income", "number", lower=0, upper=50_000, step=Fraction(10), missing=0),

@@ -531,7 +531,7 @@ def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     noisy = [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
     amounts = [int(index < units) for index in range(cells)]  # a unit in each cell, then none
     exact = [
-        [measurement.compute_inputs((amount,) * len(measurement.linear_query.measures)) for amount in amounts]
+        measurement.compute_inputs([(amount,) * len(measurement.linear_query.measures) for amount in amounts])
         for measurement in noisy
     ]
     answer = answer_from_inputs(query_plan, ExactInputs(query_plan.list_cells(), exact), 8)

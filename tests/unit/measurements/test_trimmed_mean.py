@@ -34,6 +34,7 @@ from discreet.measurements.trimmed_mean import (
     select_rank_mean,
 )
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import compute_rank_scores
 from discreet.mechanisms.selection_scores import Selection
@@ -50,7 +51,7 @@ from discreet.sources.ingest import register_duckdb, register_memory
 from discreet.sources.memory import MemorySource
 from discreet.verification import all_neighbors, all_tables, assert_fits
 from support.command_line import run_successfully
-from support.small_tables import schema
+from support.small_tables import get_estimator, schema
 
 ONE, HALF, TENTH = Fraction(1), Fraction(1, 2), Fraction(1, 10)
 AGE = Column("age", "integer", lower=17, upper=90, missing=17)
@@ -360,7 +361,9 @@ def test_where_it_is_chosen_it_is_nearer_whatever_the_rows(shape: str) -> None:
     for _ in range(400):
         codes = np.sort((np.clip(SHAPES[shape](chance), 0, 1) * (FINE.size - 1)).astype(np.int64))
         counts = count_ages(list(codes // mean.candidates.width), mean.candidates.count)
-        estimates = [float(measurement.values(measurement.measure(counts))[0]) for measurement in (mean, mean.rival)]  # type: ignore[arg-type]
+        estimates = [
+            float(measurement.values(measurement.measure([counts], SYSTEM)[0])[0]) for measurement in (mean, mean.rival)
+        ]  # type: ignore[arg-type]
         off.append([value - float((codes[5] + FINE.lower) * FINE.step) for value in estimates])
     by_mean, by_rank = np.sqrt((np.array(off) ** 2).mean(axis=0))
     assert by_mean < 0.95 * by_rank
@@ -551,7 +554,7 @@ def test_a_trimmed_mean_can_be_refined_by_a_distance() -> None:
     secret = read_exact_inputs(query_plan, source, [()], query_plan.query.where)
     assert secret.inputs == [[(sum(codes[1:9]) - 8 * 17,)]]
     (numbers,) = sample_noisy_outputs(query_plan, secret).numbers
-    assert 20 <= query_plan.measurements[0].value(numbers[0]) <= 30  # type: ignore[union-attr, call-arg]
+    assert 20 <= query_plan.readings[0].values(numbers[0])[0] <= 30  # type: ignore[union-attr, call-arg]
 
 
 @pytest.mark.parametrize(
