@@ -457,7 +457,7 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbors: str, rows: int, share:
     wide = declared.column("score").upper
     bound = get_estimator(planned).half_width(0.95, rows)
     totals, draws = noisy.compute_inputs([(rows, round(rows * share * wide))])[0], 4000
-    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
+    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
     values = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
     misses = sum(abs(one - share * wide / 2) > bound for one in values)
     assert binom.sf(misses - 1, draws, 0.05) > 1e-6
@@ -480,7 +480,7 @@ def test_no_interval_is_wider_than_its_bound(neighbors: str, aggregate: str, row
     meaning, high = get_estimator(planned), round(rows * share)
     bound, wide, draws = meaning.interval_bound(0.95), declared.column("score").upper, 300
     totals = noisy.compute_inputs([(rows, high * wide, high * wide**2)[: len(noisy.linear_query.measures)]])[0]
-    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
+    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
     misses = 0
     for (numbers,) in drawn.numbers:
         low, top = meaning.interval(numbers, 0.95)

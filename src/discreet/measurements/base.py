@@ -213,13 +213,6 @@ class Measurement(ABC):
         def name(self) -> str:
             """What people call it; stored in the names of answers, so that it never changes."""
 
-        @property
-        def hierarchy(self) -> BlockCounts | None:
-            """The nested blocks of cells that it counts, which are read together; None where there are none."""
-
-    else:
-        hierarchy = None
-
     @property
     def is_public(self) -> bool:
         """Whether its value is public already: it reads nothing and costs nothing."""
@@ -234,6 +227,11 @@ class Measurement(ABC):
     def is_batched(self) -> bool:
         """Whether the noise of many cells is drawn at once."""
         return False
+
+    @property
+    def hierarchy(self) -> BlockCounts | None:
+        """The nested blocks of cells that it counts, which are read together; None where there are none."""
+        return None
 
     @property
     def rivals(self) -> tuple[tuple[str, float | None], ...]:

@@ -60,6 +60,9 @@ class PublicConstant(SelfReading):
     def half_width(self, confidence: float, rows: float | None = None) -> float:  # noqa: ARG002
         return 0.0
 
+    def bound_error(self, confidence: float) -> float:  # noqa: ARG002
+        return 0.0
+
     def expected_error(self) -> float:
         return 0.0
 

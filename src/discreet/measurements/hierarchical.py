@@ -175,7 +175,7 @@ class HierarchicalHistogram(SelfReading):
     """One count of rows, measured in nested blocks of cells; what it says is read of all blocks together."""
 
     linear_query: LinearQuery
-    hierarchy: BlockCounts
+    blocks: BlockCounts
     strategy: str
 
     @property
@@ -184,8 +184,12 @@ class HierarchicalHistogram(SelfReading):
         return f"{NOISE_NAMES[type(self.independent_noises[0])]}, {self.strategy}"
 
     @property
+    def hierarchy(self) -> BlockCounts:
+        return self.blocks
+
+    @property
     def independent_noises(self) -> tuple[Noise, ...]:
-        return tuple(level.noise for level in self.hierarchy.levels if level.noise is not None)
+        return tuple(level.noise for level in self.blocks.levels if level.noise is not None)
 
     def scan(self) -> ScanRequest:
         """The rows of each cell."""
@@ -193,7 +197,7 @@ class HierarchicalHistogram(SelfReading):
 
     def compute_inputs(self, scanned: Sequence[Amounts]) -> list[tuple[int, ...]]:
         """The exact counts of the measured blocks, from those of the cells. Secret."""
-        return self.hierarchy.count_blocks([sum(amounts) for amounts in scanned])
+        return self.blocks.count_blocks([sum(amounts) for amounts in scanned])
 
     def measure(self, inputs: Sequence[tuple[int, ...]], entropy: Entropy) -> list[NoisyOutputs]:
         noises = self._draw_noises([noise.sample_units for noise in self.independent_noises], inputs, entropy)
@@ -203,20 +207,18 @@ class HierarchicalHistogram(SelfReading):
         self, samplers: Sequence[NoiseSampler], cells: Sequence[object], entropy: Entropy
     ) -> list[tuple[int, ...]]:
         """The noise of every block, with the cell it starts at."""
-        blocks = zip(samplers, self.hierarchy.measured_levels, strict=True)
-        return self.hierarchy.group_by_cell(
-            [sample(len(level.starts), entropy) for sample, level in blocks], len(cells)
-        )
+        blocks = zip(samplers, self.blocks.measured_levels, strict=True)
+        return self.blocks.group_by_cell([sample(len(level.starts), entropy) for sample, level in blocks], len(cells))
 
     def cache_key(self) -> list[object]:
-        levels = [[len(level.starts), str(level.share)] for level in self.hierarchy.levels]
-        return [self.name, levels, self.hierarchy.public_total, self.linear_query.components[0].l1_sensitivity]
+        levels = [[len(level.starts), str(level.share)] for level in self.blocks.levels]
+        return [self.name, levels, self.blocks.public_total, self.linear_query.components[0].l1_sensitivity]
 
     def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:  # noqa: ARG002
         """What one unit moves is declared of each level; the losses of all levels add up."""
-        moves: list[list[int]] = [[] for _ in self.hierarchy.measured_levels]
+        moves: list[list[int]] = [[] for _ in self.blocks.measured_levels]
         levels_of_cell: dict[int, list[int]] = {}
-        for number, level in enumerate(self.hierarchy.measured_levels):
+        for number, level in enumerate(self.blocks.measured_levels):
             for start in level.starts.tolist():
                 levels_of_cell.setdefault(start, []).append(number)
         cells, other_cells = [*inputs.values()], [*other_inputs.values()]
@@ -230,10 +232,10 @@ class HierarchicalHistogram(SelfReading):
 
     def describe_accuracy(self, confidence: float, likely: str = "") -> str:
         """What may be said of its error before it is drawn, and with which probability."""
-        if len(self.hierarchy.measured_levels) == 1:
-            half_width = self.hierarchy.range_half_width(0, 0, confidence)
+        if len(self.blocks.measured_levels) == 1:
+            half_width = self.blocks.range_half_width(0, 0, confidence)
         else:
-            cell_variances = self.hierarchy.build_nest().propagate_node_variances(self.hierarchy.bounding_variances)[-1]
+            cell_variances = self.blocks.build_nest().propagate_node_variances(self.blocks.bounding_variances)[-1]
             half_width = compute_half_width(float(np.max(cell_variances)), confidence)
         likely = likely or format_confidence(confidence)
         return f"single cells within {format_upper(half_width)} {likely}; ranges and totals have intervals of their own"

@@ -140,7 +140,7 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
         )
         cells = query_plan.list_cells()
         noisy_result = sample_noisy_outputs(
-            query_plan, read_exact_inputs(query_plan, source, cells, query_plan.query.where), [0] * len(cells)
+            query_plan, read_exact_inputs(query_plan, source, cells, query_plan.query.where)
         ).numbers[0][0]
         law = reader.compute_posterior(0, noisy_result)
         assert law is not None

@@ -239,9 +239,7 @@ def test_draws_survive_being_stored() -> None:
     query_plan = plan(declared_schema, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared_schema), 1)
     measurement = get_measurement(query_plan)
     released = measure.sample_noisy_outputs(
-        query_plan,
-        measure.ExactInputs(query_plan.list_cells(), [measurement.hierarchy.count_blocks(list(range(100)))]),
-        [0] * 100,
+        query_plan, measure.ExactInputs(query_plan.list_cells(), [measurement.hierarchy.count_blocks(list(range(100)))])
     )
     assert parse_result(serialize_result(query_plan, released))[2] == NoisyResult(released.cells, released.numbers)
 
@@ -354,7 +352,6 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
     released = measure.sample_noisy_outputs(
         query_plan,
         measure.ExactInputs(query_plan.list_cells(), [get_measurement(query_plan).hierarchy.count_blocks(counts)]),
-        [0] * 1024,
     )
     bars = HierarchicalCounts(query_plan, get_measurement(query_plan), released).build_histogram_chart("title")
     assert len(bars.counts) == 94

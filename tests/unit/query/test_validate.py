@@ -348,4 +348,4 @@ def _compute_loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any])
 
 
 def _list_levels(nested: HierarchicalHistogram, inputs: list[Any]) -> list[Any]:
-    return [level for level in nested.split_levels(inputs) if level is not None]
+    return [level for level in nested.hierarchy.split_levels(inputs) if level is not None]
