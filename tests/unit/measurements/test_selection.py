@@ -27,6 +27,7 @@ from discreet.measurements.unit_query import UnitQuery, build_unit_query
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.quantile import Bracket, Quantile
 from discreet.priors.distance import ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance
+from discreet.privacy.cost import PrivacyCost
 from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column
@@ -293,7 +294,7 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
     candidates, prior = CandidateGrid.of(column, 10), Prior.normal(4, 2, 0, 9)
     placed = replace(build_even_prior(column, 5, 10), stated_prior=prior, used_prior=prior)
     refined = PositionRefinement.of(candidates, placed, Fraction(2), "individual", "add-remove", Distance.continuous())
-    law = compute_joint(UnitQuery(candidates, refined, is_even_prior=False, name=""))
+    law = compute_joint(UnitQuery(candidates, refined, is_even_prior=False, name="", privacy_cost=PrivacyCost()))
     square = 0.0
     for index in range(10):
         after = refined.posterior(index)

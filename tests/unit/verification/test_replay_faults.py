@@ -8,18 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from discreet.verification.replays.observed_loss import (
-    DISALLOWED_SHARE,
-    compute_share,
-    format_share,
-)
 
 from discreet import InvalidInput, Unsupported
+from discreet.measurements import additive
+from discreet.measurements.observed_loss import DISALLOWED_SHARE, compute_share
 from discreet.measurements.threshold import Threshold
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.mechanisms.quantile import Quantiles
-from discreet.planner import candidates, planner
+from discreet.planner import planner
 from discreet.planner.session_budget import find_worst_case as worst_of
 from discreet.privacy.cost import PrivacyCost
 from discreet.query import parse_sql
@@ -40,15 +37,15 @@ from discreet.verification import (
     replay_release,
 )
 from discreet.verification.replays.assertions import find_worst_replay
-from discreet.verification.replays.replay import plan_replayed_release, replay_release_plan
+from discreet.verification.replays.replay import format_share, plan_replayed_release, replay_release_plan
 from support.small_tables import schema
 
 Fault = Callable[[pytest.MonkeyPatch], object]
 
 
 def halve_scale(patch: pytest.MonkeyPatch) -> None:
-    right = candidates.build_laplace
-    patch.setattr(candidates, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
+    right = additive.build_laplace
+    patch.setattr(additive, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
 def halve_variance(patch: pytest.MonkeyPatch) -> None:
