@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
+from papers.chapter_6 import bound_ordered_chain
 from papers.charts import Line, draw_bars, draw_lines
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
@@ -22,7 +23,7 @@ from discreet.estimation.noise_distributions import (
     update_grid_prior,
 )
 from discreet.sdc.report_charts import Chart
-from discreet.synthetic.hilbert import bound_chain, bound_ordered_chain
+from discreet.synthetic.hilbert import bound_chain
 from papers import crossover
 
 FOLDER = "images/explanation"

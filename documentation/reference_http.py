@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from discreet.sample import write_registry
 from discreet.service.api.dependencies import get_dataset_context, get_managed_context, get_principal, require_custodian
 from discreet.service.app import make_app
-from discreet.service.config import build_sample_config
+from discreet.service.config import Config, DatasetConfig
 from discreet.service.openapi import OPEN_PATHS
 
 Document = Mapping[str, Any]
@@ -46,7 +46,8 @@ def build_service_document() -> tuple[Document, dict[tuple[str, str], str]]:
     """The OpenAPI document, and who may use which route, of a service that is made up and closed again."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        app = make_app(build_sample_config(folder, write_registry(folder, patients=1)))
+        sample = DatasetConfig(write_registry(folder, patients=1), 1.0)
+        app = make_app(Config((sample,), folder / "service", str(folder / "service.db")))
         try:
             routes = [one.route for one in iter_route_contexts(app.api.routes)]
             allowed = {

@@ -13,12 +13,12 @@ from discreet.sdc.methods.anatomy import anatomy
 from discreet.sdc.methods.bucket_feasibility import (
     compute_cut_sizes,
     compute_distribution_distance,
-    compute_theoretical_masses,
     groups_apart,
 )
 from discreet.sdc.methods.generalize import generalize
 from discreet.sdc.methods.t_closeness import t_close
 from papers import chapter_7_figures, t_close_laplace
+from papers.chapter_7_figures import compute_theoretical_masses
 from papers.medical_data import HIERARCHIES, MEDICAL, QUASI
 from papers.rows import Row, compare_corrected, compare_derived, compare_equal
 from papers.tables import Data, Table

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 
+from discreet.errors import InvalidInput
+from discreet.numeric import as_rational
 from discreet.sdc.methods.bucket_feasibility import (
     compute_cut_sizes,
     compute_distribution_distance,
-    compute_theoretical_masses,
 )
 from discreet.sdc.methods.generalize import GeneralizationTask, Levels, label_classes
 from discreet.sdc.methods.hierarchies import build_hierarchy
@@ -24,6 +26,24 @@ SIDES = {"Q1": "ABCD", "Q2": "PQRS"}
 RECORDS = tuple(product(*SIDES.values()))
 HALVES = "hierarchies by halves: two and two, then all four"
 K = 4
+
+
+def compute_theoretical_masses(t: object) -> tuple[tuple[Fraction, ...], ...]:
+    """Table 7.6: the mass of every bucket in the whole, then in a group where the first, the second, ... stands out.
+
+    There are floor(t) + 1 buckets; where t is not whole, the one that stands out has less than t times its mass.
+    """
+    close = as_rational(t, "t")
+    if close < 1:
+        raise InvalidInput("t must be at least 1, where every group is as the whole table")
+    buckets = int(close) + 1
+    even = Fraction(1, buckets)
+    peak = 1 - (buckets - 1) * even / close
+    groups = (
+        tuple(peak if bucket == peak_bucket else even / close for bucket in range(buckets))
+        for peak_bucket in range(buckets)
+    )
+    return (even,) * buckets, *groups
 
 
 def build_letter_hierarchy(letters: str) -> list[dict[str, str]]:

@@ -36,7 +36,7 @@ from discreet.privacy.guarantee import Guarantee as Guarantee
 from discreet.release.manifest import Release as Release
 from discreet.schema import Schema as Schema
 from discreet.schema import load_schema as load_schema
-from discreet.sdc.compare import compare_release as compare_release
+from discreet.sdc.comparison import compare_release as compare_release
 from discreet.sdc.methods.generalize import generalize as generalize
 from discreet.sdc.methods.microaggregate import microaggregate as microaggregate
 from discreet.sdc.methods.swap import mdav_swap as mdav_swap

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from inspect import signature
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from discreet.errors import InvalidInput
@@ -51,10 +53,29 @@ def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], 
     return value  # type: ignore[return-value]
 
 
+def require_callable(value: object, subject: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise InvalidInput(f"{subject} must be a function, got {type(value).__name__}")
+
+
 def set_fields(instance: object, **fields: object) -> None:
     """Set fields of a frozen dataclass while it is made: to checked copies of what the caller handed in."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
+
+
+class CheckedValue:
+    """A frozen value whose copies, also unpickled ones, are made by its constructor, through all its checks.
+
+    For each parameter of the constructor it has a field of that name; a class that has not overrides `__reduce__`.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        arguments = [getattr(self, name) for name in signature(type(self)).parameters]
+        return type(self), tuple(dict(value) if type(value) is MappingProxyType else value for value in arguments)
 
 
 def copy_text(value: object, subject: str) -> str:

@@ -17,7 +17,11 @@ NOT_RUN = {"serve": "until it is stopped", "token revoke": "an id of a token tha
 
 
 def test_every_command_has_one_and_shows_it() -> None:
-    named = {name.removeprefix("discreet "): told for name, told in all_commands() if not isinstance(told, TyperGroup)}
+    named = {
+        name.removeprefix("discreet "): typer_command
+        for name, typer_command in all_commands()
+        if not isinstance(typer_command, TyperGroup)
+    }
     assert set(named) == set(EXAMPLES)
     for name, command in named.items():
         assert f"\n  {EXAMPLES[name]}\n" in (command.epilog or ""), name

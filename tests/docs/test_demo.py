@@ -58,8 +58,8 @@ def test_the_demo_shows_what_it_says_and_a_second_run_pays_nothing(tmp_path: Pat
     assert again.count("(before: ") == len(questions.QUESTIONS) - 2  # two are read from the draw before them
     assert history(tmp_path) == spent
     check_page(tmp_path)
-    own = shlex.split(next(line for line in COMMAND.findall(again) if " ask " in line))
-    assert subprocess.run(own, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    command_words = shlex.split(next(line for line in COMMAND.findall(again) if " ask " in line))
+    assert subprocess.run(command_words, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def check_page(folder: Path) -> None:

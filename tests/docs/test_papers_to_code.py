@@ -64,7 +64,7 @@ def test_tests_exist() -> None:
 
 def test_a_section_has_code_and_tests_or_says_why_not() -> None:
     silent = [(section.at, section.here) for section in EVERY if not section.code]
-    assert [told for told in silent if not WITHOUT_CODE.search(told[1])] == []
+    assert [(place, reason) for place, reason in silent if not WITHOUT_CODE.search(reason)] == []
     assert [section.at for section in EVERY if bool(section.code) != bool(section.tests)] == []
 
 

@@ -355,19 +355,25 @@ def assert_alike(engine: Engine, seed: int, rows: int) -> None:
 @cache
 def dirty_case(seed: int, rows: int) -> tuple[Schema, pa.Table, Outcome]:
     """A random table, and what the plain loop reads of it: the same for every engine."""
-    made = dirty_tables.generate_table(Random(seed), rows)
-    table = pa.table({name: pa.array([row[name] for row in made.rows], pa.string()) for name in made.rows[0]})
-    return made.schema, table, in_memory(made.schema, made.rows)
+    dirty_table = dirty_tables.generate_table(Random(seed), rows)
+    table = pa.table(
+        {name: pa.array([row[name] for row in dirty_table.rows], pa.string()) for name in dirty_table.rows[0]}
+    )
+    return dirty_table.schema, table, in_memory(dirty_table.schema, dirty_table.rows)
 
 
 def test_units_gone_through_in_parts_keep_the_same_rows(tmp_path: Path) -> None:
     """As they are where a table does not fit memory."""
-    made = next(
-        made for made in (dirty_tables.generate_table(Random(seed), 300) for seed in count()) if made.schema.unit
+    dirty_table = next(
+        dirty_table
+        for dirty_table in (dirty_tables.generate_table(Random(seed), 300) for seed in count())
+        if dirty_table.schema.unit
     )
-    table = pa.table({name: pa.array([row[name] for row in made.rows], pa.string()) for name in made.rows[0]})
-    report = register_duckdb(made.schema, table, tmp_path / "parts.duckdb", KEY, max_values=500)
-    assert report == in_memory(made.schema, made.rows)[1]
+    table = pa.table(
+        {name: pa.array([row[name] for row in dirty_table.rows], pa.string()) for name in dirty_table.rows[0]}
+    )
+    report = register_duckdb(dirty_table.schema, table, tmp_path / "parts.duckdb", KEY, max_values=500)
+    assert report == in_memory(dirty_table.schema, dirty_table.rows)[1]
 
 
 def test_a_difference_would_be_seen() -> None:

@@ -23,14 +23,13 @@ from discreet.errors import Unavailable, Unsupported
 from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.scan import BinKey, Cell, HistogramScan, ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, Schema
-from discreet.sources import protocol
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.ingest.spark import FAILURE_LOGGERS, silence_spark
 from discreet.sources.memory import MemorySource
 from discreet.sources.postgres import PostgresSource
 from discreet.sources.protocol import Source
 from discreet.sources.spark import SparkSource
-from discreet.sources.sql import PlanCompiler
+from discreet.sources.sql import PlanCompiler, decode_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -548,7 +547,7 @@ def assert_histograms(found: Mapping[Cell, np.ndarray], expected: Mapping[Cell, 
 def test_rows_of_texts_that_python_cannot_tell_apart_are_added_and_units_are_not() -> None:
     """None should come. Overwriting would let one unit undo all those of the other; adding would count it twice."""
     plan = TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),))
-    assert protocol.decode_totals(plan, PUBLIC, [("\ufffd", 1000, 900), ("x", 3, 3), ("\ufffd", 1, 1)]) == {
+    assert decode_totals(plan, PUBLIC, [("\ufffd", 1000, 900), ("x", 3, 3), ("\ufffd", 1, 1)]) == {
         ("\ufffd",): (1001, 900),
         ("x",): (3, 3),
     }

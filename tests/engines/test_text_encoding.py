@@ -33,7 +33,6 @@ from discreet.query import parse_sql
 from discreet.query.predicates import InTexts
 from discreet.query.scan import ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, Schema
-from discreet.sources import protocol
 from discreet.sources.ingest import (
     ColumnReport,
     RegistrationReport,
@@ -45,6 +44,7 @@ from discreet.sources.ingest import (
 from discreet.sources.memory import MemorySource
 from discreet.sources.postgres import PostgresSource
 from discreet.sources.spark import SparkSource
+from discreet.sources.sql import decode_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -305,9 +305,7 @@ def count_texts(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]
     rows = Counter(chain.from_iterable(people))
     named = Counter(chain.from_iterable(map(set, people)))
     reply = [(text.decode("utf-8", "replace"), rows[text], named[text]) for text in rows]
-    found = protocol.decode_totals(
-        TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),)), VISITS, reply
-    )
+    found = decode_totals(TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),)), VISITS, reply)
     return {str(key): (rows, units) for (key,), (rows, units) in found.items()}
 
 

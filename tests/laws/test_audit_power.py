@@ -227,18 +227,18 @@ def test_a_draw_that_is_used_twice_is_caught() -> None:
 def test_floats_added_to_floats_are_caught_on_the_grid(data: int) -> None:
     """Mironov 2012: the last binary digits of numpy's Laplace noise tell what it was added to."""
     generator = chance(31)
-    found = audit_mechanism(lambda own, n: own + generator.laplace(size=n), data, data + 1, 1, draws=MILLION // 2)
+    found = audit_mechanism(lambda center, n: center + generator.laplace(size=n), data, data + 1, 1, draws=MILLION // 2)
     assert found.violated
     assert "2^-" in found.event.words
     on_grid = audit_mechanism(
-        lambda own, n: on_a_grid(own + generator.laplace(size=n)), data, data + 1, 1, draws=MILLION // 10
+        lambda center, n: on_a_grid(center + generator.laplace(size=n)), data, data + 1, 1, draws=MILLION // 10
     )
     assert not on_grid.violated
 
 
 def test_the_grid_event_is_told_as_such() -> None:
     generator = chance(32)
-    found = audit_mechanism(lambda own, n: own + generator.laplace(size=n), 0, 1, 1, draws=100_000)
+    found = audit_mechanism(lambda center, n: center + generator.laplace(size=n), 0, 1, 1, draws=100_000)
     assert found.event.words == "the answer is not a multiple of 2^-53"
     assert found.event.other_count == 0
     assert found.lower_bound > 7

@@ -163,12 +163,14 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
     draws: list[list[list[int]]] = []
     for _ in range(times):
         inputs = [_nothing(one, cells) for one in present.measurements]
-        told = degrade_result(
+        degraded = degrade_result(
             sample_noisy_outputs(present, ExactInputs(present.list_cells(), inputs)),
             present.epsilon,
             wanted,
         )
-        draws.append([[number for cell in told.numbers for number in cell[at]] for at in range(len(wanted.readings))])
+        draws.append(
+            [[number for cell in degraded.numbers for number in cell[at]] for at in range(len(wanted.readings))]
+        )
     for one in wanted.measurements:
         at = one.aggregates[0]
         squares = np.array([draw_numbers[at] for draw_numbers in draws], dtype=float) ** 2
@@ -258,8 +260,8 @@ def test_a_degraded_answer_says_what_a_direct_one_says(people_custodian: Custodi
     people_custodian.answer(question, epsilon=Fraction(1, 10), analyst="ann")
     name = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="bob")
     direct = people_custodian.answer(question, epsilon=Fraction(1, 100), analyst="cat", fresh=True)
-    for told in ("guarantee", "accuracy", "cost", "mechanism"):
-        assert getattr(name, told) == getattr(direct, told)
+    for field in ("guarantee", "accuracy", "cost", "mechanism"):
+        assert getattr(name, field) == getattr(direct, field)
     widths = [one.interval()[1] - one.interval()[0] for one in (name, direct)]  # type: ignore[index, operator]
     assert widths[0] == widths[1]
 

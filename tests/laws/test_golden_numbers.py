@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from papers.book_gaussian import find_failing_epsilon
+from papers.chapter_6 import bound_ordered_chain
 from papers.continuous import (
     compute_admissible_loss,
     compute_heavy_tail_interval,
@@ -36,7 +37,7 @@ from discreet.schema import Column
 from discreet.sdc.methods.bucket_feasibility import compute_distribution_distance, groups_apart
 from discreet.synthetic.column_methods import RankBlocks
 from discreet.synthetic.columns import ColumnGrid, PrivacyBudget
-from discreet.synthetic.hilbert import bound_chain, bound_joint_chain, bound_ordered_chain
+from discreet.synthetic.hilbert import bound_chain, bound_joint_chain
 from discreet.verification import exact_delta, worst_ratio
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parents[1] / "golden.json").read_text())}

@@ -73,9 +73,9 @@ def test_choices_on_all_tables_of_five_rows(neighbors: str) -> None:
     spread = 1 if neighbors == "add-remove" else 2
     tables = [table for size in range(6) for table in all_tables(range(4), size)]
     counted = {table: [table.count(value) for value in range(4)] for table in tables}
-    chosen = {table: exponential(own, 1, 0.7, bounded_range=spread).law() for table, own in counted.items()}
+    chosen = {table: exponential(counts, 1, 0.7, bounded_range=spread).law() for table, counts in counted.items()}
     flips = PermuteAndFlip(Selection.of(0.7, 1, spread))
-    flipped = {table: dict(enumerate(flips.probabilities(own))) for table, own in counted.items()}
+    flipped = {table: dict(enumerate(flips.probabilities(counts))) for table, counts in counted.items()}
     limit = exp_below(Fraction(7, 10), 80)
     for table in tables:
         for other in {tuple(sorted(near)) for near in all_neighbors(table, range(4), neighbors)} & counted.keys():
@@ -89,10 +89,10 @@ def test_choices_on_all_tables_of_five_rows(neighbors: str) -> None:
 def test_quartiles_of_all_tables_over_three_values(neighbors: str) -> None:
     """Small version: test_quantile.py, two values."""
     quartiles = Quantiles.of((0.25, 0.5, 0.75), 0, 2, 1, neighbors=neighbors)
-    laws = {own: compute_joint_law(quartiles, np.array(own)) for own in product(range(3), repeat=3)}
-    for own, law in laws.items():
+    laws = {rows: compute_joint_law(quartiles, np.array(rows)) for rows in product(range(3), repeat=3)}
+    for rows, law in laws.items():
         for at, to in product(range(3), repeat=2):
-            moved = list(own)
+            moved = list(rows)
             moved[to] += 1
             moved[at] -= neighbors == "replace-one"
             if tuple(moved) in laws:

@@ -50,12 +50,14 @@ def one_column(neighbors: NeighborRelation) -> Schema:
 @cache
 def neighbouring(neighbors: NeighborRelation) -> tuple[tuple[Table, Table], ...]:
     """All pairs of neighbours of at most three rows, both ways round."""
-    tables = [own for size in range(MOST_ROWS + 1) for own in combinations_with_replacement(VALUES, size)]
+    tables = [table for size in range(MOST_ROWS + 1) for table in combinations_with_replacement(VALUES, size)]
     if neighbors == "add-remove":
-        pairs = {(own, tuple(sorted((*own, value)))) for own in tables if len(own) < MOST_ROWS for value in VALUES}
+        pairs = {
+            (table, tuple(sorted((*table, value)))) for table in tables if len(table) < MOST_ROWS for value in VALUES
+        }
     else:
-        moved = ((own, at, value) for own in tables for at in range(len(own)) for value in VALUES)
-        pairs = {(own, tuple(sorted((*own[:at], value, *own[at + 1 :])))) for own, at, value in moved}
+        moved = ((table, at, value) for table in tables for at in range(len(table)) for value in VALUES)
+        pairs = {(table, tuple(sorted((*table[:at], value, *table[at + 1 :])))) for table, at, value in moved}
     return tuple(pairs | {(two, one) for one, two in pairs})
 
 
@@ -94,8 +96,8 @@ def losses(asked: Asked, pairs: tuple[tuple[Table, Table], ...]) -> Losses:
     for values in asked.cells():
         counts = np.array([[sum(x in values for x in table) for table in pair] for pair in pairs])
         apart = np.abs(np.array(WINDOW) - counts[:, :, None])
-        own = each * (apart[:, 1] - apart[:, 0])
-        total = (total[:, :, None] + own[:, None, :]).reshape(len(pairs), -1)
+        loss = each * (apart[:, 1] - apart[:, 0])
+        total = (total[:, :, None] + loss[:, None, :]).reshape(len(pairs), -1)
     return total
 
 
@@ -228,13 +230,13 @@ class Refined:
     def about(self) -> RefinementSubject:
         return "individual" if self.what in PEOPLE else "statistic"
 
-    def law(self, own: Persons, neighbors: NeighborRelation) -> dict[object, Fraction]:
+    def law(self, table: Persons, neighbors: NeighborRelation) -> dict[object, Fraction]:
         """The exact law of the answer."""
-        values = [value for _, value in own]
+        values = [value for _, value in table]
         if self.about == "individual":
-            return refined_law(self, dict(own).get(self.what), neighbors)
+            return refined_law(self, dict(table).get(self.what), neighbors)
         if self.what == "count":
-            return refined_law(self, len(own), neighbors)
+            return refined_law(self, len(table), neighbors)
         return refined_law(
             self, max(values, key=values.count if self.what == "mode" else None, default=None), neighbors
         )
@@ -257,7 +259,7 @@ def persons(neighbors: NeighborRelation) -> list[tuple[Persons, Persons]]:
     """All pairs of neighbours: up to two people with values 0, 1 or 2; one comes, goes, or is replaced by anyone."""
     tables_of_persons: list[Persons] = [()]
     for who in PEOPLE:
-        tables_of_persons += [(*own, (who, value)) for own in tables_of_persons for value in range(3)]
+        tables_of_persons += [(*table, (who, value)) for table in tables_of_persons for value in range(3)]
     pairs = []
     for one, two in product(tables_of_persons, tables_of_persons):
         size = max(len(one), len(two)) - len(set(one) & set(two))
@@ -314,15 +316,15 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 
 def transcripts(
-    own: Persons, neighbors: NeighborRelation, strategy: Strategy, decide: dict[object, list[bool]]
+    table: Persons, neighbors: NeighborRelation, strategy: Strategy, decide: dict[object, list[bool]]
 ) -> dict[tuple[object, object], Fraction]:
     """The exact law of first answer and second, refusals among them."""
     first, then = strategy
     law: dict[tuple[object, object], Fraction] = {}
-    ones = first.law(own, neighbors) if decide[None][0] else REFUSED
+    ones = first.law(table, neighbors) if decide[None][0] else REFUSED
     for one, chance in ones.items():
-        twos = then(one).law(own, neighbors) if decide[one][1] else REFUSED
-        law |= {(one, two): chance * more for two, more in twos.items()}
+        twos = then(one).law(table, neighbors) if decide[one][1] else REFUSED
+        law |= {(one, two): chance * second_chance for two, second_chance in twos.items()}
     return law
 
 
@@ -334,7 +336,7 @@ def worst_ratio(neighbors: NeighborRelation, strategy: Strategy, rule: Decide) -
     decided |= {one: rule(neighbors, [first, then(one)]) for one in outputs}
     worst = Fraction(0)
     for one, two in persons(neighbors):
-        laws = [transcripts(own, neighbors, strategy, decided) for own in (one, two)]
+        laws = [transcripts(table, neighbors, strategy, decided) for table in (one, two)]
         assert sum(laws[0].values()) == 1
         assert laws[0].keys() == laws[1].keys()
         worst = max(worst, *(laws[0][key] / laws[1][key] for key in laws[0]))

@@ -190,7 +190,7 @@ def half_the_scale() -> Any:
 
 def half_the_variance() -> Any:
     return patch(
-        "discreet.measurements.additive.DiscreteGaussian", lambda square, *more: DiscreteGaussian(square / 2, *more)
+        "discreet.measurements.additive.DiscreteGaussian", lambda square, *rest: DiscreteGaussian(square / 2, *rest)
     )
 
 

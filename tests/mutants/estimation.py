@@ -37,7 +37,7 @@ FAULTS = (
         "sums-of-lifted-counts-praised",
         "Reconciled counts of a sparse histogram are said to be good for sums.",
         "A sum of 2,400 is read as 5,500, with better numbers beside it.",
-        "answers/reconcile.py",
+        "answers/reconciled_counts.py",
         """        if not self.is_worse:
 """,
         """        if not self.is_worse or self.is_worse:
@@ -62,7 +62,7 @@ FAULTS = (
         "impossible-sums-recommended",
         "A reconciled sum is called worse because it was moved from an impossible number to a possible one.",
         "The analyst is told to use a total below 0, or one above the public number of rows.",
-        "answers/reconcile.py",
+        "answers/reconciled_counts.py",
         "        return abs(self.reconciled_total - nearest_total) > ",
         "        return abs(self.reconciled_total - self.raw_total + 0 * nearest_total) > ",
         ("unit/answers/test_reconciled_sums.py::test_a_sum_that_is_moved_to_what_is_possible_is_not_worse",),

@@ -112,7 +112,7 @@ FAULTS = (
         "mechanisms/order_statistic.py",
         "smooth = compute_log_smooth_sensitivity(padded, rank, compute_smoothness(epsilon))",
         "smooth = compute_log_smooth_sensitivity(padded, rank, 50 * compute_smoothness(epsilon))",
-        ("unit/mechanisms/test_smooth_sensitivity.py::test_the_loss_is_at_most_epsilon_over_all_neighbours",),
+        ("unit/mechanisms/test_order_statistic.py::test_the_loss_is_at_most_epsilon_over_all_neighbours",),
     ),
     Fault(
         "individual-noise-without-its-floor",

@@ -44,7 +44,7 @@ class Run:
     code: int
     failed: str = ""
     died: str = ""
-    said: str = ""
+    last_line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Copy:
                 timeout=MOST_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            return Run(-1, said=f"did not end in {MOST_SECONDS} s")
+            return Run(-1, last_line=f"did not end in {MOST_SECONDS} s")
         failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
         died = re.search(rf"^{DIED}(\w+)$", done.stdout, re.MULTILINE)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
@@ -124,7 +124,7 @@ def check(faults: Sequence[Fault], report: Told, workers: int = WORKERS) -> list
             copies.put(Copy.of(SOURCE, Path(folder) / str(number)))
         tests = _by_file(faults)
         report(f"the tests of {len(faults)} faults, in {len(tests)} files, on the package as it is")
-        runs = pool.map(lambda own: _with(copies, lambda copy: copy.run(own)), tests.values())
+        runs = pool.map(lambda tests_of_file: _with(copies, lambda copy: copy.run(tests_of_file)), tests.values())
         before = dict(zip(tests, runs, strict=True))
         report("each fault")
         return list(pool.map(lambda fault: _try_fault(copies, fault, before, report), faults))
@@ -152,7 +152,7 @@ def _try_fault(copies: SimpleQueue[Copy], fault: Fault, before: Mapping[str, Run
         run = _with(copies, lambda copy: _run_with(copy, fault))
         outcome = _judge_run(fault, run, time.monotonic() - begun)
     else:
-        outcome = Outcome(fault, "broken", why=f"its tests do not pass without it: {wrong.failed or wrong.said}")
+        outcome = Outcome(fault, "broken", why=f"its tests do not pass without it: {wrong.failed or wrong.last_line}")
     report(outcome.line())
     return outcome
 
@@ -175,7 +175,7 @@ def _judge_run(fault: Fault, run: Run, seconds: float) -> Outcome:
         return Outcome(fault, "survived", why="all its tests pass", seconds=seconds)
     if run.code == SKIPPED:
         return Outcome(fault, "not tried", why="its tests are skipped here: what they need is absent", seconds=seconds)
-    return Outcome(fault, "broken", why=f"pytest ended with {run.code}: {run.said}", seconds=seconds)
+    return Outcome(fault, "broken", why=f"pytest ended with {run.code}: {run.last_line}", seconds=seconds)
 
 
 def _with(copies: SimpleQueue[Copy], do: Callable[[Copy], Run]) -> Run:

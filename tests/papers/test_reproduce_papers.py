@@ -141,7 +141,7 @@ def test_the_printed_versions_in_place_of_the_sound_ones_differ(monkeypatch: pyt
 
 
 def test_a_wrong_loss_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_refinement, "rho", lambda *given: 1.01 * rho(*given))
+    monkeypatch.setattr(linear_refinement, "rho", lambda *arguments: 1.01 * rho(*arguments))
     assert set(verdicts(linear_refinement.compare_appendix(Data(None))).values()) == {"differs", "corrected"}
 
 

@@ -7,8 +7,7 @@ from papers.census_noise import find_printed_variations, read_four_columns
 from papers.printed_6 import TABLE_6_1
 from papers.tables import Data
 
-from discreet.sdc.compare import compare_release
-from discreet.sdc.comparison import Comparison, score
+from discreet.sdc.comparison import Comparison, compare_release, score
 from discreet.sdc.methods.microaggregate import microaggregate
 from discreet.sdc.methods.record_distance import compute_centroids
 from support.published_data import FOLDER, find_shared_data

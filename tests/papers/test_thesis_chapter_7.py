@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from papers.chapter_7_figures import compute_theoretical_masses
 from papers.medical_data import MEDICAL, QUASI
 
 from discreet.sdc.methods.anatomy import anatomy
-from discreet.sdc.methods.bucket_feasibility import compute_theoretical_masses
 from discreet.sdc.methods.t_closeness import t_close
 from support.fixed_streams import Stream
 

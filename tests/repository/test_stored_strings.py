@@ -131,6 +131,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "content.append(repr(prior.shape))": (BUILTIN, 1),
     "if differing := { repr(inputs): pair for pair in islice(neighbors, count) if (in": (IN_MEMORY, 1),
     "return type(diversity)(*astuple(diversity))": (COPIES, 1),
+    "arguments = [getattr(self, name) for name in signature(type(self)).parameters]": (COPIES, 2),
     "parameters = {field.name: getattr(choice, field.name) for field in fields(Quanti": (COPIES, 2),
     "recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), *roles, **options": (READS_ATTRIBUTES, 1),
     'parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", ': (READS_ATTRIBUTES, 1),

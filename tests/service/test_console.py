@@ -61,11 +61,11 @@ class Seen:
     def watch(self, page: Page) -> None:
         """Note errors of scripts, refusals by the content security policy, failures, and what leaves the machine."""
         page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
-        page.on("console", self._said)
+        page.on("console", self._record_message)
         page.on("request", lambda request: self._asked(request.url))
         page.on("response", lambda reply: self._failed(reply.status, reply.url))
 
-    def _said(self, message: Any) -> None:
+    def _record_message(self, message: Any) -> None:
         # A refusal is a reply like any other; the browser calls every one an error.
         if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
             self.faults.append(f"console: {message.text}")

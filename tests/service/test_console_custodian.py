@@ -43,16 +43,16 @@ def tokens(service: InProcessService, who: str) -> list[dict[str, Any]]:
 
 def test_the_last_custodian_cannot_be_locked_out(service: InProcessService) -> None:
     """Neither by a page nor by the API; an expired or revoked token of another is no help, a valid one is."""
-    store, [own] = service.app.service.store, [one["id"] for one in tokens(service, "cus")]
+    store, [token_id] = service.app.service.store, [one["id"] for one in tokens(service, "cus")]
     create_token(store, "old", "custodian", 1e-9)
-    assert service.call("cus", "DELETE", f"/v1/tokens/{own}").json()["detail"] == LAST
-    refused = Browser(service, "cus").send(f"{ACCESS}/tokens/{own}/revoke", {"sure": "yes"}, ACCESS)
+    assert service.call("cus", "DELETE", f"/v1/tokens/{token_id}").json()["detail"] == LAST
+    refused = Browser(service, "cus").send(f"{ACCESS}/tokens/{token_id}/revoke", {"sure": "yes"}, ACCESS)
     assert (refused.status_code, alert(refused.text)) == (400, f"{LAST}.")
     other = create_token(store, "cara", "custodian")[0].id
     assert service.call("cus", "DELETE", f"/v1/tokens/{other}").status_code == 204
-    assert service.call("cus", "DELETE", f"/v1/tokens/{own}").status_code == 400
+    assert service.call("cus", "DELETE", f"/v1/tokens/{token_id}").status_code == 400
     create_token(store, "cara", "custodian")
-    assert service.call("cus", "DELETE", f"/v1/tokens/{own}").status_code == 204
+    assert service.call("cus", "DELETE", f"/v1/tokens/{token_id}").status_code == 204
 
 
 def test_ones_own_token_is_revoked_after_a_second_look(service: InProcessService) -> None:

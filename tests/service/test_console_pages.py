@@ -199,6 +199,13 @@ def test_a_refused_question_comes_back_as_it_was_filled_in(unspent: InProcessSer
     assert spent(unspent) == "0"
 
 
+@pytest.mark.parametrize("action", ["ask", "preview"])
+def test_no_rows_expected_is_refused_and_not_left_out(unspent: InProcessService, action: str) -> None:
+    page = Browser(unspent, "ann").send(f"{ASK}/{action}", QUESTION | {"rows": "0"}, ASK)
+    assert page.status_code == 400
+    assert "rows: input should be greater than or equal to 1" in alert(page.text)
+
+
 def test_what_cannot_be_done_is_told_by_a_page(unspent: InProcessService) -> None:
     """Of the API it is a problem; both name the methods that can be used."""
     ann = Browser(unspent, "ann")

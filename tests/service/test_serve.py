@@ -24,7 +24,7 @@ import pytest
 
 from discreet.ledger import Ledger
 from discreet.service.api.models import NewTokenDocument, TokenDocument
-from discreet.service.config import Config, build_sample_config, read_config
+from discreet.service.config import Config, DatasetConfig, read_config
 from discreet.service.middleware.auth import MAX_HEAD_BYTES
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, find_token
@@ -115,7 +115,8 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
             answer = asked.post(f"{DATA}/answers", json=question(20))
             assert asked.get("/v1/me", headers={"Authorization": "Bearer dsc_"}).status_code == 401
         file = next(Path(word) for word in words if word.endswith("service.yaml"))
-        assert read_config(file) == build_sample_config(file.parent, file.with_name("registry.yaml"))
+        sample = DatasetConfig(file.with_name("registry.yaml"), 1.0)
+        assert read_config(file) == Config((sample,), file.parent / "service", str(file.with_name("service.db")))
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all at once
         _, log = process.communicate()
     assert address.startswith("http://127.0.0.1:")
@@ -385,9 +386,11 @@ def test_what_does_not_stop_is_killed(signal_bytes: bytes, limit: float) -> None
 
 def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> None:
     """Whoever looks after it can ask how it is; a request's head without end is refused."""
-    own = write_certificate(folder)
-    known = ssl.create_default_context(cafile=own.certificate)
-    config = write_config_beside(folder, tls=f"{{certificate: {own.certificate.name}, key: {own.key.name}}}")
+    own_certificate = write_certificate(folder)
+    known = ssl.create_default_context(cafile=own_certificate.certificate)
+    config = write_config_beside(
+        folder, tls=f"{{certificate: {own_certificate.certificate.name}, key: {own_certificate.key.name}}}"
+    )
     headers = {"Authorization": f"Bearer {create_service_token(config)}"}
     with start_service(folder, "--config", config) as served:
         assert served.address.startswith("https://127.0.0.1:")

@@ -211,7 +211,7 @@ class Guarded:
             return found
         return "x" * 43 if who == "garbage" else None
 
-    def own(self, path: str) -> Callable[[str], str]:
+    def list_parameter_values(self, path: str) -> Callable[[str], str]:
         """What to put for each parameter of a path: new things of ann's, since a request may end them."""
         home = REHEARSAL if "rehearsal" in path else REAL
         makers: dict[str, Callable[[], str]] = {
@@ -220,9 +220,9 @@ class Guarded:
             "topic": lambda: "epsilon",
             "named": lambda: "any",
             "rest:path": lambda: "no/such/page",
-            "answer": lambda: self.made(f"{home}/answers", COUNT),
-            "wanted": lambda: self.made(f"{home}/answers", COUNT),
-            "session": lambda: self.made(f"{home}/sessions", SESSION),
+            "answer": lambda: self.create(f"{home}/answers", COUNT),
+            "wanted": lambda: self.create(f"{home}/answers", COUNT),
+            "session": lambda: self.create(f"{home}/sessions", SESSION),
             "job": lambda: self.job("publish" if "files" in path else "ask"),
             "token": lambda: create_token(self.app.service.store, "zed", "analyst")[0].id,
             "name": lambda: next((FIXED[part] for part in path.split("/") if part in FIXED), "") or self.prior(),
@@ -233,11 +233,11 @@ class Guarded:
     def target(self, method: str, path: str) -> Callable[[], str]:
         """A path to what is ann's: new each time where a request ends it, else made once."""
         if method == "DELETE" or path.endswith("/revoke"):
-            return lambda: fill_path(path, self.own(path))
-        found = fill_path(path, self.own(path))
+            return lambda: fill_path(path, self.list_parameter_values(path))
+        found = fill_path(path, self.list_parameter_values(path))
         return lambda: found
 
-    def made(self, path: str, body: dict[str, str]) -> str:
+    def create(self, path: str, body: dict[str, str]) -> str:
         found = self.by_token("ann", "POST", path.format(dataset="registry"), body)
         assert found.status_code == 201
         return str(found.json()["id"])
@@ -392,7 +392,7 @@ OWNED = sorted((method, path) for method, path in API if API[method, path].eve =
 
 @pytest.mark.parametrize(("method", "path"), OWNED)
 def test_what_is_anothers_is_told_as_what_is_not_there(guarded_service: Guarded, method: str, path: str) -> None:
-    own_id, body = guarded_service.own(path), API[method, path].body
+    own_id, body = guarded_service.list_parameter_values(path), API[method, path].body
 
     def nothing(parameter: str) -> str:
         return NOWHERE if parameter in OBJECTS else own_id(parameter)
@@ -403,7 +403,7 @@ def test_what_is_anothers_is_told_as_what_is_not_there(guarded_service: Guarded,
 
 
 def test_every_way_of_not_being_there_is_one_reply(guarded_service: Guarded) -> None:
-    answer = guarded_service.made(f"{REAL}/answers", COUNT)
+    answer = guarded_service.create(f"{REAL}/answers", COUNT)
     paths = {
         "no such path": "/v1/nothing",
         "no such data set": "/v1/datasets/nowhere/budget",
@@ -422,7 +422,7 @@ def test_every_way_of_not_being_there_is_one_reply(guarded_service: Guarded) -> 
 
 def test_an_answer_is_of_one_data_set(guarded_service: Guarded) -> None:
     """Not even a custodian, who sees all data sets, finds it under another."""
-    answer = guarded_service.made(f"{REAL}/answers", COUNT)
+    answer = guarded_service.create(f"{REAL}/answers", COUNT)
     assert guarded_service.by_token("cus", "GET", f"{HOME}/answers/{answer}").status_code == 200
     assert guarded_service.by_token("cus", "GET", f"/v1/datasets/clinic/answers/{answer}").status_code == 404
 
@@ -450,7 +450,7 @@ def test_lists_hold_only_what_is_ones_own(guarded_service: Guarded) -> None:
     job, prior, answer = (
         guarded_service.job("ask"),
         guarded_service.prior(),
-        guarded_service.made(f"{REAL}/answers", COUNT),
+        guarded_service.create(f"{REAL}/answers", COUNT),
     )
     for path, hers in (("/v1/jobs", job), ("/v1/priors", prior), (f"{HOME}/history", answer)):
         assert hers in guarded_service.by_token("ann", "GET", path).text

@@ -209,14 +209,14 @@ def test_a_rehearsal_begins_a_new_ledger_where_the_old_one_is_large(
 # Releases
 
 
-@pytest.mark.parametrize(("path", "said"), [("releases", MDAV), ("sweeps", {"ks": "k=3..5"})])
+@pytest.mark.parametrize(("path", "request_body"), [("releases", MDAV), ("sweeps", {"ks": "k=3..5"})])
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
 def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
-    service: InProcessService, home: str, path: str, said: dict[str, Any]
+    service: InProcessService, home: str, path: str, request_body: dict[str, Any]
 ) -> None:
     store = service.app.service.store
     token, service.tokens["left"] = create_token(store, "left", "custodian")
-    job = service.post("left", f"{home}/{path}", said).json()
+    job = service.post("left", f"{home}/{path}", request_body).json()
     revoke_token(store, token.id)
     before = whole_budget(service), entries(service)
     assert run_next_job(service.app.service, "runner")

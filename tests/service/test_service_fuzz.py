@@ -85,10 +85,10 @@ class Run:
                 self.followed += case.transition is not None and one.response.status_code < 300
         for check in (one for many in event.recorder.checks.values() for one in many):
             if check.failure_info is not None:
-                told = check.failure_info
-                self.wrong.append(f"{check.name}: {told.failure.title}: {told.failure.message}\n{told.code_sample}")
+                info = check.failure_info
+                self.wrong.append(f"{check.name}: {info.failure.title}: {info.failure.message}\n{info.code_sample}")
 
-    def seen(self, label: str) -> set[int]:
+    def list_statuses(self, label: str) -> set[int]:
         """Every status of an operation."""
         return {status for known, status in self.statuses if known == label}
 
@@ -232,9 +232,9 @@ def test_an_analyst_can_send_anything(app: MiddlewareStack, cases: int) -> None:
     run = fuzz(app, "analyst", cases, ("examples", "fuzzing", "stateful"))
     check(run, app)
     for home in HOMES:
-        assert {201, 400, 401} <= run.seen(f"POST {home}/answers")
-        assert {200, 404} <= run.seen(f"GET {home}/answers/{{answer}}")
-    assert run.seen("POST /v1/tokens") <= {400, 401, 403, 413, 415}
+        assert {201, 400, 401} <= run.list_statuses(f"POST {home}/answers")
+        assert {200, 404} <= run.list_statuses(f"GET {home}/answers/{{answer}}")
+    assert run.list_statuses("POST /v1/tokens") <= {400, 401, 403, 413, 415}
 
 
 @pytest.mark.parametrize("cases", [2, pytest.param(4, marks=pytest.mark.soak)])
@@ -242,8 +242,8 @@ def test_a_custodian_can_send_anything(app: MiddlewareStack, cases: int) -> None
     """As an analyst: some requests to every operation, then chains of them along links."""
     run = fuzz(app, "custodian", cases, ("examples", "fuzzing", "stateful"))
     check(run, app)
-    assert {201, 400, 401} <= run.seen("POST /v1/tokens")
-    assert {202, 400, 401} <= run.seen("POST /v1/datasets/{dataset}/releases")
+    assert {201, 400, 401} <= run.list_statuses("POST /v1/tokens")
+    assert {202, 400, 401} <= run.list_statuses("POST /v1/datasets/{dataset}/releases")
 
 
 @pytest.mark.parametrize("only", ["^/(?!v1/rehearsal/)", pytest.param("", marks=pytest.mark.soak)], ids=["real", "all"])
@@ -252,8 +252,8 @@ def test_both_sides_of_every_boundary_can_be_sent(app: MiddlewareStack, only: st
     by the same functions."""
     run = fuzz(app, "custodian", 1, ("coverage",), only=only)
     check_all(run, app, only)
-    assert {201, 400, 401, 405} <= run.seen("POST /v1/tokens")
-    assert {202, 400, 401, 405, 415} <= run.seen("POST /v1/datasets/{dataset}/releases")
+    assert {201, 400, 401, 405} <= run.list_statuses("POST /v1/tokens")
+    assert {202, 400, 401, 405, 415} <= run.list_statuses("POST /v1/datasets/{dataset}/releases")
 
 
 @pytest.mark.soak
@@ -333,7 +333,7 @@ class Caller:
     client: TestClient
     tokens: dict[str, str]
     schemas: dict[str, Any]
-    made: dict[tuple[bool, str], str] = field(default_factory=dict)
+    identifiers: dict[tuple[bool, str], str] = field(default_factory=dict)
 
     def send(self, method: str, path: str, operation: dict[str, Any]) -> Any:
         """An operation with its example."""
@@ -349,14 +349,16 @@ class Caller:
     def place(self, path: str) -> str:
         """A path with what was made before; rehearsals have their own."""
         known = {"dataset": "registry", "name": "survey", "analyst": "zoe"}
-        here = {kind: found for (rehearsal, kind), found in self.made.items() if rehearsal == ("rehearsal" in path)}
+        here = {
+            kind: found for (rehearsal, kind), found in self.identifiers.items() if rehearsal == ("rehearsal" in path)
+        }
         return path.format(**known, **here)
 
     def keep(self, path: str, found: dict[str, Any]) -> None:
         """The first of what a POST makes, by what it is called in paths."""
         kind = {"answers": "answer", "sessions": "session", "tokens": "token"}.get(path.rpartition("/")[2], "job")
         if "id" in found:
-            self.made.setdefault(("rehearsal" in path, kind), found["id"])
+            self.identifiers.setdefault(("rehearsal" in path, kind), found["id"])
 
 
 ORDER = {"PUT": 0, "POST": 1, "GET": 2, "DELETE": 3}

@@ -199,7 +199,7 @@ class Replies(list[Message]):
         self.append(message)
 
     @property
-    def told(self) -> tuple[int, bytes | None]:
+    def status_and_retry(self) -> tuple[int, bytes | None]:
         """The status, and when to come again."""
         return self[0]["status"], dict(self[0]["headers"]).get(b"retry-after")
 
@@ -226,7 +226,11 @@ def test_a_token_has_only_so_many_requests_at_work(service: InProcessService) ->
         await gate(_scope(service), _nothing, later.take)
 
     anyio.run(all_of_them)
-    assert (second.told, other.told, later.told) == ((429, b"1"), (200, None), (200, None))
+    assert (second.status_and_retry, other.status_and_retry, later.status_and_retry) == (
+        (429, b"1"),
+        (200, None),
+        (200, None),
+    )
 
 
 def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: InProcessService) -> None:
@@ -244,7 +248,7 @@ def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: In
             await service.app(_scope(service, "/health"), _nothing, replies.take)
 
     anyio.run(busy)
-    assert (seen, replies.told) == (["ann"], (200, None))
+    assert (seen, replies.status_and_retry) == (["ann"], (200, None))
 
 
 def test_limits_as_they_come_and_as_they_are_told(tmp_path: Path) -> None:

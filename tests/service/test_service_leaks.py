@@ -114,7 +114,7 @@ class Driver:
     send: Callable[..., Any]
     secrets: dict[str, str]
     cookies: dict[str, str]
-    kept: list[Reply] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
     not_searched: list[Reply] = field(default_factory=list)
 
     def call(self, who: str, method: str, route: str, body: object = None, query: str = "", **put: str) -> Reply:
@@ -125,12 +125,12 @@ class Driver:
         more: dict[str, Any] = {} if body is None else {"json": body}
         if page and isinstance(body, dict):
             more = {"data": {"form_token": derive_form_token(cookie)} | body}
-        told = self.send(
+        response = self.send(
             method, fill_path(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more
         )
-        headers_of = tuple(sorted(told.headers.multi_items()))
-        reply = Reply(who, method, route, told.status_code, headers_of, told.content.decode("utf-8", "replace"))
-        self.kept.append(reply)
+        headers_of = tuple(sorted(response.headers.multi_items()))
+        reply = Reply(who, method, route, response.status_code, headers_of, response.content.decode("utf-8", "replace"))
+        self.replies.append(reply)
         return reply
 
     def get(self, who: str, route: str, query: str = "", **put: str) -> Reply:
@@ -138,7 +138,7 @@ class Driver:
 
     def forget(self, reply: Reply) -> None:
         """What a reply holds is not searched for cells."""
-        self.kept.remove(reply)
+        self.replies.remove(reply)
         self.not_searched.append(reply)
 
 
@@ -291,7 +291,7 @@ class Driven:
         """Every cell that a reply shows, and to whom by which route."""
         return [
             (one.who, one.method, one.route, cell)
-            for one in self.driver.kept
+            for one in self.driver.replies
             for cell in self.planted.find_cells(one.all)
         ]
 
@@ -326,10 +326,10 @@ def is_ended(driver: Driver, job: str) -> bool:
 @ON_ONE_WORKER
 def test_everything_was_asked(driven_service: Driven) -> None:
     """Every route, and every kind of question was answered; else the search would show little."""
-    called = {(one.method, one.route) for one in driven_service.driver.kept + driven_service.driver.not_searched}
+    called = {(one.method, one.route) for one in driven_service.driver.replies + driven_service.driver.not_searched}
     assert called == set(API) | set(CONSOLE)
-    assert max(one.status for one in driven_service.driver.kept) < 500
-    statuses = [one.status for one in driven_service.driver.kept if (one.method, one.route) == ("POST", ANSWERS)]
+    assert max(one.status for one in driven_service.driver.replies) < 500
+    statuses = [one.status for one in driven_service.driver.replies if (one.method, one.route) == ("POST", ANSWERS)]
     asked = 2 * len(QUESTIONS) + sum(map(len, OF_ONE.values()))
     assert (statuses.count(201), len(statuses)) == (2 * asked, 2 * asked + 2 * len(WRONG))
 
@@ -341,7 +341,7 @@ def test_no_reply_shows_a_cell(driven_service: Driven) -> None:
 
 @ON_ONE_WORKER
 def test_no_line_of_the_log_shows_a_cell(driven_service: Driven) -> None:
-    assert len(driven_service.log.splitlines()) > len(driven_service.driver.kept)
+    assert len(driven_service.log.splitlines()) > len(driven_service.driver.replies)
     assert driven_service.planted.find_cells(driven_service.log) == []
 
 
@@ -405,14 +405,14 @@ FAILING = {
     "discreet.custodian.custodian.build_answer": ("POST", ANSWERS, COUNT),
     "discreet.custodian.preview.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
-    "discreet.service.api.dataset_routes.build_stated_prior": (
+    "discreet.service.api.analyst_routes.build_stated_prior": (
         "POST",
         f"{HOME}/priors",
         {"question": "SELECT COUNT(*) FROM planted", "prior": "point(1)"},
     ),
-    "discreet.service.api.dataset_routes.entry_to_json": ("GET", f"{HOME}/history", None),
-    "discreet.service.api.dataset_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
-    "discreet.service.api.dataset_routes.schema_to_public_json": ("GET", HOME, None),
+    "discreet.service.api.analyst_routes.entry_to_json": ("GET", f"{HOME}/history", None),
+    "discreet.service.api.analyst_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
+    "discreet.service.api.analyst_routes.schema_to_public_json": ("GET", HOME, None),
     "discreet.service.console.analyst_pages.get_history_document": ("GET", "/console/datasets/{dataset}/history", None),
     "discreet.service.console.rendering.build_environment": ("GET", "/console/datasets/{dataset}", None),
     "discreet.service.store.tokens.hash_secret": ("GET", "/v1/me", None),
@@ -479,12 +479,12 @@ def test_a_leak_is_found(
     """The trap itself: a cell that is put into a reply, a header, or the log on purpose is seen there."""
     planted, driver, _ = leaking
     cell = planted.texts[3]
-    monkeypatch.setattr("discreet.service.api.dataset_routes.schema_to_public_json", lambda _: {"name": cell})
+    monkeypatch.setattr("discreet.service.api.analyst_routes.schema_to_public_json", lambda _: {"name": cell})
     assert planted.find_cells(driver.get("ann", HOME, dataset="planted").all) == [cell]
-    monkeypatch.setattr("discreet.service.api.dataset_routes.requests.read_idempotency_key", lambda _: cell)
+    monkeypatch.setattr("discreet.service.api.analyst_routes.requests.read_idempotency_key", lambda _: cell)
     assert planted.find_cells(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
     monkeypatch.setattr("discreet.service.monitoring.format_error_location", str)
-    monkeypatch.setattr("discreet.service.api.dataset_routes.balance_to_json", failing_with(ValueError(cell)))
+    monkeypatch.setattr("discreet.service.api.analyst_routes.balance_to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
     assert planted.find_cells(capfd.readouterr().err) == [cell]
 
@@ -572,7 +572,7 @@ def transcript(folder: Path, every: int, *changes: Callable[[Path], None]) -> li
         service.client.follow_redirects = False
         driver = Driver(service.client.request, *admit_people(service.app.service.store))
         ask_all(driver, "planted", HOME, "/console/datasets/{dataset}", every)
-    return [public(one) for one in driver.kept]
+    return [public(one) for one in driver.replies]
 
 
 @pytest.mark.parametrize(

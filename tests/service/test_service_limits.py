@@ -19,8 +19,8 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from discreet.sample import write_registry
-from discreet.service.api import dataset_routes
-from discreet.service.api.dataset_routes import answer_dataset_question
+from discreet.service.api import analyst_routes
+from discreet.service.api.analyst_routes import answer_dataset_question
 from discreet.service.jobs import MAX_OPEN_JOBS
 from discreet.service.middleware import auth, limits
 from discreet.service.middleware.auth import MAX_HEAD_BYTES
@@ -315,7 +315,7 @@ def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pyt
         assert over.wait(LONG)
         return answer_dataset_question(*args)
 
-    monkeypatch.setattr(dataset_routes, "answer_dataset_question", slowly)
+    monkeypatch.setattr(analyst_routes, "answer_dataset_question", slowly)
     config = build_config(tmp_path, 50)
 
     async def ask(service: InProcessService) -> None:

@@ -305,7 +305,7 @@ def test_how_long_rows_take_is_not_told_by_when_an_answer_is_there(
     exact, seen = measure.read_exact_inputs, list[str]()
     with run_scripted(tmp_path, by_jobs) as timed_service:
         monkeypatch.setattr(
-            measure, "read_exact_inputs", lambda *given: (seen.append(look(timed_service)), exact(*given))[1]
+            measure, "read_exact_inputs", lambda *arguments: (seen.append(look(timed_service)), exact(*arguments))[1]
         )
         monkeypatch.setattr(deadlines.time, "sleep", lambda _: seen.append(look(timed_service)))
         assert timed_service.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
@@ -353,7 +353,7 @@ def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
     monkeypatch.setattr(
         auth.monitoring,
         "write_event",
-        lambda *said, **facts: (written.append(timed_service.script.now), write(*said, **facts)),
+        lambda *arguments, **facts: (written.append(timed_service.script.now), write(*arguments, **facts)),
     )
     timed_service.script.work, start = 0.2, timed_service.script.now
     reply = timed_service.call("ann", "POST", f"{HOME}/previews", ASK)

@@ -200,7 +200,7 @@ Piece = tuple[str, Any]
 class Asker:
     """Makes up questions about the columns of a schema."""
 
-    made: Mapping[str, Any]
+    declared: Mapping[str, Any]
     chance: random.Random
 
     def any(self) -> Ask:
@@ -216,25 +216,27 @@ class Asker:
             self.bins,
         ]
         kinds += [self.ask_rollup, self.ask_many]
-        if self.made["individual_queries"] or self.chance.random() < 0.05:
+        if self.declared["individual_queries"] or self.chance.random() < 0.05:
             kinds += [self.ask_person, self.ask_person]
-        if "city" in self.made["columns"] and ("approx-dp" in self.models or self.chance.random() < 0.1):
+        if "city" in self.declared["columns"] and ("approx-dp" in self.models or self.chance.random() < 0.1):
             kinds += [self.ask_keyed, self.ask_keyed]
-        if self.made["neighbours"] == "replace-one":
+        if self.declared["neighbours"] == "replace-one":
             kinds += [self.ask_mean_of_some]
-        if self.complete and self.made["neighbours"] == "replace-one" and self.made["unit"]["rows"] == 1:
+        if self.complete and self.declared["neighbours"] == "replace-one" and self.declared["unit"]["rows"] == 1:
             kinds += [self.ask_ranks, self.ask_ranks]
         return self.chance.choice(kinds)()
 
     @property
     def complete(self) -> Sequence[str]:
         """Numbers of which none is missing: under replace-one, how many there are is public."""
-        return [name for name in self.made["columns"] if name in NUMBERS and "missing" in self.made["columns"][name]]
+        return [
+            name for name in self.declared["columns"] if name in NUMBERS and "missing" in self.declared["columns"][name]
+        ]
 
     @property
     def models(self) -> Sequence[str]:
         """What the schema allows."""
-        return list(self.made.get("models", ["dp"]))
+        return list(self.declared.get("models", ["dp"]))
 
     def ask_counting(self) -> Ask:
         """A question of counts alone, for sessions."""
@@ -308,7 +310,7 @@ class Asker:
 
     def ask_mean_of_some(self) -> Ask:
         """How many rows it is of is not public, so a sum and a count are told together."""
-        column, name, sql = self.number(), self.made["name"], self.write_condition()
+        column, name, sql = self.number(), self.declared["name"], self.write_condition()
         return Ask(f"SELECT AVG({column}) FROM {name} WHERE {sql}", {"epsilon": self.epsilon()})
 
     def ask_ranks(self) -> Ask:
@@ -320,7 +322,7 @@ class Asker:
             kind = self.chance.choice(("median", "min", "max", "second_max"))
             sql = f"{kind.upper()}({column})"
             given["model"] = "individual-dp"
-        name = self.made["name"]
+        name = self.declared["name"]
         return Ask(f"SELECT {sql} FROM {name}", given)
 
     def ask_rollup(self) -> Ask:
@@ -328,10 +330,10 @@ class Asker:
         return self.ask([("COUNT(*)", {"count": "*"})], keys, rollup=True)
 
     def ask_person(self) -> Ask:
-        column = self.chance.choice([name for name in self.made["columns"] if name != "city"])
+        column = self.chance.choice([name for name in self.declared["columns"] if name != "city"])
         unit = self.chance.choice(("one", "one", "new", "p0", "nobody"))
         prior = self.pick_prior(("value", ("", {"value": column}))) if self.chance.random() < 0.5 else None
-        name = self.made["name"]
+        name = self.declared["name"]
         more = {"prior": prior, "distance": self.distance() if self.chance.random() < 0.3 else None}
         given = {"epsilon": self.epsilon()} | {name: value for name, value in more.items() if value}
         return Ask(f"SELECT {column} FROM {name} FOR UNIT '{unit}'", given)
@@ -346,12 +348,12 @@ class Asker:
                 return "count", ("COUNT(*)", {"count": "*"})
             case "distinct":
                 return "count", ("COUNT(DISTINCT pid)", {"count_distinct": "pid"})
-            case "avg" if self.chance.random() < 0.2 and "smoker" in self.made["columns"]:
+            case "avg" if self.chance.random() < 0.2 and "smoker" in self.declared["columns"]:
                 return "share", ("AVG(smoker)", {"avg": "smoker"})
             case "count":
-                other = self.chance.choice([name for name in self.made["columns"] if name != "city"])
+                other = self.chance.choice([name for name in self.declared["columns"] if name != "city"])
                 return "count", (f"COUNT({other})", {"count": other})
-            case "sum" if self.chance.random() < (0.4 if self.made["neighbours"] == "replace-one" else 0.02):
+            case "sum" if self.chance.random() < (0.4 if self.declared["neighbours"] == "replace-one" else 0.02):
                 share = self.chance.choice(("0.05", "0.2", "0.4"))
                 return "avg", (f"TRIMMED_MEAN({column}, {share})", {"trimmed_mean": column, "share": share})
         return kind, (f"{kind.upper()}({column})", {kind: column})
@@ -367,17 +369,17 @@ class Asker:
                 qs = self.chance.choice((("0.25", "0.75"), ("0.25", "0.5", "0.75"), ("0.1", "0.4", "0.6", "0.9")))
                 return "several", (f"QUANTILE({column}, {', '.join(qs)})", {"quantile": column, "orders": list(qs)})
             case "mode":
-                column = self.chance.choice([name for name in self.made["columns"] if name != "city"])
+                column = self.chance.choice([name for name in self.declared["columns"] if name != "city"])
             case "median":
                 return "quantile", (f"MEDIAN({column})", {"median": column})
         return kind, (f"{kind.upper()}({column})", {kind: column})
 
     def number(self, dates: bool = False) -> str:
-        able = [name for name in self.made["columns"] if name in NUMBERS or (dates and name == "day")]
+        able = [name for name in self.declared["columns"] if name in NUMBERS or (dates and name == "day")]
         return self.chance.choice(able)
 
     def key(self) -> Piece:
-        able = [name for name in self.made["columns"] if name not in ("pay", "city")]
+        able = [name for name in self.declared["columns"] if name not in ("pay", "city")]
         column = self.chance.choice(able)
         if column in (*NUMBERS, "day") and self.chance.random() < 0.6:
             width = self.chance.choice((1, 2, 3)) if column in ("age", "day") else self.chance.choice((0.5, 1))
@@ -390,7 +392,7 @@ class Asker:
             first, second = self.write_condition(deep - 1), self.write_condition(deep - 1)
             joined = f"({first}) {self.chance.choice(('AND', 'OR'))} ({second})"
             return f"NOT ({joined})" if self.chance.random() < 0.3 else joined
-        column = self.chance.choice(list(self.made["columns"]))
+        column = self.chance.choice(list(self.declared["columns"]))
         value = self.chance.choice((*ENDS[column], *["health"] * (column == "job")))
         literal = value if column in NUMBERS or column == "smoker" else f"'{value}'"
         if self.chance.random() < 0.15:
@@ -444,7 +446,7 @@ class Asker:
         **options: Any,
     ) -> Ask:
         """A question about some or all rows, and how much noise it may have."""
-        name = self.made["name"]
+        name = self.declared["name"]
         shown = [*keys, *pieces]
         sql = f"SELECT {', '.join(one for one, _ in shown)} FROM {name}"
         if self.chance.random() < 0.4:
@@ -564,7 +566,7 @@ class Side:
 class Pair:
     """Two neighbouring tables, and what all answers about them have lost so far."""
 
-    made: Mapping[str, Any]
+    declared: Mapping[str, Any]
     tables: tuple[list[Row], list[Row]]
     sides: tuple[Side, Side]
     lost: dict[str, list[Loss]] = field(default_factory=dict)
@@ -595,7 +597,7 @@ def serve_pair(pair: Pair) -> Iterator[None]:
     """A service for each table, each listening on a port of its own."""
     with ExitStack() as stack:
         for side in pair.sides:
-            side.web = stack.enter_context(_run_listening_service(side.schema, pair.made["name"]))
+            side.web = stack.enter_context(_run_listening_service(side.schema, pair.declared["name"]))
         yield
     for side in pair.sides:
         side.web = None
@@ -954,7 +956,7 @@ def _drop_own_fields(documents: Any) -> Any:
 
 
 def _describe_pair(pair: Pair) -> str:
-    shown_schema = {name: value for name, value in pair.made.items() if name not in ("name", "source", "budget")}
+    shown_schema = {name: value for name, value in pair.declared.items() if name not in ("name", "source", "budget")}
     return f"schema {json.dumps(shown_schema)}, tables {json.dumps(pair.tables[0])} and {json.dumps(pair.tables[1])}"
 
 
@@ -986,9 +988,9 @@ def try_preview(pair: Pair, ask: Ask, results: TrialResults) -> None:
 def try_file(pair: Pair, way: str, chance: random.Random, results: TrialResults, seed: int) -> None:
     """A private file of both tables."""
     method = chance.choice(("private-columns", "private-records", "private-linked"))
-    columns = [name for name in pair.made["columns"] if name not in ("city", "pay")]
+    columns = [name for name in pair.declared["columns"] if name not in ("city", "pay")]
     options: dict[str, Any] = {"epsilon": chance.choice(("0.5", "1", "3"))}
-    if chance.random() < 0.3 and "approx-dp" in pair.made.get("models", []):
+    if chance.random() < 0.3 and "approx-dp" in pair.declared.get("models", []):
         options["delta"] = "1e-3"
     if method != "private-linked" and chance.random() < 0.5:
         options["k"] = chance.choice((1, 2))

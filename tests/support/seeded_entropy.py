@@ -131,10 +131,10 @@ class Seeding:
             return
         seed, _, sampled = board.read()
         stream, states = followed.stream, _library_states()
-        own = compute_seed(name)
-        board.write(own, 1, b"\0")
-        followed.switch(stream_of(own, 0))
-        _seed_libraries(own)
+        own_seed = compute_seed(name)
+        board.write(own_seed, 1, b"\0")
+        followed.switch(stream_of(own_seed, 0))
+        _seed_libraries(own_seed)
         try:
             yield
         finally:

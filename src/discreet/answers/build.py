@@ -22,7 +22,7 @@ from discreet.answers.explain import (
 )
 from discreet.answers.hierarchical_answer import attach_ranges, build_hierarchical_answer
 from discreet.answers.population_estimates import estimate_population, has_population_numbers
-from discreet.answers.reconcile import reconcile_answer, reconcile_or_keep_raw
+from discreet.answers.reconciled_counts import reconcile_answer, reconcile_or_keep_raw
 from discreet.charts import DistributionChart
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.privacy.guarantee import Guarantee

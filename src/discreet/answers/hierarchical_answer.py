@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.answers.answer import ALL_KEYS, NO_RANGES, Answer, RangeCount, ReconciledRows
 from discreet.answers.decode import format_group_key, label_rows, select_answer_rows, to_answer_value
 from discreet.answers.explain import attach_picture
-from discreet.answers.reconcile import CountSums, reconcile_or_keep_raw
+from discreet.answers.reconciled_counts import CountSums, reconcile_or_keep_raw
 from discreet.charts import HistogramChart
 from discreet.errors import InvalidInput
 from discreet.estimation.constraint_set import Constraint, at_least, fixed, nested, total

@@ -16,7 +16,8 @@ import typer
 from discreet._version import __version__
 from discreet.cli import service_commands
 from discreet.cli.audit_command import run_audit
-from discreet.cli.dataset_commands import LEDGER_COMMANDS, run_check, run_init
+from discreet.cli.dataset_commands import run_check, run_init
+from discreet.cli.ledger_commands import LEDGER_COMMANDS
 from discreet.cli.query_commands import run_ask, run_budget, run_history, run_preview
 from discreet.cli.release_commands import run_assess, run_publish, run_verify
 from discreet.cli.service_commands import run_serve

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from discreet.release.manifest import Release
-    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.sweep import SweepResult
     from discreet.synthetic.file_plan import SyntheticPlan
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from discreet.priors.distance import Distance
     from discreet.query.validate import Question
     from discreet.release.manifest import Release
-    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.sweep import SweepResult
 
 NO_TOKEN = "a token is the text that the custodian gave you, beginning with dsc_; this is none"
 VERIFY_NOT_REHEARSED = (

@@ -30,7 +30,7 @@ from discreet.schema.column import Interval
 if TYPE_CHECKING:
     from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
-    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.sweep import SweepResult
 
 
 JsonObject = Mapping[str, Any]
@@ -244,7 +244,7 @@ def decode_estimates(documents: Sequence[JsonObject]) -> tuple[SyntheticEstimate
 
 def decode_sweep(document: JsonObject) -> SweepResult:
     """Decode a comparison of methods over k."""
-    from discreet.sdc.compare import SweepPoint, SweepResult
+    from discreet.sdc.sweep import SweepPoint, SweepResult
 
     fields = ("method", "k", "loss", "risk", "il1s", "linkage", "score", "lost")
     *points, recommended = (

@@ -26,7 +26,7 @@ from discreet.release.files import (
 from discreet.release.manifest import Release
 
 if TYPE_CHECKING:
-    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.sweep import SweepResult
 
 
 Progress = Callable[[str], None]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet.answers.answer import Answer
 from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
 from discreet.answers.constraint_fit import StatedConstraint, copy_constraints
-from discreet.answers.reconcile import check_plan_constraints
+from discreet.answers.reconciled_counts import check_plan_constraints
 from discreet.custodian.measure import degrade_result, measure_plan
 from discreet.custodian.preview import (
     DEFAULT_ANALYST,
@@ -59,10 +59,11 @@ from discreet.release.methods import (
 from discreet.release.publish import DatasetHandle, publish_protected
 from discreet.release.publish_synthetic import plan_synthetic_files, publish_synthetic
 from discreet.schema import Budget, Schema, load_schema
+from discreet.schema.loader import locate_schema
 from discreet.untrusted import copy_text
 
 if TYPE_CHECKING:
-    from discreet.sdc.compare import SweepResult
+    from discreet.sdc.sweep import SweepResult
     from discreet.sources.protocol import Source
     from discreet.synthetic.file_plan import SyntheticPlan
 
@@ -457,7 +458,7 @@ class Custodian:
 
 def _stat_schema_file(schema: str | Path) -> TrackedFiles:
     """The schema's file as it is before it is read."""
-    path = Path(schema).absolute()
+    path = locate_schema(schema)
     return TrackedFiles("the schema", path, stat_files(path))
 
 

@@ -27,7 +27,7 @@ from discreet.estimation.least_squares import (
     parse_vector,
 )
 from discreet.formatting import AMOUNT_DIGITS, format_number
-from discreet.untrusted import copy_list, copy_text, has_type, require_exact_class
+from discreet.untrusted import CheckedValue, copy_list, copy_text, has_type, require_exact_class
 
 MAX_CELLS_SHOWN = 4
 """So many cells are named in words, at most."""
@@ -64,7 +64,7 @@ Terms = Equalities | Bounds | Chain
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Constraint:
+class Constraint(CheckedValue):
     """Something true of the exact answers. Make one with `total`, `at_least` and the others here.
 
     It is data and no code, the name of a rule and its arguments: counts are made to fit it after they are drawn, so a

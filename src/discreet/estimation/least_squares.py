@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
+from discreet.untrusted import CheckedValue
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -137,7 +138,7 @@ def parse_floats(numbers: object, what: str) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalEquations:
+class NormalEquations(CheckedValue):
     """Independent constraints, ready to be solved. `unit` is S; `independent` and `redundant` are columns of B."""
 
     root: Array

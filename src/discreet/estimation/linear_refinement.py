@@ -34,6 +34,7 @@ from discreet.estimation.least_squares import (
 from discreet.estimation.quadratic_program import find_nearest_answers
 from discreet.numeric import as_number_between
 from discreet.privacy.guarantee import Guarantee
+from discreet.untrusted import CheckedValue
 
 INTEGER_NOISE_VARIANCE = 0.25
 """What a whole-number noise is taken to vary more, so that intervals by variance hold (linear_refinement.md)."""
@@ -74,7 +75,7 @@ class RefinementCovariance:
 
 
 @dataclass(frozen=True, eq=False)
-class Refined:
+class Refined(CheckedValue):
     """Answers that satisfy what must be true, with what is known of their error.
 
     `dropped` names constraints that the others imply. `guarantee` is that of the noisy answers where all constraints
@@ -185,7 +186,7 @@ def _compute_floating_terms(
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRefinement:
+class LinearRefinement(CheckedValue):
     """A linear refinement A X + D c + h of noisy answers X by constants c; `best` is the one least squares gives."""
 
     A: Any

@@ -18,7 +18,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_number, format_upper
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.estimates import Linear
+from discreet.measurements.point_estimates import Linear
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import AddNoise

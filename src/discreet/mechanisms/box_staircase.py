@@ -36,7 +36,7 @@ from discreet.mechanisms.samplers import (
 from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
 from discreet.numeric import as_int, as_number_between, as_positive, format_exact
 from discreet.privacy.guarantee import Guarantee, parse_neighbor_relation
-from discreet.untrusted import set_fields
+from discreet.untrusted import CheckedValue, set_fields
 
 Units = NDArray[np.int64] | NDArray[np.object_]
 LinearFactors = Sequence[tuple[Fraction | int, Fraction | int]]
@@ -192,7 +192,7 @@ def _compute_mean_square(core: float, components: int, fall: float, complement: 
     return float(form.sum())
 
 
-class VectorStaircase(ABC):
+class VectorStaircase(CheckedValue, ABC):
     """Noise for several numbers at once, on a grid for each, that falls by the same factor from level to level."""
 
     epsilon: Fraction
@@ -200,15 +200,15 @@ class VectorStaircase(ABC):
 
     @abstractmethod
     def probability(self, units: Sequence[int]) -> Fraction:
-        """P(N = x), x given in grid units, exactly."""
+        """Compute P(N = x), x in grid units, exactly."""
 
     @abstractmethod
     def exact_variance(self) -> tuple[Fraction, ...]:
-        """The variances as rationals."""
+        """Compute the variances as rationals."""
 
     @abstractmethod
     def sample_units(self, size: int, entropy: Entropy) -> Units:
-        """`size` independent draws in grid units, one row each."""
+        """Draw `size` independent values in grid units, one row each."""
 
     @property
     def density_at_zero(self) -> float:
@@ -272,6 +272,9 @@ class BoxStaircase(VectorStaircase):
         """The half widths of the core."""
         pairs = zip(self.boxes.half_widths, self.steps, strict=True)
         return tuple((half_width + Fraction(1, 2)) * step for half_width, step in pairs)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.epsilon, self.widths, self.core, self.steps)
 
     def probability(self, units: Sequence[int]) -> Fraction:
         return self.boxes.fall ** self.level(units) / ((1 - self.boxes.fall) * self.boxes.total)

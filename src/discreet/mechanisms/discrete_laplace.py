@@ -27,7 +27,7 @@ from discreet.mechanisms.samplers import (
 )
 from discreet.numeric import as_positive, exp_bounds
 from discreet.privacy.guarantee import Guarantee, NeighborRelation
-from discreet.untrusted import set_fields
+from discreet.untrusted import CheckedValue, require_exact_class, set_fields
 
 HALF_CHANCE = build_rational_chance(Fraction(1, 2))
 
@@ -99,7 +99,7 @@ def _build_sampler_parts(rate: Fraction) -> tuple[Chance, Geometric, CoinSet]:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceDegradation:
+class LaplaceDegradation(CheckedValue):
     """Additional noise for a number that already has `present_noise`, so that its noise becomes `target_noise`.
 
     It is 0 with probability sinh^2(g2/2) / sinh^2(g1/2), the ratio of the two variances, and otherwise a draw of the
@@ -110,6 +110,8 @@ class LaplaceDegradation:
     target_noise: DiscreteLaplace
 
     def __post_init__(self) -> None:
+        for noise in (self.present_noise, self.target_noise):
+            require_exact_class(noise, DiscreteLaplace, "only a DiscreteLaplace is degraded, to another one")
         if self.present_noise.step != self.target_noise.step:
             raise InvalidInput("a noisy number is degraded on its own grid; use noises of the same step")
         if self.present_noise.rate < self.target_noise.rate:

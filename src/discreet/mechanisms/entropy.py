@@ -11,6 +11,7 @@ import os
 from typing import Protocol
 
 from discreet.errors import InvalidInput
+from discreet.untrusted import copy_text
 
 
 class Entropy(Protocol):
@@ -53,7 +54,9 @@ class KeyedEntropy:
     """
 
     def __init__(self, key: bytes, purpose: str) -> None:
-        self._prefix = key + purpose.encode() + b"\0"
+        if not isinstance(key, bytes):
+            raise InvalidInput(f"the key must be bytes such as b'abc', got {type(key).__name__}")
+        self._prefix = key + copy_text(purpose, "the purpose of a key").encode() + b"\0"
         self._call_count = 0
 
     def take(self, count: int) -> bytes:

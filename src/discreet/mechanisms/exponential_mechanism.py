@@ -14,11 +14,11 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.selection_scores import Scores, Selection, align_scores, find_least_share
 from discreet.priors.prior import Prior, copy_prior
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import set_fields
+from discreet.untrusted import CheckedValue, set_fields
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(CheckedValue):
     """A choice among candidates by their scores: proportional to the prior times exp(epsilon score / spread)."""
 
     selection: Selection

@@ -28,11 +28,11 @@ from discreet.mechanisms.order_statistic import (
 )
 from discreet.numeric import as_int, as_positive, ln_above
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import copy_list, copy_value, set_fields
+from discreet.untrusted import CheckedValue, copy_list, copy_value, set_fields
 
 
 @dataclass(frozen=True, init=False)
-class IndividualVector:
+class IndividualVector(CheckedValue):
     """Several order statistics of one column at once, each plus discrete Laplace noise of one scale, then clamped.
 
     Scale in grid units: max(sum of local sensitivities / epsilon, d W / E), d answers over W units. `group` = g takes
@@ -63,6 +63,11 @@ class IndividualVector:
             raise InvalidInput("ask for at least one order statistic")
         set_fields(self, whats=whats, epsilon=as_positive(epsilon, "epsilon"), grid=BoundedGrid.of(lower, upper, step))
         set_fields(self, group=as_int(group, "group"), floor=as_positive(pure_epsilon, "E"))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        grid = self.grid
+        facts = (self.whats, grid.lower, grid.upper, self.epsilon, grid.step, self.group, self.floor)
+        return type(self), facts
 
     def cost(self) -> Guarantee:
         """Individual DP at epsilon, and DP at what the floor under the noise really gives."""
@@ -99,7 +104,7 @@ def build_local_noise(mechanism: IndividualVector, units: NDArray[np.int64]) -> 
 
 
 @dataclass(frozen=True, init=False)
-class IndividualOrderStatistic:
+class IndividualOrderStatistic(CheckedValue):
     """One order statistic under individual DP: an `IndividualVector` of length 1."""
 
     vector: IndividualVector
@@ -116,6 +121,9 @@ class IndividualOrderStatistic:
     ) -> None:
         set_fields(self, vector=IndividualVector([what], lower, upper, epsilon, step, group, pure_epsilon))
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.vector.whats[0], *self.vector.__reduce__()[1][1:])
+
     def cost(self) -> Guarantee:
         """Individual DP at epsilon, and DP at max(E, ln(E / epsilon) + epsilon)."""
         return self.vector.cost()
@@ -126,7 +134,7 @@ class IndividualOrderStatistic:
 
 
 @dataclass(frozen=True, init=False)
-class TruncatedRangeCount:
+class TruncatedRangeCount(CheckedValue):
     """Document 004's range count: the count plus discrete Laplace noise cut to -1, 0 or 1. It DISCLOSES the count.
 
     Whoever sees the answer knows the count to within 1, with certainty, whatever epsilon; tables whose counts differ by
@@ -137,6 +145,9 @@ class TruncatedRangeCount:
 
     def __init__(self, epsilon: object) -> None:
         set_fields(self, noise=DiscreteLaplace(epsilon, 1))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.noise.epsilon,)
 
     def cost(self) -> Guarantee:
         """No promise: the document's figure, so labelled."""

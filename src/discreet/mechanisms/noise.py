@@ -22,31 +22,31 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, read_clamped_binary
 from discreet.privacy.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
-from discreet.untrusted import has_exact_type, set_fields
+from discreet.untrusted import CheckedValue, has_exact_type, set_fields
 
 MAX_READABLE = Fraction(10) ** 300
 MAX_GRID_UNITS = 2**200
 NoiseValues = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
 
 
-class SymmetricDistribution(ABC):
+class SymmetricDistribution(CheckedValue, ABC):
     """A symmetric law about 0, continuous or on a grid, whose tail is known."""
 
     @abstractmethod
     def tail(self, distance: float | Fraction) -> float:
-        """P(|N| > distance)."""
+        """Compute P(|N| > distance)."""
 
     @abstractmethod
     def variance(self) -> float:
-        """The variance, in squared units of the answer."""
+        """Compute the variance, in squared units of the answer."""
 
     @abstractmethod
     def expected_error(self) -> float:
-        """The mean of |N|."""
+        """Compute the mean of |N|."""
 
     @abstractmethod
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The shortest symmetric interval that holds the noise with at least that probability."""
+        """Compute the shortest symmetric interval that holds the noise with at least that probability."""
 
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: the chance that some of `answers` answers is off by more than alpha."""
@@ -61,19 +61,19 @@ class Noise(SymmetricDistribution):
 
     @abstractmethod
     def tail_units(self, units: int) -> float:
-        """P(|N| > units * step)."""
+        """Compute P(|N| > units * step)."""
 
     @abstractmethod
     def sample_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
-        """`size` independent draws in grid units."""
+        """Draw `size` independent values in grid units."""
 
     def sample_unit(self, entropy: Entropy) -> int:
-        """One draw in grid units."""
+        """Draw one value in grid units."""
         return int(self.sample_units(1, entropy)[0])
 
     @abstractmethod
     def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
-        """What one answer costs that a change of one unit moves by at most `units` grid units."""
+        """State what one answer costs that a change of one unit moves by at most `units` grid units."""
 
     def tail(self, distance: float | Fraction) -> float:
         return self.tail_units(math.floor(as_rational(distance, "the distance") / self.step))
@@ -156,7 +156,7 @@ def compute_grid_units(sensitivity: object, step: object) -> tuple[Fraction, Fra
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AddNoise:
+class AddNoise(CheckedValue):
     """Adds noise to answers of a given sensitivity; the cost follows from the two.
 
     An answer is rounded to the noise's grid first, exactly, then noise on the grid is added: what leaves is a multiple

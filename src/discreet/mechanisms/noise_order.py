@@ -16,6 +16,8 @@ from itertools import accumulate, pairwise
 from discreet.errors import InvalidInput
 from discreet.mechanisms.noise import compute_grid_units
 from discreet.mechanisms.staircase import Staircase
+from discreet.numeric import as_rational
+from discreet.untrusted import copy_items, copy_list, copy_value
 
 Point = tuple[int, ...]
 GridDistribution = Mapping[int, Fraction] | Mapping[Point, Fraction]
@@ -44,7 +46,7 @@ def check_density(
     probability 0.
     """
     probabilities = _as_points(distribution)
-    shifts = [_as_point(shift) for shift in differences]
+    shifts = [_as_point(shift) for shift in copy_list(differences, "the differences")]
     worst_ratio: Fraction | None = Fraction(1)
     compared_pairs = skipped_pairs = 0
     for x, p in probabilities.items():
@@ -68,7 +70,7 @@ def satisfies_density(
 ) -> bool:
     """Whether a noise is private: p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside."""
     worst_ratio = check_density(distribution, differences, inside).worst_ratio
-    return worst_ratio is not None and worst_ratio <= ratio
+    return worst_ratio is not None and worst_ratio <= as_rational(ratio, "the ratio")
 
 
 def smaller(first: GridDistribution, second: GridDistribution) -> bool:
@@ -155,6 +157,7 @@ def staircase_from(half: Sequence[Fraction], epsilon: object, sensitivity: objec
     the staircase's own factor every `units` points, units the sensitivity in grid steps; n is at least units.
     """
     _, grid, units = compute_grid_units(sensitivity, step)
+    half = [as_rational(p, "a probability") for p in copy_list(half, "the probabilities")]
     fall = Staircase(epsilon, sensitivity, grid / 2, step).fall
     if len(half) <= units or min(half) <= 0:
         raise InvalidInput(f"give p(0) to p({units}) at least, all above 0")
@@ -180,8 +183,13 @@ def fold_distribution(half: Sequence[Fraction], units: int, fall: Fraction) -> l
 
 
 def _as_points(distribution: GridDistribution) -> dict[Point, Fraction]:
-    return {_as_point(point): p for point, p in distribution.items()}
+    pairs = copy_items(distribution, "a distribution")
+    return {_as_point(point): as_rational(p, "a probability") for point, p in pairs}
 
 
 def _as_point(point: int | Point) -> Point:
-    return point if isinstance(point, tuple) else (int(point),)
+    plain_point = copy_value(point, "a point")
+    coordinates: Point = plain_point if type(plain_point) is tuple else (plain_point,)
+    if not all(type(coordinate) is int for coordinate in coordinates):
+        raise InvalidInput("a point of a grid must be a whole number or a tuple of whole numbers")
+    return coordinates

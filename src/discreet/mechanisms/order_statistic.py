@@ -36,7 +36,7 @@ from discreet.numeric import (
     read_clamped,
 )
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import copy_value, set_fields
+from discreet.untrusted import CheckedValue, copy_value, set_fields
 
 ColumnValues = ArrayLike | Sequence[object]
 MAX_UNITS = 2**61
@@ -307,7 +307,7 @@ SCALE_FINENESS = 64
 
 
 @dataclass(frozen=True, init=False)
-class SmoothOrderStatistic:
+class SmoothOrderStatistic(CheckedValue):
     """The median, max, min, second max or a quantile, plus noise at its smooth sensitivity, on the grid of `step`.
 
     P(N = k steps) is proportional to 1 / (1 + (k/t)^2), the scale t from the data. epsilon-DP under replace-one; the
@@ -327,6 +327,9 @@ class SmoothOrderStatistic:
         if not Fraction(1, 10**6) <= exact_epsilon <= 1000:
             raise InvalidInput(f"epsilon must be between 0.000001 and 1000 here, got {format_exact(exact_epsilon)}")
         set_fields(self, what=what, epsilon=exact_epsilon, grid=BoundedGrid.of(lower, upper, step))
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.what, self.grid.lower, self.grid.upper, self.epsilon, self.grid.step)
 
     def cost(self) -> Guarantee:
         """Pure DP at epsilon, one value replaced."""
@@ -383,12 +386,6 @@ def compute_noise_scale(log_sensitivity: float, epsilon: Fraction) -> Fraction:
     rung = max_dilation / (SCALE_FINENESS * math.ceil(max_dilation))
     log_scale = max(math.log(MIN_SCALE), log_sensitivity - math.log(compute_slide(epsilon)))
     return exp_above(rung * math.ceil((Fraction(log_scale) + FLOAT_ERROR) / rung), 64)
-
-
-def compute_noise_probability(units: int, scale: Fraction | float) -> float:
-    """P(N = units) = t tanh(pi t) / (pi (t^2 + units^2))."""
-    t = float(scale)
-    return t * math.tanh(math.pi * t) / (math.pi * (t * t + float(units) ** 2))
 
 
 def sample_noise_units(scale: Fraction, entropy: Entropy) -> int:

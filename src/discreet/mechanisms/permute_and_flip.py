@@ -14,12 +14,13 @@ from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.mechanisms.samplers import flip_power_coins, sample_below
 from discreet.mechanisms.selection_scores import Integers, Scores, Selection, align_scores
 from discreet.privacy.guarantee import Guarantee
+from discreet.untrusted import CheckedValue
 
 MAX_EXACT_CANDIDATES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlip:
+class PermuteAndFlip(CheckedValue):
     """A choice among candidates by their scores, without a prior.
 
     Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly. The

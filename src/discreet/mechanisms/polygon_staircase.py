@@ -18,7 +18,7 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import find_least
 from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
-from discreet.untrusted import set_fields
+from discreet.untrusted import CheckedValue, copy_list, set_fields
 
 Point = tuple[int, int]
 Rows = NDArray[np.int64]
@@ -34,7 +34,7 @@ MAX_ROWS = 2**26
 
 
 @dataclass(frozen=True)
-class Polygon:
+class Polygon(CheckedValue):
     """A convex polygon, symmetric about 0, with whole vertices in order around it."""
 
     vertices: tuple[Point, ...]
@@ -127,6 +127,7 @@ class PolygonStaircase(VectorStaircase):
         exact_epsilon = as_positive(epsilon, "epsilon")
         fall = compute_fall(exact_epsilon)
         pair = list(step) if isinstance(step, Sequence) and not isinstance(step, str) else [step, step]
+        vertices = [copy_list(vertex, "a vertex") for vertex in copy_list(vertices, "the vertices")]
         if len(pair) != 2 or any(len(vertex) != 2 for vertex in vertices):
             raise InvalidInput("a polygon lies in the plane: give two numbers per vertex, and one step or two")
         ring = tuple((_parse_vertex(x), _parse_vertex(y)) for x, y in vertices)
@@ -139,6 +140,9 @@ class PolygonStaircase(VectorStaircase):
                 raise InvalidInput(f"{rule}, got {format_exact(share)}")
         polygon, steps = Polygon(ring), (as_positive(pair[0], "step"), as_positive(pair[1], "step"))
         set_fields(self, epsilon=exact_epsilon, polygon=polygon, core=share, steps=steps, fall=fall)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.epsilon, self.polygon.vertices, self.core, self.steps)
 
     def probability(self, units: Sequence[int]) -> Fraction:
         return self.fall ** self.level(units) / ((1 - self.fall) * self._level_sums[0])

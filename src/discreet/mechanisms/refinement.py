@@ -34,7 +34,7 @@ from discreet.numeric import (
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, copy_distance, parse_distance
 from discreet.priors.prior import Prior, copy_prior
 from discreet.privacy.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
-from discreet.untrusted import copy_exact_number, copy_text, require_exact_class, set_fields
+from discreet.untrusted import CheckedValue, copy_exact_number, copy_text, require_exact_class, set_fields
 
 RefinementSubject = Literal["statistic", "individual"]
 MAX_EPSILON = Fraction(64)
@@ -59,7 +59,7 @@ class FactorProfile:
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement:
+class Refinement(CheckedValue):
     """A draw from the prior, moved towards the truth as far as epsilon allows.
 
     The mechanism: everything but the truth is public, and fixed here.

@@ -317,6 +317,7 @@ class NumericErrors:
         return float(self.line.mass[self.line.truth_cells] @ total)
 
     def mean_distance(self) -> float:
+        """Compute the mean distance of the draw from the truth."""
         zeroth, first = self.line.compute_prefix_sums(0), self.line.compute_prefix_sums(1)
         truths = self.line.truth_cells
 
@@ -330,6 +331,7 @@ class NumericErrors:
         return self.line.cell_width * self._compute_mean(sum_inside)
 
     def mean_square(self) -> float:
+        """Compute the mean square of the distance of the draw from the truth."""
         truths = self.line.truth_cells
         sums = [self.line.compute_prefix_sums(power) for power in range(3)]
 
@@ -340,6 +342,7 @@ class NumericErrors:
         return self.line.cell_width**2 * self._compute_mean(sum_inside)
 
     def miss_probability(self, alpha: float) -> float:
+        """Compute the probability that the draw is farther than alpha from the truth."""
         return self._compute_miss(math.floor(alpha / self.line.cell_width * (1 + 1e-12)))
 
     def _compute_miss(self, cells: int) -> float:
@@ -348,6 +351,7 @@ class NumericErrors:
         return max(0.0, 1 - mass_inside - self.atom)
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        """Compute the shortest symmetric interval that holds draw less truth with at least that probability."""
         allowed = 1 - float(as_number_between(confidence, 0, 1, "confidence"))
         width = self.line.cell_width * find_least(lambda cells: self._compute_miss(cells) <= allowed + 1e-12)
         return -width, width
@@ -368,13 +372,17 @@ class CategoricalErrors:
         return CategoricalErrors(mass[:, None] * np.array(rows), tabulate_distances(refinement.distance, values))
 
     def mean_distance(self) -> float:
+        """Compute the mean distance of the draw from the truth."""
         return float((self.joint * self.pair_distances).sum())
 
     def mean_square(self) -> float:
+        """Compute the mean square of the distance of the draw from the truth."""
         return float((self.joint * self.pair_distances**2).sum())
 
     def miss_probability(self, alpha: float) -> float:
+        """Compute the probability that the draw is farther than alpha from the truth."""
         return float(self.joint[self.pair_distances > alpha * (1 + 1e-12)].sum())
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        """Refuse an interval, which categories do not have."""
         raise Unsupported(f"an interval at {confidence} is of numbers; ask `useful` for the chance of a distance")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, exp_above, read_clamped_binary
 from discreet.priors.prior import Prior, copy_prior
-from discreet.untrusted import copy_items, set_fields
+from discreet.untrusted import CheckedValue, copy_items, set_fields
 
 Integers = NDArray[np.int64]
 Scores = Mapping[Hashable, object] | Sequence[object] | NDArray[np.generic]
@@ -29,7 +29,7 @@ MAX_READABLE_SCORE = Fraction(10) ** 300
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(CheckedValue):
     """Public facts of a choice: floored to whole steps, no two candidates' scores move apart by over `spread` steps.
 
     Then weights ratio^(steps below the best) cost epsilon (exponential_mechanism.md).

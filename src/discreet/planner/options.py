@@ -13,7 +13,7 @@ from discreet.numeric import as_int, as_number_between, as_positive, format_exac
 from discreet.priors.distance import Distance, copy_distance
 from discreet.priors.prior import Prior, copy_prior
 from discreet.privacy.cost import MIN_DELTA, MIN_EPSILON
-from discreet.untrusted import copy_exact_number, copy_list, copy_text, has_type, require_exact_class
+from discreet.untrusted import CheckedValue, copy_exact_number, copy_list, copy_text, has_type, require_exact_class
 
 ACCURACY_PATTERN = re.compile(
     r"\s*(?:±|\+/?-|within\s)?\s*([0-9][0-9_,.e+-]*|\.[0-9]+)\s*(?:(?:at|with)\s+(.+?))?\s*", re.I
@@ -26,7 +26,7 @@ DEFAULT_CONFIDENCE = Fraction(95, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
+class Accuracy(CheckedValue):
     """A distance from the exact number, and the probability that an answer is within it."""
 
     distance: Fraction
@@ -76,7 +76,7 @@ PriorInput = str | Prior | Mapping[Hashable, object] | None
 
 
 @dataclass(frozen=True, slots=True)
-class QueryOptions:
+class QueryOptions(CheckedValue):
     """The options of one question: exactly one of epsilon, noise_scale and accuracy says how much noise there is.
 
     `rho` stands in for epsilon where a stored answer was drawn by it; `max_epsilon` is the largest epsilon an accuracy

@@ -23,8 +23,8 @@ from discreet.measurements.contribution_bounds import (
     estimate_rows,
     find_coverage,
 )
-from discreet.measurements.estimates import Linear
 from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.measurements.point_estimates import Linear
 from discreet.measurements.registry import propose_measurements
 from discreet.measurements.threshold import Threshold, ThresholdedCount
 from discreet.measurements.unit_query import build_order_statistic, build_unit_query

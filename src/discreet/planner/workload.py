@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import Internal
 from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, build_laplace
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.estimates import WeightedSum
+from discreet.measurements.point_estimates import WeightedSum
 from discreet.measurements.total_sensitivity import Component, LinearQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.domain_partition import CountQuery, DomainGrid, lay_out_atoms

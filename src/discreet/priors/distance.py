@@ -18,7 +18,7 @@ from typing import ClassVar
 from discreet.errors import InvalidInput
 from discreet.numeric import MAX_EXPONENT, as_positive, is_hashable, read_clamped
 from discreet.priors.taxonomy import Taxonomy, copy_taxonomy
-from discreet.untrusted import copy_list, copy_text, copy_value, has_type, require_exact_class, set_fields
+from discreet.untrusted import CheckedValue, copy_list, copy_text, copy_value, has_type, require_exact_class, set_fields
 
 KEY_RESOLUTION = 2**40
 """Irrational distances are compared after rounding up to 1/KEY_RESOLUTION; ceilings keep the triangle inequality."""
@@ -26,7 +26,7 @@ MAX_MAGNITUDE = Fraction(10**MAX_EXPONENT)
 """A number beyond this counts as this."""
 
 
-class Distance(ABC):
+class Distance(CheckedValue, ABC):
     """A way to say how far apart two values are."""
 
     stored_name: ClassVar[str]
@@ -264,17 +264,29 @@ def parse_distance(name: object) -> Distance:
     )
 
 
+def _list_values(distance: object, values: object) -> list[Hashable]:
+    if not isinstance(distance, Distance):
+        raise InvalidInput(f"the distance must be one such as Distance.continuous(), got {type(distance).__name__}")
+    listed_values = copy_list(values, "the values")
+    if not listed_values:
+        raise InvalidInput("there must be at least one value")
+    return listed_values
+
+
 def marginality(distance: Distance, values: Sequence[Hashable], candidate: Hashable) -> float:
     """Formula 6.1: the sum of the candidate's distances to the values."""
+    values = _list_values(distance, values)
     return math.fsum(distance.between(candidate, value) for value in values)
 
 
 def boundary(distance: Distance, values: Sequence[Hashable]) -> tuple[Hashable, Hashable]:
     """Formulas 6.2 and 6.3: the most marginal value, and the one farthest from it. Not always the diameter's ends."""
+    values = _list_values(distance, values)
     first = max(values, key=lambda value: marginality(distance, values, value))
     return first, max(values, key=lambda value: distance.between(first, value))
 
 
 def diameter(distance: Distance, values: Sequence[Hashable]) -> float:
     """The greatest distance between two of the values."""
+    values = _list_values(distance, values)
     return max(distance.between(first, second) for first in values for second in values)

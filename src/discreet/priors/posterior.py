@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,14 @@ from discreet.errors import InvalidInput
 from discreet.formatting import format_estimate
 from discreet.numeric import as_number_between
 from discreet.priors.prior import Grid
+from discreet.untrusted import CheckedValue, has_type
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(CheckedValue):
     """What is known after an answer: probabilities of cells between rising edges, for numbers, or of names.
 
     `points` are the values that the cells stand for, where these are not their middles. `grid` is where values are, if
@@ -43,6 +45,8 @@ class Posterior:
     def __post_init__(self) -> None:
         if (self.edges is None) == (self.names is None):
             raise InvalidInput("a posterior is over numbers or over names")
+        if not has_type(self.mass, np.ndarray) or not has_type(self.names, (tuple, NoneType)):
+            raise InvalidInput("a posterior has an array of probabilities, and its names are a tuple")
         cells = len(self.names) if self.names is not None else len(self.edges) - 1 if self.edges is not None else 0
         if cells < 1 or self.mass.shape != (cells,) or not abs(float(self.mass.sum()) - 1) < 1e-9:
             raise InvalidInput("a posterior has one probability for each of its cells, and they add up to 1")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.numeric import as_positive, as_rational, format_exact, read_clamped
 from discreet.untrusted import (
+    CheckedValue,
     copy_exact_number,
     copy_items,
     copy_list,
@@ -39,7 +40,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(CheckedValue):
     """Numbers origin + index * step."""
 
     origin: Fraction
@@ -70,7 +71,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prior:
+class Prior(CheckedValue):
     """What the analyst knows before she asks: points and their integer masses.
 
     The points are numbers on a grid, in rising order, or values of any other kind.

@@ -20,7 +20,15 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.numeric import as_positive, format_exact, parse_days, parse_rational
 from discreet.priors.prior import Array, Grid, Prior, build_grid, build_grid_prior, convert_to_masses
-from discreet.untrusted import copy_exact_number, copy_list, copy_text, has_type, require_exact_class, set_fields
+from discreet.untrusted import (
+    CheckedValue,
+    copy_exact_number,
+    copy_list,
+    copy_text,
+    has_type,
+    require_exact_class,
+    set_fields,
+)
 
 GRAMMAR = (
     "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'; the shapes are "
@@ -75,7 +83,7 @@ PARAMETER_COUNTS: Mapping[str, set[int]] = {**BOUNDED_SHAPES, **{name: {2} for n
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeTerm:
+class ShapeTerm(CheckedValue):
     """One shape of a mixture: its weight, name and numbers; a bare uniform has none until its ends are known."""
 
     share: Fraction
@@ -198,7 +206,7 @@ class ShapeTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeMixture:
+class ShapeMixture(CheckedValue):
     """A mixture of shapes, with the ends and the step of its grid where the text has them."""
 
     terms: tuple[ShapeTerm, ...]

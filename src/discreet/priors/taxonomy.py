@@ -9,11 +9,11 @@ from itertools import chain
 from types import MappingProxyType
 
 from discreet.errors import InvalidInput
-from discreet.untrusted import copy_items, copy_list, copy_text, has_type, require_exact_class, set_fields
+from discreet.untrusted import CheckedValue, copy_items, copy_list, copy_text, has_type, require_exact_class, set_fields
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taxonomy:
+class Taxonomy(CheckedValue):
     """Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`."""
 
     ancestors: Mapping[str, frozenset[str]]

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from discreet.errors import InvalidInput, Unsupported
 from discreet.numeric import as_number_between, format_exact
 from discreet.privacy.guarantee import Guarantee
-from discreet.untrusted import copy_exact_number, copy_text, has_type, set_fields
+from discreet.untrusted import CheckedValue, copy_exact_number, copy_text, has_type, set_fields
 
 AccountKind = Literal["partition", "individual"]
 ACCOUNT_KINDS: tuple[AccountKind, ...] = get_args(AccountKind)
@@ -30,7 +30,7 @@ MIN_EPSILON, MIN_DELTA = Fraction(1, 10**EPSILON_DECIMALS), Fraction(1, 10**30)
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyCost:
+class PrivacyCost(CheckedValue):
     """What one answer costs.
 
     `epsilon` is its pure loss and `rho` the zCDP of that same loss (epsilon^2/2, or epsilon^2/8 for the exponential
@@ -62,7 +62,7 @@ def compute_pure_cost(epsilon: Fraction) -> PrivacyCost:
 
 
 @dataclass(frozen=True, slots=True)
-class SubAccount:
+class SubAccount(CheckedValue):
     """An account of its own for one partition or one individual; one unit touches at most `max_accounts` of a kind.
 
     `name` is in one spelling: two names are two accounts.

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_factor, format_upper
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact, ln_above, ln_below
-from discreet.untrusted import copy_exact_number, has_type
+from discreet.untrusted import CheckedValue, copy_exact_number, has_type
 
 NeighborRelation = Literal["add-remove", "replace-one"]
 Model = Literal[
@@ -48,7 +48,7 @@ CHANGE_WORDS = {"add-remove": "is added or removed", "replace-one": "is replaced
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(CheckedValue):
     """One promise. Build it with `Guarantee.dp(...)` and its sisters, which check it; then it is valid."""
 
     model: Model

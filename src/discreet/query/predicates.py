@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from discreet.errors import Internal, InvalidInput
 from discreet.schema import Column, Schema
-from discreet.untrusted import has_exact_type
+from discreet.untrusted import CheckedValue, has_exact_type
 
 Codes = tuple[tuple[int, int], ...]
 """Disjoint ranges of codes, both ends included, in rising order, none touching the next."""
 
 
 @dataclass(frozen=True, slots=True)
-class InRanges:
+class InRanges(CheckedValue):
     """The code lies in one of the ranges; or is missing, where `null` says so."""
 
     column: str
@@ -33,7 +33,7 @@ class InRanges:
 
 
 @dataclass(frozen=True, slots=True)
-class InTexts:
+class InTexts(CheckedValue):
     """The text of a column with private keys is one of these, or where `outside` none of these; or missing."""
 
     column: str
@@ -49,7 +49,7 @@ class InTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(CheckedValue):
     """Every part holds; true where there is none."""
 
     parts: tuple[Predicate, ...] = ()
@@ -60,7 +60,7 @@ class AllOf:
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(CheckedValue):
     """Some part holds; false where there is none."""
 
     parts: tuple[Predicate, ...] = ()

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from discreet.errors import InvalidInput
 from discreet.query.predicates import PREDICATES, TRUE, Predicate
 from discreet.schema import Schema
-from discreet.untrusted import copy_exact_number, has_exact_type
+from discreet.untrusted import CheckedValue, copy_exact_number, has_exact_type
 
 AggregateFunction = Literal[
     "count",
@@ -35,7 +35,7 @@ COUNT_FUNCTIONS = ("count", "count_distinct")
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(CheckedValue):
     """One aggregate. COUNT(*) has no column; COUNT(DISTINCT unit) has none either; a quantile has its orders,
     a trimmed mean the share of the rows that is left out at either end.
 
@@ -68,7 +68,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupKey(CheckedValue):
     """A group key: each value of a column, or bins of so many codes from the column's lowest."""
 
     column: str
@@ -81,7 +81,7 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputColumn:
+class OutputColumn(CheckedValue):
     """One column of the reply: a group key (by its place), or an aggregate (by its place) and which of its orders."""
 
     label: str
@@ -97,7 +97,7 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class HavingCondition:
+class HavingCondition(CheckedValue):
     """A comparison of an output, by its place, with a constant; on noisy columns, so it costs nothing."""
 
     output: int
@@ -112,7 +112,7 @@ class HavingCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class Presentation:
+class Presentation(CheckedValue):
     """How the reply is laid out: after the noise, hence free. All of `having` must hold."""
 
     outputs: tuple[OutputColumn, ...]
@@ -131,7 +131,7 @@ class Presentation:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(CheckedValue):
     """A question in canonical form: aggregates sorted, each once; keys in the order of the schema's columns.
 
     `nesting` says that blocks of cells are asked for too: all ranges of one key, or the totals over all but the first

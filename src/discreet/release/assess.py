@@ -36,8 +36,8 @@ from discreet.release.publish import DatasetHandle
 from discreet.sdc.table import Table
 
 if TYPE_CHECKING:
-    from discreet.sdc.compare import SweepResult, SweepTrial
     from discreet.sdc.comparison import Comparison
+    from discreet.sdc.sweep import SweepResult, SweepTrial
     from discreet.sdc.verify.anonymity import Anonymity
     from discreet.sdc.verify.evidence import CheckedClaim
 
@@ -63,7 +63,7 @@ def assess_release(
 
     Records of a schema are compared row by row; those of a file only if it is `aligned`.
     """
-    from discreet.sdc.compare import compare_release
+    from discreet.sdc.comparison import compare_release
 
     file = check_table_file(released)
     report_path = None if report is None else check_report_target(report, force)
@@ -152,7 +152,7 @@ def run_sweep(
     progress: Progress,
 ) -> SweepResult:
     """Try every method at every k; the report, if there is one, shows the recommended one."""
-    from discreet.sdc.compare import DEFAULT_METHODS, SweepTrial, check_ks, check_methods, parse_ks, sweep_parameters
+    from discreet.sdc.sweep import DEFAULT_METHODS, SweepTrial, check_ks, check_methods, parse_ks, sweep_parameters
 
     method_names = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or DEFAULT_METHODS)
     k_values = parse_ks(ks) if isinstance(ks, str) else check_ks(ks)

@@ -29,8 +29,8 @@ from discreet.sdc.table import Attribute, Table
 if TYPE_CHECKING:
     import duckdb
 
-    from discreet.sdc.compare import SweepResult
     from discreet.sdc.comparison import Comparison
+    from discreet.sdc.sweep import SweepResult
 
 Name = TypeVar("Name", bound=Hashable)
 Array = NDArray[Any]

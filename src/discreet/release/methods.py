@@ -116,7 +116,7 @@ def build_synthetic_recipe(
 ) -> SyntheticRecipe:
     """Build a recipe, or refuse with one sentence about what is wrong with it."""
     if method not in SYNTHETIC_METHODS:
-        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {method[:40]!r} is none of them")
+        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {str(method)[:40]!r} is none of them")
     rows = _get_public_row_count(schema)
     if epsilon is None:
         raise InvalidInput(f"{method} needs an epsilon, how much may be lost; give one, such as --epsilon 1")

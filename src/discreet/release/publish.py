@@ -265,7 +265,7 @@ def _compare_with_original(
 ) -> Comparison | None:
     if targets.report is None and protected.released.rows > MAX_ASSESSED_ROWS:
         return None
-    from discreet.sdc.compare import compare_release
+    from discreet.sdc.comparison import compare_release
 
     progress("assessing")
     records = [record for record in earlier_records if record.snapshot == handle.snapshot.name]

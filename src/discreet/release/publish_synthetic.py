@@ -225,7 +225,7 @@ def _assess_file(
     """
     if targets.report is None:
         return None, None, ()
-    from discreet.sdc.compare import compare_release
+    from discreet.sdc.comparison import compare_release
 
     progress("assessing")
     try:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from discreet.errors import InvalidInput
 from discreet.numeric import date_from_days, format_exact, parse_days, parse_rational
 from discreet.priors.taxonomy import Taxonomy
-from discreet.untrusted import copy_exact_number, has_exact_type
+from discreet.untrusted import CheckedValue, copy_exact_number, has_exact_type
 
 Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "other"]
@@ -34,7 +34,7 @@ ORDERED_KINDS = NUMERIC_KINDS | {"date", "ordinal", "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedCodes:
+class DerivedCodes(CheckedValue):
     """A column of a public lookup table: for each code of the key column, from its lowest, the derived code or none."""
 
     key: str
@@ -49,7 +49,7 @@ class DerivedCodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(CheckedValue):
     """One column. `lower` and `upper` are codes; a column with private keys has no codes but text."""
 
     name: str

@@ -264,9 +264,16 @@ def _build_derived_column(name: str, place: int, matched_rows: Mapping[int, Row]
     return replace(column, derived=DerivedCodes(key.name, derived))
 
 
+def locate_schema(path: object) -> Path:
+    """Find the file of a schema by its path, or refuse what is not a path."""
+    if not isinstance(path, str | Path):
+        raise InvalidInput(f"a schema must be the path of its file, such as 'registry.yaml', got {type(path).__name__}")
+    return Path(path).absolute()
+
+
 def load_schema(path: str | Path) -> Schema:
     """Load the schema in a file; the other files it names are beside it."""
-    file = Path(path).absolute()
+    file = locate_schema(path)
     if file.suffix.lower() in TABLE_SUFFIXES:
         raise InvalidInput(f"{file.name[:40]!r} is a table, not its schema; name that, or draft one by discreet init")
     return schema_from_text(yaml.read_text_file(file, "the schema", yaml.MAX_CHARACTERS), file.parent)

@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import NeighborRelation
 from discreet.schema.column import Column, Value
-from discreet.untrusted import copy_exact_number, copy_items, has_exact_type
+from discreet.untrusted import CheckedValue, copy_exact_number, copy_items, has_exact_type
 
 TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -56,7 +56,7 @@ MODELS = ("dp", "approx-dp", "individual-dp")
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(CheckedValue):
     """The most that may be spent; `max_epsilon` is the highest epsilon that the budget may ever be raised to."""
 
     epsilon: Fraction
@@ -84,7 +84,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedStatistic:
+class PublishedStatistic(CheckedValue):
     """An exact statistic that was published before, outside our promise; `question`, if it is a count, is its SQL."""
 
     statistic: str
@@ -98,7 +98,7 @@ class PublishedStatistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(CheckedValue):
     """The public description of one table.
 
     `unit` is the column that names the privacy units, `rows` the most rows that are kept of one, and `units` their

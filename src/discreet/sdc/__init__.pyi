@@ -1,7 +1,7 @@
 from discreet.priors.distance import boundary as boundary
 from discreet.priors.distance import diameter as diameter
 from discreet.priors.distance import marginality as marginality
-from discreet.sdc.compare import compare_release as compare_release
+from discreet.sdc.comparison import compare_release as compare_release
 from discreet.sdc.comparison import score as score
 from discreet.sdc.intruder import probabilistic_k as probabilistic_k
 from discreet.sdc.intruder import reidentification as reidentification

@@ -8,14 +8,21 @@ how well a model tells the files apart, and by columns of which nothing is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_decimals, format_number, format_percent
+from discreet.numeric import as_int
 from discreet.priors.posterior import Array
+from discreet.sdc import utility
+from discreet.sdc.disclosure_risk import Intruder, measure_intersections, read_group_labels
+from discreet.sdc.methods.record_distance import Scale
+from discreet.sdc.table import ProtectedTable, Table, read_table
+from discreet.sdc.utility import BeforeAfter, compute_association_change, compute_propensity, match_tables
 
 RISK_BARS = (0.05, 0.2)
 CORRELATION_BARS = (0.02, 0.1)
@@ -169,7 +176,8 @@ def score(sse_0: float, rl_0: float, sse: float, rl: float) -> float:
     SSE_f = sqrt(SSE_0 / SSE) and RL_f = RL_0 / RL are both better when larger. The thesis prints Score = SSE_f / RL_f,
     but its tables hold the product (Table 6.1, k = 2, epsilon 0.01: 0.014 and 386.92 give 5.37), and so does this.
     """
-    if not all(0 <= figure < math.inf for figure in (sse_0, rl_0, sse, rl)) or sse == 0 or rl == 0:
+    figures = (sse_0, rl_0, sse, rl)
+    if not all(isinstance(figure, Real) and 0 <= figure < math.inf for figure in figures) or sse == 0 or rl == 0:
         raise InvalidInput("a score needs errors and linkages that are at least 0, and above 0 for the release")
     return math.sqrt(sse_0 / sse) * (rl_0 / rl)
 
@@ -207,9 +215,6 @@ def _format_intersection(comparison: Comparison) -> str:
 
 def _grade_figure(figure: float, bars: tuple[float, float]) -> int:
     return sum(figure > bar for bar in bars)
-
-
-BeforeAfter = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,6 +321,90 @@ class Comparison:
         }
         document = {name: _to_json_value(value) for name, value in measured.items()}
         return {**document, "verdict": {"risk": self.risk, "utility": self.utility}}
+
+
+def compare_release(
+    original: object,
+    released: object,
+    quasi: Sequence[str] = (),
+    confidential: Sequence[str] = (),
+    groups: object = None,
+    aligned: bool = True,
+    scale: Scale = "domain",
+    tolerance: float = 0.05,
+    earlier: object = (),
+    k: int | None = None,
+    second: object = None,
+) -> Comparison:
+    """Utility and risk of a release, measured on the two files and not by the method that made it.
+
+    `aligned`: row i of the release was made of row i of the original, of those that were kept; otherwise what needs
+    that is None. Without quasi-identifiers all columns that both have, and that are not confidential, are. `groups` are
+    labels of the released rows that hide one another, for all columns or by column; a protected table brings its own.
+    `earlier` are such labels of earlier releases of the same rows, by name; `k` is what they are held to. Distances are
+    divided by `scale`; a number is near another within `tolerance` standard deviations. `second` is Anatomy's other
+    table, which a protected table brings too.
+    """
+    tables = match_tables(original, released, aligned)
+    min_size = None if k is None else as_int(k, "k")
+    confidential_names = _check_names(tables.before, confidential)
+    quasi_names = _check_names(tables.before, quasi)
+    if not quasi_names:
+        quasi_names = tuple(name for name in tables.common if name not in confidential_names)
+    if isinstance(released, ProtectedTable):
+        groups, second = released.groups if groups is None else groups, released.second
+    labels = read_group_labels(groups, tables.after.rows)
+    second_table = None if second is None else read_table(second)
+    intruder = Intruder(tables, quasi_names, labels, aligned, scale, _check_tolerance(tolerance), second_table)
+    errors = utility.compute_squared_errors(tables) if aligned else {}
+    before, after = (utility.compute_correlations(table, tables.numeric) for table in (tables.before, tables.after))
+    change, deviation = utility.compute_correlation_change(before, after) if len(tables.numeric) > 1 else (None, None)
+    gone = [name for name in tables.common if tables.after[name].is_constant and not tables.before[name].is_constant]
+    has_associations = len(tables.comparable) > max(1, len(tables.numeric))
+    disclosures = intruder.measure_disclosures(confidential_names)
+    return Comparison(
+        rows=tables.after.rows,
+        numeric=tables.numeric,
+        sse=math.fsum(errors.values()) if errors else None,
+        sse_of=errors,
+        il1s=utility.compute_il1s(tables) if aligned else None,
+        means=utility.compute_means(tables),
+        variances=utility.compute_variances(tables),
+        quantiles=utility.compute_quantiles(tables),
+        correlations=(before, after),
+        correlation_change=change,
+        correlation_change_sd=deviation,
+        association_change=compute_association_change(tables) if has_associations else None,
+        marginals=utility.measure_marginal_changes(tables),
+        propensity=compute_propensity(tables),
+        linkage=intruder.measure_linkage(),
+        linkage_by_chance=100 / tables.before.rows,
+        disclosure={name: disclosure.share for name, disclosure in disclosures.items()},
+        disclosure_by_chance={name: disclosure.by_chance for name, disclosure in disclosures.items()},
+        disclosure_excess={name: disclosure.compute_excess() for name, disclosure in disclosures.items()},
+        unique=intruder.measure_unique_shares(),
+        knows=intruder.measure_knowledge(confidential_names),
+        intersection=measure_intersections(labels, earlier, tables.after.rows, min_size),
+        k=min_size,
+        unmeasured=tuple(name for name in confidential_names if name not in disclosures),
+        changed=tuple(name for name in tables.common if name not in tables.comparable and name not in gone),
+        gone=tuple(gone),
+        apart=tuple(name for name in tables.before if name not in tables.common),
+        near=tuple(name for name in disclosures if tables.before[name].kind == "numeric"),
+    )
+
+
+def _check_names(table: Table, names: object) -> tuple[str, ...]:
+    listed = (names,) if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+        raise InvalidInput("quasi-identifiers and confidential columns are given as lists of names of columns")
+    return tuple(table.select(listed)) if listed else ()
+
+
+def _check_tolerance(tolerance: object) -> float:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
+        raise InvalidInput("tolerance must be a number of standard deviations, 0 or more, such as 0.05")
+    return float(tolerance)
 
 
 def _to_json_value(value: object) -> object:

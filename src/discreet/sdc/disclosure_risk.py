@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cache
 
@@ -386,7 +386,7 @@ class Intruder:
     def _build_spaces(self, names: Names) -> tuple[RecordSpace, RecordSpace, Floats]:
         tables = [self.tables.before.select(names), self.tables.after.select(names)]
         scale = self.scale
-        if scale is not None and not isinstance(scale, str) and len(scale) == len(self.quasi):
+        if isinstance(scale, Sized) and not isinstance(scale, str) and len(scale) == len(self.quasi):
             scale = [divisor for name, divisor in zip(self.quasi, scale, strict=True) if name in names]
         (space_before, space_after), weights = build_weighted_spaces(tables, scale)
         return space_before, space_after, weights

@@ -22,7 +22,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.numeric import as_rational
+from discreet.numeric import as_int, as_rational
+from discreet.untrusted import copy_list
 
 MAX_WORK = 8_000_000
 """Steps that one component may cost; 18 records released of 18 are within."""
@@ -54,8 +55,9 @@ def probabilistic_k(chances: Sequence[Sequence[object]]) -> int:
 
 def swap_chances(groups: Iterable[int], kept: Iterable[int] | None = None) -> Matrix:
     """The chances of a uniform permutation inside groups; of a sample, only the released rows `kept`."""
-    labels = [int(label) for label in groups]
-    rows = list(range(len(labels))) if kept is None else [int(row) for row in kept]
+    labels = [as_int(label, "a group", minimum=0) for label in copy_list(groups, "the groups")]
+    numbers = range(len(labels)) if kept is None else copy_list(kept, "the rows kept")
+    rows = [as_int(row, "a row", minimum=0) for row in numbers]
     if len(set(rows)) < len(rows) or not set(rows) <= set(range(len(labels))):
         raise InvalidInput(f"the rows kept are numbers from 0 to {len(labels) - 1}, each at most once")
     share = {label: Fraction(1, size) for label, size in Counter(labels).items()}
@@ -65,7 +67,7 @@ def swap_chances(groups: Iterable[int], kept: Iterable[int] | None = None) -> Ma
 def _read_chances(chances: Sequence[Sequence[object]]) -> Matrix:
     matrix = tuple(
         tuple(chance if isinstance(chance, Fraction) else as_rational(chance, "a chance") for chance in row)
-        for row in chances
+        for row in (copy_list(row, "a row of chances") for row in copy_list(chances, "the chances"))
     )
     widths = {len(row) for row in matrix}
     if len(widths) != 1 or not 1 <= min(widths) <= len(matrix):

@@ -14,7 +14,6 @@ from pathlib import Path
 from discreet.charts import BLUE, INK, MISSING_PACKAGES, ORANGE
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_day, format_number, format_percent
-from discreet.sdc.compare import SweepResult
 from discreet.sdc.comparison import Comparison
 from discreet.sdc.report_charts import (
     FILES,
@@ -25,6 +24,7 @@ from discreet.sdc.report_charts import (
     build_sweep_charts,
     clean_text,
 )
+from discreet.sdc.sweep import SweepResult
 from discreet.sdc.table import Attribute, Table
 
 

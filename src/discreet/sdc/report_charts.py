@@ -15,7 +15,7 @@ from discreet.charts import BLUE, CONFIG, GRAY, INK, MISSING_PACKAGES, ORANGE
 from discreet.errors import Unsupported
 from discreet.formatting import format_decimals, format_percent
 from discreet.priors.posterior import Array
-from discreet.sdc.compare import SweepResult
+from discreet.sdc.sweep import SweepResult
 from discreet.sdc.table import Attribute
 
 Layer = dict[str, Any]

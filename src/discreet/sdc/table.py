@@ -208,6 +208,8 @@ def read_table(
     if isinstance(protected_or_table, Table):
         return protected_or_table
     options = (kinds or {}, categories or {}, taxonomies or {}, domains or {})
+    if not all(isinstance(option, Mapping) for option in options):
+        raise InvalidInput("kinds, categories, taxonomies and domains must be dictionaries by the names of columns")
     columns = _read_columns(table)
     for name in {name for option in options for name in option} - set(columns):
         raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(columns)}")

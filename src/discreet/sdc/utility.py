@@ -14,9 +14,10 @@ from itertools import combinations, islice, product
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.sdc.comparison import BeforeAfter
 from discreet.sdc.methods.record_distance import FLAT_DISTANCE, build_spaces
 from discreet.sdc.table import ABSENT, Attribute, Floats, Integers, ProtectedTable, Table, read_table
+
+BeforeAfter = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

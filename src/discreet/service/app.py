@@ -18,15 +18,14 @@ from starlette.responses import Response
 from discreet._version import __version__
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service import monitoring
-from discreet.service.api import admin_routes, dataset_routes
-from discreet.service.api.admin_routes import PRIOR_NAME_PATTERN
+from discreet.service.api import admin_routes, analyst_routes
+from discreet.service.api.analyst_routes import PRIOR_NAME_PATTERN
 from discreet.service.config import Config
 from discreet.service.console.pages import build_console
 from discreet.service.console.rendering import render_refusal
 from discreet.service.dataset_registry import Service
-from discreet.service.middleware.auth import AuthMiddleware, record_reply
-from discreet.service.middleware.deadline import App, DeadlineMiddleware, Receive, Scope, Send
-from discreet.service.middleware.headers import SecurityHeadersMiddleware
+from discreet.service.middleware.auth import AuthMiddleware, is_encrypted, record_reply
+from discreet.service.middleware.deadline import App, DeadlineMiddleware, Message, Receive, Scope, Send
 from discreet.service.openapi import build_openapi, get_operation_id
 from discreet.service.problems import HttpProblem, problem_from_error, problem_from_status
 
@@ -66,6 +65,20 @@ FAULT_MESSAGES = {
 }
 """What is wrong, by the kind of the fault or by the first word of that."""
 DEFAULT_FAULT = "it is of another kind"
+CONSOLE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+API_POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+COMMON_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+HSTS_VALUE = "max-age=31536000"
 API_DESCRIPTION = (
     "Answers about records of people that tell little of any one person. Every reply about a data set, refusals "
     "included, leaves at that data set's deadline."
@@ -99,10 +112,10 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
 def _build_routers() -> tuple[APIRouter, ...]:
     """Routes hold nothing of any service, and take longer to make than all else, so they are made once."""
     return (
-        dataset_routes.build_dataset_list_routes(),
-        dataset_routes.build_dataset_routes("/v1/datasets", "data sets"),
-        dataset_routes.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
-        admin_routes.build_personal_routes(),
+        analyst_routes.build_dataset_list_routes(),
+        analyst_routes.build_dataset_routes("/v1/datasets", "data sets"),
+        analyst_routes.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
+        analyst_routes.build_personal_routes(),
         admin_routes.build_access_routes(),
         admin_routes.build_release_routes("/v1/datasets", "custodian"),
         admin_routes.build_release_routes("/v1/rehearsal/datasets", "rehearsal"),
@@ -125,6 +138,31 @@ class MiddlewareStack:
         await self._app(scope, receive, send)
         if scope["type"] == "http":
             record_reply(self.service, scope)
+
+
+class SecurityHeadersMiddleware:
+    """Adds the security headers to every reply, unless it has its own: nothing is loaded from elsewhere or framed."""
+
+    def __init__(self, app: App, tls: bool) -> None:
+        self._app, self._tls = app, tls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add the headers as the reply begins."""
+        policy = CONSOLE_POLICY if scope.get("path", "").startswith("/console") else API_POLICY
+        security_headers = COMMON_HEADERS | {"content-security-policy": policy, "cache-control": "no-store"}
+        if is_encrypted(scope, self._tls):
+            security_headers["strict-transport-security"] = HSTS_VALUE
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present_names = {name.lower() for name, _ in message.get("headers", ())}
+                additions = [
+                    (n.encode(), v.encode()) for n, v in security_headers.items() if n.encode() not in present_names
+                ]
+                message = {**message, "headers": [*message.get("headers", ()), *additions]}
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
 
 
 def _build_lifespan(service: Service) -> Any:

@@ -164,13 +164,6 @@ def read_config(path: str | Path) -> Config:
     )
 
 
-def build_sample_config(folder: Path, schema: Path, port: int = 8000, workers: int = 2) -> Config:
-    """A service on loopback for one data set, with all it needs in a folder."""
-    return Config(
-        (DatasetConfig(schema, 1.0),), folder / "service", str(folder / "service.db"), port=port, workers=workers
-    )
-
-
 def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read], default: Read) -> Read:
     return read(pairs[key], key) if key in pairs else default
 

@@ -76,11 +76,6 @@ def enable_memory_trimming() -> None:
     threading.Thread(target=trim_periodically, daemon=True).start()
 
 
-def get_process_memory() -> int:
-    """Get the memory of this process, in bytes."""
-    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def compute_grace(config: Config) -> float:
     """Compute how long a process may take to stop: a late reply leaves at the second doubling of its deadline."""
     return GRACE_SECONDS + 4 * max(config.deadline, *(dataset.deadline for dataset in config.datasets))

@@ -1,16 +1,21 @@
-"""Scan requests compiled to SQL, and the source that runs them on an engine.
+"""Scan requests compiled to SQL, the source that runs them on an engine, and its replies decoded to cells.
 
 A condition is unknown where a value is missing and nothing says what that means. No "not" stands around a condition, so
 in a WHERE clause unknown does what false does: the row is left out, as `is_satisfied` says.
+
+Engines sum plain codes; what a plan wants subtracted is subtracted from their replies. The sum of (c - l) is the sum of
+c, less l for every value; that of (c - l)^2 is the sum of c^2, less 2l times the sum of c, plus l^2 for every value.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from operator import add
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +24,8 @@ from sqlglot import exp
 from discreet.query import scan
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.schema import Column, Schema
-from discreet.sources import protocol, sql_release
-from discreet.sources.protocol import BatchShape, compute_first_bin, list_unshifted_measures, require_one_row_each
+from discreet.sources import sql_release
+from discreet.sources.protocol import BatchShape, EngineValue, build_value_array, require_one_row_each
 from discreet.sources.sql_dialects import (
     Dialect,
     SnapshotLayout,
@@ -250,6 +255,143 @@ def _cast_term(term: exp.Expression, kind: str) -> exp.Expression:
     return exp.Cast(this=term, to=exp.DataType.build(kind))
 
 
+def list_unshifted_measures(measures: Iterable[scan.ScanMeasure]) -> tuple[scan.ScanMeasure, ...]:
+    """The measures with nothing subtracted that give these, each once; at least the number of rows."""
+    parts = tuple(dict.fromkeys(part for measure in measures for part in _split_measure(measure)))
+    return parts or (scan.ScanMeasure("rows"),)
+
+
+def _split_measure(measure: scan.ScanMeasure) -> tuple[scan.ScanMeasure, ...]:
+    unshifted_measure = replace(measure, lower=0)
+    total, present = replace(unshifted_measure, what="sum"), replace(unshifted_measure, what="present")
+    if measure.what == "sum" and measure.lower:
+        return total, present
+    if measure.what == "squares" and measure.lower:
+        return unshifted_measure, total, present
+    return (measure,)
+
+
+def _compute_amount(measure: scan.ScanMeasure, part_totals: Mapping[scan.ScanMeasure, int]) -> int:
+    match [part_totals[part] for part in _split_measure(measure)]:
+        case [total, present]:
+            return total - measure.lower * present
+        case [squares, total, present]:
+            return squares - 2 * measure.lower * total + measure.lower**2 * present
+    return part_totals[measure]
+
+
+def compute_first_bin(bins: scan.BinKey, column: Column) -> int:
+    """The code at which an engine's bin 0 starts: the start of a bin that no code of the column is below.
+
+    Single codes are left as they are, so that for them it is 0.
+    """
+    return 0 if bins.width == 1 else column.lower - (column.lower - bins.lower) % bins.width
+
+
+def decode_totals(
+    plan: scan.TotalsScan, schema: Schema, rows: Iterable[Sequence[EngineValue]]
+) -> dict[scan.Cell, scan.Amounts]:
+    """Decode an engine's rows to cells and their totals."""
+    measures, width = list_unshifted_measures(plan.measures), len(plan.keys)
+    shifts = _compute_bin_shifts(plan.keys, schema)
+    cells: dict[scan.Cell, scan.Amounts] = {}
+    for row in rows:
+        part_totals = dict(zip(measures, (int(total or 0) for total in row[width:]), strict=True))
+        cell = _build_cell(row[:width], shifts)
+        amounts = tuple(_compute_amount(measure, part_totals) for measure in plan.measures)
+        cells[cell] = _merge_amounts(plan.measures, cells[cell], amounts) if cell in cells else amounts
+    return cells
+
+
+def _merge_amounts(measures: Iterable[scan.ScanMeasure], first: scan.Amounts, second: scan.Amounts) -> scan.Amounts:
+    """The totals of a cell that came twice, as two texts of an engine that are one in Python; none should.
+
+    Rows add up. Units do not: one that has rows under both texts would count twice. The greater of the two numbers
+    moves by at most one where each of them does (measurements/threshold.md).
+    """
+    operations = (max if measure.what == "units" else add for measure in measures)
+    return tuple(operation(x, y) for operation, x, y in zip(operations, first, second, strict=True))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LazyHistograms(Mapping[scan.Cell, NDArray[np.int64]]):
+    """The histogram of each cell, made when it is looked up: all of them at once would be as many numbers as there are
+    cells times bins. Kept are the bins that have rows, one after the other, and which of them are of which cell.
+    """
+
+    bin_count: int
+    bin_indices: NDArray[np.integer[Any]]
+    row_counts: NDArray[np.integer[Any]]
+    runs: Mapping[scan.Cell, list[tuple[int, int]]]
+
+    def __getitem__(self, cell: scan.Cell) -> NDArray[np.int64]:
+        counts = np.zeros(self.bin_count, np.int64)
+        for start, stop in self.runs[cell]:
+            np.add.at(counts, self.bin_indices[start:stop], self.row_counts[start:stop])
+        return counts
+
+    def __iter__(self) -> Iterator[scan.Cell]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+
+def decode_histograms(plan: scan.HistogramScan, schema: Schema, columns: Sequence[NDArray[Any]]) -> LazyHistograms:
+    """Decode columns of keys, of bins and of row counts to the histogram of each cell."""
+    *keys, bins, counts = columns
+    *shifts, shift = _compute_bin_shifts((*plan.keys, plan.bins), schema)
+    bin_indices = bins + shift
+    is_inside = (bin_indices >= 0) & (bin_indices < plan.count)
+    inside_counts = np.concatenate(([0], np.cumsum(is_inside)))
+    runs: dict[scan.Cell, list[tuple[int, int]]] = {} if plan.keys else {(): []}
+    for start, stop in pairwise(_find_run_starts(keys, len(counts))):
+        cell = _build_cell([key[start] for key in keys], shifts)
+        runs.setdefault(cell, []).append((int(inside_counts[start]), int(inside_counts[stop])))
+    inside_bins, inside_rows = _shrink_integers(bin_indices[is_inside]), _shrink_integers(counts[is_inside])
+    return LazyHistograms(plan.count, inside_bins, inside_rows, runs)
+
+
+def _shrink_integers(numbers: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    """The same numbers, none below 0, in the smallest type that holds them."""
+    return np.asarray(numbers, dtype=np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def transpose_histogram_rows(plan: scan.HistogramScan, rows: Sequence[Sequence[EngineValue]]) -> list[NDArray[Any]]:
+    """Rows of a histogram as columns: arrays of numbers, and of objects for texts."""
+    dtypes = [object if isinstance(key, scan.TextKey) else np.int64 for key in (*plan.keys, plan.bins)] + [np.int64]
+    value_columns = list(zip(*rows, strict=True)) or [()] * len(dtypes)
+    return [build_value_array(values, dtype) for dtype, values in zip(dtypes, value_columns, strict=True)]
+
+
+def _find_run_starts(keys: Sequence[NDArray[Any]], length: int) -> list[int]:
+    """Where runs of rows with the same keys start, and the end of the last."""
+    changes = np.zeros(max(length - 1, 0), bool)
+    for key in keys:
+        changes |= key[1:] != key[:-1]
+    return [*([0] if length else []), *(np.flatnonzero(changes) + 1).tolist(), length]
+
+
+def _compute_bin_shifts(keys: Iterable[scan.ScanKey], schema: Schema) -> list[int]:
+    """What is added to each key that an engine returns: to a bin, by how many its counting starts later."""
+    return [
+        (compute_first_bin(key, schema.column(key.column)) - key.lower) // key.width
+        if isinstance(key, scan.BinKey)
+        else 0
+        for key in keys
+    ]
+
+
+def _build_cell(values: Sequence[EngineValue], shifts: Sequence[int]) -> scan.Cell:
+    return tuple(_decode_key(value, shift) for value, shift in zip(values, shifts, strict=True))
+
+
+def _decode_key(value: EngineValue, shift: int) -> int | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return int(value) + shift if value != scan.MISSING_CODE else None
+
+
 class SQLSource(ABC):
     """A `Source` on a table with a row for every row of the snapshot; how statements are run is the engine's own."""
 
@@ -257,14 +399,15 @@ class SQLSource(ABC):
         self._schema, self._compiler = schema, compiler
 
     def totals(self, plan: scan.TotalsScan) -> Mapping[scan.Cell, scan.Amounts]:
-        return protocol.decode_totals(plan, self._schema, self._fetch_rows(self._compiler.compile_totals(plan)))
+        return decode_totals(plan, self._schema, self._fetch_rows(self._compiler.compile_totals(plan)))
 
     def histogram(self, plan: scan.HistogramScan) -> Mapping[scan.Cell, NDArray[np.int64]]:
         columns = self._fetch_counts(plan, self._compiler.compile_histogram(plan))
-        return protocol.decode_histograms(plan, self._schema, columns)
+        return decode_histograms(plan, self._schema, columns)
 
     def individual(self, column: str, unit: str) -> int | None:
-        return protocol.get_single_number(self._fetch_rows(self._compiler.compile_individual(column, unit)))
+        [[code]] = self._fetch_rows(self._compiler.compile_individual(column, unit))
+        return cast("int | None", code)
 
     def count(self) -> int:
         return int(self._fetch_rows(self._compiler.compile_count())[0][0])
@@ -277,7 +420,7 @@ class SQLSource(ABC):
         return self._fetch_batches(shape, self._compiler.compile_release(plan, key))
 
     def _fetch_counts(self, plan: scan.HistogramScan, statement: SqlStatement) -> Sequence[NDArray[Any]]:
-        return protocol.transpose_histogram_rows(plan, self._fetch_rows(statement))
+        return transpose_histogram_rows(plan, self._fetch_rows(statement))
 
     @abstractmethod
     def _fetch_rows(self, statement: SqlStatement) -> list[Any]:

@@ -39,6 +39,7 @@ from discreet.synthetic.columns import (
     compute_block_edges,
     compute_clipped_error,
 )
+from discreet.untrusted import CheckedValue
 
 Array = NDArray[np.float64]
 NORMAL_MEAN_ERROR = math.sqrt(2 / math.pi)
@@ -153,7 +154,7 @@ MONOTONE_ERROR_FACTOR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class RankBlocks:
+class RankBlocks(CheckedValue):
     """Blocks of k ranks from the low end, the last of k to 2k - 1: the sums of their values, with noise."""
 
     grid: ColumnGrid
@@ -240,7 +241,7 @@ def _sum_first_ranks(cells: Counts, counts: Counts, ranks: Counts) -> Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryCounts:
+class CategoryCounts(CheckedValue):
     """The count of every cell; of two cells one, as the number of rows is public, and of one cell none."""
 
     grid: ColumnGrid
@@ -309,7 +310,7 @@ def _compute_edges(cells: int, run_count: int, marks: tuple[int, ...]) -> Counts
 
 
 @dataclass(frozen=True, slots=True)
-class CumulativeCounts:
+class CumulativeCounts(CheckedValue):
     """The cells, or `run_count` even runs of them, counted alone and in nested blocks, missing values by themselves.
 
     The grid's marks cut runs further.
@@ -462,7 +463,7 @@ def build_name_distribution(selection: Selection, scores: Counts) -> Distributio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NameBlocks:
+class NameBlocks(CheckedValue):
     """Blocks of k ranks from the low end of the order, each released as one name by the exponential mechanism."""
 
     grid: ColumnGrid

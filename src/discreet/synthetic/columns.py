@@ -21,6 +21,7 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
 from discreet.query.scan import MISSING_CODE, RankRuns
 from discreet.schema import Column
+from discreet.untrusted import CheckedValue, copy_exact_number, set_fields
 
 MAX_CELLS = 2**20
 """No grid has more cells; a wider domain is snapped to cells of several codes, which costs a millionth of its width."""
@@ -84,13 +85,14 @@ RHO_ROOT_UNITS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyBudget:
+class PrivacyBudget(CheckedValue):
     """An `epsilon`, or a `rho` of zCDP; never both."""
 
     epsilon: Fraction = ZERO
     rho: Fraction = ZERO
 
     def __post_init__(self) -> None:
+        set_fields(self, epsilon=copy_exact_number(self.epsilon, "epsilon"), rho=copy_exact_number(self.rho, "rho"))
         if (self.epsilon > 0) == (self.rho > 0) or min(self.epsilon, self.rho) < 0:
             raise InvalidInput("a loss is an epsilon or a rho above 0, and not both")
 

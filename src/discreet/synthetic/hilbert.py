@@ -109,11 +109,6 @@ FORBIDDEN_LENGTH = -(2**40)
 """Longer than any chain, and against it."""
 
 
-def bound_ordered_chain(steps: int, bits: int) -> int:
-    """A bound for one attribute along any fixed order of the records, such as that of distances from a corner."""
-    return steps * _compute_side_length(bits)
-
-
 def bound_chain(dimensions: int, bits: int, steps: int, axis: int) -> int:
     """The longest chain in one attribute: the most that the sums of `steps` blocks move in it, added up."""
     return _bound_weighted_chain(dimensions, bits, steps, _build_axis_weights(dimensions, axis))

@@ -24,6 +24,7 @@ from discreet.mechanisms.noise import Noise
 from discreet.query.scan import Amounts, BinKey, Cell, CutKey, ScanMeasure, TotalsScan
 from discreet.schema import Column
 from discreet.synthetic.columns import ColumnGrid, Counts, PrivacyBudget, add_noise_to_totals
+from discreet.untrusted import CheckedValue
 
 CUT_ROUNDS = 16
 """How often heavy cells are cut down to an equal part of what is left of all."""
@@ -180,7 +181,7 @@ NO_RUNS: Mapping[str, Counts] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class MarginalsPlan:
+class MarginalsPlan(CheckedValue):
     """The budgets of the columns, of the choice of pairs and of their tables of at most `max_bins` bins a side.
 
     Without a budget for the choice all pairs are measured; with one, a spanning tree. Required pairs always are.

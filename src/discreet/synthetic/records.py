@@ -31,6 +31,7 @@ from discreet.synthetic.hilbert import (
     compute_curve_cells,
     compute_curve_places,
 )
+from discreet.untrusted import CheckedValue
 
 MAX_NAMES = 256
 """A nominal column with more categories is refused: every pair of them is compared with every third."""
@@ -120,7 +121,7 @@ RecordsPossible = Callable[[IntegerArray], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
-class RecordsPlan:
+class RecordsPlan(CheckedValue):
     """Blocks of k of `rows` records in the order of the curve, the last of k to 2k - 1; all sums and names noisy.
 
     `shares` are those of the budget: for the sums of all ordered columns together, then for each column of names in

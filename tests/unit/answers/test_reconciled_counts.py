@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discreet import Custodian, InvalidInput, Prior
 from discreet.answers import build
 from discreet.answers.answer import Answer, ReconciledRows
-from discreet.answers.reconcile import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
+from discreet.answers.reconciled_counts import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
 from discreet.custodian import measure
 from discreet.custodian.measure import ExactInputs, sample_noisy_outputs
 from discreet.custodian.measure import read_exact_inputs as exact_inputs

@@ -13,7 +13,7 @@ from test_console_pages import Browser
 
 from discreet import Answer
 from discreet.answers import build
-from discreet.answers.reconcile import CountSums
+from discreet.answers.reconciled_counts import CountSums
 from discreet.custodian.measure import read_exact_inputs, sample_noisy_outputs
 from discreet.planner.planner import plan
 from discreet.query import parse_sql

@@ -23,7 +23,7 @@ from discreet.estimation import noise_distributions
 from discreet.estimation.noise_distributions import compute_laplace_tail
 from discreet.measurements.additive import AdditiveNoise, AdditiveReading
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.estimates import WeightedSum
+from discreet.measurements.point_estimates import WeightedSum
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises
 from discreet.planner.options import QueryOptions

@@ -18,7 +18,14 @@ from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.priors.taxonomy import Taxonomy
 from discreet.sdc.methods.anatomy import anatomy
-from discreet.sdc.methods.partition import Closeness, Distinct, Spread, convert_to_ranks, partition_by_confidential
+from discreet.sdc.methods.partition import (
+    Closeness,
+    Distinct,
+    Spread,
+    convert_to_ranks,
+    group_by_confidential,
+    read_grouping_options,
+)
 from discreet.sdc.methods.record_distance import compute_centroids
 from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
 from discreet.sdc.table import Attribute, check_informative, check_k, check_roles, permute_within_groups, read_table
@@ -212,8 +219,8 @@ def test_a_value_stays_with_probability_one_over_its_group() -> None:
 
 def test_ranked_runs_put_missing_last_and_ties_by_row() -> None:
     """Algorithm 7.1 on values with ties and missing ones."""
-    table = {"x": np.array([np.nan, 5.0, 1.0, 5.0, 1.0, 5.0, np.nan, 9.0])}
-    groups = partition_by_confidential(table, 2, "x")
+    original = read_table({"x": np.array([np.nan, 5.0, 1.0, 5.0, 1.0, 5.0, np.nan, 9.0])})
+    groups = group_by_confidential(original, 2, ["x"], read_grouping_options(original))
     together = {frozenset(np.flatnonzero(groups == label)) for label in set(groups)}
     assert together == {frozenset({2, 4}), frozenset({1, 3}), frozenset({5, 7}), frozenset({0, 6})}
 
@@ -244,8 +251,8 @@ def test_nominal_values_are_ranked_depth_first() -> None:
 
 def test_several_confidential_columns_are_one_compound() -> None:
     """Groups are near by both, each divided by its width."""
-    table = {"a": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "b": np.array([0, 9000, 0, 9000] * 2), "q": np.arange(8)}
-    groups = partition_by_confidential(table, 2, ["a", "b"])
+    original = read_table({"a": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "b": np.array([0, 9000, 0, 9000] * 2)})
+    groups = group_by_confidential(original, 2, ["a", "b"], read_grouping_options(original))
     assert all(groups[row] == groups[row + 4] for row in range(4))
     assert len(set(groups)) == 4
 

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput, Unavailable, Unsupported
-from discreet.sdc.compare import SweepPoint, SweepResult, compare_release
-from discreet.sdc.comparison import Comparison
+from discreet.sdc.comparison import Comparison, compare_release
 from discreet.sdc.report import (
     CUSTODIAN_NOTICE,
     MAX_PICTURES,
@@ -34,6 +33,7 @@ from discreet.sdc.report_charts import (
     build_correlation_charts,
     build_sweep_charts,
 )
+from discreet.sdc.sweep import SweepPoint, SweepResult
 from discreet.sdc.table import Table, read_table
 from support.external_services import Chromium
 

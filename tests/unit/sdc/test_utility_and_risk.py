@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidInput
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import Guarantee
-from discreet.sdc.compare import compare_release
-from discreet.sdc.comparison import find_worst_loss, score
+from discreet.sdc.comparison import compare_release, find_worst_loss, score
 from discreet.sdc.disclosure_risk import measure_group_knowledge, measure_intersection, read_group_labels
 from discreet.sdc.linkage import find_nearest_ties
 from discreet.sdc.methods.record_distance import RecordSpace

@@ -29,7 +29,6 @@ from discreet.synthetic.columns import PrivacyBudget
 from discreet.synthetic.hilbert import (
     bound_chain,
     bound_joint_chain,
-    bound_ordered_chain,
     bound_squared_chain,
     compute_chain_lengths,
     compute_curve_cells,
@@ -115,13 +114,6 @@ def test_golden_chains(steps: int) -> None:
     """The derived figures: one attribute, and both together, in widths of 16 cells."""
     bounds = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
     assert bounds == GOLDEN[f"hilbert.p4.m{steps}"]["expected"]
-
-
-def test_golden_fixed_order() -> None:
-    """Along any fixed order all centroids of an attribute move by m/k widths, not by the 1/k of the thesis."""
-    entry = GOLDEN["multi.sensitivity"]
-    rows, k = entry["inputs"]["n"], entry["inputs"]["k"]
-    assert Fraction(bound_ordered_chain(rows // k, 4), k * 15) == Fraction(str(entry["expected"]))
 
 
 def count_chain_slowly(cells: np.ndarray, steps: int, axes: Sequence[int], power: int) -> int:

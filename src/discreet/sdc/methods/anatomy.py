@@ -65,7 +65,7 @@ def anatomy(
     for name in (*quasi_names, *confidential_names):
         check_anatomy_name(name)
         check_informative(original[name])
-    if partition not in {"confidential", "quasi"}:
+    if partition not in ("confidential", "quasi"):
         raise InvalidInput(f"partition is 'confidential' or 'quasi', got {str(partition)[:40]!r}")
     options = read_grouping_options(original, method, scale, weights, strata, entropy)
     floors = parse_floors(diversity, confidential_names)

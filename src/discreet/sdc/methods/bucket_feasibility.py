@@ -16,11 +16,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
-from discreet.numeric import as_rational
 from discreet.priors.taxonomy import Taxonomy
 from discreet.sdc.methods.partition import convert_to_ranks
 from discreet.sdc.table import ABSENT, Attribute, Integers, Table
+from discreet.untrusted import has_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,13 @@ def compute_distribution_distance(first_counts: Sequence[int], second_counts: Se
 
 def groups_apart(groups: Integers, bucket: Integers) -> GroupsApart:
     """The distances of groups that hold some of every bucket each. Groups that hold the same are measured once."""
-    count, buckets = int(groups.max()) + 1, int(bucket.max()) + 1
+    for labels in (groups, bucket):
+        if not has_type(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.shape != (len(groups),):
+            raise InvalidInput("groups and bucket must be arrays with one whole number from 0 for each row")
+    count, buckets = int(groups.max(initial=-1)) + 1, int(bucket.max(initial=-1)) + 1
     counts = np.bincount(groups * buckets + bucket, minlength=count * buckets).reshape(count, buckets)
+    if buckets < 2 or not counts.all():
+        raise InvalidInput("there must be at least two buckets, and each group must hold some of every one")
     totals, kinds = counts.sum(axis=0).tolist(), np.unique(counts, axis=0).tolist()
     distances = [compute_distribution_distance(kind, totals) for kind in kinds]
     shares = list(zip(*([Fraction(members, sum(kind)) for members in kind] for kind in kinds), strict=True))
@@ -74,24 +78,6 @@ def groups_apart(groups: Integers, bucket: Integers) -> GroupsApart:
     sizes = [sum(kind) for kind in kinds]
     between = max(max(members) / min(members) for members in shares)
     return GroupsApart(worst, between, count, min(sizes), max(sizes))
-
-
-def compute_theoretical_masses(t: object) -> tuple[tuple[Fraction, ...], ...]:
-    """Table 7.6: the mass of every bucket in the whole, then in a group where the first, the second, ... stands out.
-
-    There are floor(t) + 1 buckets; where t is not whole, the one that stands out has less than t times its mass.
-    """
-    close = as_rational(t, "t")
-    if close < 1:
-        raise InvalidInput("t must be at least 1, where every group is as the whole table")
-    buckets = int(close) + 1
-    even = Fraction(1, buckets)
-    peak = 1 - (buckets - 1) * even / close
-    groups = (
-        tuple(peak if bucket == peak_bucket else even / close for bucket in range(buckets))
-        for peak_bucket in range(buckets)
-    )
-    return (even,) * buckets, *groups
 
 
 MISSING_LABEL = "missing"

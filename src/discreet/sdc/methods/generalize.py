@@ -16,6 +16,7 @@ from discreet.numeric import as_rational, format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.sdc.methods.hierarchies import Hierarchy, build_hierarchy
 from discreet.sdc.table import Integers, ProtectedTable, Table, TableReadOptions, check_columns, check_k, read_table
+from discreet.untrusted import copy_items, has_type
 
 Levels = tuple[int, ...]
 
@@ -210,7 +211,7 @@ def generalize(
         *_check_other_columns(original, confidential, "confidential", quasi_names),
         *_check_other_columns(original, keep, "keep", quasi_names),
     ]
-    if loss not in INFORMATION_LOSSES:
+    if not has_type(loss, str) or loss not in INFORMATION_LOSSES:
         raise InvalidInput(f"loss is one of {', '.join(INFORMATION_LOSSES)}, got {str(loss)[:40]!r}")
     column_hierarchies = _build_hierarchies(original.select(quasi_names), hierarchies or {})
     max_suppressed = _compute_max_suppressed(suppress, original)
@@ -244,7 +245,7 @@ def _check_other_columns(table: Table, names: object, role: str, quasi: tuple[st
 
 
 def _build_hierarchies(table: Table, hierarchies: Mapping[str, object]) -> tuple[Hierarchy, ...]:
-    for name in set(hierarchies) - set(table):
+    for name in dict(copy_items(hierarchies, "the hierarchies")).keys() - set(table):
         raise InvalidInput(f"there is a hierarchy for {str(name)[:40]!r}, which is not a quasi-identifier")
     column_hierarchies = tuple(
         build_hierarchy(attribute, hierarchies.get(name)) for name, attribute in table.attributes.items()

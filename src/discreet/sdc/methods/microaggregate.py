@@ -49,6 +49,7 @@ from discreet.sdc.table import (
     read_row_weights,
     read_table,
 )
+from discreet.untrusted import has_type
 
 MAX_COLUMNS = 8
 """A domain of more columns has too many corners: there is an order of all records for each."""
@@ -183,6 +184,8 @@ def _choose_grouping(
     method: str, table: Table, k: int, scale: Scale, weights: Floats | None, entropy: Entropy | None
 ) -> Callable[[RowSelection], Integers]:
     """A function that groups some of the rows, by the method."""
+    if not has_type(method, str) or method not in GROUPING_METHODS:
+        raise InvalidInput(f"a method is one of {', '.join(GROUPING_METHODS)}; got {str(method)[:40]!r}")
     if method in {"mdav", "v-mdav"}:
         form = mdav if method == "mdav" else v_mdav
         space = build_spaces([table], scale)[0]
@@ -197,10 +200,8 @@ def _choose_grouping(
         return lambda rows: group_ranks(column.take(rows), k)
     if method == "insensitive":
         return lambda rows: microaggregate_insensitive(table.take(rows), k, scale)
-    if method == "random":
-        labels = np.zeros(table.rows, dtype=np.int64)
-        return lambda rows: _group_randomly(labels[rows], k, entropy)
-    raise InvalidInput(f"a method is one of {', '.join(GROUPING_METHODS)}; got {str(method)[:40]!r}")
+    labels = np.zeros(table.rows, dtype=np.int64)
+    return lambda rows: _group_randomly(labels[rows], k, entropy)
 
 
 def _group_randomly(labels: Integers, k: int, entropy: Entropy | None) -> Integers:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar, Unpack, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,10 @@ from discreet.sdc.table import (
     Attribute,
     Floats,
     Table,
-    TableReadOptions,
-    check_columns,
-    check_informative,
-    check_k,
     read_row_strata,
     read_row_weights,
-    read_table,
 )
+from discreet.untrusted import CheckedValue
 
 Rows = NDArray[np.int64]
 GroupTest = Callable[[Rows], bool]
@@ -35,7 +31,7 @@ GroupTest = Callable[[Rows], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(CheckedValue):
     """At least this many different values; missing is one of them."""
 
     stored_name: ClassVar[str] = "distinct"
@@ -55,7 +51,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(CheckedValue):
     """At least this far from the least to the greatest value: in units of a number, in places of an ordinal value."""
 
     stored_name: ClassVar[str] = "spread"
@@ -82,7 +78,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Closeness:
+class Closeness(CheckedValue):
     """Values distributed as in the whole table, up to t.
 
     Between 0 and 1: half the sum of the differences for nominal values; for numbers and ordinal values the earth
@@ -329,26 +325,6 @@ def group_by_confidential(
     if len(confidential) == 1:
         return group_by_rank(table, k, confidential[0], options, floors)
     return group_by_nearness(table, k, confidential, options, floors)
-
-
-def partition_by_confidential(
-    table: object,
-    k: int,
-    confidential: object,
-    *,
-    scale: Scale = "domain",
-    weights: object = None,
-    strata: object = None,
-    **reading: Unpack[TableReadOptions],
-) -> Groups:
-    """The groups of Algorithm 7.1 by one confidential column; several are one compound, microaggregated by MDAV."""
-    original = read_table(table, **reading)
-    min_size, names = check_k(k, original.rows), check_columns(original, confidential, "confidential")
-    for name in names:
-        check_informative(original[name])
-    return group_by_confidential(
-        original, min_size, names, read_grouping_options(original, "mdav", scale, weights, strata)
-    )
 
 
 def convert_to_ranks(attribute: Attribute) -> Attribute:

@@ -33,6 +33,7 @@ from discreet.sdc.verify.evidence import (
     expand_counts,
     find_classes,
 )
+from discreet.untrusted import copy_list, require_callable
 
 Ratio = Fraction | float
 """A Fraction, or `math.inf`; no other float."""
@@ -353,7 +354,8 @@ def counterexample(
     method: Method, records: Sequence[Record], k: int, replacements: Iterable[Record]
 ) -> Counterexample | None:
     """The first record of the table and the first replacement after which clusters do not correspond; None if none."""
-    all_replacements, table = tuple(replacements), list(records)
+    all_replacements, table = copy_list(replacements, "the replacements"), copy_list(records, "the records")
+    require_callable(method, "the method")
     if not table or not all_replacements:
         raise InvalidInput("a search needs at least one record and one that may replace it")
     before = collect_clusters(table, method(table, k))

@@ -61,6 +61,7 @@ from discreet.sdc.verify.evidence import (
     require_no_copy,
     require_uniform,
 )
+from discreet.untrusted import require_exact_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +448,7 @@ def check_claim(
     hide rows, under "records" or the name of a confidential column; `second` is Anatomy's other table. Released columns
     that are neither quasi-identifiers nor confidential nor `kept` are named in the result.
     """
+    require_exact_class(guarantee, Guarantee, "the claim must be a Guarantee, such as Guarantee.k_anonymity(5)")
     files = Evidence(
         read_table(released),
         check_column_names(quasi, "quasi-identifiers") if quasi else (),

@@ -1,4 +1,4 @@
-"""Routes for custodians, for operators, and about the sender: saved priors and jobs."""
+"""Routes for custodians: access, releases, ledgers; and for operators: health, metrics, problems."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Path, Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from discreet.service import monitoring, requests
 from discreet.service.api import models as d
 from discreet.service.api.dependencies import (
     KEY_HEADERS,
     CurrentCustodian,
-    CurrentPrincipal,
     CurrentService,
     Id,
     IdempotencyKey,
@@ -24,16 +23,13 @@ from discreet.service.api.dependencies import (
     describe_text_reply,
     get_principal,
     get_service,
-    list_visible_datasets,
     reply_with_json,
 )
 from discreet.service.dataset_registry import Service
-from discreet.service.jobs import find_job_file, find_own_job, is_visible_job, job_to_json, queue_job, queue_release
+from discreet.service.jobs import queue_job, queue_release
 from discreet.service.middleware.auth import get_lookup_limiter
 from discreet.service.openapi import build_link
 from discreet.service.problems import build_not_found, explain_problem
-from discreet.service.store.job_queue import list_jobs
-from discreet.service.store.stored_answers import SavedPrior, delete_prior, list_saved_priors, save_prior
 from discreet.service.store.tokens import (
     create_token,
     grant_dataset,
@@ -45,17 +41,7 @@ from discreet.service.store.tokens import (
 )
 
 HEALTH_CACHE_SECONDS = 1.0
-PRIOR_NAME_PATTERN = r"^[A-Za-z0-9_.-]+$"
 AnalystName = Annotated[str, Path(min_length=1, max_length=100, description="An analyst's name.", examples=["ann"])]
-PriorName = Annotated[
-    str,
-    Path(min_length=1, max_length=64, pattern=PRIOR_NAME_PATTERN, description="A prior's name.", examples=["survey"]),
-]
-FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
-PRIOR_LINKS = {
-    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
-    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
-}
 TOKEN_LINKS = {"end": build_link("DELETE", "/v1/tokens/{token}", token="$response.body#/id")}
 JOB_LINKS = {"look": build_link("GET", "/v1/jobs/{job}", job="$response.body#/id")}
 
@@ -223,74 +209,3 @@ def build_operation_routes() -> APIRouter:
         return reply_with_json(explain_problem(name))
 
     return router
-
-
-def build_personal_routes() -> APIRouter:
-    """Build the routes about the sender: account, saved priors, jobs."""
-    router = APIRouter(prefix="/v1")
-
-    @router.get("/me", tags=["you"], responses={200: describe_reply(d.MeDocument)})
-    def me(service: CurrentService, principal: CurrentPrincipal) -> Response:
-        """Who you are here, and what you may ask."""
-        token = principal.token
-        account = {"name": principal.name, "role": token.role, "expires": token.expires}
-        return reply_with_json(account | {"datasets": list(list_visible_datasets(service, principal))})
-
-    @router.get("/priors", tags=["priors"], responses={200: describe_reply(d.SavedPriorsDocument)})
-    def priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
-        """The priors that you keep."""
-        saved_priors = list_saved_priors(service.store, principal.name)
-        return reply_with_json({"priors": [_prior_to_json(prior) for prior in saved_priors]})
-
-    @router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument)})
-    def one_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
-        """A prior that you keep."""
-        for prior in list_saved_priors(service.store, principal.name):
-            if prior.name == name:
-                return reply_with_json(_prior_to_json(prior))
-        raise build_not_found()
-
-    @router.put(
-        "/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument, links=PRIOR_LINKS)}
-    )
-    def put_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName, body: d.SavePrior) -> Response:
-        """Keep a prior under a name; a question uses it as @name."""
-        prior = SavedPrior(name, body.text, body.note)
-        save_prior(service.store, principal.name, prior)
-        return reply_with_json(_prior_to_json(prior))
-
-    @router.delete("/priors/{name}", tags=["priors"], status_code=204)
-    def forget_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
-        """Keep a prior no more."""
-        if not delete_prior(service.store, principal.name, name):
-            raise build_not_found()
-        return Response(status_code=204)
-
-    @router.get("/jobs", tags=["jobs"], responses={200: describe_reply(d.JobsDocument)})
-    def jobs(service: CurrentService, principal: CurrentPrincipal) -> Response:
-        """Your latest jobs; a custodian sees all."""
-        candidates = list_jobs(service.store, None if principal.is_custodian else principal.name)
-        visible_jobs = [job for job in candidates if is_visible_job(service, principal, job)]
-        return reply_with_json({"jobs": [job_to_json(service, principal, job) for job in visible_jobs]})
-
-    @router.get("/jobs/{job}", tags=["jobs"], responses={200: describe_reply(d.JobDocument)})
-    def one_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> Response:
-        """How a job stands, on its data set's clock."""
-        return reply_with_json(job_to_json(service, principal, find_own_job(service, principal, job)))
-
-    @router.get(
-        "/jobs/{job}/files/{name:path}",
-        tags=["jobs"],
-        response_class=FileResponse,
-        responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
-    )
-    def files(service: CurrentService, principal: CurrentCustodian, job: Id, name: FileName) -> Response:
-        """A file that a job made: the release, its manifest, or the custodian's report."""
-        path = find_job_file(service, find_own_job(service, principal, job), name)
-        return FileResponse(path, filename=path.name, media_type="application/octet-stream")
-
-    return router
-
-
-def _prior_to_json(prior: SavedPrior) -> dict[str, str]:
-    return {"name": prior.name, "text": prior.text, "note": prior.note}

@@ -20,7 +20,7 @@ from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError
 from discreet.schema.schema import schema_to_public_json
 from discreet.service.api import models as d
-from discreet.service.api.dataset_routes import (
+from discreet.service.api.analyst_routes import (
     Before,
     answer_dataset_question,
     find_visible_answer,

@@ -17,7 +17,7 @@ from discreet.release.methods import METHOD_OPTIONS as WEAKER
 from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
 from discreet.service import monitoring, requests
 from discreet.service.api import models as d
-from discreet.service.api.dataset_routes import get_history_document
+from discreet.service.api.analyst_routes import get_history_document
 from discreet.service.api.dependencies import CurrentCustodian, CurrentService, DatasetContext, ManagedDataset
 from discreet.service.console import forms, views
 from discreet.service.console.forms import ConsoleForm, DatasetUrls, OwnForm, get_dataset_urls

@@ -159,4 +159,5 @@ def parse_optional_integer(text: str, name: str) -> int | None:
 
 
 def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value not in ("", None, False, [])}
+    """Leave out empty fields and boxes that are not ticked; a 0 stays, and is refused."""
+    return {name: value for name, value in fields.items() if value is not False and value not in ("", None, [])}

@@ -11,8 +11,7 @@ from discreet.service.api.dependencies import CurrentPrincipal, CurrentService
 from discreet.service.console import analyst_pages, custodian_pages, rendering
 from discreet.service.console.forms import AnyForm, OwnForm
 from discreet.service.console.rendering import SIGN_IN_PAGE, TOPICS, PageRoute, list_epsilon_gains, render_page
-from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, Principal
-from discreet.service.middleware.headers import is_encrypted
+from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, Principal, is_encrypted
 from discreet.service.problems import HttpProblem, build_not_found
 from discreet.service.store.tokens import find_token, sign_in, sign_out
 

@@ -65,6 +65,11 @@ class Principal:
         return self.token.role == "custodian"
 
 
+def is_encrypted(scope: Scope, tls: bool) -> bool:
+    """Whether a reply leaves over TLS: ours, or a proxy's, as its header says; a false header harms only its sender."""
+    return tls or dict(scope.get("headers", ())).get(b"x-forwarded-proto", b"").lower() == b"https"
+
+
 def is_public_path(path: str) -> bool:
     """Whether anyone may see a path: nothing there is about a data set."""
     return path in {"/", "/console", "/console/"} or path.startswith(PUBLIC_PREFIXES)

@@ -78,11 +78,6 @@ class ParsedValue:
     status: Status
 
 
-def parse_raw_value(column: Column, raw: object) -> Value:
-    """Parse a raw value to its code or private key, or to none; it never raises."""
-    return parse_with_status(column, raw).value
-
-
 def parse_with_status(column: Column, raw: object) -> ParsedValue:
     """Parse a raw value; say whether it was missing, unreadable or moved to a bound."""
     value = normalize_raw_value(raw)

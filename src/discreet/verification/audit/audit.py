@@ -24,6 +24,7 @@ from discreet.formatting import (
     round_down,
 )
 from discreet.numeric import as_number_between, as_rational, format_exact
+from discreet.untrusted import require_callable
 from discreet.verification.audit.combined_features import build_derived_features, learn_features, select_telling_columns
 from discreet.verification.audit.events import (
     CandidateEvent,
@@ -214,6 +215,7 @@ def audit_mechanism(
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
     show = progress or _ignore_progress
+    require_callable(show, "progress")
     sample, sample2 = sample_output_pair(mechanism, (D, D2), claim.draws, show)
     show("choosing an event: 2 of 4")
     candidate = choose_event(
@@ -268,6 +270,7 @@ def audit_worst(
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
     pair_list = _check_pairs(pairs)
+    require_callable(progress or _ignore_progress, "progress")
     worst = pair_list[find_worst_pair(mechanism, pair_list, claim, progress or _ignore_progress)]
     terms = claim.epsilon, claim.delta, claim.draws, claim.confidence
     return audit_mechanism(mechanism, *worst, *terms, progress=progress)

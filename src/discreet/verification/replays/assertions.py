@@ -13,13 +13,14 @@ from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.measurements.observed_loss import ZERO
 from discreet.mechanisms.entropy import Entropy
-from discreet.numeric import as_int
+from discreet.numeric import as_int, as_rational
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.query import Query
 from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
+from discreet.untrusted import copy_items, require_callable
 from discreet.verification.replays.neighbors import (
     TARGET_UNIT,
     Pair,
@@ -32,6 +33,7 @@ from discreet.verification.replays.neighbors import (
 )
 from discreet.verification.replays.replay import (
     Replay,
+    list_session_questions,
     plan_replayed_release,
     plan_session,
     replay_plan,
@@ -80,7 +82,12 @@ def assert_fits(
     grid point; `smaller` and `larger` have a slightly smaller and larger scale. The counts must also pass a chi-square
     test. At least 1,000 samples are needed; about 100,000 distinguish scales 10 % apart.
     """
-    counts = Counter(int(sample) for sample in samples)
+    for law in (distribution, smaller, larger):
+        require_callable(law, "a distribution")
+    try:
+        counts = Counter(map(int, samples))
+    except (TypeError, ValueError):
+        raise InvalidInput("the samples must be a list of whole numbers, such as those of sample_units") from None
     if counts.total() < MIN_SAMPLES:
         raise InvalidInput(f"a fit needs at least {MIN_SAMPLES} draws, got {counts.total()}; draw more")
     for name, alternative in (("smaller", smaller), ("larger", larger)):
@@ -101,6 +108,10 @@ def assert_fits(
 
 def chi_square_excess(counts: Mapping[int, int], distribution: Callable[[int], float]) -> float:
     """Return how far chi-square is above the value that a correct sampler exceeds with `FALSE_ALARM_RATE`."""
+    counts = dict(copy_items(counts, "the counts"))
+    if not all(type(value) is int for value in counts):
+        raise InvalidInput("the counts must be a dictionary from whole numbers to counts, such as {0: 7, 1: 3}")
+    require_callable(distribution, "the distribution")
     total = sum(counts.values())
     if not total:
         raise InvalidInput("a chi-square test needs draws, got none")
@@ -160,7 +171,7 @@ def exact_delta(
     ratio: Fraction,
 ) -> Fraction:
     """Return the least delta with P(S) <= ratio Q(S) + delta for all events S and either distribution as P."""
-    pairs = _pair_probabilities(distribution, other)
+    pairs, ratio = _pair_probabilities(distribution, other), as_rational(ratio, "the ratio")
     delta = sum((max(ZERO, p - ratio * q) for p, q in pairs), ZERO)
     return max(delta, sum((max(ZERO, q - ratio * p) for p, q in pairs), ZERO))
 
@@ -205,7 +216,7 @@ def assert_private_session(
     entropy: Entropy | None = None,
 ) -> Replay:
     """Replay counting questions, each with its noise scale, that one session answers, as `assert_private` does."""
-    small_schema = limit_units(schema)
+    small_schema, questions = limit_units(schema), list_session_questions(questions)
     boundary_values = [find_boundary_values(parse_question(question, small_schema)) for question, _ in questions]
     nearby_values = {
         name: [code for values in boundary_values for code in values.get(name, ())] for name in small_schema.columns

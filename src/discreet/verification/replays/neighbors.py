@@ -22,6 +22,7 @@ from discreet.numeric import as_int
 from discreet.privacy.guarantee import parse_neighbor_relation
 from discreet.schema import Column, Schema
 from discreet.sources.ingest.memory import register_memory
+from discreet.untrusted import copy_list, copy_text, require_exact_class
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -60,12 +61,15 @@ MAX_EXTRA_ROWS = 2
 
 def neighbor_rows(schema: Schema, count: int, entropy: Entropy | None = None) -> list[Pair]:
     """Return `count` pairs of neighboring tables, the same every time unless entropy is given."""
+    require_schema(schema)
     return list(islice(generate_pairs(schema, {}, entropy), as_int(count, "how many pairs", minimum=0)))
 
 
 def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
     """Return a Hypothesis strategy for pairs of neighboring tables of a schema; it shrinks to the extremes."""
     from hypothesis import strategies as st
+
+    require_schema(schema)
 
     def build_pair(place: int, seed: bytes) -> Pair:
         generator = PairGenerator(schema, {}, KeyedEntropy(seed, "generated pairs"))
@@ -77,6 +81,7 @@ def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
 
 def limit_units(schema: Schema) -> Schema:
     """Return the schema with as few units as a generated table has, if their number is public."""
+    require_schema(schema)
     return schema if schema.units is None else replace(schema, units=min(schema.units, MAX_UNITS))
 
 
@@ -223,11 +228,27 @@ def snapshot(schema: Schema, rows: TableRows, key: str = SNAPSHOT_KEY) -> list[R
 
     Which rows are kept of a unit that has too many depends on the key and on that unit's rows alone.
     """
-    return register_memory(schema, rows, key)[0]
+    require_schema(schema)
+    require_tables(rows)
+    return register_memory(schema, rows, copy_text(key, "the key of a snapshot"))[0]
+
+
+def require_schema(schema: object) -> None:
+    """Refuse what is not a schema."""
+    require_exact_class(schema, Schema, "the schema must be a Schema, as load_schema('registry.yaml') returns it")
+
+
+def require_tables(*tables: object) -> None:
+    """Refuse what is not a list of rows."""
+    for rows in tables:
+        if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
+            raise InvalidInput("the rows of a table must be a list of dictionaries, such as [{'age': 40}]")
 
 
 def require_snapshot(schema: Schema, *tables: TableRows) -> None:
     """Refuse rows that no snapshot has: plain values that were not registered, or too many of a unit."""
+    require_schema(schema)
+    require_tables(*tables)
     needed = {*schema.columns, *([] if schema.unit is None else [UNIT_FIELD])}
     for rows in tables:
         for row in rows:
@@ -341,20 +362,20 @@ def _sample_plain_value(column: Column, code: Any, entropy: Entropy) -> Any:
 
 def all_tables(domain: Sequence[Record], size: int) -> Iterator[tuple[Record, ...]]:
     """Yield every table of `size` records, order aside."""
-    return combinations_with_replacement(domain, size)
+    return combinations_with_replacement(copy_list(domain, "the domain"), as_int(size, "the size", minimum=0))
 
 
 def all_neighbors(
     table: Sequence[Record], domain: Sequence[Record], neighbors: str = "add-remove"
 ) -> Iterator[tuple[Record, ...]]:
     """Yield every neighbor of a small table."""
-    rows = tuple(table)
+    rows, records = tuple(copy_list(table, "the table")), copy_list(domain, "the domain")
     shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
     if parse_neighbor_relation(neighbors) == "add-remove":
         yield from shorter
-        yield from ((*rows, record) for record in domain)
+        yield from ((*rows, record) for record in records)
     else:
-        yield from ((*shorter_rows, record) for shorter_rows in shorter for record in domain)
+        yield from ((*shorter_rows, record) for shorter_rows in shorter for record in records)
 
 
 def neighbor_tables(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.custodian.measure import count_key_units, read_exact_inputs
-from discreet.errors import Internal
+from discreet.errors import Internal, InvalidInput
 from discreet.estimation.raking import compute_independent_table
 from discreet.formatting import format_number
 from discreet.measurements.observed_loss import (
@@ -66,6 +66,7 @@ from discreet.synthetic.marginals import (
     measure_marginals,
 )
 from discreet.synthetic.records import RecordsPlan
+from discreet.untrusted import copy_list, has_type, require_exact_class
 from discreet.verification.replays.neighbors import (
     ENTROPY_KEY,
     UNIT_FIELD,
@@ -73,6 +74,7 @@ from discreet.verification.replays.neighbors import (
     TableRows,
     find_differing_rows,
     require_snapshot,
+    require_tables,
 )
 
 SnapshotRows = Sequence[Mapping[str, Any]]
@@ -195,6 +197,8 @@ def replay(
 
 def replay_plan(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> Replay:
     """Replay a plan, as `replay` does."""
+    require_exact_class(planned, Plan, "the plan must be a Plan")
+    require_tables(rows, other_rows)
     differing_rows = find_differing_rows(planned.schema, rows, other_rows)
     mechanisms = (*_replay_keys(planned, rows, other_rows), *_replay_measurements(planned, rows, other_rows))
     totals = compute_promised_shares(planned, _sum_losses(mechanisms))
@@ -227,12 +231,20 @@ def replay_session(
     return replay_session_plans(*plan_session(schema, questions, epsilon), rows, other_rows)
 
 
+def list_session_questions(questions: Iterable[tuple[Question, object]]) -> list[tuple[Question, object]]:
+    """List the questions of a session with their noise scales, or refuse what is no list of such pairs."""
+    pairs = copy_list(questions, "the questions of a session")
+    if not all(has_type(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
+        raise InvalidInput("the questions of a session must be pairs, such as ('SELECT COUNT(*) FROM registry', 10)")
+    return pairs
+
+
 def plan_session(
     schema: Schema, questions: Iterable[tuple[Question, object]], epsilon: object
 ) -> tuple[SessionBudget, tuple[Plan, ...]]:
     """Plan the questions of a session and add up their budget; refused if they do not fit."""
     tally, plans = SessionBudget(schema, as_positive(epsilon, "epsilon")), []
-    for question, noise_scale in questions:
+    for question, noise_scale in list_session_questions(questions):
         scale = as_positive(noise_scale, "the noise scale")
         plans.append(plan_session_counts(schema, parse_question(question, schema), scale, tally.epsilon))
         tally = tally.add_counts(list_noisy_counts(plans[-1], scale))

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.mechanisms.entropy import KeyedEntropy
-from discreet.sdc.compare import (
+from discreet.sdc.comparison import compare_release
+from discreet.sdc.methods.swap import mdav_id
+from discreet.sdc.sweep import (
     MAX_KS,
     SweepPoint,
     SweepResult,
     check_methods,
-    compare_release,
     parse_ks,
     recommend_point,
     sweep_parameters,
 )
-from discreet.sdc.methods.swap import mdav_id
 from discreet.sdc.table import Table, read_table
 from support.published_data import find_shared_data
 

@@ -1,7 +1,8 @@
-"""Counts made to fit what must be true of them. Post-processing: it reads no row and costs nothing.
+"""Counts of an answer made to fit what must be true of them. Post-processing: it reads no row and costs nothing.
 
 What they are made to fit comes from the schema, the question and the analyst, never from the rows; so the guarantee of
 the raw counts is that of the reconciled ones.
+Numbers from elsewhere are made to fit by `reconcile`, in `estimation/linear_refinement.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data sets: what is public of them, previews, answers, priors, budget, history; each for real and in rehearsal."""
+"""Routes for analysts: data sets, real or in rehearsal; and the sender's account, saved priors and jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import json
 from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from starlette.responses import Response
+from fastapi import APIRouter, Path, Query
+from starlette.responses import FileResponse, Response
 
 from discreet.custodian.preview import build_stated_prior
 from discreet.custodian.status import balance_to_json, entry_to_json
@@ -18,6 +18,7 @@ from discreet.service import requests
 from discreet.service.api import models as d
 from discreet.service.api.dependencies import (
     KEY_HEADERS,
+    CurrentCustodian,
     CurrentDataset,
     CurrentPrincipal,
     CurrentService,
@@ -30,15 +31,34 @@ from discreet.service.api.dependencies import (
     reply_with_json,
     reply_with_text,
 )
-from discreet.service.jobs import queue_question
+from discreet.service.jobs import find_job_file, find_own_job, is_visible_job, job_to_json, queue_question
 from discreet.service.openapi import build_link
 from discreet.service.problems import build_not_found
-from discreet.service.store.stored_answers import StoredAnswer, find_answer_by_id, find_ids_by_entry
+from discreet.service.store.job_queue import list_jobs
+from discreet.service.store.stored_answers import (
+    SavedPrior,
+    StoredAnswer,
+    delete_prior,
+    find_answer_by_id,
+    find_ids_by_entry,
+    list_saved_priors,
+    save_prior,
+)
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many entries at most.")]
 Before = Annotated[
     int | None, Query(ge=1, le=2**53, description="Only entries older than this: `next` of the page before.")
 ]
+PRIOR_NAME_PATTERN = r"^[A-Za-z0-9_.-]+$"
+PriorName = Annotated[
+    str,
+    Path(min_length=1, max_length=64, pattern=PRIOR_NAME_PATTERN, description="A prior's name.", examples=["survey"]),
+]
+FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
+PRIOR_LINKS = {
+    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
+    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
+}
 ANSWER_LINKS = {"again": "", "picture": "/picture", "table": "/csv"}
 
 
@@ -174,6 +194,77 @@ def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
         return Response(status_code=204)
 
     return router
+
+
+def build_personal_routes() -> APIRouter:
+    """Build the routes about the sender: account, saved priors, jobs."""
+    router = APIRouter(prefix="/v1")
+
+    @router.get("/me", tags=["you"], responses={200: describe_reply(d.MeDocument)})
+    def me(service: CurrentService, principal: CurrentPrincipal) -> Response:
+        """Who you are here, and what you may ask."""
+        token = principal.token
+        account = {"name": principal.name, "role": token.role, "expires": token.expires}
+        return reply_with_json(account | {"datasets": list(list_visible_datasets(service, principal))})
+
+    @router.get("/priors", tags=["priors"], responses={200: describe_reply(d.SavedPriorsDocument)})
+    def priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
+        """The priors that you keep."""
+        saved_priors = list_saved_priors(service.store, principal.name)
+        return reply_with_json({"priors": [_prior_to_json(prior) for prior in saved_priors]})
+
+    @router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument)})
+    def one_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
+        """A prior that you keep."""
+        for prior in list_saved_priors(service.store, principal.name):
+            if prior.name == name:
+                return reply_with_json(_prior_to_json(prior))
+        raise build_not_found()
+
+    @router.put(
+        "/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument, links=PRIOR_LINKS)}
+    )
+    def put_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName, body: d.SavePrior) -> Response:
+        """Keep a prior under a name; a question uses it as @name."""
+        prior = SavedPrior(name, body.text, body.note)
+        save_prior(service.store, principal.name, prior)
+        return reply_with_json(_prior_to_json(prior))
+
+    @router.delete("/priors/{name}", tags=["priors"], status_code=204)
+    def forget_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
+        """Keep a prior no more."""
+        if not delete_prior(service.store, principal.name, name):
+            raise build_not_found()
+        return Response(status_code=204)
+
+    @router.get("/jobs", tags=["jobs"], responses={200: describe_reply(d.JobsDocument)})
+    def jobs(service: CurrentService, principal: CurrentPrincipal) -> Response:
+        """Your latest jobs; a custodian sees all."""
+        candidates = list_jobs(service.store, None if principal.is_custodian else principal.name)
+        visible_jobs = [job for job in candidates if is_visible_job(service, principal, job)]
+        return reply_with_json({"jobs": [job_to_json(service, principal, job) for job in visible_jobs]})
+
+    @router.get("/jobs/{job}", tags=["jobs"], responses={200: describe_reply(d.JobDocument)})
+    def one_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> Response:
+        """How a job stands, on its data set's clock."""
+        return reply_with_json(job_to_json(service, principal, find_own_job(service, principal, job)))
+
+    @router.get(
+        "/jobs/{job}/files/{name:path}",
+        tags=["jobs"],
+        response_class=FileResponse,
+        responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
+    )
+    def files(service: CurrentService, principal: CurrentCustodian, job: Id, name: FileName) -> Response:
+        """A file that a job made: the release, its manifest, or the custodian's report."""
+        path = find_job_file(service, find_own_job(service, principal, job), name)
+        return FileResponse(path, filename=path.name, media_type="application/octet-stream")
+
+    return router
+
+
+def _prior_to_json(prior: SavedPrior) -> dict[str, str]:
+    return {"name": prior.name, "text": prior.text, "note": prior.note}
 
 
 def _build_links(prefix: str) -> dict[str, dict[str, Any]]:

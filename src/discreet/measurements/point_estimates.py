@@ -1,4 +1,4 @@
-"""From noisy whole totals to the number that was asked for, and to the range it lies in when they lie in theirs.
+"""From noisy whole totals to the number that was asked for, and to its range when they lie in theirs.
 
 Post-processing: nothing here sees a row. Totals are in codes; what comes out is in the column's own units.
 """
